@@ -1,0 +1,137 @@
+"""Every default of the models and their validation, as frozen dataclasses of plain values."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+ACTIVATIONS = ("gelu", "relu", "silu")
+POSITIONS = ("learned", "none", "sinusoidal")
+
+
+def require(condition: bool, name: str, value: object, accepted: str) -> None:
+    """Raises ValueError naming the argument, its value and what is accepted."""
+    if not condition:
+        raise ValueError(f"{name} must be {accepted}, got {value!r}")
+
+
+@dataclass(frozen=True)
+class TransformerConfig:
+    """Sizes and choices of an encoder-decoder Transformer (Vaswani et al. 2017, Table 3).
+
+    Args:
+        source_vocab_size: number of source token ids.
+        target_vocab_size: number of target token ids.
+        d_model: width of the residual stream; a multiple of `num_heads`, and even for sinusoids.
+        d_ff: width inside the feed-forward sub-layers.
+        num_encoder_layers: encoder blocks.
+        num_decoder_layers: decoder blocks.
+        num_heads: attention heads; each is `d_model / num_heads` wide.
+        dropout: rate in [0, 1) on sub-layer outputs and embeddings (section 5.4).
+        activation: of the feed-forward, one of `ACTIVATIONS`.
+        norm_first: False is the paper's post-norm, True is pre-norm with a last norm a stack.
+        positions: one of `POSITIONS` (section 3.5).
+        max_length: longest sequence in tokens, either side.
+        share_embeddings: one matrix for source and target tokens (needs one vocabulary).
+        tie_output: the target embedding is also the output projection (section 3.4).
+        pad_id, bos_id, eos_id: the special tokens' ids.
+
+    Raises:
+        ValueError: on a value out of range or a pair of values that makes no sense.
+    """
+
+    source_vocab_size: int
+    target_vocab_size: int
+    d_model: int = 512
+    d_ff: int = 2048
+    num_encoder_layers: int = 6
+    num_decoder_layers: int = 6
+    num_heads: int = 8
+    dropout: float = 0.1
+    activation: str = "relu"
+    norm_first: bool = False
+    positions: str = "sinusoidal"
+    max_length: int = 1024
+    share_embeddings: bool = True
+    tie_output: bool = True
+    pad_id: int = 0
+    bos_id: int = 2
+    eos_id: int = 3
+
+    def __post_init__(self):
+        for name in (
+            "source_vocab_size",
+            "target_vocab_size",
+            "d_model",
+            "d_ff",
+            "num_encoder_layers",
+            "num_decoder_layers",
+            "num_heads",
+            "max_length",
+        ):
+            value = getattr(self, name)
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            require(whole and value >= 1, name, value, "a whole number of at least 1")
+        if self.d_model % self.num_heads:
+            raise ValueError(
+                f"d_model must be divisible by num_heads, got d_model={self.d_model} and "
+                f"num_heads={self.num_heads}"
+            )
+        require(0 <= self.dropout < 1, "dropout", self.dropout, "in [0, 1)")
+        require(
+            self.activation in ACTIVATIONS, "activation", self.activation, f"one of {ACTIVATIONS}"
+        )
+        require(self.positions in POSITIONS, "positions", self.positions, f"one of {POSITIONS}")
+        if self.positions == "sinusoidal":
+            require(self.d_model % 2 == 0, "d_model", self.d_model, "even for sinusoidal positions")
+        if self.share_embeddings and self.source_vocab_size != self.target_vocab_size:
+            raise ValueError(
+                "share_embeddings needs one vocabulary, got "
+                f"source_vocab_size={self.source_vocab_size} and "
+                f"target_vocab_size={self.target_vocab_size}; pass share_embeddings=False"
+            )
+        smallest = min(self.source_vocab_size, self.target_vocab_size)
+        for name in ("pad_id", "bos_id", "eos_id"):
+            value = getattr(self, name)
+            require(0 <= value < smallest, name, value, f"in [0, {smallest})")
+        if len({self.pad_id, self.bos_id, self.eos_id}) < 3:
+            raise ValueError(
+                f"pad_id, bos_id and eos_id must differ, got {self.pad_id}, {self.bos_id}, "
+                f"{self.eos_id}"
+            )
+
+    @classmethod
+    def tiny(cls, vocab_size: int, **changes: Any) -> TransformerConfig:
+        """4+4 layers, 128 wide: Transformer-Tiny of Wu et al. 2021 (Multi30k)."""
+        sizes = dict(d_model=128, d_ff=256, num_heads=4, dropout=0.3)
+        sizes |= dict(num_encoder_layers=4, num_decoder_layers=4)
+        return cls(**_vocabulary(vocab_size) | sizes | changes)
+
+    @classmethod
+    def base(cls, vocab_size: int, **changes: Any) -> TransformerConfig:
+        """6+6 layers, 512 wide: the paper's base model."""
+        return cls(**_vocabulary(vocab_size) | changes)
+
+    @classmethod
+    def big(cls, vocab_size: int, **changes: Any) -> TransformerConfig:
+        """6+6 layers, 1024 wide: the paper's big model."""
+        sizes = dict(d_model=1024, d_ff=4096, num_heads=16, dropout=0.3)
+        return cls(**_vocabulary(vocab_size) | sizes | changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> TransformerConfig:
+        """The inverse of `to_dict`; an unknown field is refused."""
+        known = {field.name for field in dataclasses.fields(cls)}
+        unknown = sorted(set(values) - known)
+        if unknown:
+            raise ValueError(f"unknown config fields {unknown}; accepted are {sorted(known)}")
+        return cls(**values)
+
+
+def _vocabulary(size: int) -> dict[str, Any]:
+    return dict(source_vocab_size=size, target_vocab_size=size)

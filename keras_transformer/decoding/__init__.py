@@ -1,0 +1,18 @@
+"""Decoding: from a step function and a state to token ids, for any model."""
+
+from keras_transformer.decoding.sampling import sampler, uniforms
+from keras_transformer.decoding.search import (
+    IMPOSSIBLE,
+    beam_search,
+    greedy_search,
+    length_penalty_factor,
+)
+
+__all__ = [
+    "IMPOSSIBLE",
+    "beam_search",
+    "greedy_search",
+    "length_penalty_factor",
+    "sampler",
+    "uniforms",
+]

@@ -1,0 +1,29 @@
+"""The Transformer's parts as Keras layers with plain arguments, for any functional model."""
+
+from keras_transformer.layers.attention import (
+    MultiHeadAttention,
+    dot_product_attention,
+    record_attention,
+)
+from keras_transformer.layers.decoder import Decoder, DecoderBlock
+from keras_transformer.layers.embedding import PositionalEmbedding, sinusoids
+from keras_transformer.layers.encoder import Encoder, EncoderBlock
+from keras_transformer.layers.feed_forward import FeedForward
+from keras_transformer.layers.masks import causal_mask, padding_mask
+from keras_transformer.layers.residual import AddNorm
+
+__all__ = [
+    "AddNorm",
+    "Decoder",
+    "DecoderBlock",
+    "Encoder",
+    "EncoderBlock",
+    "FeedForward",
+    "MultiHeadAttention",
+    "PositionalEmbedding",
+    "causal_mask",
+    "dot_product_attention",
+    "padding_mask",
+    "record_attention",
+    "sinusoids",
+]

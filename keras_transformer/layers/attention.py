@@ -1,0 +1,175 @@
+"""Scaled dot-product and multi-head attention (Vaswani et al. 2017, section 3.2)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_transformer.ops import write_cache
+
+_recorders: list[dict[str, Any]] = []
+
+
+@contextlib.contextmanager
+def record_attention() -> Iterator[dict[str, Any]]:
+    """Collects the attention weights of every layer called inside, for pictures.
+
+    ```python
+    with record_attention() as weights:
+        model({"source_ids": source_ids, "target_ids": target_ids})
+    weights["decoder/block_0/cross_attention"]  # (B, N, T, S), rows sum to 1
+    ```
+
+    Call the model itself: `predict` and `fit` run compiled code that has nothing to collect.
+
+    Yields:
+        A dict that fills with layer path -> (B, N, T, S) weights.
+    """
+    weights: dict[str, Any] = {}
+    _recorders.append(weights)
+    try:
+        yield weights
+    finally:
+        _recorders.remove(weights)
+
+
+def dot_product_attention(
+    query_BNTH: Any, key_BNSH: Any, value_BNSH: Any, mask: Any = None, bias: Any = None
+) -> tuple[Any, Any]:
+    """softmax(Q K^T / sqrt(H)) V, equation 1 of the paper.
+
+    Args:
+        query_BNTH, key_BNSH, value_BNSH: queries, keys and values, a head apart.
+        mask: boolean, True = attend, broadcasts to (B, N, T, S). A query that may see nothing
+            gets the mean of all values, not NaN.
+        bias: added to the scaled products, broadcasts to (B, N, T, S).
+
+    Returns:
+        The attended values (B, N, T, H) and the weights (B, N, T, S).
+    """
+    scale = query_BNTH.shape[-1] ** -0.5
+    logits_BNTS = ops.matmul(query_BNTH * scale, ops.transpose(key_BNSH, (0, 1, 3, 2)))
+    if bias is not None:
+        logits_BNTS = logits_BNTS + ops.cast(bias, logits_BNTS.dtype)
+    if mask is not None:
+        # Finite, so that a row without any key stays a number; -1e9 overflows float16.
+        lowest = -3e4 if keras.backend.standardize_dtype(logits_BNTS.dtype) == "float16" else -1e9
+        logits_BNTS = ops.where(mask, logits_BNTS, ops.cast(lowest, logits_BNTS.dtype))
+    if logits_BNTS.shape[-1] == 1:
+        weights_BNTS = ops.ones_like(logits_BNTS)  # Keras warns of a softmax over one number
+    else:
+        weights_BNTS = ops.softmax(logits_BNTS, axis=-1)
+    return ops.matmul(weights_BNTS, value_BNSH), weights_BNTS
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class MultiHeadAttention(keras.layers.Layer):
+    """MultiHead(Q, K, V) = Concat(head_1 ... head_N) W^O (section 3.2.2).
+
+    Queries, keys and values come from one fused projection in self-attention; in
+    cross-attention, keys and values from one projection of the memory.
+
+    Args:
+        num_heads: N; must divide the width of the query.
+        cross_attention: False attends to the query's own sequence, True to `memory`.
+        use_bias: whether the projections add a bias.
+
+    Call arguments:
+        query: (B, T, D).
+        memory: (B, S, E), what cross-attention attends to; not needed with a `cache`.
+        attention_mask: boolean, True = attend, broadcasts to (B, N, T, S).
+        bias: added to the scaled products, broadcasts to (B, N, T, S).
+        cache: what an earlier call returned. In self-attention the new keys and values are
+            written into it at `index`; in cross-attention it stands in for `memory`, and the
+            query may have a whole multiple of its rows (all beams of a sentence side by side).
+        index: position of the first query, with a self-attention cache.
+
+    Returns:
+        output (B, T, D), and the cache: `{"key", "value"}`, each (B, N, S, H).
+
+    Raises:
+        ValueError: if D is not divisible by `num_heads`, or `memory` is given to
+            self-attention, or neither memory nor cache to cross-attention.
+    """
+
+    def __init__(self, num_heads, cross_attention=False, use_bias=True, **kwargs):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.cross_attention = cross_attention
+        self.use_bias = use_bias
+
+    def build(self, query_shape, memory_shape=None):
+        d_model = query_shape[-1]
+        if d_model % self.num_heads:
+            raise ValueError(
+                f"num_heads must divide the width of the query, got num_heads={self.num_heads} "
+                f"and a width of {d_model}"
+            )
+        if self.cross_attention:
+            self.query = self._dense(d_model, "query")
+            self.key_value = self._dense(2 * d_model, "key_value")
+            self.query.build(query_shape)
+            self.key_value.build(memory_shape or query_shape)
+        else:
+            self.query_key_value = self._dense(3 * d_model, "query_key_value")
+            self.query_key_value.build(query_shape)
+        self.output_projection = self._dense(d_model, "output")
+        self.output_projection.build(query_shape)
+
+    def _dense(self, units, name):
+        return keras.layers.Dense(
+            units, use_bias=self.use_bias, dtype=self.dtype_policy, name=name
+        )
+
+    def call(self, query, memory=None, attention_mask=None, bias=None, cache=None, index=None):
+        if self.cross_attention:
+            query_BNTH, cache = self._cross(query, memory, cache)
+        else:
+            query_BNTH, cache = self._self(query, memory, cache, index)
+        attended_BNTH, weights_BNTS = dot_product_attention(
+            query_BNTH, cache["key"], cache["value"], attention_mask, bias
+        )
+        for recorder in _recorders:
+            recorder[self.path] = weights_BNTS
+        attended_BTNH = ops.transpose(attended_BNTH, (0, 2, 1, 3))
+        return self.output_projection(ops.reshape(attended_BTNH, ops.shape(query))), cache
+
+    def _self(self, query, memory, cache, index):
+        if memory is not None:
+            raise ValueError("memory must be None in self-attention (cross_attention=False)")
+        projected = ops.split(self.query_key_value(query), 3, axis=-1)
+        rows = ops.shape(query)[0]
+        query_BNTH, key_BNTH, value_BNTH = (self._heads(x, rows) for x in projected)
+        if cache is None:
+            return query_BNTH, {"key": key_BNTH, "value": value_BNTH}
+        return query_BNTH, {
+            "key": write_cache(cache["key"], key_BNTH, index),
+            "value": write_cache(cache["value"], value_BNTH, index),
+        }
+
+    def _cross(self, query, memory, cache):
+        if cache is None:
+            if memory is None:
+                raise ValueError("memory or cache must be given in cross-attention, got neither")
+            rows = ops.shape(memory)[0]
+            key, value = ops.split(self.key_value(memory), 2, axis=-1)
+            cache = {"key": self._heads(key, rows), "value": self._heads(value, rows)}
+        # The beams of a sentence attend as further queries to its one copy of keys and values.
+        return self._heads(self.query(query), ops.shape(cache["key"])[0]), cache
+
+    def _heads(self, x_BTD, rows):
+        head_dim = x_BTD.shape[-1] // self.num_heads
+        x_BTNH = ops.reshape(x_BTD, (rows, -1, self.num_heads, head_dim))
+        return ops.transpose(x_BTNH, (0, 2, 1, 3))
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "cross_attention": self.cross_attention,
+            "use_bias": self.use_bias,
+        }

@@ -1,0 +1,119 @@
+"""Token embeddings with positions, and their transpose as the output projection (3.4, 3.5)."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+from keras import ops
+
+
+def sinusoids(max_length: int, d_model: int) -> np.ndarray:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(the same) (section 3.5).
+
+    Args:
+        max_length: number of positions.
+        d_model: D, even.
+
+    Returns:
+        (max_length, D) float32.
+    """
+    rates = 10000.0 ** (-np.arange(0, d_model, 2) / d_model)
+    angles = np.arange(max_length)[:, None] * rates[None, :]
+    return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(max_length, d_model).astype(
+        "float32"
+    )
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class PositionalEmbedding(keras.layers.Layer):
+    """Dropout(E[ids] sqrt(D) + PE), and in reverse x E^T, the tied output of section 3.4.
+
+    Args:
+        vocab_size: V.
+        d_model: D.
+        positions: "sinusoidal", "learned" or "none".
+        max_length: number of positions there are.
+        dropout: rate in [0, 1) on the sum (section 5.4).
+
+    Call arguments:
+        inputs: ids (B, T); with `reverse`, the stream (B, T, D).
+        index: position of the first token; 0 but for cached decoding.
+        reverse: True projects the stream to logits.
+
+    Returns:
+        (B, T, D); with `reverse`, logits (B, T, V).
+
+    Raises:
+        ValueError: for another kind of positions, or sinusoids of an odd width.
+    """
+
+    def __init__(
+        self,
+        vocab_size,
+        d_model,
+        positions="sinusoidal",
+        max_length=1024,
+        dropout=0.0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        kinds = ("learned", "none", "sinusoidal")
+        if positions not in kinds:
+            raise ValueError(f"positions must be one of {kinds}, got {positions!r}")
+        if positions == "sinusoidal" and d_model % 2:
+            raise ValueError(f"d_model must be even for sinusoidal positions, got {d_model}")
+        self.vocab_size = vocab_size
+        self.d_model = d_model
+        self.positions = positions
+        self.max_length = max_length
+        self.rate = dropout
+        # Scaled by sqrt(D) in the forward direction, so that both directions start at unit size.
+        self.tokens = keras.layers.ReversibleEmbedding(
+            vocab_size,
+            d_model,
+            embeddings_initializer=keras.initializers.RandomNormal(stddev=d_model**-0.5),
+            dtype=self.dtype_policy,
+            name="tokens",
+        )
+        if positions == "learned":
+            self.learned = keras.layers.Embedding(
+                max_length,
+                d_model,
+                embeddings_initializer=keras.initializers.RandomNormal(stddev=0.02),
+                dtype=self.dtype_policy,
+                name="positions",
+            )
+        elif positions == "sinusoidal":
+            self.sinusoids = sinusoids(max_length, d_model)
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def build(self, inputs_shape):
+        self.tokens.build()
+        if self.positions == "learned":
+            self.learned.build()
+
+    def call(self, inputs, index=0, reverse=False):
+        if reverse:
+            return self.tokens(inputs, reverse=True)
+        x = self.tokens(inputs)
+        x = x * ops.cast(self.d_model**0.5, x.dtype)
+        if self.positions != "none":
+            # cumsum, not arange: a symbolic length has no arange in an ONNX graph.
+            positions_T = index + ops.cumsum(ops.ones_like(inputs[0], dtype="int32")) - 1
+            x = x + ops.cast(self._position_vectors(positions_T), x.dtype)
+        return self.dropout(x)
+
+    def _position_vectors(self, positions_T):
+        if self.positions == "learned":
+            return self.learned(positions_T)
+        return ops.take(ops.convert_to_tensor(self.sinusoids), positions_T, axis=0)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocab_size": self.vocab_size,
+            "d_model": self.d_model,
+            "positions": self.positions,
+            "max_length": self.max_length,
+            "dropout": self.rate,
+        }

@@ -1,0 +1,30 @@
+"""Boolean masks, True = attend, shaped to broadcast over attention weights (B, N, T, S)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras import ops
+
+
+def padding_mask(ids_BS: Any, pad_id: int = 0) -> Any:
+    """Which key positions hold a token: (B, 1, 1, S).
+
+    Args:
+        ids_BS: token ids.
+        pad_id: the id that pads.
+    """
+    return ops.expand_dims(ops.not_equal(ids_BS, pad_id), axis=(1, 2))
+
+
+def causal_mask(query_length: Any, key_length: Any, index: Any = 0) -> Any:
+    """Which keys a query may see, itself and all before it (section 3.2.3): (1, 1, T, S).
+
+    Args:
+        query_length: T.
+        key_length: S.
+        index: position of the first query among the keys; 0 but for cached decoding.
+    """
+    query_positions = ops.expand_dims(index + ops.arange(query_length, dtype="int32"), axis=1)
+    key_positions = ops.expand_dims(ops.arange(key_length, dtype="int32"), axis=0)
+    return ops.expand_dims(key_positions <= query_positions, axis=(0, 1))

@@ -1,0 +1,50 @@
+"""The residual connection around each sub-layer, and where its norm stands."""
+
+from __future__ import annotations
+
+import keras
+
+
+def normalization(name: str, dtype: object = None) -> keras.layers.Layer:
+    """Layer normalization as the paper uses it (Ba et al. 2016); `name` names the layer."""
+    return keras.layers.LayerNormalization(epsilon=1e-6, dtype=dtype, name=name)
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class AddNorm(keras.layers.Layer):
+    """LayerNorm(x + Dropout(Sublayer(x))) (sections 3.1 and 5.4).
+
+    In pre-norm (`norm_first=True`; Xiong et al. 2020) the norm stands before the sub-layer and
+    the residual stream passes untouched: x + Dropout(Sublayer(LayerNorm(x))). Either way the
+    block reads `x = add_norm(x, sublayer(add_norm(x)))`.
+
+    Args:
+        norm_first: which of the two positions the norm has.
+        dropout: rate in [0, 1).
+
+    Call arguments:
+        x: (B, T, D), the residual stream.
+        sublayer_output: (B, T, D), or None to ask for the sub-layer's input.
+
+    Returns:
+        (B, T, D): the sub-layer's input, or with `sublayer_output` the new stream.
+    """
+
+    def __init__(self, norm_first=False, dropout=0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.norm_first = norm_first
+        self.rate = dropout
+        self.norm = normalization("norm", self.dtype_policy)
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def build(self, x_shape, sublayer_output_shape=None):
+        self.norm.build(x_shape)
+
+    def call(self, x, sublayer_output=None):
+        if sublayer_output is None:
+            return self.norm(x) if self.norm_first else x
+        x = x + self.dropout(sublayer_output)
+        return x if self.norm_first else self.norm(x)
+
+    def get_config(self):
+        return {**super().get_config(), "norm_first": self.norm_first, "dropout": self.rate}

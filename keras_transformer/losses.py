@@ -1,0 +1,67 @@
+"""Label-smoothed cross-entropy over integer labels that leaves padding out."""
+
+from __future__ import annotations
+
+import keras
+from keras import ops
+
+
+def negative_log_likelihood(labels_BT, logits_BTV, label_smoothing: float = 0.0):
+    """-sum_v q(v) log p(v), q = (1 - e) onehot(label) + e / V (section 5.4), per token (B, T).
+
+    With log Z = logsumexp(logits) it is log Z - (1 - e) logit[label] - e mean(logits): no
+    distribution over the vocabulary is ever built.
+    """
+    logits_BTV = ops.cast(logits_BTV, "float32")
+    labels_BT = ops.cast(labels_BT, "int32")
+    chosen = ops.take_along_axis(logits_BTV, ops.expand_dims(labels_BT, -1), axis=-1)[..., 0]
+    loss_BT = ops.logsumexp(logits_BTV, axis=-1) - (1.0 - label_smoothing) * chosen
+    if label_smoothing:
+        loss_BT = loss_BT - label_smoothing * ops.mean(logits_BTV, axis=-1)
+    return loss_BT
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class LabelSmoothedCrossentropy(keras.losses.Loss):
+    """Mean label-smoothed cross-entropy of the tokens that are not padding (section 5.4).
+
+    The same definition as `torch.nn.CrossEntropyLoss(label_smoothing=..., ignore_index=...)`.
+
+    Args:
+        label_smoothing: e in [0, 1): probability spread evenly over the vocabulary.
+        pad_id: label that is left out of sum and mean.
+
+    Call arguments:
+        y_true: labels (B, T), integers.
+        y_pred: logits (B, T, V).
+        sample_weight: optional, broadcasts to (B, T).
+
+    Raises:
+        ValueError: if `label_smoothing` is out of range.
+    """
+
+    def __init__(
+        self, label_smoothing=0.1, pad_id=0, name="label_smoothed_crossentropy", **kwargs
+    ):
+        super().__init__(name=name, **kwargs)
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(f"label_smoothing must be in [0, 1), got {label_smoothing!r}")
+        self.label_smoothing = label_smoothing
+        self.pad_id = pad_id
+
+    def call(self, y_true, y_pred):
+        return negative_log_likelihood(y_true, y_pred, self.label_smoothing)
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        weight = ops.cast(ops.not_equal(y_true, self.pad_id), "float32")
+        if sample_weight is not None:
+            weight = weight * ops.cast(sample_weight, "float32")
+        total = ops.sum(self.call(y_true, y_pred) * weight)
+        return total / ops.maximum(ops.sum(weight), 1e-9)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "label_smoothing": self.label_smoothing,
+            "pad_id": self.pad_id,
+        }

@@ -1,0 +1,79 @@
+"""The one room that knows which backend runs: cache writes, compilation, random state.
+
+Everything else is written on `keras.ops`. Each function here has a plain meaning that holds on
+every backend, and a faster way to it on one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras import ops
+
+BACKEND = keras.backend.backend()
+
+if BACKEND == "jax":
+    import jax
+elif BACKEND == "tensorflow":
+    import tensorflow as tf
+elif BACKEND == "torch":
+    import torch
+else:
+    raise ImportError(
+        f"KERAS_BACKEND must be 'tensorflow', 'jax' or 'torch' for keras_transformer, "
+        f"got {BACKEND!r}"
+    )
+
+# A new shape costs a compilation under JAX only: TensorFlow's graphs take any, PyTorch is eager.
+COMPILES_EACH_SHAPE = BACKEND == "jax"
+
+
+def write_cache(cache_BNSH: Any, update_BNTH: Any, index: Any) -> Any:
+    """Returns the cache with `update` written at positions [index, index + T).
+
+    On PyTorch without gradients it is written in place: `slice_update` would clone the whole
+    cache at every step.
+    """
+    if BACKEND == "torch" and not torch.is_grad_enabled():
+        start = int(index)
+        cache_BNSH[:, :, start : start + update_BNTH.shape[2]] = update_BNTH
+        return cache_BNSH
+    return ops.slice_update(cache_BNSH, (0, 0, index, 0), update_BNTH)
+
+
+def compiled(function: Callable, model: keras.Model) -> Callable:
+    """`function` of tensors, run without gradients and compiled where the backend compiles.
+
+    The model's weights are read at each call, so one compilation serves a model in training.
+
+    Args:
+        function: takes and returns trees of tensors; reads `model`'s variables.
+        model: the model whose variables it reads.
+    """
+    if BACKEND == "jax":
+
+        @jax.jit
+        def stateless(values, *arguments):
+            mapping = list(zip(model.variables, values, strict=True))
+            with keras.StatelessScope(state_mapping=mapping):
+                return function(*arguments)
+
+        return lambda *arguments: stateless(
+            [variable.value for variable in model.variables], *arguments
+        )
+    if BACKEND == "tensorflow":
+        return tf.function(function, reduce_retracing=True)
+    return torch.no_grad()(function)
+
+
+def random_state() -> bytes:
+    """The backend's global random state (PyTorch's dropout draws from it), or empty bytes."""
+    return torch.get_rng_state().numpy().tobytes() if BACKEND == "torch" else b""
+
+
+def set_random_state(state: bytes) -> None:
+    """Takes back what `random_state` gave."""
+    if BACKEND == "torch" and state:
+        torch.set_rng_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))

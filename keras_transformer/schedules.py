@@ -1,0 +1,57 @@
+"""The learning rate schedule of the paper, and its optimizer."""
+
+from __future__ import annotations
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warmup, then the inverse square root of the step (section 5.3, equation 3).
+
+    rate(step) = peak * min(step / warmup_steps, sqrt(warmup_steps / step)), step from 1.
+
+    Args:
+        peak: the highest rate, at step `warmup_steps`. The paper's own is
+            `d_model**-0.5 * warmup_steps**-0.5`; see `WarmupSchedule.paper`.
+        warmup_steps: updates until the peak, at least 1.
+
+    Raises:
+        ValueError: if either is not positive.
+    """
+
+    def __init__(self, peak: float, warmup_steps: int = 4000, name: str = "warmup"):
+        super().__init__()
+        for argument, value in (("peak", peak), ("warmup_steps", warmup_steps)):
+            if not value > 0:
+                raise ValueError(f"{argument} must be positive, got {value!r}")
+        self.peak = float(peak)
+        self.warmup_steps = warmup_steps
+        self.name = name
+
+    @classmethod
+    def paper(cls, d_model: int, warmup_steps: int = 4000) -> WarmupSchedule:
+        """d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5)."""
+        return cls((d_model * warmup_steps) ** -0.5, warmup_steps)
+
+    def __call__(self, step):
+        # Keras counts steps from 0, the paper from 1.
+        step = ops.cast(step, "float32") + 1.0
+        warmup = float(self.warmup_steps)
+        return self.peak * ops.minimum(step / warmup, ops.sqrt(warmup / step))
+
+    def get_config(self):
+        return {"peak": self.peak, "warmup_steps": self.warmup_steps, "name": self.name}
+
+
+def adam(learning_rate, **options) -> keras.optimizers.Adam:
+    """Adam with the paper's beta_1 = 0.9, beta_2 = 0.98, epsilon = 1e-9 (section 5.3).
+
+    Args:
+        learning_rate: a number or a schedule.
+        options: further arguments of `keras.optimizers.Adam`, such as
+            `gradient_accumulation_steps` or `global_clipnorm`.
+    """
+    settings = dict(beta_1=0.9, beta_2=0.98, epsilon=1e-9) | options
+    return keras.optimizers.Adam(learning_rate, **settings)
