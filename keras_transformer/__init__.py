@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from keras_transformer.config import TransformerConfig
+    from keras_transformer.losses import LabelSmoothedCrossentropy
+    from keras_transformer.metrics import MaskedAccuracy, Perplexity
+    from keras_transformer.models import Transformer
+    from keras_transformer.schedules import WarmupSchedule, adam
+    from keras_transformer.text import SentencePieceTokenizer, load_tokenizer
+    from keras_transformer.translator import Hypothesis, Translator
 
 __version__ = "0.1.0"
 
@@ -42,5 +53,39 @@ def _choose_backend() -> None:
 
 _choose_backend()
 if os.environ.get("KERAS_BACKEND") == "tensorflow":
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+# Imported when first asked for: a process that only makes batches needs no Keras.
+_HOMES = {
+    "TransformerConfig": "config",
+    "LabelSmoothedCrossentropy": "losses",
+    "MaskedAccuracy": "metrics",
+    "Perplexity": "metrics",
+    "Transformer": "models",
+    "WarmupSchedule": "schedules",
+    "adam": "schedules",
+    "SentencePieceTokenizer": "text",
+    "load_tokenizer": "text",
+    "Hypothesis": "translator",
+    "Translator": "translator",
+}
+
+__all__ = [
+    "Hypothesis",
+    "LabelSmoothedCrossentropy",
+    "MaskedAccuracy",
+    "Perplexity",
+    "SentencePieceTokenizer",
+    "Transformer",
+    "TransformerConfig",
+    "Translator",
+    "WarmupSchedule",
+    "adam",
+    "load_tokenizer",
+]
+
+
+def __getattr__(name: str):
+    if name not in _HOMES:
+        raise AttributeError(f"module 'keras_transformer' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"keras_transformer.{_HOMES[name]}"), name)

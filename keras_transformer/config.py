@@ -8,6 +8,8 @@ from typing import Any
 
 ACTIVATIONS = ("gelu", "relu", "silu")
 POSITIONS = ("learned", "none", "sinusoidal")
+MONITORS = ("val_bleu", "val_loss")
+PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 def require(condition: bool, name: str, value: object, accepted: str) -> None:
@@ -126,12 +128,97 @@ class TransformerConfig:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TransformerConfig:
         """The inverse of `to_dict`; an unknown field is refused."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        unknown = sorted(set(values) - known)
-        if unknown:
-            raise ValueError(f"unknown config fields {unknown}; accepted are {sorted(known)}")
-        return cls(**values)
+        return cls(**_known(cls, values, "config fields"))
 
 
 def _vocabulary(size: int) -> dict[str, Any]:
     return dict(source_vocab_size=size, target_vocab_size=size)
+
+
+@dataclass(frozen=True)
+class TranslationRecipe:
+    """All that `training.translation` needs to know of a run; a recipe file gives the values.
+
+    Args:
+        corpus: name of a corpus of `data.corpora.load_corpus`; "files" for files of one's own.
+        source_language, target_language: codes such as "en".
+        train_size: use at most so many training pairs; None: all.
+        max_words: longest side of a training pair, in words.
+        max_length_ratio: drop pairs whose sides differ more in length.
+        tokenizer: "bpe" or "unigram".
+        vocab_size: pieces, rounded up to a multiple of 8.
+        shared_vocabulary: one vocabulary for both languages.
+        byte_fallback: spell unknown characters as bytes, so that nothing is lost.
+        lowercase: fold case.
+        subword_sampling: BPE-dropout, or unigram sampling's alpha, in training; 0: off.
+        model: fields of `TransformerConfig` other than vocabulary sizes and special ids.
+        tokens_per_batch: cells a side of a batch, padding included.
+        num_buckets: most different batch shapes.
+        epochs: passes over the training data, at most.
+        peak_learning_rate: of the warmup schedule; None: the paper's d_model^-0.5 warmup^-0.5.
+        warmup_steps: updates until the peak.
+        label_smoothing: in [0, 1).
+        gradient_accumulation: batches an update.
+        precision: Keras dtype policy: "float32", "mixed_bfloat16" or "mixed_float16".
+        monitor: "val_loss" or "val_bleu", for early stopping.
+        patience: epochs without a better `monitor` before training stops; None: never.
+        bleu_every: epochs between beam search translations of the validation set; 0: never.
+        average_last: checkpoints whose weights are averaged at the end.
+        beam_size, length_penalty: of the translations.
+        seed: of weights, dropout, order and sampling.
+    """
+
+    corpus: str = "grammar"
+    source_language: str = "en"
+    target_language: str = "de"
+    train_size: int | None = None
+    max_words: int = 250
+    max_length_ratio: float = 4.0
+    tokenizer: str = "bpe"
+    vocab_size: int = 8000
+    shared_vocabulary: bool = True
+    byte_fallback: bool = True
+    lowercase: bool = False
+    subword_sampling: float = 0.0
+    model: dict[str, Any] = dataclasses.field(default_factory=dict)
+    tokens_per_batch: int = 4096
+    num_buckets: int = 6
+    epochs: int = 20
+    peak_learning_rate: float | None = None
+    warmup_steps: int = 4000
+    label_smoothing: float = 0.1
+    gradient_accumulation: int = 1
+    precision: str = "float32"
+    monitor: str = "val_loss"
+    patience: int | None = None
+    bleu_every: int = 0
+    average_last: int = 5
+    beam_size: int = 4
+    length_penalty: float = 0.6
+    seed: int = 0
+
+    def __post_init__(self):
+        for name in ("epochs", "warmup_steps", "gradient_accumulation", "average_last"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        require(self.bleu_every >= 0, "bleu_every", self.bleu_every, "at least 0")
+        require(self.monitor in MONITORS, "monitor", self.monitor, f"one of {MONITORS}")
+        require(self.precision in PRECISIONS, "precision", self.precision, f"one of {PRECISIONS}")
+        if self.monitor == "val_bleu" and self.patience is not None:
+            require(self.bleu_every >= 1, "bleu_every", self.bleu_every, "1 to monitor val_bleu")
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> TranslationRecipe:
+        """Builds a recipe; an unknown option is refused."""
+        return cls(**_known(cls, values, "recipe options"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return dataclasses.asdict(self)
+
+
+def _known(cls, values, what):
+    known = {field.name for field in dataclasses.fields(cls)}
+    unknown = sorted(set(values) - known)
+    if unknown:
+        raise ValueError(f"unknown {what} {unknown}; accepted are {sorted(known)}")
+    return values

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 BACKEND = keras.backend.backend()
@@ -68,12 +69,24 @@ def compiled(function: Callable, model: keras.Model) -> Callable:
     return torch.no_grad()(function)
 
 
-def random_state() -> bytes:
-    """The backend's global random state (PyTorch's dropout draws from it), or empty bytes."""
-    return torch.get_rng_state().numpy().tobytes() if BACKEND == "torch" else b""
+def random_state() -> dict[str, np.ndarray]:
+    """The backend's own random state beside Keras's seed generators: PyTorch's, by device."""
+    if BACKEND != "torch":
+        return {}
+    state = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states = torch.cuda.get_rng_state_all()
+        state |= {f"cuda:{device}": value for device, value in enumerate(states)}
+    return {device: value.numpy() for device, value in state.items()}
 
 
-def set_random_state(state: bytes) -> None:
-    """Takes back what `random_state` gave."""
-    if BACKEND == "torch" and state:
-        torch.set_rng_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
+def set_random_state(state: dict[str, np.ndarray]) -> None:
+    """Takes back what `random_state` gave; devices that are not here are left out."""
+    if BACKEND != "torch":
+        return
+    for device, value in state.items():
+        value = torch.from_numpy(np.array(value))
+        if device == "cpu":
+            torch.set_rng_state(value)
+        elif torch.cuda.is_available() and int(device[5:]) < torch.cuda.device_count():
+            torch.cuda.set_rng_state(value, int(device[5:]))

@@ -1,0 +1,40 @@
+# make demo: train, measure, export and use a translator.   make test: every test, every backend.
+# Both need only Python 3.11 or newer and make; they make the environment in .venv if it is missing.
+
+PYTHON ?= python3
+BIN := .venv/bin
+RUN := saved_models/grammar
+BACKENDS := tensorflow jax torch
+
+.PHONY: demo test lint format clean
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	# PyTorch first and alone: so that its CPU build is taken wherever one is offered.
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all,dev]"
+	touch $@
+
+demo: .venv/ready
+	$(BIN)/python -m training.translation --recipe grammar --output $(RUN)
+	$(BIN)/python -m training.demo $(RUN)
+
+test: .venv/ready lint
+	@for backend in $(BACKENDS); do \
+		echo "== tests under $$backend"; \
+		KERAS_BACKEND=$$backend $(BIN)/python -m pytest --quiet || exit 1; \
+	done
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+format: .venv/ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv $(RUN)

@@ -1,0 +1,312 @@
+"""Callbacks for `fit`: whole-state checkpoints, BLEU of real translations, a progress line."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from keras_transformer.checkpoints import load_weights, write_weights
+from keras_transformer.config import require
+from keras_transformer.evaluation import evaluate
+from keras_transformer.files import read_json, replacing, write_json
+from keras_transformer.ops import random_state, set_random_state
+from keras_transformer.translator import Translator
+
+WEIGHTS = "weights.safetensors"
+OPTIMIZER = "optimizer.safetensors"
+RANDOM = "random.safetensors"
+STATE = "state.json"
+
+
+class Checkpoints(keras.callbacks.Callback):
+    """Saves all that training is after each epoch, goes on from the last one, and stops early.
+
+    A checkpoint is a folder `epoch-0007` of weights, optimizer, random states and the history of
+    metrics, written under another name first: a kill leaves only whole ones. With data that is a
+    function of the step, a run that was killed and started again ends with the same weights as
+    one that never was.
+
+    ```python
+    checkpoints = Checkpoints("run/checkpoints", monitor="val_loss", patience=5)
+    model.fit(data, initial_epoch=checkpoints.epoch, epochs=40, callbacks=[checkpoints])
+    ```
+
+    Args:
+        folder: where the checkpoints are, or will be.
+        keep: how many of the last to keep, at least 1.
+        monitor: name in the epoch's logs that early stopping looks at.
+        patience: stop after so many epochs without a better `monitor`; None: never.
+        mode: whether more ("max") or less ("min") is better.
+        run: plain values that say what the run is; going on with others is refused.
+
+    Raises:
+        ValueError: for an argument out of range, or if the folder's checkpoints belong to
+            another run.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike,
+        *,
+        keep: int = 5,
+        monitor: str = "val_loss",
+        patience: int | None = None,
+        mode: str = "min",
+        run: dict[str, Any] | None = None,
+    ):
+        super().__init__()
+        require(keep >= 1, "keep", keep, "at least 1")
+        require(patience is None or patience >= 1, "patience", patience, "at least 1 or None")
+        require(mode in ("max", "min"), "mode", mode, "'max' or 'min'")
+        self.folder = Path(folder)
+        self.keep = keep
+        self.monitor = monitor
+        self.patience = patience
+        self.mode = mode
+        self.run = run or {}
+        self.history: list[dict[str, float]] = []
+        found = self.paths()
+        if found:
+            state = read_json(found[-1] / STATE)
+            _same_run(self.folder, state["run"], self.run)
+            self.history = state["history"]
+
+    @property
+    def epoch(self) -> int:
+        """How many epochs are done: the `initial_epoch` of `fit`."""
+        return len(self.history)
+
+    @property
+    def finished(self) -> bool:
+        """Whether early stopping has said that it is enough."""
+        if self.patience is None or not self.history:
+            return False
+        values = [logs[self.monitor] for logs in self.history]
+        best = values.index(max(values) if self.mode == "max" else min(values))
+        return len(values) - 1 - best >= self.patience
+
+    def paths(self) -> list[Path]:
+        """The checkpoints there are, oldest first."""
+        return sorted(
+            path
+            for path in self.folder.glob("epoch-*")
+            if re.fullmatch(r"epoch-\d+", path.name) and (path / STATE).is_file()
+        )
+
+    def on_train_begin(self, logs=None):
+        found = self.paths()
+        if found:
+            self._restore(found[-1])
+        if self.finished:
+            self.model.stop_training = True
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs = {name: float(value) for name, value in (logs or {}).items()}
+        if self.patience is not None and self.monitor not in logs:
+            raise ValueError(
+                f"monitor must be one of the epoch's logs {sorted(logs)}, got {self.monitor!r}"
+            )
+        self.history.append(logs)
+        with replacing(self.folder / f"epoch-{len(self.history):04d}") as folder:
+            folder.mkdir()
+            write_weights(folder / WEIGHTS, self.model)
+            save_file(_values(self.model.optimizer.variables), folder / OPTIMIZER)
+            seeds = {f"seed {k}": v for k, v in _values(_seeds(self.model)).items()}
+            save_file(seeds | random_state(), folder / RANDOM)
+            write_json(folder / STATE, {"run": self.run, "history": self.history})
+        for path in self.paths()[: -self.keep]:
+            shutil.rmtree(path)
+        if self.finished:
+            self.model.stop_training = True
+
+    def _restore(self, folder):
+        load_weights(folder / WEIGHTS, self.model)
+        self.model.optimizer.build(self.model.trainable_variables)
+        _assign(self.model.optimizer.variables, load_file(folder / OPTIMIZER))
+        random = load_file(folder / RANDOM)
+        seeds = {k.removeprefix("seed "): v for k, v in random.items() if k.startswith("seed ")}
+        _assign(_seeds(self.model), seeds)
+        set_random_state({k: v for k, v in random.items() if not k.startswith("seed ")})
+
+
+def _seeds(model):
+    """The states of the seed generators, which `model.weights` and `.keras` files leave out."""
+    return [variable for variable in model.variables if "seed_generator" in variable.path]
+
+
+def _values(variables):
+    # By place: the paths hold counters that depend on what else the process has made.
+    return {f"{i:05d}": np.asarray(keras.ops.convert_to_numpy(v)) for i, v in enumerate(variables)}
+
+
+def _assign(variables, values):
+    if len(variables) != len(values):
+        raise ValueError(f"the checkpoint has {len(values)} variables, the run {len(variables)}")
+    for i, variable in enumerate(variables):
+        variable.assign(values[f"{i:05d}"])
+
+
+def _same_run(folder, saved, asked):
+    differing = sorted(k for k in saved.keys() | asked.keys() if saved.get(k) != asked.get(k))
+    if differing:
+        changes = ", ".join(f"{k}: {saved.get(k)!r} then, {asked.get(k)!r} now" for k in differing)
+        raise ValueError(
+            f"the checkpoints in {folder} are of another run ({changes}); choose another output "
+            "folder, or overwrite this one"
+        )
+
+
+class TranslationQuality(keras.callbacks.Callback):
+    """Translates validation texts by real beam search and logs `val_bleu` and `val_chrf`.
+
+    Stands before `Checkpoints` in the list of callbacks, which then may monitor `val_bleu`.
+    Between the epochs in which it translates it repeats the last value.
+
+    Args:
+        translator: of the model in training.
+        pairs: (source, reference) texts.
+        every: epochs from one translation to the next, at least 1.
+        options: of `Translator.translate`, such as {"beam_size": 1}.
+    """
+
+    def __init__(
+        self,
+        translator: Translator,
+        pairs: Sequence[tuple[str, str]],
+        *,
+        every: int = 1,
+        options: dict[str, Any] | None = None,
+    ):
+        super().__init__()
+        require(every >= 1, "every", every, "at least 1")
+        require(len(pairs) >= 1, "pairs", pairs, "at least one pair")
+        self.translator = translator
+        self.sources, self.references = (list(side) for side in zip(*pairs, strict=True))
+        self.every = every
+        self.options = options or {}
+        self.last: dict[str, float] = {}
+
+    def on_epoch_end(self, epoch, logs=None):
+        if (epoch + 1) % self.every == 0 or not self.last:
+            hypotheses = self.translator.translate(self.sources, **self.options)
+            metrics = evaluate(hypotheses, self.references)
+            self.last = {"val_bleu": metrics["bleu"], "val_chrf": metrics["chrf"]}
+        if logs is not None:
+            logs.update(self.last)
+
+
+class Progress(keras.callbacks.Callback):
+    """One line on stderr: loss, perplexity, target tokens a second, time left.
+
+    Use with `fit(verbose=0)`, before `Checkpoints`: it adds `seconds` (of training alone) to the
+    epoch's logs. On a terminal the line is rewritten; elsewhere a line comes every
+    `interval` seconds, and one at each epoch's end.
+
+    Args:
+        tokens_per_step: target tokens of a mean batch, padding not counted.
+        interval: seconds between two lines where stderr is no terminal.
+    """
+
+    def __init__(self, tokens_per_step: float, interval: float = 15.0):
+        super().__init__()
+        self.tokens_per_step = tokens_per_step
+        self.interval = interval
+        self.seconds = 0.0
+        self.tokens_per_second = 0.0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._epoch = epoch
+        self._begin = self._shown = time.perf_counter()
+
+    def on_train_batch_end(self, batch, logs=None):
+        now = time.perf_counter()
+        if now - self._shown < (0.2 if sys.stderr.isatty() else self.interval):
+            return
+        self._shown = now
+        steps, done = self.params["steps"], batch + 1
+        per_step = (now - self._begin) / done
+        left = per_step * (steps - done + steps * (self.params["epochs"] - self._epoch - 1))
+        self._show(
+            f"epoch {self._epoch + 1}/{self.params['epochs']} step {done}/{steps} "
+            f"{_metrics(logs)} {self.tokens_per_step / per_step:,.0f} tokens/s "
+            f"{_time(left)} left",
+            end="" if sys.stderr.isatty() else "\n",
+        )
+
+    def on_test_begin(self, logs=None):
+        # Validation and callbacks run after the last batch: their time is not training's.
+        self._close_epoch()
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._close_epoch()
+        if logs is not None:
+            logs["seconds"] = self._took
+        self._show(
+            f"epoch {epoch + 1}/{self.params['epochs']} {_metrics(logs)} "
+            f"{self.tokens_per_second:,.0f} tokens/s {_time(self.seconds)} so far"
+        )
+
+    def _close_epoch(self):
+        if self._begin is None:
+            return
+        self._took = time.perf_counter() - self._begin
+        self._begin = None
+        self.seconds += self._took
+        self.tokens_per_second = self.tokens_per_step * self.params["steps"] / self._took
+
+    def _show(self, line, end="\n"):
+        clear = "\r\x1b[K" if sys.stderr.isatty() else ""
+        sys.stderr.write(clear + line + end)
+        sys.stderr.flush()
+
+
+def _metrics(logs):
+    return " ".join(f"{name} {float(value):.4g}" for name, value in (logs or {}).items())
+
+
+def _time(seconds):
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+
+
+class TensorBoard(keras.callbacks.Callback):
+    """Writes each epoch's logs and the learning rate for TensorBoard, on any backend.
+
+    Keras's own callback needs TensorFlow; this one needs tensorboardX.
+
+    Args:
+        folder: where the event files go.
+
+    Raises:
+        ImportError: if tensorboardX is not installed.
+    """
+
+    def __init__(self, folder: str | os.PathLike):
+        super().__init__()
+        try:
+            from tensorboardX import SummaryWriter
+        except ImportError as error:
+            raise ImportError(
+                'TensorBoard needs tensorboardX: pip install "keras-transformer[tensorboard]"'
+            ) from error
+        self._writer = SummaryWriter(str(folder))
+
+    def on_epoch_end(self, epoch, logs=None):
+        rate = float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
+        for name, value in {**(logs or {}), "learning_rate": rate}.items():
+            self._writer.add_scalar(name, float(value), epoch + 1)
+        self._writer.flush()
+
+    def on_train_end(self, logs=None):
+        self._writer.close()

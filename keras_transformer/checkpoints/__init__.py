@@ -1,0 +1,22 @@
+"""Weights in files: written, read, checked against a model, and averaged."""
+
+from keras_transformer.checkpoints.averaging import average, average_weights
+from keras_transformer.checkpoints.weights import (
+    assign_weights,
+    load_weights,
+    read_weights,
+    save_weights,
+    weights_of,
+    write_weights,
+)
+
+__all__ = [
+    "assign_weights",
+    "average",
+    "average_weights",
+    "load_weights",
+    "read_weights",
+    "save_weights",
+    "weights_of",
+    "write_weights",
+]

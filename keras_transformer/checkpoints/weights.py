@@ -1,0 +1,117 @@
+"""A model's weights by name: to and from safetensors files, checked against the model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import keras
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from keras_transformer.files import replacing
+
+WEIGHTS = "weights.safetensors"
+
+
+def weights_of(model: keras.Model) -> dict[str, np.ndarray]:
+    """The model's weights by their Keras path, "encoder/block_0/attention/output/kernel".
+
+    Raises:
+        ValueError: If two weights have one path.
+    """
+    weights = {w.path: np.asarray(keras.ops.convert_to_numpy(w)) for w in model.weights}
+    if len(weights) < len(model.weights):
+        paths = [weight.path for weight in model.weights]
+        twice = sorted({path for path in paths if paths.count(path) > 1})
+        raise ValueError(f"model must have one weight a path, got several named {_some(twice)}")
+    return weights
+
+
+def assign_weights(weights: Mapping[str, np.ndarray], model: keras.Model) -> None:
+    """Gives the model these weights, all of them or none.
+
+    Args:
+        weights: arrays by Keras path, as `weights_of` gives them.
+        model: a model with weights of just these paths and shapes.
+
+    Raises:
+        ValueError: If a weight is missing, unexpected or of another shape; names it.
+    """
+    expected = {weight.path: tuple(weight.shape) for weight in model.weights}
+    check_same(expected, {path: value.shape for path, value in weights.items()}, "the model")
+    for weight in model.weights:
+        weight.assign(weights[weight.path])
+
+
+def read_weights(path: str | os.PathLike) -> dict[str, np.ndarray]:
+    """Reads a safetensors file.
+
+    Args:
+        path: The file, or a checkpoint folder with a `weights.safetensors`.
+
+    Raises:
+        FileNotFoundError: If there is none.
+        ValueError: If it is no whole safetensors file.
+    """
+    path = Path(path)
+    if path.is_dir():
+        path = path / WEIGHTS
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file of weights {path}")
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is no whole safetensors file: {error}") from error
+
+
+def write_weights(path: str | os.PathLike, model: keras.Model) -> None:
+    """Writes the model's weights as a safetensors file, whole or not at all."""
+    save_weights(path, weights_of(model))
+
+
+def save_weights(path: str | os.PathLike, weights: Mapping[str, np.ndarray]) -> None:
+    """Writes arrays by name as a safetensors file, whole or not at all."""
+    # The format stores memory as it lies, and would store a transposed array wrongly.
+    contiguous = {name: np.asarray(value, order="C") for name, value in weights.items()}
+    with replacing(path) as temporary:
+        save_file(contiguous, temporary)
+
+
+def load_weights(path: str | os.PathLike, model: keras.Model) -> None:
+    """Gives the model the weights of a file or checkpoint folder.
+
+    Raises:
+        FileNotFoundError, ValueError: As `read_weights` and `assign_weights`, naming the path.
+    """
+    weights = read_weights(path)
+    try:
+        assign_weights(weights, model)
+    except ValueError as error:
+        raise ValueError(f"{path} does not fit: {error}") from error
+
+
+def check_same(expected: Mapping[str, tuple], found: Mapping[str, tuple], owner: str) -> None:
+    """Raises ValueError naming what differs between two sets of names and shapes."""
+    problems = []
+    if missing := [name for name in expected if name not in found]:
+        problems.append(f"missing are {_some(missing)}")
+    if unexpected := [name for name in found if name not in expected]:
+        problems.append(f"unexpected are {_some(unexpected)}")
+    if other := [
+        f"{name} {found[name]} for {expected[name]}"
+        for name in expected
+        if name in found and tuple(found[name]) != tuple(expected[name])
+    ]:
+        problems.append(f"of another shape are {_some(other)}")
+    if problems:
+        raise ValueError(
+            f"weights must have the names and shapes of {owner}: {'; '.join(problems)}"
+        )
+
+
+def _some(names: list[str], limit: int = 5) -> str:
+    rest = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + rest

@@ -1,0 +1,1 @@
+"""Data: corpora of sentence pairs, cleaning, and batches of a token budget."""

@@ -1,0 +1,159 @@
+"""What every tokenizer offers: ids of both languages of a translation model, a saved folder."""
+
+from __future__ import annotations
+
+import abc
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.files import replacing, write_json
+
+MANIFEST = "tokenizer.json"
+
+
+def checked_texts(texts: Iterable[str], name: str = "texts") -> list[str]:
+    """Lists `texts`; ValueError names `name` when that is one string or holds anything else."""
+    if isinstance(texts, str | bytes):
+        raise ValueError(f"{name} must be a sequence of strings, got the one string {texts!r:.80}")
+    texts = list(texts)
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(
+                f"{name} must hold strings, got {type(text).__name__} at {name}[{index}]"
+            )
+    return texts
+
+
+def round_up(size: int, multiple: int = 8) -> int:
+    """The next multiple: matrices of such sizes are multiplied at the hardware's full speed."""
+    return -(-size // multiple) * multiple
+
+
+class Tokenizer(abc.ABC):
+    """Text to ids and back, for the source and the target language of a translation model.
+
+    Attributes:
+        shared: Whether both languages have one vocabulary.
+        source_vocab_size: Rows of the model's source embedding, a multiple of 8 for every
+            tokenizer made here; the ids are below it.
+        target_vocab_size: The same of the target; equal to it when `shared`.
+        pad_id: Fills sequences up; one for both languages, as are the following.
+        unk_id: Stands for what the vocabulary cannot spell; None if it can spell everything.
+        bos_id: Begins the decoder's input.
+        eos_id: Ends every sequence.
+    """
+
+    shared: bool
+    source_vocab_size: int
+    target_vocab_size: int
+    pad_id: int
+    unk_id: int | None
+    bos_id: int
+    eos_id: int
+
+    def encode_source(
+        self, texts: Sequence[str], *, sampling: float = 0.0, seed: int | None = None
+    ) -> list[list[int]]:
+        """Source texts as ids.
+
+        Args:
+            texts: Any texts; one that is empty or only spaces becomes `[eos_id]`.
+            sampling: Strength of subword regularization, from 0 (off) to 1.
+            seed: Not negative. The same seed and texts give the same ids, in every thread and
+                process and whatever was sampled before. None: other ids at each call.
+
+        Returns:
+            One list a text: its ids and `eos_id`, without `bos_id`.
+
+        Raises:
+            ValueError: If `texts` are not strings, or `sampling` or `seed` are out of range.
+        """
+        return self._encode(self._source, *_checked(texts, sampling, seed))
+
+    def encode_target(
+        self, texts: Sequence[str], *, sampling: float = 0.0, seed: int | None = None
+    ) -> list[list[int]]:
+        """Target texts as ids, as `encode_source` does; the batcher adds `bos_id` where it must."""
+        return self._encode(self._target, *_checked(texts, sampling, seed))
+
+    def decode_source(self, ids: Iterable[Sequence[int]]) -> list[str]:
+        """Texts of source ids, as `decode_target` does."""
+        return self._decode(self._source, [self._content(row) for row in ids])
+
+    def decode_target(self, ids: Iterable[Sequence[int]]) -> list[str]:
+        """Texts of target ids.
+
+        Args:
+            ids: One row a text, lists or an integer array; `pad_id` and `bos_id` are left out,
+                and so is everything from the first `eos_id` on.
+
+        Returns:
+            One text a row.
+
+        Raises:
+            ValueError: If `ids` is one row instead of several.
+        """
+        return self._decode(self._target, [self._content(row) for row in ids])
+
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) over what determines the ids: two tokenizers that share it are the same."""
+        config = [type(self).__name__, self.shared, self._config()]
+        digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
+        for name, content in sorted(self._files().items()):
+            digest.update(name.encode() + hashlib.sha256(content).digest())
+        return digest.hexdigest()
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes tokenizer.json and the files that it needs; `load_tokenizer` reads them back.
+
+        Each file is replaced whole or not at all, tokenizer.json last: its fingerprint tells a
+        folder in which a killed process left files of two tokenizers.
+        """
+        folder = Path(folder)
+        for name, content in self._files().items():
+            with replacing(folder / name) as temporary:
+                temporary.write_bytes(content)
+        manifest = {"class": type(self).__name__, "shared": self.shared, **self._config()}
+        write_json(folder / MANIFEST, {**manifest, "fingerprint": self.fingerprint()})
+
+    def _content(self, row: Sequence[int]) -> list[int]:
+        row = np.asarray(row).tolist()
+        if not isinstance(row, list):
+            raise ValueError(f"ids must be a sequence of sequences of ids, got {row!r} as a row")
+        if self.eos_id in row:
+            row = row[: row.index(self.eos_id)]
+        return [id_ for id_ in row if id_ not in (self.pad_id, self.bos_id)]
+
+    # What a kind of tokenizer adds: its two sides (the same object if shared) and these.
+    _source: Any
+    _target: Any
+
+    @abc.abstractmethod
+    def _encode(
+        self, side: Any, texts: list[str], sampling: float, seed: int | None
+    ) -> list[list[int]]: ...
+
+    @abc.abstractmethod
+    def _decode(self, side: Any, ids: list[list[int]]) -> list[str]: ...
+
+    @abc.abstractmethod
+    def _files(self) -> dict[str, bytes]: ...
+
+    @abc.abstractmethod
+    def _config(self) -> dict[str, Any]: ...
+
+
+def _checked(
+    texts: Sequence[str], sampling: float, seed: int | None
+) -> tuple[list[str], float, int | None]:
+    if not 0 <= sampling <= 1:
+        raise ValueError(f"sampling must be from 0 (off) to 1, got {sampling!r}")
+    if seed is not None and seed < 0:
+        raise ValueError(f"seed must be None or not negative, got {seed!r}")
+    return checked_texts(texts), sampling, None if seed is None else int(seed)

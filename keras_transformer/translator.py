@@ -1,0 +1,483 @@
+"""From text to text: tokenizer, model and search behind one object, saved as one folder."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_transformer.config import require
+from keras_transformer.decoding import IMPOSSIBLE, beam_search, greedy_search, sampler, uniforms
+from keras_transformer.files import read_json, write_json
+from keras_transformer.losses import negative_log_likelihood
+from keras_transformer.models import Transformer
+from keras_transformer.ops import COMPILES_EACH_SHAPE, compiled
+from keras_transformer.text import Tokenizer, load_tokenizer
+from keras_transformer.text.base import MANIFEST, checked_texts, round_up
+
+MODEL = "model.keras"
+CONFIG = "config.json"
+METRICS = "metrics.json"
+FORMAT = 1  # of the saved folder
+
+LENGTH_MULTIPLE = 16 if COMPILES_EACH_SHAPE else 1
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One translation: its text, and the score that it was ranked by.
+
+    The score is the sum of the tokens' log-probabilities over the length penalty.
+    """
+
+    text: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to search: the options of `Translator.translate`, `nbest` and `sample`, checked."""
+
+    beam_size: int = 4
+    length_penalty: float = 0.6
+    max_extra_length: int = 50
+    min_length: int = 0
+    temperature: float | None = None
+    top_k: int = 0
+    top_p: float = 1.0
+
+    def __post_init__(self):
+        for name, least in dict(beam_size=1, max_extra_length=1, min_length=0, top_k=0).items():
+            _require_whole(name, getattr(self, name), least)
+        require(self.length_penalty >= 0, "length_penalty", self.length_penalty, "at least 0")
+        if self.temperature is not None:
+            require(self.temperature > 0, "temperature", self.temperature, "above 0")
+        require(0 < self.top_p <= 1, "top_p", self.top_p, "in (0, 1]")
+
+    def function(self, model: Transformer) -> Callable:
+        """`search(source_ids, max_lengths, prefix=None, uniforms=None)` -> ids, scores.
+
+        A function of tensors, which can be compiled or traced: source ids (B, S), most target
+        tokens a row (B,), first target tokens (B, P) padded, random numbers (B, L) for sampling;
+        gives ids (B, K, L) and scores (B, K), best first.
+        """
+        config = model.config
+
+        def search(source_ids, max_lengths, prefix=None, uniforms=None):
+            rows, length = ops.shape(source_ids)[0], ops.shape(source_ids)[1]
+            if prefix is not None:
+                length = length + ops.shape(prefix)[1]
+            length = length + self.max_extra_length
+            first_ids = ops.full((rows, 1), config.bos_id, dtype="int32")
+            logits, state, step = model.prefill(source_ids, first_ids, length + 1)
+            options = dict(
+                eos_id=config.eos_id,
+                length=length,
+                max_lengths_B=max_lengths,
+                pad_id=config.pad_id,
+                banned_ids=(config.bos_id,),
+                min_length=self.min_length,
+                prefix_BP=prefix,
+                length_penalty=self.length_penalty,
+            )
+            if self.temperature is not None:
+                options["choose"] = sampler(
+                    uniforms, temperature=self.temperature, top_k=self.top_k, top_p=self.top_p
+                )
+            if self.temperature is not None or self.beam_size == 1:
+                return greedy_search(step, logits, state, **options)
+            return beam_search(step, logits, state, beam_size=self.beam_size, **options)
+
+        return search
+
+
+class Translator:
+    """Translates texts with a trained model.
+
+    ```python
+    translator = Translator.load("saved_models/grammar")
+    translator.translate(["The old man sees the dog."], beam_size=4)
+    ```
+
+    Texts are sorted by length and translated in batches of a token budget; what else is in the
+    batch changes nothing. An empty text gets an empty translation.
+
+    Args:
+        model: a `Transformer`, or any model with its `config` and `prefill`.
+        tokenizer: the tokenizer it was trained with.
+        source_language, target_language: codes such as "en", kept for those who ask.
+
+    Raises:
+        ValueError: if the vocabularies or special ids of the two do not match.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        source_language: str | None = None,
+        target_language: str | None = None,
+    ):
+        for name in ("source_vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id"):
+            ours, theirs = getattr(model.config, name), getattr(tokenizer, name)
+            if ours != theirs:
+                raise ValueError(
+                    f"the tokenizer does not match the model: its {name} is {theirs}, "
+                    f"the model's {ours}"
+                )
+        self.model = model
+        self.tokenizer = tokenizer
+        self.source_language = source_language
+        self.target_language = target_language
+        self._compiled: dict[Any, Callable] = {}
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        beam_size: int = 4,
+        length_penalty: float = 0.6,
+        max_extra_length: int = 50,
+        min_length: int = 0,
+        prefixes: Sequence[str] | None = None,
+        tokens_per_batch: int = 4096,
+        strict: bool = False,
+    ) -> list[str]:
+        """The best translation of each text.
+
+        Args:
+            texts: source texts.
+            beam_size: hypotheses kept a text; 1 is greedy search.
+            length_penalty: alpha of Wu et al. 2016; more favours longer translations.
+            max_extra_length: a translation has at most so many tokens more than its source, or
+                than its prefix if that is longer.
+            min_length: fewest tokens before the end, as far as the longest allows.
+            prefixes: a start for each translation, forced; "" forces nothing. It may end inside
+                a word.
+            tokens_per_batch: most source tokens in a batch, padding included.
+            strict: whether a text longer than the model's `max_length` raises; else it is cut
+                with a warning.
+
+        Returns:
+            One translation a text, in order.
+
+        Raises:
+            ValueError: on an option out of range, or a too long text when `strict`.
+        """
+        search = Search(beam_size, length_penalty, max_extra_length, min_length)
+        found = self._search(texts, search, prefixes, tokens_per_batch, strict)
+        return [hypotheses[0].text for hypotheses in found]
+
+    def nbest(
+        self,
+        texts: Sequence[str],
+        *,
+        num_hypotheses: int | None = None,
+        beam_size: int = 4,
+        length_penalty: float = 0.6,
+        max_extra_length: int = 50,
+        min_length: int = 0,
+        prefixes: Sequence[str] | None = None,
+        tokens_per_batch: int = 4096,
+        strict: bool = False,
+    ) -> list[list[Hypothesis]]:
+        """The best translations of each text with their scores, best first.
+
+        Args:
+            num_hypotheses: how many, at most and by default `beam_size`; fewer come only where
+                there are no more.
+            texts, beam_size, length_penalty, max_extra_length, min_length, prefixes,
+                tokens_per_batch, strict: as of `translate`.
+        """
+        if num_hypotheses is None:
+            num_hypotheses = beam_size
+        _require_whole("num_hypotheses", num_hypotheses, 1)
+        search = Search(beam_size, length_penalty, max_extra_length, min_length)
+        within = num_hypotheses <= beam_size
+        require(within, "num_hypotheses", num_hypotheses, f"at most beam_size={beam_size}")
+        found = self._search(texts, search, prefixes, tokens_per_batch, strict)
+        return [hypotheses[:num_hypotheses] for hypotheses in found]
+
+    def sample(
+        self,
+        texts: Sequence[str],
+        *,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int = 0,
+        max_extra_length: int = 50,
+        min_length: int = 0,
+        prefixes: Sequence[str] | None = None,
+        tokens_per_batch: int = 4096,
+        strict: bool = False,
+    ) -> list[str]:
+        """A translation of each text drawn from the model's distribution.
+
+        Args:
+            temperature: divides the logits; below 1 the likely become likelier.
+            top_k: only the k most probable tokens; 0 is no limit.
+            top_p: only the most probable tokens that together reach this probability.
+            seed: the same seed draws the same for the i-th text, whatever the other texts are.
+            texts, max_extra_length, min_length, prefixes, tokens_per_batch, strict: as of
+                `translate`.
+        """
+        require(temperature is not None, "temperature", temperature, "above 0")
+        _require_whole("seed", seed, 0)
+        search = Search(1, 0.0, max_extra_length, min_length, temperature, top_k, top_p)
+        found = self._search(texts, search, prefixes, tokens_per_batch, strict, seed)
+        return [hypotheses[0].text for hypotheses in found]
+
+    def translate_stream(
+        self,
+        texts: Iterable[str],
+        *,
+        chunk_size: int = 2048,
+        beam_size: int = 4,
+        length_penalty: float = 0.6,
+        max_extra_length: int = 50,
+        min_length: int = 0,
+        tokens_per_batch: int = 4096,
+        strict: bool = False,
+    ) -> Iterator[str]:
+        """Translates without end: reads and yields in order, with `chunk_size` texts in memory.
+
+        Args:
+            texts: any iterable, such as an open file's lines.
+            chunk_size: texts that are read, then sorted and batched together; 1 answers each
+                text before it reads the next.
+            beam_size, length_penalty, max_extra_length, min_length, tokens_per_batch, strict: as
+                of `translate`.
+        """
+        _require_whole("chunk_size", chunk_size, 1)
+        search = Search(beam_size, length_penalty, max_extra_length, min_length)
+
+        def stream(texts):
+            while chunk := list(itertools.islice(texts, chunk_size)):
+                for hypotheses in self._search(chunk, search, None, tokens_per_batch, strict):
+                    yield hypotheses[0].text
+
+        return stream(iter(texts))
+
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], *, tokens_per_batch: int = 4096
+    ) -> list[float]:
+        """log p(target | source): the sum over the target's tokens and its end.
+
+        Args:
+            sources, targets: texts, as many of each.
+            tokens_per_batch: most tokens of a side in a batch, padding included.
+
+        Raises:
+            ValueError: if there are not as many of each, or one is longer than the model takes.
+        """
+        source_ids = self._encode(sources, "sources", strict=True)
+        target_ids = self._encode(targets, "targets", strict=True)
+        if len(source_ids) != len(target_ids):
+            raise ValueError(
+                f"sources and targets must be as many, got {len(source_ids)} and {len(target_ids)}"
+            )
+        scores = np.zeros(len(source_ids))
+        longest = [max(len(s), len(t)) for s, t in zip(source_ids, target_ids, strict=True)]
+        for chosen, rows, length in self._batches(longest, tokens_per_batch):
+            source = self._pad([source_ids[i] for i in chosen], rows, length)
+            labels = self._pad([target_ids[i] for i in chosen], rows, length)
+            (result,) = self._run("score", [source, labels])
+            scores[chosen] = result[: len(chosen)]
+        return scores.tolist()
+
+    def _search(self, texts, search, prefixes, tokens_per_batch, strict, seed=None):
+        source_ids = self._encode(texts, "texts", strict)
+        found = [[Hypothesis("", 0.0)] for _ in source_ids]
+        prefix_ids = self._encode_prefixes(prefixes, len(source_ids))
+        # A text without any token but EOS is empty, and so is its translation.
+        full = [i for i, ids in enumerate(source_ids) if len(ids) > 1]
+        lengths = [len(source_ids[i]) for i in full]
+        for batch, rows, length in self._batches(lengths, tokens_per_batch):
+            chosen = [full[i] for i in batch]
+            source = self._pad([source_ids[i] for i in chosen], rows, length)
+            prefix, prefix_length = None, max(len(prefix_ids[i]) for i in chosen)
+            if prefix_length:
+                prefix_length = round_up(prefix_length, LENGTH_MULTIPLE)
+                prefix = self._pad([prefix_ids[i] for i in chosen], rows, prefix_length)
+            limits = np.ones(rows, "int32")
+            for row, i in enumerate(chosen):
+                start = max(len(source_ids[i]), len(prefix_ids[i]))
+                limits[row] = min(start + search.max_extra_length, self.model.config.max_length - 1)
+            arguments = [source, limits, prefix]
+            if search.temperature is not None:
+                seeds = [[seed, i] for i in chosen] + [[seed]] * (rows - len(chosen))
+                room = length + prefix_length + search.max_extra_length
+                arguments.append(uniforms(seeds, room))
+            ids, scores = self._run(search, arguments)
+            for row, i in enumerate(chosen):
+                real = scores[row] > IMPOSSIBLE / 2
+                if not real.any():
+                    raise ValueError("model must give finite logits, got none: are weights NaN?")
+                decoded = self.tokenizer.decode_target(ids[row, real].tolist())
+                found[i] = [
+                    Hypothesis(text, float(score))
+                    for text, score in zip(decoded, scores[row, real], strict=True)
+                ]
+        return found
+
+    def _run(self, name, arguments):
+        """Calls the compiled function of a `Search` or "score" with arrays; gives arrays."""
+        if name not in self._compiled:
+            make = score_function if name == "score" else name.function
+            self._compiled[name] = compiled(make(self.model), self.model)
+        tensors = [None if x is None else ops.convert_to_tensor(x) for x in arguments]
+        result = self._compiled[name](*tensors)
+        return [ops.convert_to_numpy(x) for x in (result if name != "score" else [result])]
+
+    def _encode(self, texts, name, strict):
+        texts = checked_texts(texts, name)
+        encode = self.tokenizer.encode_target if name == "targets" else self.tokenizer.encode_source
+        ids = encode(texts)
+        limit = self.model.config.max_length
+        for i, tokens in enumerate(ids):
+            if len(tokens) > limit:
+                problem = (
+                    f"{name} must have at most {limit} tokens each, the model's max_length, got "
+                    f"{len(tokens)} in {texts[i]!r:.60}"
+                )
+                if strict:
+                    raise ValueError(problem)
+                warnings.warn(f"{problem}: it is cut", stacklevel=4)
+                ids[i] = [*tokens[: limit - 1], self.tokenizer.eos_id]
+        return ids
+
+    def _encode_prefixes(self, prefixes, count):
+        if prefixes is None:
+            return [[]] * count
+        prefixes = checked_texts(prefixes, "prefixes")
+        if len(prefixes) != count:
+            raise ValueError(f"prefixes must be as many as texts, got {len(prefixes)} for {count}")
+        ids = [tokens[:-1] for tokens in self.tokenizer.encode_target(prefixes)]
+        limit = self.model.config.max_length - 2
+        for prefix, tokens in zip(prefixes, ids, strict=True):
+            if len(tokens) > limit:
+                raise ValueError(
+                    f"prefixes must have at most {limit} tokens each, got {len(tokens)} in "
+                    f"{prefix!r:.60}"
+                )
+        return ids
+
+    def _pad(self, sequences, rows, length):
+        padded = np.full((rows, length), self.tokenizer.pad_id, "int32")
+        for row, tokens in enumerate(sequences):
+            padded[row, : len(tokens)] = tokens
+        return padded
+
+    def _batches(self, lengths, tokens_per_batch):
+        """Yields (places in `lengths`, rows, length) of batches, the longest texts first.
+
+        Where each shape costs a compilation, lengths are multiples of 16 as far as the model has
+        positions, and rows powers of two.
+        """
+        _require_whole("tokens_per_batch", tokens_per_batch, 1)
+        order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+        start = 0
+        while start < len(order):
+            length = round_up(lengths[order[start]], LENGTH_MULTIPLE)
+            length = min(length, self.model.config.max_length)
+            rows = max(1, tokens_per_batch // length)
+            if COMPILES_EACH_SHAPE:
+                rows = 1 << (rows.bit_length() - 1)
+            chosen = order[start : start + rows]
+            rows = len(chosen)
+            if COMPILES_EACH_SHAPE:
+                rows = 1 << (rows - 1).bit_length()
+            yield chosen, rows, length
+            start += len(chosen)
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes `model.keras`, the tokenizer and `config.json` into a folder.
+
+        What else is in the folder stays. All is written under other names first: if that fails,
+        what was there before is untouched. Any backend reads what any other wrote.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        # A plain copy leaves optimizer and loss behind, which loading would need the classes of.
+        plain = type(self.model).from_config(self.model.get_config())
+        plain.set_weights(self.model.get_weights())
+        config = {
+            "format": FORMAT,
+            "source_language": self.source_language,
+            "target_language": self.target_language,
+            "tokenizer": self.tokenizer.fingerprint(),
+            "model": self.model.config.to_dict(),
+        }
+        with tempfile.TemporaryDirectory(prefix=".saving.", dir=folder) as temporary:
+            self.tokenizer.save(temporary)
+            names = os.listdir(temporary)
+            plain.save(Path(temporary, MODEL))
+            write_json(Path(temporary, CONFIG), config)
+            # The tokenizer first and its fingerprint last: a kill in between can leave files of
+            # two translators, but none that are then taken for one.
+            for name in (*names, MODEL, CONFIG):
+                os.replace(Path(temporary, name), folder / name)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike) -> Translator:
+        """Reads what `save` wrote, under any backend.
+
+        Raises:
+            ValueError: if the folder is no saved translator, a file of it is broken, or its
+                tokenizer is not the one that its model was trained with.
+        """
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise ValueError(f"{folder} is no saved translator: there is no such folder")
+        for name in (CONFIG, MODEL, MANIFEST):
+            if not (folder / name).is_file():
+                raise ValueError(f"{folder} is no saved translator: it has no {name}")
+        config = read_json(folder / CONFIG)
+        if not isinstance(config, dict) or config.get("format") != FORMAT:
+            raise ValueError(
+                f'{folder / CONFIG} is no translator\'s: it must have "format": {FORMAT}'
+            )
+        try:
+            tokenizer = load_tokenizer(folder)
+        except FileNotFoundError as error:
+            raise ValueError(f"{folder} is no saved translator: {error}") from error
+        if tokenizer.fingerprint() != config.get("tokenizer"):
+            raise ValueError(f"the tokenizer in {folder} is not the one its model was trained with")
+        try:
+            model = keras.saving.load_model(folder / MODEL, compile=False)
+        except Exception as error:  # a broken file raises all sorts
+            raise ValueError(f"{folder / MODEL} cannot be read: {error}") from error
+        return cls(model, tokenizer, config.get("source_language"), config.get("target_language"))
+
+
+def score_function(model: Transformer) -> Callable:
+    """`score(source_ids (B, S), labels (B, T))` -> log p(labels | source) (B,)."""
+    config = model.config
+
+    def score(source_ids, labels):
+        first = ops.full((ops.shape(labels)[0], 1), config.bos_id, dtype="int32")
+        labels = ops.cast(labels, "int32")
+        inputs = {
+            "source_ids": source_ids,
+            "target_ids": ops.concatenate([first, labels[:, :-1]], axis=1),
+        }
+        loss_BT = negative_log_likelihood(labels, model(inputs))
+        is_token_BT = ops.cast(ops.not_equal(labels, config.pad_id), loss_BT.dtype)
+        return -ops.sum(loss_BT * is_token_BT, axis=1)
+
+    return score
+
+
+def _require_whole(name, value, least):
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    require(whole and value >= least, name, value, f"a whole number of at least {least}")

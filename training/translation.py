@@ -1,0 +1,268 @@
+"""Trains a translator, measures it and saves it: one run from text files to one folder.
+
+`python -m training.translation --help` and `keras-transformer train --help` are this function.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import keras
+import typer
+
+from keras_transformer.assessment import assess, save_metrics
+from keras_transformer.callbacks import (
+    WEIGHTS,
+    Checkpoints,
+    Progress,
+    TensorBoard,
+    TranslationQuality,
+)
+from keras_transformer.checkpoints import assign_weights, average_weights
+from keras_transformer.config import TransformerConfig
+from keras_transformer.data.batching import TokenBatches
+from keras_transformer.data.cleaning import clean
+from keras_transformer.data.corpora import Corpus, load_corpus, read_pairs
+from keras_transformer.evaluation import table
+from keras_transformer.losses import LabelSmoothedCrossentropy
+from keras_transformer.metrics import MaskedAccuracy, Perplexity
+from keras_transformer.models import Transformer
+from keras_transformer.schedules import WarmupSchedule, adam
+from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.translator import Translator
+from training.recipes import names, read_recipe
+
+# What a run may change between a kill and its continuation without becoming another run.
+NOT_THE_RUN = ("epochs", "patience", "bleu_every", "average_last", "beam_size", "length_penalty")
+
+
+def train(
+    recipe: Annotated[
+        str, typer.Option(help=f"A recipe ({', '.join(names())}), or a TOML file of your own.")
+    ] = "grammar",
+    output: Annotated[
+        Path | None, typer.Option(help="Folder of the run. Default: saved_models/RECIPE.")
+    ] = None,
+    data_folder: Annotated[
+        Path | None, typer.Option(help="Where the corpus's files are; else they are fetched.")
+    ] = None,
+    train_files: Annotated[
+        list[Path] | None,
+        typer.Option("--train", help="Your own text: a .tsv, .tmx or .jsonl; or give it twice."),
+    ] = None,
+    validation_files: Annotated[
+        list[Path] | None, typer.Option("--validation", help="The same, for validation.")
+    ] = None,
+    test_files: Annotated[
+        list[Path] | None, typer.Option("--test", help="The same, for the last measurement.")
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change an option of the recipe: epochs=3, model.d_model=256."),
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(min=0, help="Processes that make batches; 0: a thread.")
+    ] = 0,
+    tensorboard: Annotated[
+        bool, typer.Option(help="Write TensorBoard files into the run.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option(help="Begin anew even if the folder holds a run.")
+    ] = False,
+) -> None:
+    """Trains a translator and saves it with its tokenizer and its measured quality.
+
+    The same command again goes on from the last checkpoint. The backend is KERAS_BACKEND's.
+
+    Examples:
+
+        keras-transformer train --recipe multi30k --output saved_models/multi30k
+
+        keras-transformer train --recipe base --train train.en --train train.de
+        --validation dev.en --validation dev.de --set tokens_per_batch=8000
+    """
+    options = read_recipe(recipe, changes)
+    folder = output or Path("saved_models") / Path(recipe).stem
+    if overwrite:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+
+    # Text: pairs of sentences.
+    files = {"train": train_files, "validation": validation_files, "test": test_files}
+    corpus = _corpus(options, data_folder, files)
+    pairs, report = clean(
+        corpus.train, max_words=options.max_words, max_length_ratio=options.max_length_ratio
+    )
+    if not pairs:
+        raise ValueError(f"the training corpus is empty after cleaning: {report}")
+    _say(f"corpus {corpus.name}: {report}")
+
+    # Pieces: token ids.
+    sources, targets = zip(*pairs, strict=True)
+    tokenizer = SentencePieceTokenizer.train(
+        sources,
+        targets,
+        vocab_size=options.vocab_size,
+        kind=options.tokenizer,
+        shared=options.shared_vocabulary,
+        byte_fallback=options.byte_fallback,
+        lowercase=options.lowercase,
+    )
+
+    # The model.
+    keras.utils.set_random_seed(options.seed)
+    shared = {"share_embeddings": options.shared_vocabulary}
+    config = TransformerConfig(
+        source_vocab_size=tokenizer.source_vocab_size,
+        target_vocab_size=tokenizer.target_vocab_size,
+        pad_id=tokenizer.pad_id,
+        bos_id=tokenizer.bos_id,
+        eos_id=tokenizer.eos_id,
+        **shared | options.model,
+    )
+    model = Transformer(config, dtype=options.precision)
+    schedule = (
+        WarmupSchedule(options.peak_learning_rate, options.warmup_steps)
+        if options.peak_learning_rate
+        else WarmupSchedule.paper(config.d_model, options.warmup_steps)
+    )
+    model.compile(
+        adam(
+            schedule,
+            gradient_accumulation_steps=options.gradient_accumulation
+            if options.gradient_accumulation > 1
+            else None,
+        ),
+        LabelSmoothedCrossentropy(options.label_smoothing, config.pad_id),
+        metrics=[Perplexity(config.pad_id), MaskedAccuracy(config.pad_id)],
+    )
+
+    # Batches of a few shapes.
+    budget = dict(
+        tokens_per_batch=options.tokens_per_batch,
+        num_buckets=options.num_buckets,
+        max_length=min(config.max_length, options.tokens_per_batch),
+        seed=options.seed,
+    )
+    batches = TokenBatches(pairs, tokenizer, sampling=options.subword_sampling, **budget)
+    validation = TokenBatches(corpus.validation, tokenizer, shuffle=False, **budget)
+    _say(
+        f"{model.count_params():,} parameters, {tokenizer.source_vocab_size} pieces, "
+        f"{len(batches)} batches an epoch of shapes {list(batches.shapes)}, "
+        f"{batches.padding:.0%} padding, {batches.dropped} pairs too long; "
+        f"{keras.backend.backend()}, {options.precision}"
+    )
+
+    # Training.
+    run = {k: v for k, v in options.to_dict().items() if k not in NOT_THE_RUN}
+    run |= {"pairs": len(pairs), "tokenizer": tokenizer.fingerprint()}
+    run["backend"] = keras.backend.backend()
+    checkpoints = Checkpoints(
+        folder / "checkpoints",
+        keep=options.average_last,
+        monitor=options.monitor,
+        patience=options.patience,
+        mode="max" if options.monitor == "val_bleu" else "min",
+        run=run,
+    )
+    translator = Translator(model, tokenizer, corpus.source_language, corpus.target_language)
+    callbacks = [Progress(batches.num_tokens / len(batches))]
+    if options.bleu_every:
+        search = dict(beam_size=options.beam_size, length_penalty=options.length_penalty)
+        callbacks.append(
+            TranslationQuality(
+                translator, corpus.validation, every=options.bleu_every, options=search
+            )
+        )
+    if tensorboard:
+        callbacks.append(TensorBoard(folder / "tensorboard"))
+    callbacks.append(checkpoints)
+    if checkpoints.epoch:
+        _say(f"going on after epoch {checkpoints.epoch}")
+    if checkpoints.epoch < options.epochs and not checkpoints.finished:
+        model.fit(
+            batches.dataset(first_step=checkpoints.epoch * len(batches), num_workers=workers),
+            steps_per_epoch=len(batches),
+            initial_epoch=checkpoints.epoch,
+            epochs=options.epochs,
+            validation_data=validation.dataset(steps=len(validation)),
+            validation_steps=len(validation),
+            callbacks=callbacks,
+            shuffle=False,
+            verbose=0,
+        )
+
+    # The mean of the last checkpoints (section 6.1), in float32, is what is saved.
+    last = checkpoints.paths()[-options.average_last :]
+    averaged = Transformer(config, dtype="float32")
+    assign_weights(average_weights([path / WEIGHTS for path in last]), averaged)
+    translator = Translator(averaged, tokenizer, corpus.source_language, corpus.target_language)
+    translator.save(folder)
+
+    # How good it is.
+    seconds = sum(logs["seconds"] for logs in checkpoints.history)
+    save_metrics(
+        folder,
+        "training",
+        {
+            "recipe": options.to_dict(),
+            "backend": keras.backend.backend(),
+            "parameters": averaged.count_params(),
+            "pairs": len(pairs),
+            "epochs": checkpoints.epoch,
+            "averaged_checkpoints": len(last),
+            "seconds": seconds,
+            "target_tokens_per_second": batches.num_tokens * checkpoints.epoch / seconds,
+            "cores": os.cpu_count(),
+            "finished": time.strftime("%Y-%m-%d"),
+        },
+    )
+    for name, test_pairs in corpus.tests.items():
+        metrics = assess(
+            translator,
+            test_pairs,
+            beam_size=options.beam_size,
+            length_penalty=options.length_penalty,
+            published_language=corpus.target_language if corpus.name == "multi30k" else None,
+        )
+        save_metrics(folder, name, metrics)
+        print(f"\n{name}\n{table(metrics)}")
+    _say(f"trained {checkpoints.epoch} epochs in {seconds:.0f} s; saved to {folder}")
+
+
+def _corpus(options, data_folder, files):
+    languages = dict(
+        source_language=options.source_language, target_language=options.target_language
+    )
+    if options.corpus != "files" and not files["train"]:
+        return load_corpus(options.corpus, data_folder, train_size=options.train_size, **languages)
+    pairs = {}
+    for name, paths in files.items():
+        if name != "test" and not paths:
+            raise ValueError(f"--{name} must be given for text files of your own")
+        if paths and len(paths) > 2:
+            raise ValueError(f"--{name} takes one file or two, got {len(paths)}")
+        pairs[name] = read_pairs(*paths, **languages) if paths else []
+    tests = {"test": pairs["test"]} if pairs["test"] else {}
+    train_pairs = pairs["train"][: options.train_size]
+    return Corpus("files", *languages.values(), train_pairs, pairs["validation"], tests)
+
+
+def _say(line):
+    print(line, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Runs `train` with the command line's options."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    typer.run(train)
+
+
+if __name__ == "__main__":
+    main()
