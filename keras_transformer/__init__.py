@@ -52,8 +52,11 @@ def _choose_backend() -> None:
 
 
 _choose_backend()
-if os.environ.get("KERAS_BACKEND") == "tensorflow":
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# TensorFlow's C++ logs an error for each machine without a GPU.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# PyTorch on CPU: large pages for large tensors. Mapping (tokens x vocabulary) anew at each step in
+# small pages costs more than computing it.
+os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 # Imported when first asked for: a process that only makes batches needs no Keras.
 _HOMES = {

@@ -5,20 +5,7 @@ from __future__ import annotations
 import keras
 from keras import ops
 
-
-def negative_log_likelihood(labels_BT, logits_BTV, label_smoothing: float = 0.0):
-    """-sum_v q(v) log p(v), q = (1 - e) onehot(label) + e / V (section 5.4), per token (B, T).
-
-    With log Z = logsumexp(logits) it is log Z - (1 - e) logit[label] - e mean(logits): no
-    distribution over the vocabulary is ever built.
-    """
-    logits_BTV = ops.cast(logits_BTV, "float32")
-    labels_BT = ops.cast(labels_BT, "int32")
-    chosen = ops.take_along_axis(logits_BTV, ops.expand_dims(labels_BT, -1), axis=-1)[..., 0]
-    loss_BT = ops.logsumexp(logits_BTV, axis=-1) - (1.0 - label_smoothing) * chosen
-    if label_smoothing:
-        loss_BT = loss_BT - label_smoothing * ops.mean(logits_BTV, axis=-1)
-    return loss_BT
+from keras_transformer.ops import smoothed_cross_entropy
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -40,9 +27,7 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
         ValueError: if `label_smoothing` is out of range.
     """
 
-    def __init__(
-        self, label_smoothing=0.1, pad_id=0, name="label_smoothed_crossentropy", **kwargs
-    ):
+    def __init__(self, label_smoothing=0.1, pad_id=0, name="label_smoothed_crossentropy", **kwargs):
         super().__init__(name=name, **kwargs)
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"label_smoothing must be in [0, 1), got {label_smoothing!r}")
@@ -50,7 +35,7 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
         self.pad_id = pad_id
 
     def call(self, y_true, y_pred):
-        return negative_log_likelihood(y_true, y_pred, self.label_smoothing)
+        return smoothed_cross_entropy(y_pred, y_true, self.label_smoothing)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         weight = ops.cast(ops.not_equal(y_true, self.pad_id), "float32")

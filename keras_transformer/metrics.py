@@ -5,7 +5,7 @@ from __future__ import annotations
 import keras
 from keras import ops
 
-from keras_transformer.losses import negative_log_likelihood
+from keras_transformer.ops import smoothed_cross_entropy
 
 
 class _TokenMean(keras.metrics.Metric):
@@ -63,7 +63,7 @@ class Perplexity(_TokenMean):
         super().__init__(pad_id, name, **kwargs)
 
     def per_token(self, y_true, y_pred):
-        return negative_log_likelihood(y_true, ops.stop_gradient(y_pred))
+        return smoothed_cross_entropy(ops.stop_gradient(y_pred), y_true, 0.0)
 
     def result(self):
         return ops.exp(super().result())

@@ -18,9 +18,8 @@ from keras import ops
 from keras_transformer.config import require
 from keras_transformer.decoding import IMPOSSIBLE, beam_search, greedy_search, sampler, uniforms
 from keras_transformer.files import read_json, write_json
-from keras_transformer.losses import negative_log_likelihood
 from keras_transformer.models import Transformer
-from keras_transformer.ops import COMPILES_EACH_SHAPE, compiled
+from keras_transformer.ops import COMPILES_EACH_SHAPE, compiled, smoothed_cross_entropy
 from keras_transformer.text import Tokenizer, load_tokenizer
 from keras_transformer.text.base import MANIFEST, checked_texts, round_up
 
@@ -198,10 +197,10 @@ class Translator:
             texts, beam_size, length_penalty, max_extra_length, min_length, prefixes,
                 tokens_per_batch, strict: as of `translate`.
         """
+        search = Search(beam_size, length_penalty, max_extra_length, min_length)
         if num_hypotheses is None:
             num_hypotheses = beam_size
         _require_whole("num_hypotheses", num_hypotheses, 1)
-        search = Search(beam_size, length_penalty, max_extra_length, min_length)
         within = num_hypotheses <= beam_size
         require(within, "num_hypotheses", num_hypotheses, f"at most beam_size={beam_size}")
         found = self._search(texts, search, prefixes, tokens_per_batch, strict)
@@ -471,7 +470,7 @@ def score_function(model: Transformer) -> Callable:
             "source_ids": source_ids,
             "target_ids": ops.concatenate([first, labels[:, :-1]], axis=1),
         }
-        loss_BT = negative_log_likelihood(labels, model(inputs))
+        loss_BT = smoothed_cross_entropy(model(inputs), labels, 0.0)
         is_token_BT = ops.cast(ops.not_equal(labels, config.pad_id), loss_BT.dtype)
         return -ops.sum(loss_BT * is_token_BT, axis=1)
 

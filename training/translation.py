@@ -31,7 +31,7 @@ from keras_transformer.data.cleaning import clean
 from keras_transformer.data.corpora import Corpus, load_corpus, read_pairs
 from keras_transformer.evaluation import table
 from keras_transformer.losses import LabelSmoothedCrossentropy
-from keras_transformer.metrics import MaskedAccuracy, Perplexity
+from keras_transformer.metrics import Perplexity
 from keras_transformer.models import Transformer
 from keras_transformer.schedules import WarmupSchedule, adam
 from keras_transformer.text import SentencePieceTokenizer
@@ -127,20 +127,16 @@ def train(
         **shared | options.model,
     )
     model = Transformer(config, dtype=options.precision)
-    schedule = (
-        WarmupSchedule(options.peak_learning_rate, options.warmup_steps)
-        if options.peak_learning_rate
-        else WarmupSchedule.paper(config.d_model, options.warmup_steps)
-    )
+    peak = options.peak_learning_rate or (config.d_model * options.warmup_steps) ** -0.5
+    accumulation = options.gradient_accumulation
     model.compile(
         adam(
-            schedule,
-            gradient_accumulation_steps=options.gradient_accumulation
-            if options.gradient_accumulation > 1
-            else None,
+            # Keras 3.15 asks a schedule for the rate of a batch, not of an update.
+            WarmupSchedule(peak, options.warmup_steps * accumulation),
+            gradient_accumulation_steps=accumulation if accumulation > 1 else None,
         ),
         LabelSmoothedCrossentropy(options.label_smoothing, config.pad_id),
-        metrics=[Perplexity(config.pad_id), MaskedAccuracy(config.pad_id)],
+        metrics=[Perplexity(config.pad_id)],
     )
 
     # Batches of a few shapes.

@@ -167,12 +167,8 @@ def beam_search(
         is_new_BK = ops.logical_and(is_new_BK, ops.logical_not(done_B)[:, None])
         new_BK = new_BK / length_penalty_factor(i + 1, length_penalty)
         new_BK = ops.where(is_new_BK, new_BK, IMPOSSIBLE)
-        ended_BKL = _write(
-            _pick(alive_BKL, beam_BC[:, :beam_size]), token_BC[:, :beam_size], i
-        )
-        scores_BK, order_BK = ops.top_k(
-            ops.concatenate([scores_BK, new_BK], axis=1), beam_size
-        )
+        ended_BKL = _write(_pick(alive_BKL, beam_BC[:, :beam_size]), token_BC[:, :beam_size], i)
+        scores_BK, order_BK = ops.top_k(ops.concatenate([scores_BK, new_BK], axis=1), beam_size)
         finished_BKL = _pick(ops.concatenate([finished_BKL, ended_BKL], axis=1), order_BK)
         is_full_B = ops.all(scores_BK > IMPOSSIBLE / 2, axis=1)
         done_B = ops.logical_or(done_B, ops.logical_or(is_full_B, i + 1 >= max_lengths_B))

@@ -121,9 +121,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.output_projection.build(query_shape)
 
     def _dense(self, units, name):
-        return keras.layers.Dense(
-            units, use_bias=self.use_bias, dtype=self.dtype_policy, name=name
-        )
+        return keras.layers.Dense(units, use_bias=self.use_bias, dtype=self.dtype_policy, name=name)
 
     def call(self, query, memory=None, attention_mask=None, bias=None, cache=None, index=None):
         if self.cross_attention:

@@ -19,8 +19,10 @@ def sinusoids(max_length: int, d_model: int) -> np.ndarray:
     """
     rates = 10000.0 ** (-np.arange(0, d_model, 2) / d_model)
     angles = np.arange(max_length)[:, None] * rates[None, :]
-    return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(max_length, d_model).astype(
-        "float32"
+    return (
+        np.stack([np.sin(angles), np.cos(angles)], axis=-1)
+        .reshape(max_length, d_model)
+        .astype("float32")
     )
 
 

@@ -28,9 +28,7 @@ class EncoderBlock(keras.layers.Layer):
         (B, T, D).
     """
 
-    def __init__(
-        self, num_heads, d_ff, dropout=0.1, activation="relu", norm_first=False, **kwargs
-    ):
+    def __init__(self, num_heads, d_ff, dropout=0.1, activation="relu", norm_first=False, **kwargs):
         super().__init__(**kwargs)
         self.options = dict(
             num_heads=num_heads,

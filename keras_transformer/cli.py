@@ -1,0 +1,398 @@
+"""The command line: train, translate, evaluate, export, average and info, as Unix tools are."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import platform
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import keras
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from typer.core import TyperGroup
+
+from keras_transformer import __version__
+from keras_transformer.assessment import assess, read_metrics, save_metrics
+from keras_transformer.checkpoints import average as average_checkpoints
+from keras_transformer.checkpoints import load_weights
+from keras_transformer.data.corpora import iterate_lines, load_corpus, read_pairs
+from keras_transformer.evaluation import table
+from keras_transformer.export import saved_model
+from keras_transformer.files import replacing
+from keras_transformer.translator import Translator
+from training.translation import train
+
+BAD_INPUT = (ValueError, OSError, ImportError)
+
+
+class Commands(TyperGroup):
+    """Commands that say in one line what the user can mend; with `--debug`, where it arose."""
+
+    def invoke(self, context):
+        """Runs a command; exit status 2 if what it was given is wrong."""
+        try:
+            return super().invoke(context)
+        except BrokenPipeError:  # the reader has had enough: no error of ours
+            raise
+        except BAD_INPUT as error:
+            if context.params["debug"]:
+                raise
+            _say(" ".join(str(error).split()))
+            raise typer.Exit(2) from error
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="""The Transformer for Keras 3: trains, measures, exports and uses translators.
+
+\b
+    keras-transformer train --recipe grammar
+    keras-transformer translate saved_models/grammar < english.txt > german.txt
+    keras-transformer export saved_models/grammar serving/grammar
+
+KERAS_BACKEND chooses the backend: tensorflow, jax or torch. A trained translator is a folder, which
+every backend reads.""",
+)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"keras-transformer {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    debug: Annotated[
+        bool,
+        typer.Option("--debug", envvar="KERAS_TRANSFORMER_DEBUG", help="Show an error's origin."),
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    warnings.showwarning = lambda message, *rest, **options: _say(f"warning: {message}")
+
+
+app.command()(train)
+
+Folder = Annotated[Path, typer.Argument(help="A saved translator.", metavar="FOLDER")]
+BeamSize = Annotated[
+    int, typer.Option(min=1, help="Hypotheses kept a sentence; 1 is greedy search.")
+]
+LengthPenalty = Annotated[
+    float, typer.Option(min=0, help="Alpha of Wu et al. 2016; more favours longer translations.")
+]
+MaxExtraLength = Annotated[
+    int, typer.Option(min=1, help="Most tokens of a translation beyond those of its source.")
+]
+TokensPerBatch = Annotated[int, typer.Option(min=1, help="Most source tokens in a batch.")]
+
+
+@app.command()
+def translate(
+    folder: Folder,
+    input_file: Annotated[
+        Path | None,
+        typer.Option("--input", "-i", help="Text, one a line; may be a .gz.  [default: stdin]"),
+    ] = None,
+    output_file: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write.  [default: stdout]")
+    ] = None,
+    beam_size: BeamSize = 4,
+    length_penalty: LengthPenalty = 0.6,
+    max_extra_length: MaxExtraLength = 50,
+    num_hypotheses: Annotated[
+        int | None,
+        typer.Option(
+            "--num-hypotheses", "-n", min=1, help="Write so many, as: index ||| text ||| score"
+        ),
+    ] = None,
+    tokens_per_batch: TokensPerBatch = 4096,
+    chunk_size: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Lines read, then sorted and translated together.  [default: 2048; 1 if you type]",
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse a line longer than the model takes; else cut.")
+    ] = False,
+) -> None:
+    """Translates line by line: one line in, one line out, in order.
+
+    An empty line stays empty. With --num-hypotheses there are several lines for each line read,
+    best first, as Moses writes them; the index counts lines from 0, the score is the
+    log-probability over the length penalty.
+
+    \b
+    Examples:
+        echo "The old man sees the dog." | keras-transformer translate saved_models/grammar
+        keras-transformer translate saved_models/grammar -i news.en.gz -o news.de --beam-size 5
+        keras-transformer translate saved_models/grammar -n 4 < news.en > news.nbest
+    """
+    translator = Translator.load(folder)
+    is_typed = input_file is None and sys.stdin.isatty()
+    chunk_size = chunk_size or (1 if is_typed else 2048)
+    options = dict(
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        max_extra_length=max_extra_length,
+        tokens_per_batch=tokens_per_batch,
+        strict=strict,
+    )
+    lines = _lines(input_file)
+    if num_hypotheses is None:
+        found = map(_line, translator.translate_stream(lines, chunk_size=chunk_size, **options))
+    else:
+        options["num_hypotheses"] = num_hypotheses
+        found = _nbest_lines(translator, lines, chunk_size, options)
+    with _output(output_file) as out:
+        shown = sys.stderr.isatty() and not is_typed and not out.isatty()
+        for number, line in enumerate(_counted(found, "lines", shown), 1):
+            out.write(line + "\n")
+            if number % chunk_size == 0:
+                out.flush()
+
+
+def _nbest_lines(translator, lines, chunk_size, options):
+    index = itertools.count()
+    while chunk := list(itertools.islice(lines, chunk_size)):
+        for hypotheses in translator.nbest(chunk, **options):
+            i = next(index)
+            yield "\n".join(f"{i} ||| {_line(h.text)} ||| {h.score:.4f}" for h in hypotheses)
+
+
+@app.command()
+def evaluate(
+    folder: Folder,
+    source: Annotated[
+        Path | None,
+        typer.Option(help="Text to translate, one a line; or both sides: .tsv, .tmx, .jsonl."),
+    ] = None,
+    reference: Annotated[Path | None, typer.Option(help="What it ought to become.")] = None,
+    corpus: Annotated[
+        str | None, typer.Option(help="A known corpus in place of files: grammar or multi30k.")
+    ] = None,
+    data_folder: Annotated[
+        Path | None, typer.Option(help="Where the corpus's files are; else they are fetched.")
+    ] = None,
+    test_set: Annotated[
+        str | None,
+        typer.Option(help="Which test set of the corpus, or the name to enter a file's under."),
+    ] = None,
+    beam_size: BeamSize = 4,
+    length_penalty: LengthPenalty = 0.6,
+    max_extra_length: MaxExtraLength = 50,
+    tokens_per_batch: TokensPerBatch = 4096,
+    lowercase: Annotated[
+        bool, typer.Option("--lowercase", help="BLEU, chrF and exact match ignore case.")
+    ] = False,
+    moses: Annotated[
+        bool,
+        typer.Option(
+            "--moses", help="Also BLEU as papers on Multi30k do: lower-cased, Moses-tokenised."
+        ),
+    ] = False,
+) -> None:
+    """Measures a translator: BLEU, chrF, TER, exact match, perplexity and speed.
+
+    Prints a table, and enters it under the test set's name into the folder's metrics.json.
+
+    \b
+    Examples:
+        keras-transformer evaluate saved_models/wmt --source test.en --reference test.de
+        keras-transformer evaluate saved_models/multi30k --corpus multi30k --moses
+    """
+    if (source is None) == (corpus is None):
+        raise ValueError("give either --source (and --reference) or --corpus")
+    if corpus is None and data_folder or source is None and reference:
+        raise ValueError("--data-folder belongs to --corpus, --reference to --source")
+    translator = Translator.load(folder)
+    languages = dict(
+        source_language=translator.source_language or "en",
+        target_language=translator.target_language or "de",
+    )
+    if source is not None:
+        pairs = read_pairs(source, reference, **languages)
+        name = test_set or source.name.split(".")[0]
+    else:
+        tests = load_corpus(corpus, data_folder, train_size=1, **languages).tests
+        name = test_set or next(iter(tests))
+        if name not in tests:
+            raise ValueError(f"--test-set of {corpus} must be one of {list(tests)}, got {name!r}")
+        pairs = tests[name]
+    metrics = assess(
+        translator,
+        pairs,
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        max_extra_length=max_extra_length,
+        tokens_per_batch=tokens_per_batch,
+        lowercase=lowercase,
+        published_language=languages["target_language"] if moses else None,
+    )
+    save_metrics(folder, name, metrics)
+    typer.echo(table({"test_set": name, **metrics}))
+
+
+@app.command()
+def export(
+    folder: Folder,
+    out: Annotated[Path, typer.Argument(help="The served model's folder, named as the model.")],
+    version: Annotated[
+        int, typer.Option(min=1, help="Its subfolder; servers take the highest.")
+    ] = 1,
+    beam_size: BeamSize = 4,
+    length_penalty: LengthPenalty = 0.6,
+    max_extra_length: MaxExtraLength = 50,
+    jit_compile: Annotated[
+        bool, typer.Option("--jit-compile", help="Compile the search by XLA, for GPUs.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace this version if it exists.")
+    ] = False,
+) -> None:
+    """Writes a TensorFlow SavedModel, strings in and strings out, as OUT/VERSION.
+
+    TensorFlow Serving serves it, and a process with tensorflow and tensorflow-text loads it
+    without keras-transformer. Needs both, whatever backend the model was trained on.
+
+    \b
+    Example:
+        keras-transformer export saved_models/grammar serving/grammar
+    """
+    path = saved_model(
+        folder,
+        out,
+        version=version,
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        max_extra_length=max_extra_length,
+        jit_compile=jit_compile,
+        overwrite=overwrite,
+    )
+    typer.echo(path)
+
+
+@app.command()
+def average(
+    checkpoints: Annotated[
+        list[Path],
+        typer.Argument(metavar="CHECKPOINT...", help="Checkpoint folders or .safetensors files."),
+    ],
+    out: Annotated[Path, typer.Option(help="The .safetensors file, or folder, to write.")],
+    translator: Annotated[
+        Path | None,
+        typer.Option(help="A saved translator: OUT becomes a copy of it with these weights."),
+    ] = None,
+) -> None:
+    """Averages the weights of checkpoints, which translates better than the last one alone.
+
+    \b
+    Examples:
+        keras-transformer average run/checkpoints/epoch-* --out average.safetensors
+        keras-transformer average run/checkpoints/epoch-* --translator run --out averaged
+    """
+    if translator is None:
+        average_checkpoints(checkpoints, out)
+        return
+    loaded = Translator.load(translator)
+    with replacing(out / "average.safetensors") as temporary:
+        average_checkpoints(checkpoints, temporary)
+        load_weights(temporary, loaded.model)
+    loaded.save(out)
+
+
+@app.command()
+def info(folder: Folder) -> None:
+    """Shows what is in a saved translator: sizes, tokenizer, languages, measured quality.
+
+    \b
+    Example:
+        keras-transformer info saved_models/grammar
+    """
+    translator = Translator.load(folder)
+    tokenizer = translator.tokenizer
+    values = {
+        "languages": f"{translator.source_language} -> {translator.target_language}",
+        "parameters": f"{translator.model.count_params():,}",
+        **translator.model.config.to_dict(),
+        "tokenizer": type(tokenizer).__name__,
+        "fingerprint": tokenizer.fingerprint()[:16],
+        "backend": f"{keras.backend.backend()} {version_of(keras.backend.backend())}",
+        "keras": keras.__version__,
+        "keras_transformer": __version__,
+        "python": platform.python_version(),
+    }
+    typer.echo(table(values))
+    for name, metrics in read_metrics(folder).items():
+        typer.echo(f"\n{name}\n{table(metrics)}")
+
+
+def main() -> None:
+    """Runs the command line."""
+    app()
+
+
+def _lines(path: Path | None) -> Iterator[str]:
+    if path is not None:
+        yield from iterate_lines(path)
+        return
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"stdin, line {number}: invalid UTF-8 ({error})") from error
+        yield text.rstrip("\r\n")
+
+
+def _line(text: str) -> str:
+    """The text without the line ends that byte pieces can spell."""
+    return text.replace("\r", " ").replace("\n", " ")
+
+
+@contextlib.contextmanager
+def _output(path: Path | None) -> Iterator[TextIO]:
+    """Opens stdout or a file, which is replaced when all is written."""
+    if path is None:
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+        yield sys.stdout
+        sys.stdout.flush()
+    elif path.exists() and not path.is_file():  # a device or a named pipe must stay one
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+    else:
+        with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+            yield file
+
+
+def _counted(values: Iterable[str], unit: str, shown: bool) -> Iterator[str]:
+    """Passes the values on and counts them on stderr."""
+    columns = SpinnerColumn(), TextColumn(f"{{task.completed:,.0f}} {unit}"), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), disable=not shown) as progress:
+        task = progress.add_task("")
+        for value in values:
+            yield value
+            progress.advance(task)
+
+
+def _say(message: str) -> None:
+    typer.echo(f"keras-transformer: {message}", err=True)
+
+
+if __name__ == "__main__":
+    main()
