@@ -9,6 +9,7 @@ from typing import Any
 ACTIVATIONS = ("gelu", "relu", "silu")
 POSITIONS = ("learned", "none", "sinusoidal")
 MONITORS = ("val_bleu", "val_loss")
+DECAYS = ("inverse_sqrt", "linear")
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
@@ -157,6 +158,7 @@ class TranslationRecipe:
         epochs: passes over the training data, at most.
         peak_learning_rate: of the warmup schedule; None: the paper's d_model^-0.5 warmup^-0.5.
         warmup_steps: updates until the peak.
+        decay: after the peak, "inverse_sqrt" (the paper), or "linear" to zero at the last epoch.
         label_smoothing: in [0, 1).
         gradient_accumulation: batches an update.
         precision: Keras dtype policy: "float32", "mixed_bfloat16" or "mixed_float16".
@@ -186,6 +188,7 @@ class TranslationRecipe:
     epochs: int = 20
     peak_learning_rate: float | None = None
     warmup_steps: int = 4000
+    decay: str = "inverse_sqrt"
     label_smoothing: float = 0.1
     gradient_accumulation: int = 1
     precision: str = "float32"
@@ -202,6 +205,7 @@ class TranslationRecipe:
             require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
         require(self.bleu_every >= 0, "bleu_every", self.bleu_every, "at least 0")
         require(self.monitor in MONITORS, "monitor", self.monitor, f"one of {MONITORS}")
+        require(self.decay in DECAYS, "decay", self.decay, f"one of {DECAYS}")
         require(self.precision in PRECISIONS, "precision", self.precision, f"one of {PRECISIONS}")
         if self.monitor == "val_bleu" and self.patience is not None:
             require(self.bleu_every >= 1, "bleu_every", self.bleu_every, "1 to monitor val_bleu")

@@ -10,24 +10,38 @@ from keras import ops
 class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """Linear warmup, then the inverse square root of the step (section 5.3, equation 3).
 
-    rate(step) = peak * min(step / warmup_steps, sqrt(warmup_steps / step)), step from 1.
+    rate(step) = peak * min(step / warmup_steps, sqrt(warmup_steps / step)), step from 1. For a
+    run whose length is known, the rate may fall linearly to zero instead, which ends better.
 
     Args:
         peak: the highest rate, at step `warmup_steps`. The paper's own is
             `d_model**-0.5 * warmup_steps**-0.5`; see `WarmupSchedule.paper`.
         warmup_steps: updates until the peak, at least 1.
+        total_steps: None for the paper's inverse square root; or the update, after the warmup,
+            at which a linear decay reaches zero.
 
     Raises:
-        ValueError: if either is not positive.
+        ValueError: if one is not positive, or `total_steps` is not after the warmup.
     """
 
-    def __init__(self, peak: float, warmup_steps: int = 4000, name: str = "warmup"):
+    def __init__(
+        self,
+        peak: float,
+        warmup_steps: int = 4000,
+        total_steps: int | None = None,
+        name: str = "warmup",
+    ):
         super().__init__()
         for argument, value in (("peak", peak), ("warmup_steps", warmup_steps)):
             if not value > 0:
                 raise ValueError(f"{argument} must be positive, got {value!r}")
+        if total_steps is not None and total_steps <= warmup_steps:
+            raise ValueError(
+                f"total_steps must be more than warmup_steps={warmup_steps}, got {total_steps!r}"
+            )
         self.peak = float(peak)
         self.warmup_steps = warmup_steps
+        self.total_steps = total_steps
         self.name = name
 
     @classmethod
@@ -39,10 +53,18 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         # Keras counts steps from 0, the paper from 1.
         step = ops.cast(step, "float32") + 1.0
         warmup = float(self.warmup_steps)
-        return self.peak * ops.minimum(step / warmup, ops.sqrt(warmup / step))
+        if self.total_steps is None:
+            return self.peak * ops.minimum(step / warmup, ops.sqrt(warmup / step))
+        falling = (self.total_steps - step) / (self.total_steps - warmup)
+        return self.peak * ops.maximum(ops.minimum(step / warmup, falling), 0.0)
 
     def get_config(self):
-        return {"peak": self.peak, "warmup_steps": self.warmup_steps, "name": self.name}
+        return {
+            "peak": self.peak,
+            "warmup_steps": self.warmup_steps,
+            "total_steps": self.total_steps,
+            "name": self.name,
+        }
 
 
 def adam(learning_rate, **options) -> keras.optimizers.Adam:

@@ -115,8 +115,7 @@ def train(
         lowercase=options.lowercase,
     )
 
-    # The model.
-    keras.utils.set_random_seed(options.seed)
+    # Sizes.
     shared = {"share_embeddings": options.shared_vocabulary}
     config = TransformerConfig(
         source_vocab_size=tokenizer.source_vocab_size,
@@ -125,18 +124,6 @@ def train(
         bos_id=tokenizer.bos_id,
         eos_id=tokenizer.eos_id,
         **shared | options.model,
-    )
-    model = Transformer(config, dtype=options.precision)
-    peak = options.peak_learning_rate or (config.d_model * options.warmup_steps) ** -0.5
-    accumulation = options.gradient_accumulation
-    model.compile(
-        adam(
-            # Keras 3.15 asks a schedule for the rate of a batch, not of an update.
-            WarmupSchedule(peak, options.warmup_steps * accumulation),
-            gradient_accumulation_steps=accumulation if accumulation > 1 else None,
-        ),
-        LabelSmoothedCrossentropy(options.label_smoothing, config.pad_id),
-        metrics=[Perplexity(config.pad_id)],
     )
 
     # Batches of a few shapes.
@@ -148,6 +135,23 @@ def train(
     )
     batches = TokenBatches(pairs, tokenizer, sampling=options.subword_sampling, **budget)
     validation = TokenBatches(corpus.validation, tokenizer, shuffle=False, **budget)
+
+    # Training: model, optimizer, and what happens after each epoch.
+    keras.utils.set_random_seed(options.seed)
+    model = Transformer(config, dtype=options.precision)
+    accumulation = options.gradient_accumulation
+    total_steps = options.epochs * len(batches) if options.decay == "linear" else None
+    # Keras 3.15 asks a schedule for the rate of a batch, not of an update: steps are batches.
+    schedule = WarmupSchedule(
+        options.peak_learning_rate or (config.d_model * options.warmup_steps) ** -0.5,
+        options.warmup_steps * accumulation,
+        total_steps,
+    )
+    model.compile(
+        adam(schedule, gradient_accumulation_steps=accumulation if accumulation > 1 else None),
+        LabelSmoothedCrossentropy(options.label_smoothing, config.pad_id),
+        metrics=[Perplexity(config.pad_id)],
+    )
     _say(
         f"{model.count_params():,} parameters, {tokenizer.source_vocab_size} pieces, "
         f"{len(batches)} batches an epoch of shapes {list(batches.shapes)}, "
@@ -155,10 +159,9 @@ def train(
         f"{keras.backend.backend()}, {options.precision}"
     )
 
-    # Training.
     run = {k: v for k, v in options.to_dict().items() if k not in NOT_THE_RUN}
     run |= {"pairs": len(pairs), "tokenizer": tokenizer.fingerprint()}
-    run["backend"] = keras.backend.backend()
+    run |= {"backend": keras.backend.backend(), "total_steps": total_steps}
     checkpoints = Checkpoints(
         folder / "checkpoints",
         keep=options.average_last,

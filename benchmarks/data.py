@@ -1,0 +1,93 @@
+"""How fast the input pipeline makes batches, to compare with what a training step takes.
+
+    python -m benchmarks.data [--data-folder FOLDER] [--tokens-per-batch 4096] [--batches 300]
+
+Measures reading (tokenizing and planning the corpus), then batches and target tokens a second with
+0, 1 and 2 worker processes, with and without subword sampling; beside them what the batches are
+like: how many shapes (a compiler's work grows with them) and how much of them is padding. The
+text is Multi30k English to German where the folder (or $KT_DATA/multi30k) has it, else made up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+from keras_transformer.data.batching import TokenBatches
+from keras_transformer.data.corpora import read_pairs
+from keras_transformer.text import SentencePieceTokenizer
+
+
+def made_up_pairs(count: int = 29_000) -> list[tuple[str, str]]:
+    """Sentences of words of random letters, with the lengths of image captions."""
+    random = Random(0)
+    letters = "etaoinshrdlucmfwygpbvk"
+    words = ["".join(random.choices(letters, k=random.randint(2, 10))) for _ in range(5_000)]
+
+    def sentence() -> str:
+        return " ".join(random.choices(words, k=max(3, round(random.gauss(12, 4)))))
+
+    return [(sentence(), sentence()) for _ in range(count)]
+
+
+def cells_and_tokens(batches: TokenBatches, count: int) -> tuple[int, int]:
+    """Cells of both sides of the first batches, and how many of them are not padding."""
+    cells = tokens = 0
+    for step in range(count):
+        inputs, labels = batches.batch(step)
+        for ids in (inputs["source_ids"], labels):
+            cells += ids.size
+            tokens += np.count_nonzero(ids != batches.tokenizer.pad_id)
+    return cells, tokens
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    default = Path(os.environ["KT_DATA"]) / "multi30k" if "KT_DATA" in os.environ else None
+    parser.add_argument("--data-folder", type=Path, default=default, help="of Multi30k")
+    parser.add_argument("--tokens-per-batch", type=int, default=4096)
+    parser.add_argument("--batches", type=int, default=300, help="measured in each row")
+    arguments = parser.parse_args()
+    folder = arguments.data_folder
+    pairs = made_up_pairs()
+    if folder is not None:
+        pairs = read_pairs(folder / "train.en.gz", folder / "train.de.gz")
+    tokenizer = SentencePieceTokenizer.train(*zip(*pairs, strict=True), vocab_size=8000)
+    print(f"{'made-up text' if folder is None else folder.name}: {len(pairs):,} pairs")
+    print("sampling  reading  shapes  padding  workers  first batches  batches/s  target tokens/s")
+    for sampling in (0.0, 0.1):
+        start = time.perf_counter()
+        batches = TokenBatches(
+            pairs, tokenizer, tokens_per_batch=arguments.tokens_per_batch, sampling=sampling
+        )
+        reading = time.perf_counter() - start
+        cells, tokens = cells_and_tokens(batches, min(len(batches), 100))
+        for num_workers in (0, 1, 2):
+            iterator = iter(batches.stream(num_workers=num_workers))
+            start = time.perf_counter()
+            # The third is the first that is made ahead: by then all workers have started.
+            for _ in range(3):
+                next(iterator)
+            begun = time.perf_counter()
+            target_tokens = 0
+            for _ in range(arguments.batches):
+                _, labels = next(iterator)
+                target_tokens += np.count_nonzero(labels != tokenizer.pad_id)
+            seconds = time.perf_counter() - begun
+            iterator.close()
+            padding = 1 - tokens / cells
+            print(
+                f"{sampling:8}  {reading:5.2f} s  {len(batches.shapes):6}  {padding:7.1%}"
+                f"  {num_workers:7}  {begun - start:11.2f} s  {arguments.batches / seconds:9,.0f}"
+                f"  {target_tokens / seconds:15,.0f}"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,328 @@
+"""Patterns of sentences of two clauses: one function each, which draws a sentence and returns it in
+English and German. Here German shows verb-final order, relative pronouns, zu-infinitives, and
+pronouns that follow the gender of a noun in the other clause. RULES lists their weights."""
+
+from random import Random
+
+from keras_transformer.data.grammar import lexicon
+from keras_transformer.data.grammar.events import (
+    DYNAMIC,
+    event,
+    future,
+    happening,
+    past,
+    reason,
+    state,
+)
+from keras_transformer.data.grammar.inflection import RELATIVE, THE, THIS, A, Noun
+from keras_transformer.data.grammar.phrases import (
+    NOUNS,
+    PEOPLE,
+    owning,
+    pick,
+    somebody,
+    subject,
+    suited,
+    time,
+)
+from keras_transformer.data.grammar.simple import (
+    ADJECTIVES,
+    ASKABLE,
+    DU,
+    GOODS,
+    GOODS_BY_KIND,
+    NAMED,
+    Rules,
+    as_part,
+    finish,
+    priced,
+    questioned,
+)
+from keras_transformer.data.grammar.syntax import (
+    Clause,
+    NounPhrase,
+    Pair,
+    Part,
+    join,
+    noun_phrase,
+    pronoun_for,
+)
+
+JUDGEMENTS = {  # charms and flaws of each kind of thing
+    kind: [[a for a in suiting if a.english in words] for words in (lexicon.CHARMS, lexicon.FLAWS)]
+    for kind, suiting in ADJECTIVES.items()
+}
+USES = {  # verbs that take a noun as object
+    noun.english: [
+        verb
+        for verb in DYNAMIC
+        if verb.governs == ("acc",) and any(noun in NOUNS.get(role, ()) for role in verb.roles)
+    ]
+    for noun in GOODS
+}
+
+
+def ordered(rng: Random, main: Clause, lead: Pair, sub: Clause, first: float = 0.4) -> Pair:
+    """Main clause and subordinate clause; in front, the latter counts as the first element."""
+    if rng.random() >= first:
+        return attached(main.main(), sub.subordinate(*lead))
+    if sub.subject == pronoun_for(main.subject):  # the noun stands in the first clause
+        main.subject, sub.subject = sub.subject, main.subject
+    english, german = sub.subordinate(*lead)
+    return finish(main.main(Part(english + ",", german + ",")))
+
+
+def attached(main: Pair, sub: Pair, mark: str = ".") -> Pair:
+    """A clause that follows: German has a comma before it."""
+    return finish((f"{main[0]} {sub[0]}", f"{main[1]}, {sub[1]}"), mark)
+
+
+def reasoned(rng: Random) -> Pair:
+    """Anna went home because she was tired. ..., weil sie müde war."""
+    who = subject(rng)
+    lead = ("because", "weil") if rng.random() < 0.6 else ("although", "obwohl")
+    main = past(rng, who, 0.3, pool="planned")
+    return ordered(rng, main, lead, reason(rng, pronoun_for(who), lead[0]))
+
+
+def conditional(rng: Random) -> Pair:
+    """If it rains, Anna will stay in Berlin. Wenn es regnet, wird Anna in Berlin bleiben."""
+    who = subject(rng)
+    cause = reason(rng, pronoun_for(who), "if")
+    return ordered(rng, future(rng, who, timed=0), ("if", "wenn"), cause, 0.6)
+
+
+def meanwhile(rng: Random) -> Pair:
+    """While Anna cooked the soup, Paul slept; after he had slept, he called Eva."""
+    who, chance = subject(rng), rng.random()
+    if chance < 0.25:
+        other = past(rng, subject(rng, False, who), pool="progressive", where=0.1)
+        main = past(rng, who, pool="progressive", where=0.1)
+        return ordered(rng, main, ("while", "während"), other)
+    if chance < 0.45:
+        other = past(rng, subject(rng, False, who), pool="clock", where=0)
+        return ordered(rng, past(rng, who), ("when", "als"), other)
+    main, same = past(rng, who, 0.2, where=0.1), pronoun_for(who)
+    if chance < 0.72:
+        return ordered(rng, main, ("before", "bevor"), past(rng, same, where=0.1))
+    return ordered(rng, main, ("after", "nachdem"), event(rng, same, "pluperfect", where=0.1))
+
+
+SAYING = ["say sagen", "think glauben", "know wissen", "hope hoffen"]
+IMPERSONAL = lexicon.rows("""
+it is good | es ist gut
+it is a pity | es ist schade
+it is not true | es ist nicht wahr
+""")
+
+
+def reported(rng: Random) -> Pair:
+    """Peter says that Anna is looking for her key. Peter sagt, dass Anna ... sucht."""
+    who, chance = subject(rng), rng.random()
+    other = pronoun_for(who) if rng.random() < 0.25 else subject(rng, other=who)
+    if chance < 0.4:
+        main, lead = Clause(who, NAMED[pick(rng, SAYING)], []).main(), ("that", "dass")
+    elif chance < 0.52:
+        main, lead = tuple(pick(rng, IMPERSONAL)), ("that", "dass")
+    elif chance < 0.6:
+        main, lead = Clause(who, NAMED["hear hören"], [], "past").main(), ("that", "dass")
+        other = subject(rng, other=who)
+    elif chance < 0.75:
+        clause = Clause(who, NAMED["know wissen"], [], modal=lexicon.MODAL_LIST[1])
+        main, lead = clause.main(), ("whether", "ob")
+        other = subject(rng, other=who)
+    elif chance < 0.87:
+        clause, front = questioned(rng, other)
+        main = Clause(who, NAMED["know wissen"], [], negated=True).main()
+        return attached(main, clause.subordinate(front.english, front.german))
+    else:
+        clause, front = questioned(rng, subject(rng, other=DU))
+        main = Clause(DU, NAMED["know wissen"], []).main(question=True)
+        return attached(main, clause.subordinate(front.english, front.german), "?")
+    return attached(main, happening(rng, other).subordinate(*lead))
+
+
+def relative_clause(rng: Random, head: NounPhrase) -> Pair:
+    """Who lives in Berlin: der in Berlin wohnt; whom Anna helped: dem Anna geholfen hat; ..."""
+    nominative, accusative, dative, genitive_form = RELATIVE[head.german_row]
+    chance = rng.random()
+    if chance < 0.5:
+        who = head._replace(english="who", german=nominative, slot="pronoun")
+        if chance < 0.12:
+            return event(rng, who, pool="state").subordinate()
+        if chance < 0.2:
+            return event(rng, who, "progressive", where=0.1).subordinate()
+        return past(rng, who, 0.3, where=0.1).subordinate()
+    if chance < 0.6:
+        noun, adjective = pick(rng, GOODS_BY_KIND["machine"]), pick(rng, ADJECTIVES["machine"])
+        english = f"whose {noun.english} is {adjective.english}"
+        return english, f"{genitive_form} {noun.german} {adjective.german} ist"
+    verb = pick(rng, [verb for verb in ASKABLE if "PERSON" in verb.roles])
+    clause = past(rng, subject(rng, other=head), 0.3, verb=verb, where=0.1)
+    del clause.parts[0]
+    german = accusative if verb.governs[-1] == "acc" else dative
+    if len(verb.governs) > 1:  # for whom Anna is waiting: auf den Anna wartet
+        german = f"{verb.governs[0]} {german}"
+    return clause.subordinate(join(verb.preposition, "whom"), german)
+
+
+def person_related(rng: Random) -> Pair:
+    """The man who lives in Berlin called his sister. Der Mann, der in Berlin wohnt, hat ..."""
+    noun, plural, chance = pick(rng, PEOPLE), rng.random() < 0.1, rng.random()
+    adjective = suited(rng, noun, 0.2)
+    head = noun_phrase(THE, adjective, noun, "nom", plural)
+    relative = relative_clause(rng, head)
+    if chance < 0.5:
+        return finish(happening(rng, with_relative(head, relative)).main())
+    if chance < 0.7:
+        question = Clause(head, NAMED["be sein"], []).main(Part("who", "wer"), question=True)
+        return attached(question, relative, "?")
+    question, who = chance < 0.8, subject(rng)
+    clause = Clause(DU if question else who, NAMED["know kennen"], [])
+    clause.parts = [as_part(noun_phrase(THE, adjective, noun, "acc", plural))]
+    clause.negated = chance > 0.92
+    return attached(clause.main(question=question), relative, ".?"[question])
+
+
+def with_relative(head: NounPhrase, relative: Pair) -> NounPhrase:
+    """A subject with its relative clause, which German encloses in commas."""
+    english, german = relative
+    return head._replace(english=f"{head.english} {english}", german=f"{head.german}, {german},")
+
+
+def used(rng: Random, noun: Noun, who: NounPhrase, phrase: NounPhrase | None = None) -> Clause:
+    """Somebody did something with a thing; without `phrase`, with a gap where it would stand."""
+    verb = pick(rng, USES[noun.english])
+    part = as_part(phrase, verb) if phrase else Part(verb.preposition, "", "prepositional")
+    return Clause(who, verb, [part], "past")
+
+
+def thing_related(rng: Random) -> Pair:
+    """The coat that Anna bought is expensive. Der Mantel, den Anna gekauft hat, ist teuer."""
+    noun, chance = pick(rng, GOODS), rng.random()
+    plural, adjective = bool(noun.english_plural) and rng.random() < 0.2, suited(rng, noun, 0.2)
+    head = noun_phrase(THE, adjective, noun, "nom", plural)
+    clause = used(rng, noun, subject(rng))
+    if rng.random() < 0.4:
+        clause.parts.append(time(rng, "past", clause.verb.uses))
+    relative = clause.subordinate("that", RELATIVE[head.german_row][1])
+    if chance < 0.4:
+        predicate = pick(rng, ADJECTIVES[noun.kind])
+        subject_ = with_relative(head, relative)
+        return finish(state(subject_, predicate[:2], pick(rng, ("present", "past"))).main())
+    if chance < 0.6:
+        question = Clause(head, NAMED["be sein"], []).main(Part("where", "wo"), question=True)
+        return attached(question, relative, "?")
+    if chance < 0.75 and not plural:
+        return attached((f"this is {head.english}", f"das ist {head.german}"), relative)
+    head = noun_phrase(THE, adjective, noun, "acc", plural)
+    return attached(used(rng, noun, subject(rng), head).main(), relative)
+
+
+def resumed(rng: Random) -> Pair:
+    """The lamp is old, but it still works. Die Lampe ist alt, aber sie funktioniert noch."""
+    chance, noun = rng.random(), pick(rng, GOODS)
+    if chance < 0.25:
+        noun = pick(rng, NOUNS["repair"])
+    what = noun_phrase(pick(rng, (THE, THIS, owning(rng, None))), None, noun)
+    it, (charms, flaws) = pronoun_for(what), JUDGEMENTS[noun.kind]
+    if chance < 0.25:
+        works = Clause(it, NAMED["work funktionieren"], [], frequency=("still", "noch"))
+        return contrasted(state(what, pick(rng, (("old", "alt"), ("cheap", "billig")))), works)
+    if chance < 0.45:
+        price = priced(rng, it, ("only", "nur"))
+        good = [adjective for adjective in charms if adjective.english != "cheap"]
+        return contrasted(state(what, pick(rng, good)[:2]), price)
+    clause = used(rng, noun, subject(rng), pronoun_for(what, "acc"))
+    adjective = pick(rng, flaws if clause.verb.english[0] in lexicon.WANTING else charms + flaws)
+    return contrasted(state(what, adjective[:2], "past"), clause)
+
+
+def judged(rng: Random) -> Pair:
+    """Anna bought the lamp because it was cheap. When Anna saw the lamp, she bought it."""
+    noun, who = pick(rng, GOODS), subject(rng)
+    what = noun_phrase(pick(rng, (THE, THIS)), suited(rng, noun, 0.1), noun, "acc")
+    if rng.random() < 0.35:
+        see = NAMED["see sehen"]
+        clause = used(rng, noun, pronoun_for(who), pronoun_for(what, "acc"))
+        seeing = Clause(who, see, [as_part(what, see)], "past")
+        return ordered(rng, clause, ("when", "als"), seeing, 1)
+    clause, because = used(rng, noun, who, what), rng.random() < 0.5
+    # one buys because of charms and in spite of flaws, and sells the other way round
+    adjectives = JUDGEMENTS[noun.kind][because != (clause.verb.english[0] in lexicon.WANTING)]
+    adjective = pick(rng, [a for a in adjectives if a.english not in what.english] or adjectives)
+    lead = ("because", "weil") if because else ("although", "obwohl")
+    return ordered(rng, clause, lead, state(pronoun_for(what), adjective[:2], "past"), 0)
+
+
+def contrasted(first: Clause, second: Clause) -> Pair:
+    """..., but ..."""
+    (english, german), (but, aber) = first.main(), second.main()
+    return finish((f"{english}, but {but}", f"{german}, aber {aber}"))
+
+
+def handed_on(rng: Random) -> Pair:
+    """Anna bought a hat and gave it to her aunt. Anna hat einen Hut gekauft und ihn ihrer ..."""
+    who, bought = subject(rng), rng.random() < 0.6
+    noun = pick(rng, NOUNS[pick(rng, ("give", "borrow")) if bought else "small"])
+    receiver, adjective = somebody(rng, "dat", who), suited(rng, noun)
+    what = noun_phrase(A if bought else THE, adjective, noun, "acc")
+    verb = NAMED[pick(rng, ("give geben", "send schicken", "show zeigen"))]
+    to = Part(f"to {receiver.english}", receiver.german, receiver.slot)
+    parts = [as_part(pronoun_for(what, "acc")), to]
+    if bought:
+        first = Clause(who, NAMED["buy kaufen"], [as_part(what)], "past")
+        return coordinated(first, Clause(who, verb, parts, "past"))
+    finding = Clause(who, NAMED["find finden"], [as_part(what)])
+    giving = Clause(pronoun_for(who), verb, parts, modal=lexicon.FUTURE)
+    return ordered(rng, giving, ("if", "wenn"), finding, 1)
+
+
+def coordinated(first: Clause, second: Clause) -> Pair:
+    """Two past actions of one subject; German repeats the auxiliary only when it changes."""
+    (english, german), (finite, end, _) = first.main(), second.german_verb()
+    reflexive, middle = second.german_parts()
+    if finite == first.german_verb()[0]:
+        finite = ""
+    rest = join(*second.english_parts(second.english_verb(False)[1]))
+    return finish((f"{english} and {rest}", join(german, "und", finite, reflexive, *middle, end)))
+
+
+def joined(rng: Random) -> Pair:
+    """Eva went to the market and bought twelve eggs. Eva ist ... gegangen und hat ... gekauft."""
+    who, pool = subject(rng), pick(rng, ("going", "clock"))
+    return coordinated(
+        past(rng, who, 0.4, pool=pool, where=0), past(rng, who, pool="done", where=0.1)
+    )
+
+
+INTENDING = [
+    ("try versuchen", "progressive"),
+    ("try versuchen", "past"),
+    ("forget vergessen", "past"),
+    ("promise versprechen", "past"),
+    ("decide beschließen", "past"),
+    ("plan planen", "present"),
+    ("hope hoffen", "present"),
+]
+
+
+def intended(rng: Random) -> Pair:
+    """Anna forgot to call her aunt. Anna hat vergessen, ihre Tante anzurufen."""
+    who, (key, tense) = subject(rng), pick(rng, INTENDING)
+    action = event(rng, who, pool="planned", where=0.15)
+    return attached(Clause(who, NAMED[key], [], tense).main(), action.infinitive())
+
+
+def purposed(rng: Random) -> Pair:
+    """Paul went to the station to meet Eva. Paul ist zum Bahnhof gegangen, um Eva zu treffen."""
+    who = subject(rng)
+    going = past(rng, who, 0.3, pool="going", where=0)
+    return attached(going.main(), event(rng, who, pool="purpose", where=0).infinitive(um=True))
+
+
+RULES: Rules = (
+    (reasoned, 6), (conditional, 4), (meanwhile, 6), (reported, 7), (person_related, 7),
+    (thing_related, 4), (resumed, 4), (judged, 4), (handed_on, 4), (joined, 4), (intended, 4),
+    (purposed, 3),
+)  # fmt: skip

@@ -1,0 +1,148 @@
+"""Making batches ahead of time, by grain: `Stream` calls a function of the step in other processes.
+
+Since the batch of a step depends on nothing but the step, it does not matter who makes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import grain
+from absl import flags
+
+_AHEAD = 4  # batches that each process, or the thread, makes ahead of time
+# Keras makes several iterators and takes a batch or two from each, to see the shapes, before the
+# one it trains from. These batches are made here, or worker processes would start each time.
+_LOOKED_AT = 2
+
+
+class Stream(grain.IterDataset):
+    """The results of `make(step)` for one step after another, made ahead of time.
+
+    Args:
+        make: a function of the step; to be run in a process it must be picklable (by cloudpickle).
+        first_step: the step to begin at.
+        steps: how many; None for no end.
+        num_workers: processes to make them in; 0 for a thread of this process.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[int], Any],
+        first_step: int = 0,
+        steps: int | None = None,
+        num_workers: int = 0,
+    ):
+        super().__init__()
+        self.make = make
+        self.first_step = first_step
+        self.steps = steps
+        self.num_workers = num_workers
+
+    def __iter__(self) -> grain.DatasetIterator:
+        return _StreamIterator(self)
+
+
+class _StreamIterator(grain.DatasetIterator):
+    def __init__(self, stream):
+        super().__init__()
+        self._stream = stream
+        self._step = stream.first_step
+        self._stop = sys.maxsize if stream.steps is None else stream.first_step + stream.steps
+        self._ahead = None
+
+    def __next__(self):
+        if self._closed:
+            raise ValueError("this iterator has been closed")
+        if self._step >= self._stop:
+            raise StopIteration
+        if self._step < self._stream.first_step + _LOOKED_AT:
+            batch = self._stream.make(self._step)
+        else:
+            if self._ahead is None:
+                self._ahead = _ahead(
+                    self._stream.make, self._step, self._stop, self._stream.num_workers
+                )
+            batch = next(self._ahead)
+        self._step += 1
+        return batch
+
+    def get_state(self):
+        return {"step": self._step}
+
+    def set_state(self, state):
+        self._stop_ahead()
+        self._step = state["step"]
+
+    def close(self):
+        super().close()
+        self._stop_ahead()
+
+    def _stop_ahead(self):
+        if self._ahead is not None:
+            self._ahead.close()
+            self._ahead = None
+
+
+def _ahead(make, first_step, stop, num_workers) -> Iterator[Any]:
+    dataset = grain.MapDataset.range(first_step, stop).map(make)
+    if num_workers == 0:
+        options = grain.ReadOptions(num_threads=1, prefetch_buffer_size=_AHEAD)
+        with contextlib.closing(iter(dataset.to_iter_dataset(options))) as batches:
+            yield from batches
+        return
+    if not flags.FLAGS.is_parsed():  # grain reads a flag, and fails outside an absl program
+        flags.FLAGS.mark_as_parsed()
+    options = grain.ReadOptions(num_threads=0, prefetch_buffer_size=0)
+    dataset = dataset.to_iter_dataset(options).mp_prefetch(
+        grain.MultiprocessingOptions(num_workers, per_worker_buffer_size=_AHEAD)
+    )
+    with contextlib.closing(iter(dataset)) as batches:
+        with _empty_main():
+            # All processes have started once each has given its first batch.
+            begun = list(itertools.islice(batches, num_workers))
+        yield from begun
+        yield from batches
+
+
+@contextlib.contextmanager
+def _empty_main():
+    """Processes started in this context do not run the main module of the program.
+
+    They would import what it imports, Keras and its backend: seconds and half a gigabyte each;
+    and a script without `if __name__ == "__main__"` would start to train in each.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def for_keras(stream: Stream) -> Any:
+    """The stream in the form that `fit` and `evaluate` take under the backend that Keras has.
+
+    Keras 3.15 tells TensorFlow that all batches are as long as the first two where these agree,
+    and TensorFlow then refuses the others; and under TensorFlow it counts a step too many in each
+    epoch of unknown length. So TensorFlow gets a `tf.data.Dataset` of open shapes and known size.
+    JAX and PyTorch take the stream itself.
+    """
+    # Not at the top of the file, since worker processes read it and do without Keras.
+    import keras
+
+    if keras.backend.backend() != "tensorflow":
+        return stream
+    tf = sys.modules["tensorflow"]  # Keras has imported it; this floor knows no backend by name
+    signature = keras.tree.map_structure(
+        lambda array: tf.TensorSpec([None] * array.ndim, array.dtype),
+        stream.make(stream.first_step),
+    )
+    size = tf.data.INFINITE_CARDINALITY if stream.steps is None else stream.steps
+    dataset = tf.data.Dataset.from_generator(lambda: stream, output_signature=signature)
+    return dataset.apply(tf.data.experimental.assert_cardinality(size)).prefetch(_AHEAD)

@@ -1,0 +1,156 @@
+"""The training script as a user runs it: files in, a kill in the middle, a folder out."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from keras_transformer.translator import Translator
+from training.translation import train
+
+WORDS = "ba be bi bo bu da de di do du ga ge gi go gu la le li lo lu".split()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Sentences of made-up words, "translated" into the other case and the reverse order."""
+    folder = tmp_path_factory.mktemp("corpus")
+    generator = random.Random(0)
+    for name, count in (("train", 1500), ("validation", 50), ("test", 50)):
+        sentences = [generator.choices(WORDS, k=generator.randint(2, 7)) for _ in range(count)]
+        lines = [f"{' '.join(s)}\t{' '.join(reversed(s)).upper()}\n" for s in sentences]
+        (folder / f"{name}.tsv").write_text("".join(lines), "utf-8")
+    return folder
+
+
+SETTINGS = [
+    "corpus=files",
+    "vocab_size=320",
+    "tokens_per_batch=320",
+    "num_buckets=2",
+    "epochs=3",
+    "warmup_steps=60",
+    "peak_learning_rate=0.01",
+    "subword_sampling=0.1",
+    "average_last=2",
+    "model.d_model=32",
+    "model.d_ff=64",
+    "model.num_heads=2",
+    "model.num_encoder_layers=1",
+    "model.num_decoder_layers=1",
+    "model.dropout=0.1",
+    "model.max_length=64",
+]
+
+
+def start(files, output):
+    """The training command in a process of its own."""
+    command = [sys.executable, "-m", "training.translation", "--output", str(output)]
+    for name in ("train", "validation", "test"):
+        command += [f"--{name}", str(files / f"{name}.tsv")]
+    for setting in SETTINGS:
+        command += ["--set", setting]
+    root = Path(__file__).parents[2]
+    return subprocess.Popen(
+        command,
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def finish(process):
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    return output
+
+
+@pytest.fixture(scope="module")
+def runs(files, tmp_path_factory):
+    """A run that was never killed, and one that was, in the middle of its second epoch."""
+    folder = tmp_path_factory.mktemp("runs")
+    process = start(files, folder / "killed")
+    first = folder / "killed" / "checkpoints" / "epoch-0001" / "state.json"
+    while not first.exists():
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.01)
+    time.sleep(0.1)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert [path.name for path in (folder / "killed" / "checkpoints").glob("epoch-*")] == [
+        "epoch-0001"
+    ]
+    assert not (folder / "killed" / "model.keras").exists()
+    output = finish(start(files, folder / "killed"))
+    assert "going on after epoch 1" in output
+    finish(start(files, folder / "whole"))
+    return folder
+
+
+def test_a_killed_run_ends_with_the_same_state_bit_for_bit(runs):
+    for file in ("weights.safetensors", "optimizer.safetensors", "random.safetensors"):
+        killed, whole = (
+            load_file(runs / name / "checkpoints" / "epoch-0003" / file)
+            for name in ("killed", "whole")
+        )
+        assert killed.keys() == whole.keys() and killed
+        for name in whole:
+            np.testing.assert_array_equal(killed[name], whole[name], err_msg=name)
+
+
+def test_a_killed_run_ends_with_the_same_translations(runs, files):
+    sources = [line.split("\t")[0] for line in (files / "test.tsv").read_text().splitlines()]
+    killed, whole = (
+        Translator.load(runs / name).nbest(sources, beam_size=3) for name in ("killed", "whole")
+    )
+    assert killed == whole
+
+
+def test_the_run_folder_holds_what_the_readme_says(runs):
+    folder = runs / "whole"
+    names = {path.name for path in folder.iterdir()}
+    assert {"model.keras", "tokenizer.json", "config.json", "metrics.json"} <= names
+    metrics = json.loads((folder / "metrics.json").read_text("utf-8"))
+    expected = {"bleu", "bleu_signature", "chrf", "ter", "exact_match", "perplexity", "seconds"}
+    assert expected <= metrics["test"].keys()
+    assert metrics["training"]["epochs"] == 3 and metrics["training"]["seconds"] > 0
+    state = json.loads((folder / "checkpoints" / "epoch-0003" / "state.json").read_text())
+    losses = [logs["val_loss"] for logs in state["history"]]
+    assert losses[-1] < losses[0]
+
+
+def test_another_run_into_the_same_folder_is_refused(runs, files):
+    paths = [files / "train.tsv"], [files / "validation.tsv"]
+    with pytest.raises(ValueError, match="another run .*seed: 0 then, 1 now"):
+        train(
+            output=runs / "whole",
+            train_files=paths[0],
+            validation_files=paths[1],
+            changes=[*SETTINGS, "seed=1"],
+        )
+
+
+def test_files_must_be_given(tmp_path, files):
+    with pytest.raises(ValueError, match="--train must be given"):
+        train(output=tmp_path, changes=["corpus=files"])
+    with pytest.raises(ValueError, match="--validation must be given"):
+        train(output=tmp_path, train_files=[files / "train.tsv"])
+    with pytest.raises(ValueError, match="--train takes one file or two, got 3"):
+        train(output=tmp_path, train_files=[files / "train.tsv"] * 3)
+
+
+def test_cleaning_may_leave_nothing(tmp_path, files):
+    same = tmp_path / "same.tsv"
+    same.write_text("a b\ta b\n")
+    with pytest.raises(ValueError, match="empty after cleaning"):
+        train(output=tmp_path, train_files=[same], validation_files=[files / "validation.tsv"])
