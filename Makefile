@@ -5,6 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := saved_models/grammar
 BACKENDS := tensorflow jax torch
+# A process a core, a file of tests to each: most tests wait for one compilation or another.
+PYTEST := --quiet --numprocesses auto --maxprocesses 8 --dist loadfile
 
 .PHONY: demo test lint format clean
 
@@ -24,7 +26,7 @@ demo: .venv/ready
 test: .venv/ready lint
 	@for backend in $(BACKENDS); do \
 		echo "== tests under $$backend"; \
-		KERAS_BACKEND=$$backend $(BIN)/python -m pytest --quiet || exit 1; \
+		KERAS_BACKEND=$$backend OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST) || exit 1; \
 	done
 
 lint: .venv/ready

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.evaluation import evaluate, published_bleu
+from keras_transformer.evaluation import evaluate, moses, published_bleu
 from keras_transformer.files import read_json, write_json
 from keras_transformer.translator import METRICS, Translator
 
@@ -48,6 +48,8 @@ def assess(
         ValueError: If there are no pairs, or an option is out of range.
         ImportError: If `published_language` is given and sacremoses is not installed.
     """
+    if published_language is not None:
+        moses([], published_language)  # without sacremoses it fails here, before the work
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
     begin = time.perf_counter()
     hypotheses = translator.translate(
@@ -74,7 +76,7 @@ def assess(
 
 def perplexity(
     translator: Translator, pairs: Sequence[tuple[str, str]], *, tokens_per_batch: int = 4096
-) -> float:
+) -> float | None:
     """e to the mean negative log-probability of the targets' tokens, their ends included.
 
     Args:
@@ -83,14 +85,14 @@ def perplexity(
         tokens_per_batch: as of `Translator.score`.
 
     Returns:
-        At least 1; NaN if no pair fits the model.
+        At least 1; None if no pair fits the model.
     """
     limit = translator.model.config.max_length
     source_ids = translator.tokenizer.encode_source([source for source, _ in pairs])
     target_ids = translator.tokenizer.encode_target([target for _, target in pairs])
     fitting = [i for i in range(len(pairs)) if max(len(source_ids[i]), len(target_ids[i])) <= limit]
     if not fitting:
-        return math.nan
+        return None
     scores = translator.score(
         [pairs[i][0] for i in fitting],
         [pairs[i][1] for i in fitting],

@@ -15,14 +15,13 @@ import keras
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from keras_transformer.checkpoints import load_weights, write_weights
+from keras_transformer.checkpoints import WEIGHTS, load_weights, write_weights
 from keras_transformer.config import require
 from keras_transformer.evaluation import evaluate
 from keras_transformer.files import read_json, replacing, write_json
 from keras_transformer.ops import random_state, set_random_state
 from keras_transformer.translator import Translator
 
-WEIGHTS = "weights.safetensors"
 OPTIMIZER = "optimizer.safetensors"
 RANDOM = "random.safetensors"
 STATE = "state.json"

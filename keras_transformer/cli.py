@@ -8,7 +8,6 @@ import platform
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
-from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Annotated, TextIO
 
@@ -20,8 +19,7 @@ from typer.core import TyperGroup
 
 from keras_transformer import __version__
 from keras_transformer.assessment import assess, read_metrics, save_metrics
-from keras_transformer.checkpoints import average as average_checkpoints
-from keras_transformer.checkpoints import load_weights
+from keras_transformer.checkpoints import assign_weights, average_weights, save_weights
 from keras_transformer.data.corpora import iterate_lines, load_corpus, read_pairs
 from keras_transformer.evaluation import table
 from keras_transformer.export import saved_model
@@ -132,11 +130,11 @@ def translate(
         bool, typer.Option("--strict", help="Refuse a line longer than the model takes; else cut.")
     ] = False,
 ) -> None:
-    """Translates line by line: one line in, one line out, in order.
+    """Translates lines of text.
 
-    An empty line stays empty. With --num-hypotheses there are several lines for each line read,
-    best first, as Moses writes them; the index counts lines from 0, the score is the
-    log-probability over the length penalty.
+    One line in, one line out, in order; an empty line stays empty. With --num-hypotheses there
+    are several lines for each line read, best first, as Moses writes them; the index counts the
+    lines from 0, the score is the log-probability over the length penalty.
 
     \b
     Examples:
@@ -208,9 +206,10 @@ def evaluate(
         ),
     ] = False,
 ) -> None:
-    """Measures a translator: BLEU, chrF, TER, exact match, perplexity and speed.
+    """Measures quality and speed on a test set.
 
-    Prints a table, and enters it under the test set's name into the folder's metrics.json.
+    Prints a table of BLEU, chrF, TER, exact match, perplexity, time and tokens per second, and
+    enters it under the test set's name into the folder's metrics.json.
 
     \b
     Examples:
@@ -219,8 +218,10 @@ def evaluate(
     """
     if (source is None) == (corpus is None):
         raise ValueError("give either --source (and --reference) or --corpus")
-    if corpus is None and data_folder or source is None and reference:
-        raise ValueError("--data-folder belongs to --corpus, --reference to --source")
+    if source is None and reference is not None:
+        raise ValueError("--reference belongs to --source, not to --corpus")
+    if corpus is None and data_folder is not None:
+        raise ValueError("--data-folder belongs to --corpus, not to --source")
     translator = Translator.load(folder)
     languages = dict(
         source_language=translator.source_language or "en",
@@ -266,10 +267,11 @@ def export(
         bool, typer.Option("--overwrite", help="Replace this version if it exists.")
     ] = False,
 ) -> None:
-    """Writes a TensorFlow SavedModel, strings in and strings out, as OUT/VERSION.
+    """Writes a TensorFlow SavedModel.
 
-    TensorFlow Serving serves it, and a process with tensorflow and tensorflow-text loads it
-    without keras-transformer. Needs both, whatever backend the model was trained on.
+    Strings go in, strings come out. It is written to OUT/VERSION, where TensorFlow Serving looks
+    for it; a process with tensorflow and tensorflow-text loads it without keras-transformer.
+    Exporting needs these two, whatever backend the model was trained on.
 
     \b
     Example:
@@ -292,7 +294,7 @@ def export(
 def average(
     checkpoints: Annotated[
         list[Path],
-        typer.Argument(metavar="CHECKPOINT...", help="Checkpoint folders or .safetensors files."),
+        typer.Argument(metavar="CHECKPOINT", help="Checkpoint folders or .safetensors files."),
     ],
     out: Annotated[Path, typer.Option(help="The .safetensors file, or folder, to write.")],
     translator: Annotated[
@@ -300,7 +302,9 @@ def average(
         typer.Option(help="A saved translator: OUT becomes a copy of it with these weights."),
     ] = None,
 ) -> None:
-    """Averages the weights of checkpoints, which translates better than the last one alone.
+    """Averages the weights of checkpoints.
+
+    The mean of the last ones mostly translates better than the last one alone.
 
     \b
     Examples:
@@ -308,32 +312,32 @@ def average(
         keras-transformer average run/checkpoints/epoch-* --translator run --out averaged
     """
     if translator is None:
-        average_checkpoints(checkpoints, out)
+        save_weights(out, average_weights(checkpoints))
         return
     loaded = Translator.load(translator)
-    with replacing(out / "average.safetensors") as temporary:
-        average_checkpoints(checkpoints, temporary)
-        load_weights(temporary, loaded.model)
+    assign_weights(average_weights(checkpoints), loaded.model)
     loaded.save(out)
 
 
 @app.command()
 def info(folder: Folder) -> None:
-    """Shows what is in a saved translator: sizes, tokenizer, languages, measured quality.
+    """Shows what a saved translator is.
+
+    Its languages, sizes, tokenizer and measured quality, and the versions that read it.
 
     \b
     Example:
         keras-transformer info saved_models/grammar
     """
     translator = Translator.load(folder)
-    tokenizer = translator.tokenizer
+    tokenizer, backend = translator.tokenizer, keras.backend.backend()
     values = {
         "languages": f"{translator.source_language} -> {translator.target_language}",
         "parameters": f"{translator.model.count_params():,}",
         **translator.model.config.to_dict(),
         "tokenizer": type(tokenizer).__name__,
         "fingerprint": tokenizer.fingerprint()[:16],
-        "backend": f"{keras.backend.backend()} {version_of(keras.backend.backend())}",
+        "backend": f"{backend} {sys.modules[backend].__version__}",
         "keras": keras.__version__,
         "keras_transformer": __version__,
         "python": platform.python_version(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -425,6 +426,8 @@ class Translator:
             # The tokenizer first and its fingerprint last: a kill in between can leave files of
             # two translators, but none that are then taken for one.
             for name in (*names, MODEL, CONFIG):
+                if (folder / name).is_dir():  # a keras-hub tokenizer's files
+                    shutil.rmtree(folder / name)
                 os.replace(Path(temporary, name), folder / name)
 
     @classmethod

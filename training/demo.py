@@ -20,7 +20,7 @@ import tensorflow as tf
 import tensorflow_text  # its operations are in the SavedModel
 translator = tf.saved_model.load(sys.argv[1])
 sentences = sys.stdin.read().splitlines()
-for line in translator.translate(tf.constant(sentences)).numpy():
+for line in translator.translate(tf.constant(sentences))["translations"].numpy():
     print(line.decode("utf-8"))
 """
 

@@ -18,7 +18,6 @@ import typer
 
 from keras_transformer.assessment import assess, save_metrics
 from keras_transformer.callbacks import (
-    WEIGHTS,
     Checkpoints,
     Progress,
     TensorBoard,
@@ -200,7 +199,7 @@ def train(
     # The mean of the last checkpoints (section 6.1), in float32, is what is saved.
     last = checkpoints.paths()[-options.average_last :]
     averaged = Transformer(config, dtype="float32")
-    assign_weights(average_weights([path / WEIGHTS for path in last]), averaged)
+    assign_weights(average_weights(last), averaged)
     translator = Translator(averaged, tokenizer, corpus.source_language, corpus.target_language)
     translator.save(folder)
 

@@ -2,6 +2,7 @@
 
 from keras_transformer.checkpoints.averaging import average, average_weights
 from keras_transformer.checkpoints.weights import (
+    WEIGHTS,
     assign_weights,
     load_weights,
     read_weights,
@@ -11,6 +12,7 @@ from keras_transformer.checkpoints.weights import (
 )
 
 __all__ = [
+    "WEIGHTS",
     "assign_weights",
     "average",
     "average_weights",

@@ -1,0 +1,123 @@
+"""A saved translator as a TensorFlow SavedModel, strings in and strings out, from any backend."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from keras_transformer.config import require
+from keras_transformer.files import replacing
+from keras_transformer.translator import Search
+
+BAD_INPUT = 65  # the exporting process's exit status when what it was given is wrong
+
+
+def saved_model(
+    folder: str | os.PathLike,
+    out: str | os.PathLike,
+    *,
+    version: int = 1,
+    beam_size: int = 4,
+    length_penalty: float = 0.6,
+    max_extra_length: int = 50,
+    jit_compile: bool = False,
+    overwrite: bool = False,
+) -> Path:
+    """Writes the SavedModel `<out>/<version>`, as TensorFlow Serving looks for it.
+
+    ```python
+    path = export.saved_model("saved_models/grammar", "serving/grammar")
+    # any process with TensorFlow and tensorflow-text, without keras_transformer:
+    loaded = tf.saved_model.load(path)  # keep it: a function alone loses its variables
+    loaded.translate(tf.constant(["The old man sees the dog."]))["translations"]
+    ```
+
+    The signatures, for any number B of texts, none included:
+
+    - `serving_default` and `translate`: `texts` (B,) -> `translations` (B,);
+    - `nbest`: `texts` (B,) -> `translations` (B, beam_size) and their `scores`, best first;
+      where there are fewer, "" with the score -1e9;
+    - `score`: `sources` (B,), `targets` (B,) -> `scores` (B,), log p(target | source).
+
+    They give what `Translator.translate`, `nbest` and `score` give; a text longer than the model's
+    `max_length` is cut without a warning, in `score` it is an error. All texts of a call are one
+    batch. Beside them lies a file of warm-up requests, which TensorFlow Serving runs before it
+    answers others.
+
+    The export runs TensorFlow in a process of its own, on the CPU, whatever backend runs here;
+    the SavedModel is bound to no device.
+
+    Args:
+        folder: what `Translator.save` wrote.
+        out: the served model's folder, named as the model.
+        version: a whole number of at least 1; TensorFlow Serving takes the highest.
+        beam_size: hypotheses kept a text; 1 is greedy search.
+        length_penalty: alpha of Wu et al. 2016.
+        max_extra_length: a translation has at most so many tokens more than its source.
+        jit_compile: compiles search and score by XLA, for GPUs. Each new shape costs seconds, so
+            lengths are padded to multiples of 16 and batches to powers of two.
+        overwrite: whether to replace this version if it exists.
+
+    Returns:
+        The path `<out>/<version>`.
+
+    Raises:
+        ImportError: without TensorFlow or tensorflow-text.
+        ValueError: on an option out of range, or if `folder` is no saved translator or its
+            tokenizer has no SentencePiece model.
+        FileExistsError: if the version exists.
+        RuntimeError: if the export itself fails.
+    """
+    whole = isinstance(version, int) and not isinstance(version, bool)
+    require(whole and version >= 1, "version", version, "a whole number of at least 1")
+    search = Search(beam_size, length_penalty, max_extra_length)
+    for name in ("tensorflow", "tensorflow_text"):
+        if importlib.util.find_spec(name) is None:
+            raise ImportError(
+                f"exporting a SavedModel needs {name}, which is not installed: "
+                'pip install "keras-transformer[tensorflow]"'
+            )
+    path = Path(out, str(version))
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} exists: choose another version, or pass overwrite=True")
+    with replacing(path) as temporary:
+        task = dict(
+            folder=os.fspath(folder),
+            path=os.fspath(temporary),
+            model_name=Path(out).resolve().name,
+            search=asdict(search),
+            jit_compile=bool(jit_compile),
+        )
+        _run(task)
+    return path
+
+
+def _run(task: dict) -> None:
+    """Has `export.graph` do the task in a process where Keras runs on TensorFlow."""
+    environment = {
+        **os.environ,
+        "KERAS_BACKEND": "tensorflow",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        # Tracing needs no GPU, whose memory the process here may hold.
+        "CUDA_VISIBLE_DEVICES": "-1",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+    }
+    process = subprocess.run(
+        [sys.executable, "-m", "keras_transformer.export.graph", json.dumps(task)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
+    if process.returncode == BAD_INPUT:
+        raise ValueError(f"cannot export {task['folder']}: {process.stdout.strip()}")
+    if process.returncode:
+        raise RuntimeError(
+            f"the export of {task['folder']} failed with status {process.returncode}:\n"
+            f"{process.stderr[-2000:].strip()}"
+        )

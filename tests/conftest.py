@@ -1,0 +1,164 @@
+"""Shared small fixtures: random numbers, a tiny model, weights from PyTorch, saving and loading."""
+
+from __future__ import annotations
+
+import hypothesis
+import numpy as np
+import pytest
+
+import keras_transformer  # noqa: F401, it chooses the backend before Keras does
+
+import keras  # isort: skip
+from keras_transformer.config import TransformerConfig  # isort: skip
+from keras_transformer.models import Transformer  # isort: skip
+
+hypothesis.settings.register_profile("repository", deadline=None, database=None)
+hypothesis.settings.load_profile("repository")
+
+
+@pytest.fixture
+def rng():
+    """Random numbers that are the same in each run and on each backend."""
+    return np.random.default_rng(20170612)
+
+
+@pytest.fixture(scope="session")
+def randomize():
+    """`randomize(layer, scale=1.0, seed=0)`: weights from NumPy, alike on each backend.
+
+    Norms and biases leave their initial 1 and 0, so that a forgotten one is seen.
+    """
+
+    def assign(layer, scale=1.0, seed=0):
+        rng = np.random.default_rng(seed)
+        for weight in layer.weights:
+            if "seed_generator" in weight.path:
+                continue
+            value = rng.standard_normal(weight.shape)
+            if len(weight.shape) == 1:
+                value = 0.2 * value + (weight.name == "gamma")
+            else:
+                value = scale * value / weight.shape[-2 if "kernel" in weight.name else -1] ** 0.5
+            weight.assign(value.astype("float32"))
+        return layer
+
+    return assign
+
+
+@pytest.fixture(scope="session")
+def tiny_transformer(randomize):
+    """`tiny_transformer(**config_changes)`: a model of some 1,300 random weights."""
+
+    def build(scale=2.0, seed=0, dtype=None, **changes):
+        sizes = dict(source_vocab_size=13, target_vocab_size=13, d_model=6, d_ff=10, num_heads=2)
+        sizes |= dict(num_encoder_layers=1, num_decoder_layers=2, max_length=32)
+        return randomize(
+            Transformer(TransformerConfig(**sizes | changes), dtype=dtype), scale, seed
+        )
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def saved_and_loaded(tmp_path_factory):
+    """`saved_and_loaded(model)`: the model again, by way of a `.keras` file in safe mode."""
+
+    def reload(model):
+        path = tmp_path_factory.mktemp("models") / "model.keras"
+        model.save(path)
+        return keras.saving.load_model(path)
+
+    return reload
+
+
+@pytest.fixture(scope="session")
+def round_trips(randomize, saved_and_loaded):
+    """`round_trips(layer, **arrays)` checks a layer's config and its life inside a saved model."""
+
+    def check(layer, **arrays):
+        config = layer.get_config()
+        assert type(layer).from_config(config).get_config() == config
+
+        inputs = {
+            name: keras.Input((None, *array.shape[2:]), dtype=str(array.dtype), name=name)
+            for name, array in arrays.items()
+        }
+        model = randomize(keras.Model(inputs, layer(**inputs)))
+        loaded = saved_and_loaded(model)
+        assert loaded.get_layer(layer.name).get_config() == config
+        expected, actual = keras.tree.flatten(model(arrays)), keras.tree.flatten(loaded(arrays))
+        assert len(expected) == len(actual)
+        for one, other in zip(expected, actual, strict=True):
+            assert one.dtype == other.dtype
+            one, other = (keras.ops.cast(x, "float32") for x in (one, other))
+            np.testing.assert_allclose(*map(keras.ops.convert_to_numpy, (one, other)), atol=1e-6)
+        return loaded
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def from_torch():
+    """`from_torch(layer, module)` copies a `torch.nn` attention or block into our built layer."""
+    pytest.importorskip("torch")
+
+    def dense(layer, weight, bias):
+        layer.kernel.assign(weight.detach().numpy().T)
+        layer.bias.assign(bias.detach().numpy())
+
+    def norm(layer, module):
+        layer.gamma.assign(module.weight.detach().numpy())
+        layer.beta.assign(module.bias.detach().numpy())
+
+    def attention(layer, module):
+        weight, bias = module.in_proj_weight, module.in_proj_bias
+        if layer.cross_attention:
+            width = module.embed_dim
+            dense(layer.query, weight[:width], bias[:width])
+            dense(layer.key_value, weight[width:], bias[width:])
+        else:
+            dense(layer.query_key_value, weight, bias)
+        dense(layer.output_projection, module.out_proj.weight, module.out_proj.bias)
+
+    def block(layer, module):
+        # PyTorch numbers its norms in the order of Figure 1.
+        if hasattr(module, "multihead_attn"):
+            attention(layer.self_attention, module.self_attn)
+            attention(layer.cross_attention, module.multihead_attn)
+            norms = [layer.self_attention_norm, layer.cross_attention_norm]
+        else:
+            attention(layer.attention, module.self_attn)
+            norms = [layer.attention_norm]
+        for i, add_norm in enumerate([*norms, layer.feed_forward_norm], start=1):
+            norm(add_norm.norm, getattr(module, f"norm{i}"))
+        hidden, output = layer.feed_forward.hidden, layer.feed_forward.output_projection
+        dense(hidden, module.linear1.weight, module.linear1.bias)
+        dense(output, module.linear2.weight, module.linear2.bias)
+
+    def copy(layer, module):
+        if hasattr(module, "layers"):
+            for ours, theirs in zip(layer.blocks, module.layers, strict=True):
+                block(ours, theirs)
+            if layer.norm:
+                norm(layer.norm, module.norm)
+        elif hasattr(module, "linear1"):
+            block(layer, module)
+        else:
+            attention(layer, module)
+
+    return copy
+
+
+@pytest.fixture(scope="session")
+def shake():
+    """`shake(module)` gives a `torch.nn` module random biases and norms: they start at 0 and 1."""
+    torch = pytest.importorskip("torch")
+
+    def perturb(module):
+        generator = torch.Generator().manual_seed(0)
+        with torch.no_grad():
+            for parameter in module.parameters():
+                parameter += 0.2 * torch.randn(parameter.shape, generator=generator)
+        return module.eval()
+
+    return perturb

@@ -1,0 +1,399 @@
+"""Greedy and beam search over tables of probabilities and a tiny model, against plain Python.
+
+A table gives the distribution of the next token for each history of a row, so that a state out of
+order, a token too many or another row's history shows in the scores.
+"""
+
+import functools
+import itertools
+
+import hypothesis
+import hypothesis.strategies as st
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer.decoding import (
+    IMPOSSIBLE,
+    beam_search,
+    greedy_search,
+    length_penalty_factor,
+    search,
+)
+from keras_transformer.ops import compiled
+
+PAD, EOS, A, B, C = range(5)
+VOCABULARY, LENGTH = 5, 4
+# Histories are numbered as the nodes of a tree with VOCABULARY children each; the root is 0.
+HISTORIES = sum(VOCABULARY**depth for depth in range(LENGTH))
+
+
+def history_number(ids):
+    return functools.reduce(lambda number, token: number * VOCABULARY + token + 1, ids, 0)
+
+
+def follow(tables_BHV):
+    """The first logits, a nested state, and a step that looks the history up."""
+    rows, histories, vocabulary = tables_BHV.shape
+    rows = ops.shape(tables_BHV)[0]
+    flat = ops.reshape(tables_BHV, (-1, vocabulary))
+    state = {
+        "history": [ops.zeros((rows,), dtype="int32")],
+        "row": ops.expand_dims(ops.arange(rows, dtype="int32"), 1),
+    }
+
+    def step(token_ids, state, index):
+        history = state["history"][0] * vocabulary + token_ids + 1
+        place = state["row"][:, 0] * histories + ops.minimum(history, histories - 1)
+        return ops.take(flat, place, axis=0), {"history": [history], "row": state["row"]}
+
+    return {"step": step, "logits_BV": tables_BHV[:, 0], "state": state}
+
+
+@functools.cache
+def searcher(function, **options):
+    """The search with these options over tables, compiled once for all tests."""
+
+    def run(tables, max_lengths, prefix=None):
+        settings = dict(eos_id=EOS, length=LENGTH, max_lengths_B=max_lengths, prefix_BP=prefix)
+        return function(**follow(tables), **settings, **options)
+
+    run = compiled(run, keras.layers.Identity())
+
+    def on_arrays(*arrays):
+        arrays = (ops.convert_to_tensor(x, "float32" if x.ndim == 3 else "int32") for x in arrays)
+        return [ops.convert_to_numpy(x) for x in run(*arrays)]
+
+    return on_arrays
+
+
+def random_tables(seed, rows=2):
+    return np.random.default_rng(seed).normal(0, 1.5, (rows, HISTORIES, VOCABULARY))
+
+
+def language(default, **rules):
+    """A table from the likelihoods after each history; `_` is the empty one, `ab` is A, B."""
+    table = np.zeros((1, HISTORIES, VOCABULARY))
+    table[0, :] = [default.get(token, 0) for token in range(VOCABULARY)]
+    for history, likelihoods in rules.items():
+        number = history_number("_eabc".index(letter) for letter in history.strip("_"))
+        table[0, number] = [likelihoods.get(token, 0) for token in range(VOCABULARY)]
+    return np.log(np.maximum(table, 1e-12))
+
+
+def log_probs_of(table):
+    """ids -> log-probabilities of the next token."""
+    table = table - np.log(np.exp(table).sum(-1, keepdims=True))
+    return lambda ids: table[history_number(ids)]
+
+
+def ids_of(row):
+    """A returned row as a tuple; asserts that nothing but padding stands after EOS."""
+    row = list(row)
+    end = row.index(EOS) + 1 if EOS in row else len(row)
+    assert set(row[end:]) <= {PAD}
+    return tuple(int(token) for token in row[:end])
+
+
+def naive_beam_search(
+    log_probs,
+    max_length,
+    beam_size=1,
+    length_penalty=0.0,
+    min_length=0,
+    banned_ids=(),
+    prefix=(),
+    pad_id=PAD,
+    eos_id=EOS,
+):
+    """The same search for one row with lists: [(score, ids), ...], best first."""
+    alive, finished = [(0.0, ())], []
+    for i in range(max_length):
+        candidates = []
+        for total, ids in alive:
+            values = log_probs(ids)
+            if i < len(prefix):
+                tokens = [prefix[i]]
+            elif i == max_length - 1:
+                tokens = [eos_id]
+            else:
+                tokens = set(range(len(values))) - {pad_id, *banned_ids}
+                tokens -= {eos_id} if i < min_length else set()
+            candidates += [(total + values[token], (*ids, token)) for token in tokens]
+        candidates.sort(reverse=True)
+        finished += [
+            (total / ((5 + i + 1) / 6) ** length_penalty, ids)
+            for total, ids in candidates[:beam_size]
+            if ids[-1] == eos_id
+        ]
+        alive = [each for each in candidates if each[1][-1] != eos_id][:beam_size]
+        if len(finished) >= beam_size:
+            break
+    return sorted(finished, reverse=True)[:beam_size]
+
+
+def assert_found(ids, scores, expected):
+    """The rows of one sentence are the expected [(score, ids), ...] and then nothing."""
+    np.testing.assert_allclose(scores[: len(expected)], [x[0] for x in expected], atol=1e-4)
+    assert (scores[len(expected) :] == IMPOSSIBLE).all()
+    for row, (_, wanted) in zip(ids, expected, strict=False):
+        assert ids_of(row) == wanted
+
+
+GARDEN_PATH = language(
+    {A: 0.3, B: 0.25, C: 0.25, EOS: 0.2}, _={A: 0.5, B: 0.4, EOS: 0.1}, b={EOS: 1}
+)
+
+
+def test_greedy_takes_the_most_probable_token_each_time():
+    ids, scores = searcher(greedy_search)(GARDEN_PATH, np.array([4]))
+    assert ids.tolist() == [[[A, A, A, EOS]]]
+    np.testing.assert_allclose(scores, [[np.log(0.5 * 0.3 * 0.3 * 0.2)]], rtol=1e-5)
+
+
+def test_a_beam_finds_the_best_answer_that_greedy_misses():
+    ids, scores = searcher(beam_search, beam_size=2, length_penalty=0.0)(GARDEN_PATH, np.array([4]))
+    assert ids_of(ids[0, 0]) == (B, EOS)
+    np.testing.assert_allclose(scores[0, 0], np.log(0.4), rtol=1e-5)
+
+
+@pytest.mark.parametrize("length_penalty,winner", [(0.0, (EOS,)), (1.0, (A, B, EOS))])
+def test_length_penalty_by_hand(length_penalty, winner):
+    table = language({EOS: 1}, _={A: 0.6, EOS: 0.4}, a={B: 0.75, C: 0.25}, ab={EOS: 0.8, C: 0.2})
+    ids, scores = searcher(beam_search, beam_size=2, length_penalty=length_penalty)(
+        table, np.array([4])
+    )
+    # One token: lp = (6 / 6)^alpha. Three: lp = (8 / 6)^alpha.
+    by_hand = {(EOS,): np.log(0.4), (A, B, EOS): np.log(0.36) / (8 / 6) ** length_penalty}
+    assert [ids_of(row) for row in ids[0]] == sorted(by_hand, key=by_hand.get, reverse=True)
+    assert ids_of(ids[0, 0]) == winner
+    np.testing.assert_allclose(scores[0], sorted(by_hand.values(), reverse=True), rtol=1e-5)
+
+
+def test_length_penalty_factor_is_equation_14_of_wu_et_al():
+    lengths = np.array([1, 7, 13], "int32")
+    factor = ops.convert_to_numpy(length_penalty_factor(ops.convert_to_tensor(lengths), 0.6))
+    np.testing.assert_allclose(factor, [1, 2**0.6, 3**0.6], rtol=1e-6)
+
+
+def test_a_finished_hypothesis_is_frozen():
+    # After "a", EOS is likely at once; what would follow it must neither count nor be written.
+    table = language({C: 0.9, EOS: 0.1}, _={A: 0.9, B: 0.1}, a={EOS: 0.8, B: 0.2})
+    ids, scores = searcher(beam_search, beam_size=3, length_penalty=0.6)(table, np.array([4]))
+    assert ids[0, 0].tolist() == [A, EOS, PAD, PAD]
+    np.testing.assert_allclose(scores[0, 0], np.log(0.72) / (7 / 6) ** 0.6, rtol=1e-5)
+
+
+seeds = st.integers(0, 2**32 - 1)
+limits = st.lists(st.integers(1, LENGTH), min_size=2, max_size=2).map(np.array)
+examples = hypothesis.settings(max_examples=15)
+
+
+@examples
+@hypothesis.given(seed=seeds, max_lengths=limits)
+def test_a_beam_of_all_hypotheses_ranks_them_all(seed, max_lengths):
+    """By enumeration: 27 + 9 + 3 + 1 sequences of A, B, C that end in EOS."""
+    tables = random_tables(seed)
+    ids, scores = searcher(beam_search, beam_size=40, length_penalty=0.6)(tables, max_lengths)
+    for row, max_length in enumerate(max_lengths):
+        log_probs, ranked = log_probs_of(tables[row]), []
+        for size in range(max_length):
+            for words in itertools.product((A, B, C), repeat=size):
+                sequence = (*words, EOS)
+                total = sum(log_probs(sequence[:i])[token] for i, token in enumerate(sequence))
+                ranked.append((total / ((5 + len(sequence)) / 6) ** 0.6, sequence))
+        assert_found(ids[row], scores[row], sorted(ranked, reverse=True))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        dict(beam_size=3, length_penalty=0.6),
+        dict(beam_size=2, length_penalty=1.0, min_length=2),
+        dict(beam_size=2, length_penalty=0.0, banned_ids=(B,)),
+        dict(beam_size=1, length_penalty=0.6, min_length=1, banned_ids=(A,)),
+    ],
+    ids=str,
+)
+@examples
+@hypothesis.given(seed=seeds, max_lengths=limits)
+def test_beam_search_equals_the_naive_one(options, seed, max_lengths):
+    tables = random_tables(seed)
+    ids, scores = searcher(beam_search, **options)(tables, max_lengths)
+    assert ids.shape == (2, options["beam_size"], LENGTH) and scores.shape == ids.shape[:2]
+    for row, limit in enumerate(max_lengths):
+        expected = naive_beam_search(log_probs_of(tables[row]), limit, **options)
+        assert_found(ids[row], scores[row], expected)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, dict(length_penalty=0.6, min_length=2, banned_ids=(C,))], ids=str
+)
+@examples
+@hypothesis.given(seed=seeds, max_lengths=limits)
+def test_greedy_search_equals_the_naive_one_and_a_beam_of_one(options, seed, max_lengths):
+    tables = random_tables(seed)
+    ids, scores = searcher(greedy_search, **options)(tables, max_lengths)
+    for row, limit in enumerate(max_lengths):
+        expected = naive_beam_search(log_probs_of(tables[row]), limit, **options)
+        assert_found(ids[row], scores[row], expected)
+    beam = searcher(beam_search, beam_size=1, **{"length_penalty": 0.0, **options})
+    beam_ids, beam_scores = beam(tables, max_lengths)
+    np.testing.assert_array_equal(beam_ids, ids)
+    np.testing.assert_allclose(beam_scores, scores, atol=1e-5)
+
+
+PREFIXES = [(), (A,), (C, B), (B, A)]
+
+
+@pytest.mark.parametrize("function,beam_size", [(greedy_search, 1), (beam_search, 3)])
+@examples
+@hypothesis.given(seed=seeds, prefixes=st.lists(st.sampled_from(PREFIXES), min_size=2, max_size=2))
+def test_a_prefix_is_forced_and_scored(function, beam_size, seed, prefixes):
+    tables = random_tables(seed)
+    options = dict(length_penalty=0.6, banned_ids=(B,), min_length=1)  # a prefix may be banned
+    more = dict(beam_size=beam_size) if function is beam_search else {}
+    padded = np.array([[*prefix, PAD, PAD][:2] for prefix in prefixes])
+    ids, scores = searcher(function, **options, **more)(tables, np.array([4, 3]), padded)
+    for row, limit in enumerate((4, 3)):
+        options |= dict(beam_size=beam_size, prefix=prefixes[row])
+        expected = naive_beam_search(log_probs_of(tables[row]), limit, **options)
+        assert_found(ids[row], scores[row], expected)
+        assert ids_of(ids[row, 0])[: len(prefixes[row])] == prefixes[row]
+
+
+@pytest.mark.parametrize("function", [greedy_search, beam_search])
+def test_a_prefix_as_long_as_the_limit_is_still_a_result(function):
+    options = {} if function is greedy_search else dict(beam_size=2, length_penalty=0.0)
+    tables = random_tables(0, rows=1)
+    ids, scores = searcher(function, **options)(tables, np.array([2]), np.array([[A, C]]))
+    assert ids_of(ids[0, 0])[:2] == (A, C)
+    assert scores[0, 0] > IMPOSSIBLE / 2
+
+
+@pytest.mark.parametrize("function", [greedy_search, beam_search])
+@examples
+@hypothesis.given(seed=seeds, max_lengths=limits)
+def test_batch_mates_change_nothing(function, seed, max_lengths):
+    options = {} if function is greedy_search else dict(beam_size=3, length_penalty=0.6)
+    run, tables = searcher(function, **options), random_tables(seed)
+    mate = random_tables(seed + 1)
+    ids, scores = run(tables, max_lengths)
+    for row in range(2):
+        pair = np.stack([tables[row], mate[row]])
+        other_ids, other_scores = run(pair, np.array([max_lengths[row], 4]))
+        np.testing.assert_allclose(other_scores[0], scores[row], atol=1e-5)
+        real = scores[row] > IMPOSSIBLE
+        np.testing.assert_array_equal(other_ids[0][real], ids[row][real])
+
+
+@pytest.mark.parametrize("mate_length", [1, 4])
+def test_places_without_a_hypothesis_are_padding(mate_length):
+    """At most EOS and nothing else: one hypothesis for a beam of three."""
+    run = searcher(beam_search, beam_size=3, length_penalty=0.6)
+    ids, scores = run(random_tables(0), np.array([1, mate_length]))
+    assert (scores[0, 1:] == IMPOSSIBLE).all()
+    assert ids[0].tolist() == [[EOS, PAD, PAD, PAD], [PAD] * 4, [PAD] * 4]
+
+
+@pytest.mark.parametrize("function", [greedy_search, beam_search])
+def test_stops_when_all_rows_have_ended(monkeypatch, function):
+    calls = []
+
+    def python_loop(go_on, body, variables):
+        while go_on(*variables):
+            variables = body(*variables)
+            calls.append(1)
+        return variables
+
+    monkeypatch.setattr(search.ops, "while_loop", python_loop)
+    quick = language({EOS: 0.9, A: 0.05, B: 0.05}, _={A: 0.5, B: 0.5})  # all end at the second
+    options = {} if function is greedy_search else dict(beam_size=2)
+    parts = follow(ops.convert_to_tensor(quick.repeat(2, 0), "float32"))
+    limits = ops.convert_to_tensor([4, 4], "int32")
+    ids, _ = function(**parts, eos_id=EOS, length=LENGTH, max_lengths_B=limits, **options)
+    assert [len(ids_of(row)) for row in ops.convert_to_numpy(ids)[:, 0]] == [2, 2]
+    assert len(calls) == 2
+
+
+MAX_LENGTHS = np.array([7, 5, 7], "int32")
+SOURCE = np.array([[4, 7, 5, 1, 3, 0, 0], [8, 9, 10, 11, 3, 5, 3], [6, 6, 3, 0, 0, 0, 0]], "int32")
+
+
+@pytest.fixture(scope="module")
+def model(tiny_transformer):
+    """Weights with which the searches give neither one repeated token nor an early end."""
+    return tiny_transformer(scale=1.0, seed=1, norm_first=True, tie_output=False)
+
+
+def translate(model, **options):
+    """A search function over source ids and limits, cached steps inside."""
+    function = beam_search if "beam_size" in options else greedy_search
+
+    def run(source_ids, max_lengths):
+        first_ids = ops.full((ops.shape(source_ids)[0], 1), model.config.bos_id, dtype="int32")
+        logits, state, step = model.prefill(source_ids, first_ids, 8)
+        settings = dict(eos_id=3, length=7, max_lengths_B=max_lengths, banned_ids=(2,))
+        return function(step, logits, state, **settings, **options)
+
+    return run
+
+
+def on_arrays(run, *arrays):
+    return [ops.convert_to_numpy(x) for x in run(*map(ops.convert_to_tensor, arrays))]
+
+
+@pytest.fixture(scope="module")
+def full_pass(model):
+    """(row of SOURCE, ids) -> log-probabilities, by a full forward pass each time."""
+    logits_of = compiled(lambda inputs: model(inputs), model)
+
+    @functools.cache
+    def log_probs(row, ids):
+        target_ids = np.zeros((1, 8), "int32")
+        target_ids[0, : len(ids) + 1] = (model.config.bos_id, *ids)
+        inputs = {"source_ids": SOURCE[row : row + 1], "target_ids": target_ids}
+        logits = logits_of(keras.tree.map_structure(ops.convert_to_tensor, inputs))
+        logits = ops.convert_to_numpy(logits)[0, len(ids)].astype("float64")
+        return logits - np.log(np.exp(logits).sum())
+
+    return log_probs
+
+
+@pytest.mark.parametrize("options", [{}, dict(beam_size=3, length_penalty=0.6)], ids=str)
+def test_a_models_search_equals_full_passes(model, full_pass, options):
+    run = compiled(translate(model, **options), model)
+    ids, scores = on_arrays(run, SOURCE, MAX_LENGTHS)
+    used = {token for row in ids[:, 0] for token in row.tolist()}
+    assert len(used - {0}) >= 5  # the test says little where one token is repeated
+    for row, limit in enumerate(MAX_LENGTHS):
+        log_probs = functools.partial(full_pass, row)
+        expected = naive_beam_search(log_probs, limit, banned_ids=(2,), eos_id=3, **options)
+        np.testing.assert_allclose(scores[row], [score for score, _ in expected], atol=1e-3)
+        for found, (_, wanted) in zip(ids[row], expected, strict=True):
+            assert tuple(found[: len(wanted)]) == wanted and not found[len(wanted) :].any()
+
+    # Alone, and without the padding that the others brought.
+    alone = SOURCE[2:, :3]
+    alone_ids, alone_scores = on_arrays(run, alone, MAX_LENGTHS[2:])
+    np.testing.assert_array_equal(alone_ids[0], ids[2])
+    np.testing.assert_allclose(alone_scores[0], scores[2], atol=1e-4)
+
+
+def test_compiled_equals_eager_and_sees_new_weights(model, tiny_transformer):
+    eager = translate(model, beam_size=2)
+    run = compiled(eager, model)
+    first_ids, first_scores = on_arrays(run, SOURCE, MAX_LENGTHS)
+    other = tiny_transformer(scale=1.0, seed=2, norm_first=True, tie_output=False)
+    old = model.get_weights()
+    try:
+        model.set_weights(other.get_weights())
+        ids, scores = on_arrays(run, SOURCE, MAX_LENGTHS)
+        eager_ids, eager_scores = on_arrays(eager, SOURCE, MAX_LENGTHS)
+    finally:
+        model.set_weights(old)
+    assert (ids != first_ids).any() and np.abs(scores - first_scores).max() > 1e-2
+    np.testing.assert_array_equal(ids, eager_ids)
+    np.testing.assert_allclose(scores, eager_scores, atol=1e-4)
+    np.testing.assert_array_equal(on_arrays(run, SOURCE, MAX_LENGTHS)[0], first_ids)

@@ -1,0 +1,234 @@
+"""Attention against the equation, PyTorch, its own cache, and its recorded weights."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer.layers import MultiHeadAttention, dot_product_attention, record_attention
+
+BATCH, QUERIES, KEYS, WIDTH, HEADS = 2, 5, 4, 6, 2
+
+
+def numpy(x):
+    return ops.convert_to_numpy(x)
+
+
+def softmax(x):
+    exponent = np.exp(x - x.max(-1, keepdims=True))
+    return exponent / exponent.sum(-1, keepdims=True)
+
+
+@pytest.fixture
+def heads(rng):
+    """Query, key, value (B, N, T or S, H) and a mask in which each query sees something."""
+    shape = (BATCH, HEADS, QUERIES, 3), (BATCH, HEADS, KEYS, 3), (BATCH, HEADS, KEYS, 3)
+    mask = rng.random((BATCH, 1, QUERIES, KEYS)) < 0.5
+    mask[..., 1] = True
+    return *(rng.standard_normal(s).astype("float32") for s in shape), mask
+
+
+def test_equation_1_by_hand():
+    # Products 2 log 3 and 0, over sqrt(4): the weights are 3 to 1.
+    query = np.array([[[[2 * np.log(3.0), 0, 0, 0]]]], "float32")
+    key = np.eye(4, dtype="float32")[None, None, :2]
+    value = np.array([[[[4.0, 0.0], [0.0, 8.0]]]], "float32")
+    attended, weights = dot_product_attention(query, key, value)
+    np.testing.assert_allclose(numpy(weights), [[[[0.75, 0.25]]]], rtol=1e-6)
+    np.testing.assert_allclose(numpy(attended), [[[[3.0, 2.0]]]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_equation_1_with_mask_and_bias(heads, rng, with_bias):
+    query, key, value, mask = heads
+    bias = rng.standard_normal((1, HEADS, QUERIES, KEYS)).astype("float32") if with_bias else None
+    attended, weights = dot_product_attention(query, key, value, mask, bias)
+    products = np.einsum("bnth,bnsh->bnts", query, key) / np.sqrt(3) + (bias if with_bias else 0)
+    expected = softmax(np.where(mask, products, -np.inf))
+    np.testing.assert_allclose(numpy(weights), expected, atol=1e-6)
+    assert (numpy(weights)[~np.broadcast_to(mask, expected.shape)] == 0).all()
+    np.testing.assert_allclose(
+        numpy(attended), np.einsum("bnts,bnsh->bnth", expected, value), atol=1e-5
+    )
+
+
+def test_equals_pytorchs_kernel(heads):
+    torch = pytest.importorskip("torch")
+    attended, _ = dot_product_attention(*heads)
+    theirs = torch.nn.functional.scaled_dot_product_attention(
+        *(torch.from_numpy(x) for x in heads[:3]), attn_mask=torch.from_numpy(heads[3])
+    )
+    np.testing.assert_allclose(numpy(attended), theirs.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_a_query_that_may_see_nothing_gets_the_mean_of_the_values(heads, dtype):
+    query, key, value, mask = heads
+    mask[0, 0, 2] = False
+    query, key, value = (ops.cast(x, dtype) for x in (query, key, value))
+    attended, weights = dot_product_attention(query, key, value, mask)
+    attended, weights, value = (numpy(ops.cast(x, "float32")) for x in (attended, weights, value))
+    assert np.isfinite(attended).all()
+    np.testing.assert_allclose(weights[0, :, 2], 1 / KEYS, rtol=1e-2)
+    np.testing.assert_allclose(attended[0, :, 2], value[0].mean(1), atol=2e-2)
+
+
+def test_one_key_takes_all_the_weight(heads):
+    query, key, value, _ = heads
+    attended, weights = dot_product_attention(query, key[:, :, :1], value[:, :, :1])
+    assert (numpy(weights) == 1).all()
+    np.testing.assert_allclose(
+        numpy(attended), np.repeat(value[:, :, :1], QUERIES, axis=2), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("cross_attention", [False, True])
+def test_equals_pytorchs_layer(rng, from_torch, shake, cross_attention):
+    torch = pytest.importorskip("torch")
+    query = rng.standard_normal((BATCH, QUERIES, WIDTH)).astype("float32")
+    memory = rng.standard_normal((BATCH, KEYS, WIDTH)).astype("float32")
+    memory = memory if cross_attention else query
+    real = np.ones(memory.shape[:2], bool)
+    real[0, 3:] = False
+    theirs = shake(torch.nn.MultiheadAttention(WIDTH, HEADS, batch_first=True))
+    layer = MultiHeadAttention(HEADS, cross_attention=cross_attention)
+    layer.build(query.shape, memory.shape)
+    from_torch(layer, theirs)
+
+    with record_attention() as recorded:
+        ours, _ = layer(
+            query,
+            memory=memory if cross_attention else None,
+            attention_mask=real[:, None, None],
+        )
+    with torch.no_grad():
+        expected, weights = theirs(
+            torch.from_numpy(query),
+            torch.from_numpy(memory),
+            torch.from_numpy(memory),
+            key_padding_mask=torch.from_numpy(~real),
+            average_attn_weights=False,
+        )
+    np.testing.assert_allclose(numpy(ours), expected.numpy(), atol=1e-5)
+    np.testing.assert_allclose(numpy(recorded[layer.path]), weights.numpy(), atol=1e-6)
+
+
+def test_one_cached_step_at_a_time_equals_one_pass(rng, randomize):
+    x = rng.standard_normal((BATCH, KEYS, WIDTH)).astype("float32")
+    layer = MultiHeadAttention(HEADS)
+    layer.build(x.shape)
+    randomize(layer)
+    causal = np.tri(KEYS, dtype=bool)[None, None]
+    whole, whole_cache = layer(x, attention_mask=causal)
+
+    room = np.zeros((BATCH, HEADS, KEYS, WIDTH // HEADS), "float32")
+    cache = {"key": ops.convert_to_tensor(room), "value": ops.convert_to_tensor(room.copy())}
+    for i in range(KEYS):
+        step, cache = layer(
+            x[:, i : i + 1], attention_mask=causal[:, :, i : i + 1], cache=cache, index=i
+        )
+        np.testing.assert_allclose(numpy(step)[:, 0], numpy(whole)[:, i], atol=1e-5)
+    for name in ("key", "value"):
+        np.testing.assert_allclose(numpy(cache[name]), numpy(whole_cache[name]), atol=1e-5)
+
+
+def test_beams_share_one_copy_of_the_memory(rng, randomize):
+    beams = 3
+    memory = rng.standard_normal((BATCH, KEYS, 10)).astype("float32")  # of another width
+    query = rng.standard_normal((BATCH * beams, 1, WIDTH)).astype("float32")
+    mask = np.arange(KEYS)[None, None, None] < np.array([2, 5])[:, None, None, None]
+    layer = MultiHeadAttention(HEADS, cross_attention=True)
+    layer.build(query.shape, memory.shape)
+    randomize(layer)
+    _, cache = layer(query[::beams], memory=memory, attention_mask=mask)
+    together, same_cache = layer(query, cache=cache, attention_mask=mask)
+    assert tuple(same_cache["key"].shape) == (BATCH, HEADS, KEYS, WIDTH // HEADS)
+    apart, _ = layer(
+        query,
+        memory=np.repeat(memory, beams, axis=0),
+        attention_mask=np.repeat(mask, beams, axis=0),
+    )
+    np.testing.assert_allclose(numpy(together), numpy(apart), atol=1e-5)
+
+
+def test_use_bias():
+    def names(**options):
+        layer = MultiHeadAttention(HEADS, **options)
+        layer.build((None, None, WIDTH))
+        return {weight.name for weight in layer.weights}
+
+    assert names() == {"kernel", "bias"}
+    assert names(use_bias=False) == {"kernel"}
+
+
+def test_recorded_weights_reproduce_the_output(rng, randomize):
+    x = rng.standard_normal((BATCH, QUERIES, WIDTH)).astype("float32")
+    layer = MultiHeadAttention(HEADS, name="looked_at")
+    layer.build(x.shape)
+    randomize(layer)
+    plain, _ = layer(x)
+    with record_attention() as recorded:
+        output, cache = layer(x)
+    layer(x[:, :1])  # not recorded any more
+    assert list(recorded) == ["looked_at"]
+    weights = numpy(recorded["looked_at"])
+    assert weights.shape == (BATCH, HEADS, QUERIES, QUERIES)
+    np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-6)
+    attended = np.einsum("bnts,bnsh->btnh", weights, numpy(cache["value"]))
+    projected = layer.output_projection(attended.reshape(BATCH, QUERIES, WIDTH))
+    np.testing.assert_allclose(numpy(output), numpy(projected), atol=1e-5)
+    np.testing.assert_array_equal(numpy(output), numpy(plain))
+
+
+def test_recorders_nest(rng, randomize):
+    x = rng.standard_normal((BATCH, QUERIES, WIDTH)).astype("float32")
+    layers = [MultiHeadAttention(HEADS, name=name) for name in ("first", "second", "third")]
+    for layer in layers:
+        layer.build(x.shape)
+    with record_attention() as outer:
+        with record_attention() as inner:
+            layers[0](x)
+        layers[1](x)
+    layers[2](x)
+    assert list(inner) == ["first"]
+    assert list(outer) == ["first", "second"]
+
+
+def test_an_error_ends_the_recording(rng):
+    layer = MultiHeadAttention(HEADS, name="attention")
+    x = rng.standard_normal((BATCH, QUERIES, WIDTH)).astype("float32")
+    with pytest.raises(KeyError), record_attention() as recorded:
+        raise KeyError
+    layer(x)
+    assert recorded == {}
+
+
+@pytest.mark.parametrize("options", [{}, {"use_bias": False}, {"dtype": "mixed_bfloat16"}])
+def test_self_attention_round_trips(rng, round_trips, options):
+    layer = MultiHeadAttention(HEADS, name="attention", **options)
+    round_trips(layer, query=rng.standard_normal((BATCH, QUERIES, WIDTH)).astype("float32"))
+
+
+def test_cross_attention_round_trips(rng, round_trips):
+    layer = MultiHeadAttention(HEADS, cross_attention=True, name="attention")
+    round_trips(
+        layer,
+        query=rng.standard_normal((BATCH, QUERIES, WIDTH)).astype("float32"),
+        memory=rng.standard_normal((BATCH, KEYS, 10)).astype("float32"),
+    )
+
+
+def test_attention_works_on_symbolic_lengths():
+    output, cache = MultiHeadAttention(HEADS)(keras.Input((None, WIDTH)))
+    assert output.shape == (None, None, WIDTH)
+    assert cache["key"].shape == (None, HEADS, None, WIDTH // HEADS)
+
+
+def test_errors_name_the_argument():
+    x = np.zeros((BATCH, QUERIES, WIDTH), "float32")
+    with pytest.raises(ValueError, match=r"num_heads must divide .* num_heads=4 and a width of 6"):
+        MultiHeadAttention(4)(x)
+    with pytest.raises(ValueError, match="memory must be None in self-attention"):
+        MultiHeadAttention(HEADS)(x, memory=x)
+    with pytest.raises(ValueError, match="memory or cache must be given in cross-attention"):
+        MultiHeadAttention(HEADS, cross_attention=True)(x)

@@ -1,0 +1,86 @@
+"""The residual connection with its norm, before or after the sub-layer."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer.layers import AddNorm
+from keras_transformer.layers.residual import normalization
+
+
+def numpy(x):
+    return ops.convert_to_numpy(x)
+
+
+def layer_norm(x, gamma, beta):
+    centred = x - x.mean(-1, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-6) * gamma + beta
+
+
+@pytest.fixture
+def streams(rng):
+    return (rng.standard_normal((2, 5, 6)).astype("float32") for _ in range(2))
+
+
+def norm_of(layer, x):
+    return layer_norm(x, numpy(layer.norm.gamma), numpy(layer.norm.beta))
+
+
+def test_normalization_is_that_of_ba_et_al(rng, randomize):
+    x = rng.standard_normal((2, 5, 6)).astype("float32")
+    layer = normalization("norm")
+    layer.build(x.shape)
+    randomize(layer)
+    expected = layer_norm(x, numpy(layer.gamma), numpy(layer.beta))
+    np.testing.assert_allclose(numpy(layer(x)), expected, atol=1e-5)
+    assert layer.name == "norm"
+
+
+def test_post_norm(streams, randomize):
+    x, sublayer_output = streams
+    layer = AddNorm(norm_first=False)
+    layer.build(x.shape)
+    randomize(layer)
+    np.testing.assert_array_equal(numpy(layer(x)), x)
+    expected = norm_of(layer, x + sublayer_output)
+    np.testing.assert_allclose(numpy(layer(x, sublayer_output)), expected, atol=1e-5)
+
+
+def test_pre_norm(streams, randomize):
+    x, sublayer_output = streams
+    layer = AddNorm(norm_first=True)
+    layer.build(x.shape)
+    randomize(layer)
+    np.testing.assert_allclose(numpy(layer(x)), norm_of(layer, x), atol=1e-5)
+    output = numpy(layer(x, sublayer_output))
+    np.testing.assert_allclose(output, x + sublayer_output, rtol=1e-6)
+
+
+def test_dropout_drops_the_sublayers_output_in_training_only():
+    ones, layer = np.ones((1, 100, 10), "float32"), AddNorm(norm_first=True, dropout=0.25)
+    np.testing.assert_array_equal(numpy(layer(0 * ones, ones)), ones)
+    trained = numpy(layer(0 * ones, ones, training=True))
+    dropped = trained == 0
+    assert 0.2 < dropped.mean() < 0.3
+    np.testing.assert_allclose(trained[~dropped], 1 / 0.75, rtol=1e-6)
+    # The stream itself is never dropped.
+    np.testing.assert_array_equal(numpy(layer(ones, 0 * ones, training=True)), ones)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_round_trips(rng, round_trips, norm_first):
+    layer = AddNorm(norm_first, dropout=0.25, name="add_norm")
+    x = rng.standard_normal((2, 5, 6)).astype("float32")
+    loaded = round_trips(layer, x=x, sublayer_output=x[::-1].copy())
+    assert loaded.get_layer("add_norm").dropout.rate == 0.25
+
+
+def test_both_uses_in_one_graph(rng, saved_and_loaded, randomize):
+    inputs = keras.Input((None, 6))
+    for norm_first in (False, True):
+        layer = AddNorm(norm_first)
+        model = keras.Model(inputs, layer(inputs, keras.layers.Dense(6)(layer(inputs))))
+        randomize(model)
+        x = rng.standard_normal((2, 5, 6)).astype("float32")
+        np.testing.assert_allclose(numpy(saved_and_loaded(model)(x)), numpy(model(x)), atol=1e-6)

@@ -1,0 +1,259 @@
+"""The whole model: PyTorch's, exact parameter counts, invariants, steps, saving, other backends."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import hypothesis
+import hypothesis.strategies as st
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import keras_transformer
+from keras_transformer.config import TransformerConfig
+from keras_transformer.layers import record_attention, sinusoids
+from keras_transformer.models import Transformer
+
+SOURCE = np.array([[4, 1, 3, 0], [8, 9, 11, 3]], "int32")
+TARGET = np.array([[2, 7, 8, 4, 1], [2, 5, 6, 3, 0]], "int32")
+VARIANTS = {
+    "paper": {},
+    "pre-norm": dict(norm_first=True, activation="gelu"),
+    "untied": dict(tie_output=False, share_embeddings=False, target_vocab_size=12),
+    "learned": dict(positions="learned", share_embeddings=False),
+}
+
+
+def numpy(x):
+    return ops.convert_to_numpy(ops.cast(x, "float32"))
+
+
+def logits(model, source=SOURCE, target=TARGET):
+    return numpy(model({"source_ids": source, "target_ids": target}))
+
+
+@pytest.fixture(scope="module")
+def models(tiny_transformer):
+    return {name: tiny_transformer(**changes) for name, changes in VARIANTS.items()}
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_equals_pytorchs(tiny_transformer, from_torch, shake, norm_first):
+    torch = pytest.importorskip("torch")
+    model = tiny_transformer(norm_first=norm_first)
+    theirs = torch.nn.Transformer(
+        6, 2, 1, 2, 10, 0.0, layer_norm_eps=1e-6, batch_first=True, norm_first=norm_first
+    )
+    if not norm_first:  # the paper's stacks have no norm of their own
+        theirs.encoder.norm = theirs.decoder.norm = None
+    shake(theirs)
+    from_torch(model.encoder, theirs.encoder)
+    from_torch(model.decoder, theirs.decoder)
+
+    table = numpy(model.target_embedding.tokens.embeddings)
+    embedded = [
+        torch.from_numpy(table[ids] * np.float32(6**0.5) + sinusoids(ids.shape[1], 6))
+        for ids in (SOURCE, TARGET)
+    ]
+    padding = torch.from_numpy(SOURCE == 0)
+    with torch.no_grad():
+        output = theirs(
+            *embedded,
+            tgt_mask=torch.from_numpy(~np.tri(TARGET.shape[1], dtype=bool)),
+            src_key_padding_mask=padding,
+            memory_key_padding_mask=padding,
+        )
+    np.testing.assert_allclose(logits(model), output.numpy() @ table.T, atol=1e-4)
+
+
+def count(config):
+    """Parameters by Table 3's sizes: a matrix and a bias a projection, two vectors a norm."""
+    d, f = config.d_model, config.d_ff
+    attention, feed_forward, norm = 4 * (d * d + d), d * f + f + f * d + d, 2 * d
+    encoder = config.num_encoder_layers * (attention + feed_forward + 2 * norm)
+    decoder = config.num_decoder_layers * (2 * attention + feed_forward + 3 * norm)
+    own_table = 0 if config.share_embeddings else config.source_vocab_size * d
+    own_output = 0 if config.tie_output else config.target_vocab_size * d
+    tables = 1 if config.share_embeddings else 2
+    positions = tables * config.max_length * d if config.positions == "learned" else 0
+    return (
+        encoder
+        + decoder
+        + (2 * norm if config.norm_first else 0)
+        + config.target_vocab_size * d
+        + own_table
+        + own_output
+        + positions
+    )
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_parameters_of_each_variant(models, variant):
+    assert models[variant].count_params() == count(models[variant].config)
+
+
+@pytest.mark.parametrize(
+    "preset,millions,exact", [("base", 65, 63_082_496), ("big", 213, 214_245_376)]
+)
+def test_parameters_of_table_3(monkeypatch, preset, millions, exact):
+    # Zeros: random numbers by the hundred million take their time.
+    for initializer in (keras.initializers.VarianceScaling, keras.initializers.RandomNormal):
+        monkeypatch.setattr(
+            initializer, "__call__", lambda self, shape, dtype=None: ops.zeros(shape, dtype)
+        )
+    config = getattr(TransformerConfig, preset)(37_000)
+    assert count(config) == exact and abs(exact / 1e6 - millions) < 0.03 * millions
+    assert Transformer(config, dtype="bfloat16").count_params() == exact
+
+
+@pytest.mark.parametrize("variant", ["paper", "pre-norm"])
+@hypothesis.settings(max_examples=10)
+@hypothesis.given(place=st.integers(1, TARGET.shape[1] - 1), seed=st.integers(0, 2**32 - 1))
+def test_no_future_token_changes_a_past_logit(models, variant, place, seed):
+    other = TARGET.copy()
+    new = np.random.default_rng(seed).integers(0, 13, other[:, place:].shape)
+    other[:, place:] = new
+    before, after = logits(models[variant]), logits(models[variant], target=other)
+    np.testing.assert_array_equal(before[:, :place], after[:, :place])
+    changed = (TARGET[:, place] != other[:, place]) & (TARGET[:, place] != 0)
+    assert (np.abs(before - after)[changed, place].max(-1) > 0).all()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_padding_changes_nothing(models, variant):
+    model = models[variant]
+    wider_source, wider_target = (np.pad(ids, ((0, 0), (0, 3))) for ids in (SOURCE, TARGET))
+    expected = logits(model)
+    length = TARGET.shape[1]
+    np.testing.assert_allclose(logits(model, source=wider_source), expected, atol=1e-4)
+    np.testing.assert_allclose(logits(model, target=wider_target)[:, :length], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("variant", ["paper", "pre-norm"])
+def test_batch_mates_change_nothing(models, variant):
+    together = logits(models[variant])
+    for row in range(2):
+        length = int((SOURCE[row] != 0).sum())  # without the padding that its mate brought
+        alone = logits(models[variant], SOURCE[row : row + 1, :length], TARGET[row : row + 1])
+        np.testing.assert_allclose(alone[0], together[row], atol=1e-4)
+
+
+def test_a_source_of_padding_alone_stays_finite(models):
+    assert np.isfinite(logits(models["paper"], source=0 * SOURCE)).all()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("first", [1, 3])
+def test_prefill_and_steps_equal_the_full_pass(models, variant, first):
+    model, length = models[variant], TARGET.shape[1]
+    whole = logits(model)
+    next_logits, state, step = model.prefill(SOURCE, TARGET[:, :first], length)
+    for position in range(first, length):
+        np.testing.assert_allclose(numpy(next_logits), whole[:, position - 1], atol=1e-4)
+        next_logits, state = step(TARGET[:, position], state, position)
+    np.testing.assert_allclose(numpy(next_logits), whole[:, -1], atol=1e-4)
+
+
+def test_beams_of_a_step_equal_rows_of_their_own(models):
+    model, beams = models["paper"], 3
+    rows = np.repeat(np.arange(2), beams)
+    tokens = np.array([[4, 5, 6, 7, 8, 9], [9, 4, 4, 11, 1, 10]], "int32")  # two steps of 2 x 3
+    _, state, step = model.prefill(SOURCE, TARGET[:, :2], 4)
+    state = keras.tree.map_structure(lambda x: ops.repeat(x, beams, axis=0), state)
+    for i in range(2):
+        together, state = step(tokens[i], state, 2 + i)
+    targets = np.concatenate([TARGET[rows, :2], tokens.T], axis=1)
+    np.testing.assert_allclose(
+        numpy(together), logits(model, SOURCE[rows], targets)[:, -1], atol=1e-4
+    )
+
+
+def test_recorded_attention(models, saved_and_loaded):
+    model = models["paper"]
+    paths = ["encoder/block_0/attention"]
+    for block in ("decoder/block_0", "decoder/block_1"):
+        paths += [f"{block}/self_attention", f"{block}/cross_attention"]
+    for each in (model, saved_and_loaded(model)):
+        with record_attention() as weights:
+            recorded = logits(each)
+        assert sorted(weights) == sorted(paths)
+        np.testing.assert_array_equal(recorded, logits(each))
+        for path, value in weights.items():
+            value = numpy(value)
+            np.testing.assert_allclose(value.sum(-1), 1, atol=1e-5)
+            if not path.endswith("self_attention"):
+                assert (value[0, ..., SOURCE[0] == 0] == 0).all()
+            else:
+                assert (np.triu(value, 1) == 0).all()
+
+
+@pytest.mark.parametrize(
+    "variant,dtype",
+    [
+        *((name, "float32") for name in VARIANTS),
+        *((name, "mixed_bfloat16") for name in ("paper", "pre-norm", "untied")),
+    ],
+)
+def test_round_trips(models, tiny_transformer, saved_and_loaded, variant, dtype):
+    model = models[variant]
+    if dtype != "float32":
+        model = tiny_transformer(dtype=dtype, **VARIANTS[variant])
+    loaded = saved_and_loaded(model)
+    assert isinstance(loaded, Transformer) and loaded.config == model.config
+    assert loaded.encoder.dtype_policy.name == loaded.encoder.blocks[0].attention.dtype_policy.name
+    assert loaded.encoder.dtype_policy.name == dtype
+    assert keras.backend.standardize_dtype(loaded.weights[0].dtype) == "float32"
+    np.testing.assert_allclose(logits(loaded), logits(model), atol=1e-6)
+    next_logits, _, _ = loaded.prefill(SOURCE, TARGET[:, :1], 3)
+    np.testing.assert_allclose(numpy(next_logits), logits(model)[:, 0], atol=0.1)
+
+
+def test_the_global_dtype_policy_is_taken(tiny_transformer, saved_and_loaded):
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        model = tiny_transformer()
+    finally:
+        keras.config.set_dtype_policy("float32")
+    assert model.decoder.compute_dtype == "bfloat16"
+    assert saved_and_loaded(model).decoder.compute_dtype == "bfloat16"
+
+
+def test_bfloat16_is_near_float32(models, tiny_transformer):
+    half = logits(tiny_transformer(dtype="mixed_bfloat16"))
+    whole = logits(models["paper"])
+    assert np.abs(half - whole).mean() < 0.05 * np.abs(whole).mean()
+
+
+def test_one_file_gives_the_same_logits_under_another_backend(models, tmp_path):
+    other = {"tensorflow": "jax", "jax": "torch", "torch": "tensorflow"}[keras.backend.backend()]
+    pytest.importorskip(other)
+    models["pre-norm"].save(tmp_path / "model.keras")
+    code = f"""
+import keras_transformer.models, keras, numpy as np
+model = keras.saving.load_model({str(tmp_path / "model.keras")!r})
+inputs = {{"source_ids": np.array({SOURCE.tolist()}), "target_ids": np.array({TARGET.tolist()})}}
+logits = keras.ops.convert_to_numpy(model(inputs))
+np.save({str(tmp_path / "logits.npy")!r}, logits)
+model.save({str(tmp_path / "back.keras")!r})
+"""
+    root = Path(keras_transformer.__file__).parents[1]
+    environment = os.environ | {"KERAS_BACKEND": other, "PYTHONPATH": str(root)}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    expected = logits(models["pre-norm"])
+    np.testing.assert_allclose(np.load(tmp_path / "logits.npy"), expected, atol=1e-4)
+    back = keras.saving.load_model(tmp_path / "back.keras")
+    np.testing.assert_allclose(logits(back), expected, atol=1e-6)
+
+
+def test_trains(tiny_transformer):
+    model = tiny_transformer(scale=1.0, dropout=0.0, num_decoder_layers=1)
+    model.compile(
+        keras.optimizers.Adam(1e-2), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    )
+    inputs = {"source_ids": SOURCE, "target_ids": TARGET}
+    labels = np.roll(TARGET, -1, axis=1)
+    history = model.fit(inputs, labels, epochs=8, batch_size=2, verbose=0).history["loss"]
+    assert history[-1] < 0.8 * history[0]

@@ -1,0 +1,148 @@
+"""Label-smoothed cross-entropy against NumPy, PyTorch and its own gradient."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer.losses import LabelSmoothedCrossentropy
+
+BATCH, LENGTH, VOCABULARY = 3, 4, 7
+
+
+def log_softmax(x):
+    x = x - x.max(-1, keepdims=True)
+    return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+
+def smoothed(labels, label_smoothing):
+    """q of section 5.4."""
+    return (1 - label_smoothing) * np.eye(VOCABULARY)[labels] + label_smoothing / VOCABULARY
+
+
+@pytest.fixture
+def labels(rng):
+    labels = rng.integers(1, VOCABULARY, (BATCH, LENGTH)).astype("int32")
+    labels[0, 2:] = labels[2, 3:] = 0
+    return labels
+
+
+@pytest.fixture
+def logits(rng):
+    return (3 * rng.standard_normal((BATCH, LENGTH, VOCABULARY))).astype("float32")
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1, 0.9])
+def test_each_token_is_the_cross_entropy_with_q(labels, logits, label_smoothing):
+    expected = -(smoothed(labels, label_smoothing) * log_softmax(logits)).sum(-1)
+    actual = ops.convert_to_numpy(LabelSmoothedCrossentropy(label_smoothing).call(labels, logits))
+    np.testing.assert_allclose(actual, expected, atol=1e-5)
+
+
+def test_one_token_by_hand():
+    # p = (1/2, 1/4, 1/4), e = 0.3: q of label 1 is (0.1, 0.8, 0.1).
+    logits, log2 = np.log([[[0.5, 0.25, 0.25]]]).astype("float32"), np.log(2)
+    loss = LabelSmoothedCrossentropy(0.3)(np.array([[1]]), logits)
+    assert float(loss) == pytest.approx(0.1 * log2 + 0.8 * 2 * log2 + 0.1 * 2 * log2, rel=1e-6)
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("pad_id", [0, 3])
+def test_equals_pytorchs(labels, logits, label_smoothing, pad_id):
+    torch = pytest.importorskip("torch")
+    theirs = torch.nn.CrossEntropyLoss(label_smoothing=label_smoothing, ignore_index=pad_id)
+    expected = theirs(
+        torch.from_numpy(logits.reshape(-1, VOCABULARY)),
+        torch.from_numpy(labels.reshape(-1)).long(),
+    )
+    ours = LabelSmoothedCrossentropy(label_smoothing, pad_id)(labels, logits)
+    assert float(ours) == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_logits_at_padding_change_nothing(labels, logits, rng):
+    loss = LabelSmoothedCrossentropy()
+    expected = float(loss(labels, logits))
+    logits[labels == 0] = 50 * rng.standard_normal(logits[labels == 0].shape)
+    assert float(loss(labels, logits)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_nothing_but_padding_is_zero(labels, logits):
+    assert float(LabelSmoothedCrossentropy()(0 * labels, logits)) == 0
+
+
+def test_labels_may_be_floats_as_keras_makes_them(labels, logits):
+    loss = LabelSmoothedCrossentropy()
+    assert float(loss(labels.astype("float32"), logits)) == float(loss(labels, logits))
+
+
+def test_half_precision_logits_are_summed_in_float32(labels, logits):
+    loss, half = LabelSmoothedCrossentropy(), ops.cast(logits, "bfloat16")
+    value = loss(labels, half)
+    assert keras.backend.standardize_dtype(value.dtype) == "float32"
+    assert float(value) == pytest.approx(float(loss(labels, ops.cast(half, "float32"))), rel=1e-6)
+
+
+def per_token(labels, logits, weight):
+    value = -(smoothed(labels, 0.1) * log_softmax(logits)).sum(-1)
+    weight = np.broadcast_to(weight, labels.shape) * (labels != 0)
+    return (value * weight).sum() / weight.sum()
+
+
+def test_sample_weight_a_token(labels, logits, rng):
+    weight = rng.random(labels.shape).astype("float32")
+    loss = LabelSmoothedCrossentropy()(labels, logits, sample_weight=weight)
+    assert float(loss) == pytest.approx(per_token(labels, logits, weight), rel=1e-5)
+
+
+@pytest.mark.parametrize("rows", [2, BATCH])
+def test_sample_weight_a_sentence(labels, logits, rows):
+    """Keras's form for `fit(sample_weight=...)`: (B,), where B may happen to equal T."""
+    labels, logits = labels[:rows, :rows], logits[:rows, :rows]
+    weight = np.array([1.0, 0.5, 0.0], "float32")[:rows]
+    loss = LabelSmoothedCrossentropy()
+    expected = per_token(labels, logits, weight[:, None])
+    assert float(loss(labels, logits, weight[:, None])) == pytest.approx(expected, rel=1e-5)
+    assert float(loss(labels, logits, weight)) == pytest.approx(expected, rel=1e-5)
+
+
+@keras.saving.register_keras_serializable("test_losses")
+class FreeLogits(keras.layers.Layer):
+    """Logits that are weights: one step of plain gradient descent shows their gradient."""
+
+    def build(self, _):
+        self.logits = self.add_weight(
+            shape=(BATCH, LENGTH, VOCABULARY), initializer="random_normal", name="logits"
+        )
+
+    def call(self, x):
+        return self.logits + 0.0 * x[..., None]
+
+
+def test_the_gradient_is_p_minus_q_and_zero_at_padding(labels):
+    layer = FreeLogits()
+    inputs = keras.Input(batch_shape=(BATCH, LENGTH))
+    model = keras.Model(inputs, layer(inputs))
+    model.compile(keras.optimizers.SGD(1.0), LabelSmoothedCrossentropy(0.1))
+    before = ops.convert_to_numpy(layer.logits)
+    loss = model.train_on_batch(np.zeros((BATCH, LENGTH), "float32"), labels)
+    gradient = before - ops.convert_to_numpy(layer.logits)
+    real = labels != 0
+    expected = (np.exp(log_softmax(before)) - smoothed(labels, 0.1)) / real.sum()
+    np.testing.assert_allclose(gradient[real], expected[real], atol=1e-6)
+    assert (gradient[~real] == 0).all()
+    assert float(loss) == pytest.approx(per_token(labels, before, 1.0), rel=1e-5)
+
+
+def test_serialization():
+    loss = LabelSmoothedCrossentropy(0.2, pad_id=4, name="mine")
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(loss))
+    assert isinstance(again, LabelSmoothedCrossentropy)
+    assert again.get_config() == loss.get_config()
+    assert (again.label_smoothing, again.pad_id, again.name) == (0.2, 4, "mine")
+
+
+@pytest.mark.parametrize("label_smoothing", [-0.1, 1.0])
+def test_label_smoothing_out_of_range(label_smoothing):
+    message = rf"label_smoothing must be in \[0, 1\), got {label_smoothing}"
+    with pytest.raises(ValueError, match=message):
+        LabelSmoothedCrossentropy(label_smoothing)
