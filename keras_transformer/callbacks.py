@@ -216,7 +216,7 @@ class Progress(keras.callbacks.Callback):
         interval: seconds between two lines where stderr is no terminal.
     """
 
-    def __init__(self, tokens_per_step: float, interval: float = 15.0):
+    def __init__(self, tokens_per_step: float, interval: float = 10.0):
         super().__init__()
         self.tokens_per_step = tokens_per_step
         self.interval = interval
