@@ -74,6 +74,7 @@ class Checkpoints(keras.callbacks.Callback):
         self.mode = mode
         self.run = run or {}
         self.history: list[dict[str, float]] = []
+        self._random_state: dict[str, np.ndarray] | None = None
         found = self.paths()
         if found:
             state = read_json(found[-1] / STATE)
@@ -109,6 +110,12 @@ class Checkpoints(keras.callbacks.Callback):
         if self.finished:
             self.model.stop_training = True
 
+    def on_train_batch_begin(self, batch, logs=None):
+        # Not earlier: making an iterator over the data draws from PyTorch's generator, and a run
+        # that goes on makes one more than a run that was never killed.
+        if batch == 0 and self._random_state is not None:
+            set_random_state(self._random_state)
+
     def on_epoch_end(self, epoch, logs=None):
         logs = {name: float(value) for name, value in (logs or {}).items()}
         if self.patience is not None and self.monitor not in logs:
@@ -116,12 +123,13 @@ class Checkpoints(keras.callbacks.Callback):
                 f"monitor must be one of the epoch's logs {sorted(logs)}, got {self.monitor!r}"
             )
         self.history.append(logs)
+        self._random_state = random_state()
         with replacing(self.folder / f"epoch-{len(self.history):04d}") as folder:
             folder.mkdir()
             write_weights(folder / WEIGHTS, self.model)
             save_file(_values(self.model.optimizer.variables), folder / OPTIMIZER)
             seeds = {f"seed {k}": v for k, v in _values(_seeds(self.model)).items()}
-            save_file(seeds | random_state(), folder / RANDOM)
+            save_file(seeds | self._random_state, folder / RANDOM)
             write_json(folder / STATE, {"run": self.run, "history": self.history})
         for path in self.paths()[: -self.keep]:
             shutil.rmtree(path)
@@ -135,7 +143,7 @@ class Checkpoints(keras.callbacks.Callback):
         random = load_file(folder / RANDOM)
         seeds = {k.removeprefix("seed "): v for k, v in random.items() if k.startswith("seed ")}
         _assign(_seeds(self.model), seeds)
-        set_random_state({k: v for k, v in random.items() if not k.startswith("seed ")})
+        self._random_state = {k: v for k, v in random.items() if not k.startswith("seed ")}
 
 
 def _seeds(model):

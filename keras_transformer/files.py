@@ -25,10 +25,16 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
     try:
         temporary = room / path.name
         yield temporary
-        if path.is_dir():
+        if path.is_dir() and temporary.exists():
             # A folder cannot be replaced in one step: the old one steps aside first.
             os.replace(path, room / "old")
-        os.replace(temporary, path)
+            try:
+                os.replace(temporary, path)
+            except OSError:
+                os.replace(room / "old", path)
+                raise
+        else:
+            os.replace(temporary, path)
     finally:
         shutil.rmtree(room, ignore_errors=True)
 

@@ -8,6 +8,17 @@ from keras import ops
 from keras_transformer.ops import smoothed_cross_entropy
 
 
+def token_weights(labels_BT, pad_id, sample_weight=None):
+    """1 for each token, 0 for padding, times `sample_weight` (B,) or (B, T): (B, T) float32."""
+    weight_BT = ops.cast(ops.not_equal(labels_BT, pad_id), "float32")
+    if sample_weight is None:
+        return weight_BT
+    sample_weight = ops.cast(sample_weight, "float32")
+    if len(sample_weight.shape) == 1:
+        sample_weight = ops.expand_dims(sample_weight, 1)
+    return weight_BT * sample_weight
+
+
 @keras.saving.register_keras_serializable("keras_transformer")
 class LabelSmoothedCrossentropy(keras.losses.Loss):
     """Mean label-smoothed cross-entropy of the tokens that are not padding (section 5.4).
@@ -21,7 +32,7 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
     Call arguments:
         y_true: labels (B, T), integers.
         y_pred: logits (B, T, V).
-        sample_weight: optional, broadcasts to (B, T).
+        sample_weight: optional, one a sentence (B,) or a token (B, T).
 
     Raises:
         ValueError: if `label_smoothing` is out of range.
@@ -38,9 +49,8 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
         return smoothed_cross_entropy(y_pred, y_true, self.label_smoothing)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        weight = ops.cast(ops.not_equal(y_true, self.pad_id), "float32")
-        if sample_weight is not None:
-            weight = weight * ops.cast(sample_weight, "float32")
+        y_true = ops.convert_to_tensor(y_true)
+        weight = token_weights(y_true, self.pad_id, sample_weight)
         total = ops.sum(self.call(y_true, y_pred) * weight)
         return total / ops.maximum(ops.sum(weight), 1e-9)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import keras
 from keras import ops
 
+from keras_transformer.losses import token_weights
 from keras_transformer.ops import smoothed_cross_entropy
 
 
@@ -22,10 +23,9 @@ class _TokenMean(keras.metrics.Metric):
         raise TypeError(f"{type(self).__name__} must define per_token")
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        weight = ops.cast(ops.not_equal(y_true, self.pad_id), self.dtype)
-        if sample_weight is not None:
-            weight = weight * ops.cast(sample_weight, self.dtype)
-        value = ops.cast(self.per_token(y_true, y_pred), self.dtype)
+        y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
+        weight = token_weights(y_true, self.pad_id, sample_weight)
+        value = ops.cast(self.per_token(y_true, y_pred), "float32")
         self.total.assign_add(ops.sum(value * weight))
         self.count.assign_add(ops.sum(weight))
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.schedules import WarmupSchedule, adam
 
 
@@ -28,6 +29,14 @@ def test_the_peak_is_at_the_end_of_warmup():
     assert float(schedule(79)) == pytest.approx(0.005 / 2)
 
 
+def test_a_linear_decay_to_zero():
+    schedule = WarmupSchedule(0.005, warmup_steps=20, total_steps=100)
+    rates = [float(schedule(step)) for step in range(110)]
+    updates = np.arange(1, 111)
+    expected = 0.005 * np.interp(updates, [0, 20, 100], [0, 1, 0])
+    np.testing.assert_allclose(rates, expected, atol=1e-8)
+
+
 def test_takes_an_integer_tensor():
     schedule = WarmupSchedule(0.005, warmup_steps=20)
     step = ops.convert_to_tensor(7, dtype="int64" if keras.backend.backend() != "jax" else "int32")
@@ -35,10 +44,11 @@ def test_takes_an_integer_tensor():
 
 
 def test_serialization():
-    schedule = WarmupSchedule(0.005, 20, name="mine")
+    schedule = WarmupSchedule(0.005, 20, 90, name="mine")
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(schedule))
     assert isinstance(again, WarmupSchedule) and again.get_config() == schedule.get_config()
-    assert (again.peak, again.warmup_steps, again.name) == (0.005, 20, "mine")
+    assert (again.peak, again.warmup_steps, again.total_steps) == (0.005, 20, 90)
+    assert again.name == "mine"
 
 
 def test_a_saved_model_goes_on_at_its_step(rng, saved_and_loaded):
@@ -74,3 +84,26 @@ def test_arguments_must_be_positive(peak, warmup_steps):
     name, value = ("peak", peak) if peak <= 0 else ("warmup_steps", warmup_steps)
     with pytest.raises(ValueError, match=f"{name} must be positive, got {value}"):
         WarmupSchedule(peak, warmup_steps)
+
+
+@pytest.mark.parametrize("total_steps", [0, 10])
+def test_the_decay_must_end_after_the_warmup(total_steps):
+    message = f"total_steps must be more than warmup_steps=10, got {total_steps}"
+    with pytest.raises(ValueError, match=message):
+        WarmupSchedule(0.1, 10, total_steps)
+
+
+def test_accumulated_gradients_of_two_halves_are_those_of_the_whole(tiny_transformer):
+    """As many tokens in each half, so that the mean of the means is the mean."""
+    ids = np.random.default_rng(0).integers(4, 9, (4, 5)).astype("int32")
+    inputs = {"source_ids": ids, "target_ids": np.roll(ids, 1, axis=1)}
+    before = ops.convert_to_numpy(tiny_transformer()(inputs))
+    logits = []
+    for batch_size, steps in ((4, None), (2, 2)):
+        model = tiny_transformer()
+        optimizer = adam(1e-3, gradient_accumulation_steps=steps)
+        model.compile(optimizer, LabelSmoothedCrossentropy())
+        model.fit(inputs, ids, batch_size=batch_size, epochs=3, shuffle=False, verbose=0)
+        logits.append(ops.convert_to_numpy(model(inputs)))
+    assert np.abs(logits[0] - before).max() > 1e-2
+    np.testing.assert_allclose(logits[1], logits[0], atol=1e-3)

@@ -42,7 +42,8 @@ def sampler(
     def choose(log_probs_BV, i):
         size = log_probs_BV.shape[-1]
         sorted_BK, tokens_BK = ops.top_k(log_probs_BV / temperature, min(top_k or size, size))
-        probs_BK = ops.softmax(sorted_BK)
+        # Keras warns of a softmax over one number.
+        probs_BK = ops.ones_like(sorted_BK) if top_k == 1 else ops.softmax(sorted_BK)
         up_to_BK = ops.cumsum(probs_BK, axis=-1)
         # A token is in the nucleus if those before it fall short of top_p: the first always is.
         probs_BK = ops.where(up_to_BK - probs_BK < top_p, probs_BK, 0.0)

@@ -47,7 +47,8 @@ def greedy_search(
         state: tree of tensors with B rows.
         eos_id: the token that ends a sequence.
         length: L, room for tokens in the output; at least every one of `max_lengths_B`.
-        max_lengths_B: most tokens, EOS included, of each row; at the last one EOS is forced.
+        max_lengths_B: most tokens, EOS included, of each row; at the last one EOS is forced. A
+            row's prefix and its EOS are always allowed.
         index: position of the first token to choose.
         pad_id: fills the output after EOS; never chosen.
         banned_ids: further ids that are never chosen.
@@ -62,6 +63,7 @@ def greedy_search(
     """
     rows = ops.shape(logits_BV)[0]
     banned = _banned(logits_BV, (pad_id, *banned_ids))
+    max_lengths_B = _limits(max_lengths_B, prefix_BP, pad_id)
     choose = choose or (lambda log_probs_BV, i: ops.argmax(log_probs_BV, axis=-1))
 
     def go_on(i, logits_BV, state, ids_BL, total_B, lengths_B, done_B):
@@ -131,10 +133,11 @@ def beam_search(
 
     Returns:
         ids (B, K, L), EOS included, best first, and scores (B, K). Where a row has fewer than
-        K hypotheses in all, the rest have the score `IMPOSSIBLE`.
+        K hypotheses in all, the rest are padding with the score `IMPOSSIBLE`.
     """
     batch = ops.shape(logits_BV)[0]
     vocab_size = logits_BV.shape[-1]
+    max_lengths_B = _limits(max_lengths_B, prefix_BP, pad_id)
     banned_ids = (pad_id, *banned_ids)
     # Enough of each beam for 2K choices of the row, whatever is banned of them.
     width = min(vocab_size, 2 * beam_size + len(banned_ids) + (1 if min_length else 0))
@@ -198,7 +201,8 @@ def beam_search(
         ops.zeros((batch,), dtype="bool"),
     )
     _, _, _, _, _, finished_BKL, scores_BK, _ = ops.while_loop(go_on, body, variables)
-    return finished_BKL, scores_BK
+    is_hypothesis_BK1 = ops.expand_dims(scores_BK > IMPOSSIBLE / 2, -1)
+    return ops.where(is_hypothesis_BK1, finished_BKL, pad_id), scores_BK
 
 
 def _candidates(logits_RV, width, banned_ids):
@@ -221,6 +225,14 @@ def _force(values_RW, tokens_RW, logits_RV, forced_R, pad_id):
     only_RW = ops.where(is_first_W[None], value_R1, IMPOSSIBLE)
     free_R1 = forced_R1 == pad_id
     return ops.where(free_R1, values_RW, only_RW), ops.where(free_R1, tokens_RW, forced_R1)
+
+
+def _limits(max_lengths_B, prefix_BP, pad_id):
+    """Most tokens of each row, with room for its prefix and EOS."""
+    if prefix_BP is None:
+        return max_lengths_B
+    is_token_BP = ops.cast(ops.not_equal(prefix_BP, pad_id), max_lengths_B.dtype)
+    return ops.maximum(max_lengths_B, ops.sum(is_token_BP, axis=1) + 1)
 
 
 def _forced(i, max_lengths_B, eos_id, pad_id, prefix_BP):

@@ -34,7 +34,7 @@ def record_attention() -> Iterator[dict[str, Any]]:
     try:
         yield weights
     finally:
-        _recorders.remove(weights)
+        _recorders.pop()  # recorders nest, so it is the last
 
 
 def dot_product_attention(

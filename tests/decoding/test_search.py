@@ -366,7 +366,7 @@ def test_a_models_search_equals_full_passes(model, full_pass, options):
     run = compiled(translate(model, **options), model)
     ids, scores = on_arrays(run, SOURCE, MAX_LENGTHS)
     used = {token for row in ids[:, 0] for token in row.tolist()}
-    assert len(used - {0}) >= 5  # the test says little where one token is repeated
+    assert len(used - {0}) >= 4  # the test says little where one token is repeated
     for row, limit in enumerate(MAX_LENGTHS):
         log_probs = functools.partial(full_pass, row)
         expected = naive_beam_search(log_probs, limit, banned_ids=(2,), eos_id=3, **options)

@@ -1,0 +1,1 @@
+"""Measurements: speed and quality, each with the command that made it."""
