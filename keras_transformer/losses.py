@@ -38,8 +38,10 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
         ValueError: if `label_smoothing` is out of range.
     """
 
-    def __init__(self, label_smoothing=0.1, pad_id=0, name="label_smoothed_crossentropy", **kwargs):
-        super().__init__(name=name, **kwargs)
+    def __init__(
+        self, label_smoothing=0.1, pad_id=0, name="label_smoothed_crossentropy", dtype=None
+    ):
+        super().__init__(name=name, dtype=dtype)
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"label_smoothing must be in [0, 1), got {label_smoothing!r}")
         self.label_smoothing = label_smoothing
@@ -55,8 +57,10 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
         return total / ops.maximum(ops.sum(weight), 1e-9)
 
     def get_config(self):
+        config = super().get_config()
+        del config["reduction"]  # always the mean over tokens
         return {
-            **super().get_config(),
+            **config,
             "label_smoothing": self.label_smoothing,
             "pad_id": self.pad_id,
         }

@@ -73,7 +73,8 @@ def adam(learning_rate, **options) -> keras.optimizers.Adam:
     Args:
         learning_rate: a number or a schedule.
         options: further arguments of `keras.optimizers.Adam`, such as
-            `gradient_accumulation_steps` or `global_clipnorm`.
+            `gradient_accumulation_steps` or `global_clipnorm`. With accumulation Keras 3.15 asks a
+            schedule for the rate of each batch, so its steps are batches, not updates.
     """
     settings = dict(beta_1=0.9, beta_2=0.98, epsilon=1e-9) | options
     return keras.optimizers.Adam(learning_rate, **settings)

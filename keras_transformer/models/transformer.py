@@ -95,7 +95,8 @@ class Transformer(keras.Model):
             is B and which a search repeats and reorders for its beams; and
             `step(token_ids, state, index) -> logits, state`, which takes one token a row at
             position `index`. The rows may be any whole multiple of B, a sentence's side by
-            side: the keys and values of the source exist once a sentence.
+            side: the keys and values of the source exist once a sentence. On PyTorch a step may
+            write into the state it is given: to go two ways from one state, copy it.
         """
         mask = padding_mask(source_ids, self.config.pad_id)
         memory = self.encoder(self.source_embedding(source_ids), attention_mask=mask)

@@ -264,12 +264,14 @@ def test_a_prefix_is_forced_and_scored(function, beam_size, seed, prefixes):
 
 
 @pytest.mark.parametrize("function", [greedy_search, beam_search])
-def test_a_prefix_as_long_as_the_limit_is_still_a_result(function):
+def test_a_prefix_and_eos_are_allowed_beyond_the_limit(function):
     options = {} if function is greedy_search else dict(beam_size=2, length_penalty=0.0)
     tables = random_tables(0, rows=1)
     ids, scores = searcher(function, **options)(tables, np.array([2]), np.array([[A, C]]))
-    assert ids_of(ids[0, 0])[:2] == (A, C)
-    assert scores[0, 0] > IMPOSSIBLE / 2
+    assert ids_of(ids[0, 0]) == (A, C, EOS)
+    log_probs = log_probs_of(tables[0])
+    expected = log_probs(())[A] + log_probs((A,))[C] + log_probs((A, C))[EOS]
+    np.testing.assert_allclose(scores[0, 0], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("function", [greedy_search, beam_search])
