@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-RUN := saved_models/grammar
+RUN := saved_models/grammar$(addprefix -,$(KERAS_BACKEND))
 BACKENDS := tensorflow jax torch
 # A process a core, a file of tests to each: most tests wait for one compilation or another.
 PYTEST := --quiet --numprocesses auto --maxprocesses 8 --dist loadfile
@@ -39,4 +39,4 @@ format: .venv/ready
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv $(RUN)
+	rm -rf .venv saved_models/grammar*
