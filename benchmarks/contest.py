@@ -1,0 +1,202 @@
+"""Contestants in turn: A B A B ..., each a process of its own that waits while another runs.
+
+A machine that others share may be ten times slower a minute later; run in turn, both sides of a
+ratio meet the same conditions. A contestant is a function `setup(**options)` that prepares all and
+returns `run, facts`: each call of `run` is one measured piece of work.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclasses.dataclass
+class Contestant:
+    """A process that runs its piece of work when told to.
+
+    Args:
+        name: as it stands in the table.
+        setup: "package.module:function".
+        options: JSON values, the function's arguments.
+        environment: variables of its process, such as KERAS_BACKEND.
+    """
+
+    name: str
+    setup: str
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    environment: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    def start(self) -> None:
+        """Starts the process and waits until it is ready; sets `facts`."""
+        self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the process
+        begin = time.perf_counter()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.contest", self.setup, json.dumps(self.options)],
+            env={**os.environ, **self.environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            text=True,
+        )
+        self.facts = self._answer()
+        self.results: list[dict[str, Any]] = []
+        _say(f"{self.name}: ready after {time.perf_counter() - begin:.0f} s")
+
+    def run(self) -> dict[str, Any]:
+        """One piece of work: what it returned, its `seconds` and `peak_bytes` so far."""
+        self.process.stdin.write("run\n")
+        self.process.stdin.flush()
+        self.results.append(self._answer())
+        return self.results[-1]
+
+    def stop(self) -> None:
+        """Ends the process."""
+        self.process.stdin.close()
+        self.process.wait()
+
+    def _answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            self.process.wait()
+            self.log.seek(0)
+            raise RuntimeError(f"{self.name} failed:\n{self.log.read()[-4000:]}")
+        return json.loads(line)
+
+    @property
+    def seconds(self) -> float:
+        """The median of its runs."""
+        return statistics.median(result["seconds"] for result in self.results)
+
+
+def contest(contestants: Sequence[Contestant], rounds: int) -> None:
+    """Runs all in turn, so many times; the first round does not count."""
+    for contestant in contestants:
+        contestant.start()
+    try:
+        for number in range(rounds + 1):
+            for contestant in contestants:
+                contestant.run()
+                if number == 0:
+                    contestant.results.clear()
+            times = ", ".join(f"{c.name} {c.results[-1]['seconds']:.3f}" for c in contestants if c.results)
+            _say(f"round {number} of {rounds}: {times}")
+    finally:
+        for contestant in contestants:
+            contestant.stop()
+
+
+def ratio(peer: Contestant, ours: Contestant) -> float:
+    """How many times as fast as the peer we are: the median of the rounds' ratios."""
+    pairs = zip(peer.results, ours.results, strict=True)
+    return statistics.median(a["seconds"] / b["seconds"] for a, b in pairs)
+
+
+def matmul_peak(precision: str = "float32", size: int = 2048) -> tuple[Callable, dict]:
+    """A contestant: PyTorch's matmul of square matrices, to hold other figures against."""
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    dtype = getattr(torch, precision)
+    a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
+    repeats = 200 if device == "cuda" else 5 if precision == "float32" else 20
+
+    def run():
+        begin = time.perf_counter()
+        for _ in range(repeats):
+            a @ b
+        if device == "cuda":
+            torch.cuda.synchronize()
+        return {"flops": 2 * size**3 * repeats / (time.perf_counter() - begin)}
+
+    run()
+    return run, {}
+
+
+def machine() -> str:
+    """One line: what the figures were measured on."""
+    model = "unknown processor"
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        lines = cpuinfo.read_text().splitlines()
+        model = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), model)
+        flags = next((x.split() for x in lines if x.startswith("flags")), [])
+        model += "".join(f", {f}" for f in ("avx512f", "amx_bf16", "amx_int8") if f in flags)
+    try:
+        gpu = subprocess.run(
+            ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True
+        ).stdout.strip()
+    except OSError:
+        gpu = ""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{cores} cores of {model}{', ' + gpu if gpu else ''}; Python {platform.python_version()}"
+
+
+def versions(*packages: str) -> str:
+    """The installed ones with their versions."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = []
+    for package in packages:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(found)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def report(name: str, title: str, parts: Sequence[str], save: bool) -> None:
+    """Prints a result with the command and the machine; with `save`, into `results/` as well."""
+    module = sys.modules["__main__"].__spec__.name
+    command = " ".join(["python -m", module, *sys.argv[1:]])
+    about = versions("keras", "torch", "jax", "tensorflow", "keras-hub", "transformers", "ctranslate2")
+    text = "\n\n".join(
+        [f"# {title}", f"`{command}`, {time.strftime('%Y-%m-%d')}\n\n{machine()}; {about}.", *parts]
+    )
+    print(text)
+    if save:
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / f"{name}.md").write_text(text + "\n", "utf-8")
+
+
+def _serve(target: str, options: dict[str, Any]) -> None:
+    # What libraries print goes to stderr; the answers alone to stdout.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    module, function = target.split(":")
+    run, facts = getattr(importlib.import_module(module), function)(**options)
+    print(json.dumps(facts), file=answers, flush=True)
+    for _ in sys.stdin:
+        begin = time.perf_counter()
+        result = run() or {}
+        seconds = time.perf_counter() - begin
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        print(json.dumps({"seconds": seconds, "peak_bytes": peak, **result}), file=answers, flush=True)
+
+
+def _say(line):
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1], json.loads(sys.argv[2]))

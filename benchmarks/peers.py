@@ -1,0 +1,312 @@
+"""Peers with our weights: the same model in `transformers`, `torch.nn`, KerasHub and CTranslate2.
+
+Each takes a `TransformerConfig` and our weights by Keras path, so that both sides compute the same
+and a check can say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.config import TransformerConfig
+
+Weights = Mapping[str, np.ndarray]
+
+
+def sinusoids(max_length: int, d_model: int) -> np.ndarray:
+    """The paper's positions; as in our layers, which this process may do without."""
+    angles = np.arange(max_length)[:, None] / 10000.0 ** (np.arange(0, d_model, 2) / d_model)
+    pairs = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
+    return pairs.reshape(max_length, d_model).astype("float32")
+
+
+def attention_parts(weights: Weights, path: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """(kernel (D, D), bias (D,)) of query, key, value and output of one attention layer."""
+    if f"{path}/query_key_value/kernel" in weights:
+        fused, parts = "query_key_value", ("query", "key", "value")
+        found = {}
+    else:
+        fused, parts = "key_value", ("key", "value")
+        found = {"query": (weights[f"{path}/query/kernel"], weights[f"{path}/query/bias"])}
+    kernels = np.split(weights[f"{path}/{fused}/kernel"], len(parts), axis=1)
+    biases = np.split(weights[f"{path}/{fused}/bias"], len(parts))
+    found |= dict(zip(parts, zip(kernels, biases, strict=True), strict=True))
+    found["output"] = weights[f"{path}/output/kernel"], weights[f"{path}/output/bias"]
+    return found
+
+
+def blocks(config: TransformerConfig):
+    """(stack, number, {attention's name of ours: is cross}) of each block."""
+    for number in range(config.num_encoder_layers):
+        yield "encoder", number, {"attention": False}
+    for number in range(config.num_decoder_layers):
+        yield "decoder", number, {"self_attention": False, "cross_attention": True}
+
+
+def marian(config: TransformerConfig, weights: Weights, attention: str = "sdpa") -> Any:
+    """`transformers`' MarianMTModel; for a pre-norm model its M2M100, which is that."""
+    import torch
+    import transformers
+
+    sizes = dict(
+        vocab_size=config.target_vocab_size,
+        d_model=config.d_model,
+        encoder_layers=config.num_encoder_layers,
+        decoder_layers=config.num_decoder_layers,
+        encoder_attention_heads=config.num_heads,
+        decoder_attention_heads=config.num_heads,
+        encoder_ffn_dim=config.d_ff,
+        decoder_ffn_dim=config.d_ff,
+        dropout=config.dropout,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        encoder_layerdrop=0.0,
+        decoder_layerdrop=0.0,
+        activation_function=config.activation,
+        scale_embedding=True,
+        max_position_embeddings=config.max_length,
+        pad_token_id=config.pad_id,
+        bos_token_id=config.bos_id,
+        eos_token_id=config.eos_id,
+        decoder_start_token_id=config.bos_id,
+        forced_eos_token_id=config.eos_id,
+        attn_implementation=attention,
+    )
+    pre_norm = config.norm_first
+    if pre_norm:
+        model = transformers.M2M100ForConditionalGeneration(transformers.M2M100Config(**sizes))
+    else:
+        model = transformers.MarianMTModel(transformers.MarianConfig(**sizes))
+    state = {"model.shared.weight": weights["target_embedding/tokens/embeddings"]}
+
+    def put(name, kernel, bias):
+        state[f"{name}.weight"], state[f"{name}.bias"] = kernel.T, bias
+
+    def norm(name, path):
+        state[f"{name}.weight"], state[f"{name}.bias"] = weights[f"{path}/gamma"], weights[f"{path}/beta"]
+
+    for stack, number, attentions in blocks(config):
+        theirs, ours = f"model.{stack}.layers.{number}", f"{stack}/block_{number}"
+        for name, is_cross in attentions.items():
+            prefix = f"{theirs}.{'encoder_attn' if is_cross else 'self_attn'}"
+            parts = attention_parts(weights, f"{ours}/{name}")
+            for part, letter in (("query", "q"), ("key", "k"), ("value", "v"), ("output", "out")):
+                put(f"{prefix}.{letter}_proj", *parts[part])
+            norm(f"{prefix}_layer_norm", f"{ours}/{name}_norm/norm")
+        for name, ff in (("fc1", "hidden"), ("fc2", "output")):
+            path = f"{ours}/feed_forward/{ff}"
+            put(f"{theirs}.{name}", weights[f"{path}/kernel"], weights[f"{path}/bias"])
+        norm(f"{theirs}.final_layer_norm", f"{ours}/feed_forward_norm/norm")
+    if pre_norm:
+        for stack in ("encoder", "decoder"):
+            norm(f"model.{stack}.layer_norm", f"{stack}/norm")
+    state = {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in state.items()}
+    missing, unexpected = model.load_state_dict(state, strict=False)
+    rest = [n for n in missing if not any(x in n for x in ("embed_", "lm_head", "final_logits_bias"))]
+    if rest or unexpected:
+        raise RuntimeError(f"weights do not fit transformers' model: {rest}, {unexpected}")
+    model.tie_weights()
+    positions = torch.from_numpy(sinusoids(config.max_length + 2, config.d_model))
+    for stack in (model.model.encoder, model.model.decoder):
+        table = stack.embed_positions
+        if pre_norm:  # M2M100 counts positions from pad_id + 1
+            shift = torch.zeros(config.pad_id + 1, config.d_model)
+            table.weights = torch.cat([shift, positions])[: table.weights.shape[0]]
+        else:
+            table.weight.data.copy_(positions[: config.max_length])
+    for module in model.modules():
+        if isinstance(module, torch.nn.LayerNorm):
+            module.eps = 1e-6
+    return model
+
+
+def torch_transformer(config: TransformerConfig, weights: Weights) -> Any:
+    """`torch.nn.Transformer` between our embedding and its transpose, post-norm."""
+    import torch
+    from torch import nn
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens = nn.Embedding(config.target_vocab_size, config.d_model)
+            self.register_buffer(
+                "positions", torch.from_numpy(sinusoids(config.max_length, config.d_model))
+            )
+            self.dropout = nn.Dropout(config.dropout)
+            self.transformer = nn.Transformer(
+                config.d_model, config.num_heads, config.num_encoder_layers,
+                config.num_decoder_layers, config.d_ff, config.dropout, config.activation,
+                layer_norm_eps=1e-6, batch_first=True, norm_first=config.norm_first,
+            )  # fmt: skip
+            if not config.norm_first:
+                self.transformer.encoder.norm = self.transformer.decoder.norm = None
+            for module in self.modules():  # the paper drops out sub-layers' outputs alone
+                if isinstance(module, nn.MultiheadAttention):
+                    module.dropout = 0.0
+                if isinstance(module, nn.TransformerEncoderLayer | nn.TransformerDecoderLayer):
+                    module.dropout.p = 0.0
+
+        def embed(self, ids):
+            x = self.tokens(ids) * config.d_model**0.5 + self.positions[: ids.shape[1]]
+            return self.dropout(x)
+
+        def forward(self, source_ids, target_ids):
+            padding = source_ids == config.pad_id
+            causal = nn.Transformer.generate_square_subsequent_mask(
+                target_ids.shape[1], device=target_ids.device, dtype=torch.bool
+            )
+            x = self.transformer(
+                self.embed(source_ids), self.embed(target_ids), tgt_mask=causal,
+                src_key_padding_mask=padding, memory_key_padding_mask=padding,
+                tgt_is_causal=True,
+            )  # fmt: skip
+            return x @ self.tokens.weight.T
+
+    model = Model()
+    state = {"tokens.weight": weights["target_embedding/tokens/embeddings"]}
+    for stack, number, attentions in blocks(config):
+        theirs, ours = f"transformer.{stack}.layers.{number}", f"{stack}/block_{number}"
+        norms = [f"{ours}/{name}_norm/norm" for name in attentions]
+        for name, is_cross in attentions.items():
+            prefix = f"{theirs}.{'multihead_attn' if is_cross else 'self_attn'}"
+            parts = attention_parts(weights, f"{ours}/{name}")
+            inputs = [parts[part] for part in ("query", "key", "value")]
+            state[f"{prefix}.in_proj_weight"] = np.concatenate([kernel.T for kernel, _ in inputs])
+            state[f"{prefix}.in_proj_bias"] = np.concatenate([bias for _, bias in inputs])
+            state[f"{prefix}.out_proj.weight"] = parts["output"][0].T
+            state[f"{prefix}.out_proj.bias"] = parts["output"][1]
+        for name, ff in (("linear1", "hidden"), ("linear2", "output")):
+            state[f"{theirs}.{name}.weight"] = weights[f"{ours}/feed_forward/{ff}/kernel"].T
+            state[f"{theirs}.{name}.bias"] = weights[f"{ours}/feed_forward/{ff}/bias"]
+        for i, path in enumerate([*norms, f"{ours}/feed_forward_norm/norm"], 1):
+            state[f"{theirs}.norm{i}.weight"] = weights[f"{path}/gamma"]
+            state[f"{theirs}.norm{i}.bias"] = weights[f"{path}/beta"]
+    if config.norm_first:
+        for stack in ("encoder", "decoder"):
+            state[f"transformer.{stack}.norm.weight"] = weights[f"{stack}/norm/gamma"]
+            state[f"transformer.{stack}.norm.bias"] = weights[f"{stack}/norm/beta"]
+    state = {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in state.items()}
+    model.load_state_dict({"positions": model.positions, **state})
+    return model
+
+
+def keras_hub_transformer(config: TransformerConfig, weights: Weights, dtype: str) -> Any:
+    """A functional model of KerasHub's TransformerEncoder and TransformerDecoder layers."""
+    import keras
+    import keras_hub
+    from keras import ops
+
+    ids = {n: keras.Input((None,), dtype="int32", name=n) for n in ("source_ids", "target_ids")}
+    tokens = keras_hub.layers.ReversibleEmbedding(
+        config.target_vocab_size, config.d_model, name="tokens", dtype=dtype
+    )
+    embedding_dropout = keras.layers.Dropout(config.dropout, dtype=dtype)
+
+    class Embed(keras.layers.Layer):
+        def __init__(self):
+            super().__init__(dtype=dtype)
+            self.positions = keras_hub.layers.SinePositionEncoding(dtype=dtype)
+
+        def call(self, x):
+            x = x * ops.cast(config.d_model**0.5, x.dtype)
+            return x + self.positions(x)
+
+    options = dict(
+        intermediate_dim=config.d_ff, num_heads=config.num_heads, dropout=config.dropout,
+        activation=config.activation, layer_norm_epsilon=1e-6, normalize_first=config.norm_first,
+        dtype=dtype,
+    )  # fmt: skip
+    padding = ops.not_equal(ids["source_ids"], config.pad_id)
+    memory = embedding_dropout(Embed()(tokens(ids["source_ids"])))
+    for number in range(config.num_encoder_layers):
+        block = keras_hub.layers.TransformerEncoder(**options, name=f"encoder_{number}")
+        memory = block(memory, padding_mask=padding)
+    x = embedding_dropout(Embed()(tokens(ids["target_ids"])))
+    for number in range(config.num_decoder_layers):
+        block = keras_hub.layers.TransformerDecoder(**options, name=f"decoder_{number}")
+        x = block(x, memory, encoder_padding_mask=padding)
+    model = keras.Model(ids, tokens(x, reverse=True))
+
+    tokens.embeddings.assign(weights["target_embedding/tokens/embeddings"])
+    for stack, number, attentions in blocks(config):
+        theirs, ours = model.get_layer(f"{stack}_{number}"), f"{stack}/block_{number}"
+        for name, is_cross in attentions.items():
+            kind = "cross" if is_cross else "self"
+            attention = getattr(theirs, f"_{kind}_attention_layer")
+            for part, (kernel, bias) in attention_parts(weights, f"{ours}/{name}").items():
+                dense = getattr(attention, f"_{part}_dense")
+                dense.kernel.assign(kernel.reshape(dense.kernel.shape))
+                dense.bias.assign(bias.reshape(dense.bias.shape))
+            _keras_norm(getattr(theirs, f"_{kind}_attention_layer_norm"), weights, f"{ours}/{name}_norm")
+        for name, ff in (("intermediate", "hidden"), ("output", "output")):
+            dense = getattr(theirs, f"_feedforward_{name}_dense")
+            dense.kernel.assign(weights[f"{ours}/feed_forward/{ff}/kernel"])
+            dense.bias.assign(weights[f"{ours}/feed_forward/{ff}/bias"])
+        _keras_norm(theirs._feedforward_layer_norm, weights, f"{ours}/feed_forward_norm")
+    return model
+
+
+def _keras_norm(layer, weights, path):
+    layer.gamma.assign(weights[f"{path}/norm/gamma"])
+    layer.beta.assign(weights[f"{path}/norm/beta"])
+
+
+def ctranslate2_model(config: TransformerConfig, weights: Weights, folder: str, vocabulary) -> None:
+    """Writes a CTranslate2 model folder.
+
+    Args:
+        config: sizes.
+        weights: ours by Keras path.
+        folder: to write; must not exist.
+        vocabulary: the pieces, of both sides.
+    """
+    from ctranslate2.specs import common_spec, transformer_spec
+
+    spec = transformer_spec.TransformerSpec.from_config(
+        (config.num_encoder_layers, config.num_decoder_layers),
+        config.num_heads,
+        pre_norm=config.norm_first,
+        activation=getattr(common_spec.Activation, config.activation.upper()),
+    )
+
+    def linear(spec, kernel, bias):
+        spec.weight, spec.bias = np.ascontiguousarray(kernel.T), bias
+
+    def norm(spec, path):
+        spec.gamma, spec.beta = weights[f"{path}/gamma"], weights[f"{path}/beta"]
+
+    embedding = weights["target_embedding/tokens/embeddings"]
+    for stack in (spec.encoder, spec.decoder):
+        tables = stack.embeddings if isinstance(stack.embeddings, list) else [stack.embeddings]
+        tables[0].weight, tables[0].multiply_by_sqrt_depth = embedding, True
+        stack.position_encodings.encodings = sinusoids(config.max_length, config.d_model)
+    spec.decoder.projection.weight = embedding
+    for stack, number, attentions in blocks(config):
+        theirs, ours = getattr(spec, stack).layer[number], f"{stack}/block_{number}"
+        for name, is_cross in attentions.items():
+            attention = theirs.attention if is_cross else theirs.self_attention
+            parts = attention_parts(weights, f"{ours}/{name}")
+            groups = [["query", "key", "value"]] if not is_cross else [["query"], ["key", "value"]]
+            for target, group in zip(attention.linear, [*groups, ["output"]], strict=True):
+                kernel = np.concatenate([parts[part][0] for part in group], axis=1)
+                linear(target, kernel, np.concatenate([parts[part][1] for part in group]))
+            norm(attention.layer_norm, f"{ours}/{name}_norm/norm")
+        for name, ff in (("linear_0", "hidden"), ("linear_1", "output")):
+            path = f"{ours}/feed_forward/{ff}"
+            linear(getattr(theirs.ffn, name), weights[f"{path}/kernel"], weights[f"{path}/bias"])
+        norm(theirs.ffn.layer_norm, f"{ours}/feed_forward_norm/norm")
+    if config.norm_first:
+        for stack in ("encoder", "decoder"):
+            norm(getattr(spec, stack).layer_norm, f"{stack}/norm")
+    spec.config.add_source_eos = False
+    spec.config.decoder_start_token = vocabulary[config.bos_id]
+    spec.config.bos_token = vocabulary[config.bos_id]
+    spec.config.eos_token = vocabulary[config.eos_id]
+    spec.config.layer_norm_epsilon = 1e-6
+    spec.register_source_vocabulary(list(vocabulary))
+    spec.register_target_vocabulary(list(vocabulary))
+    spec.validate()
+    spec.save(folder)

@@ -1,0 +1,264 @@
+"""Training steps a second, ours and the peers' in turn, and the share of the machine's peak.
+
+    python -m benchmarks.train [--size base] [--rows 64] [--length 32] [--precision float32]
+        [--only ours-torch marian ...] [--rounds 5] [--save]
+
+All contestants begin from the same weights, and must give the same loss on the same batch before
+any is timed. Dropout, label smoothing and Adam are the same on both sides.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import contest, peers
+from benchmarks.contest import Contestant
+from keras_transformer.config import TransformerConfig
+
+VOCABULARY = 10_000
+SMOOTHING = 0.1
+RATE = 1e-4
+SIZES = {
+    "tiny": lambda: TransformerConfig.tiny(VOCABULARY, dropout=0.1),
+    "base": lambda: TransformerConfig.base(VOCABULARY),
+    "big": lambda: TransformerConfig.big(VOCABULARY, dropout=0.1),
+    "toy": lambda: TransformerConfig.tiny(VOCABULARY, num_encoder_layers=1, num_decoder_layers=1),
+}
+KERAS_PRECISION = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+
+
+def batch(rows: int, length: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Random pairs without padding: inputs, labels."""
+    generator = np.random.default_rng(0)
+    source, target = generator.integers(4, VOCABULARY, (2, rows, length + 1), dtype="int32")
+    target[:, 0] = 2
+    return {"source_ids": source[:, 1:], "target_ids": target[:, :-1]}, target[:, 1:]
+
+
+def training_flops(config: TransformerConfig, rows: int, length: int) -> float:
+    """Floating point operations of one step: matmuls alone, backward twice the forward."""
+    width, inner = config.d_model, config.d_ff
+    attention = 8 * width**2 + 4 * length * width
+    encoder = config.num_encoder_layers * (attention + 4 * width * inner)
+    decoder = config.num_decoder_layers * (2 * attention + 4 * width * inner)
+    return 3.0 * rows * length * (encoder + decoder + 2 * width * config.target_vocab_size)
+
+
+def ours(size, weights, rows, length, precision, steps):
+    """A contestant: our model in `fit`, as `training.translation` compiles it."""
+    from keras_transformer import LabelSmoothedCrossentropy, Perplexity, Transformer, adam
+    from keras_transformer.checkpoints import load_weights
+
+    model = Transformer(SIZES[size](), dtype=KERAS_PRECISION[precision])
+    load_weights(weights, model)
+    loss = LabelSmoothedCrossentropy(SMOOTHING)
+    return _in_fit(model, adam(RATE), loss, [Perplexity()], rows, length, steps)
+
+
+def keras_hub(size, weights, rows, length, precision, steps):
+    """A contestant: KerasHub's layers in `fit`."""
+    import keras
+    from keras import ops
+
+    from keras_transformer.checkpoints import read_weights
+
+    policy = KERAS_PRECISION[precision]
+    model = peers.keras_hub_transformer(SIZES[size](), read_weights(weights), policy)
+    # KerasHub drops out attention weights besides; the paper does not.
+    for layer in model._flatten_layers():
+        if isinstance(layer, keras.layers.MultiHeadAttention):
+            layer._dropout_layer.rate = layer._dropout = 0.0
+
+    def loss(labels, logits):
+        # Keras's sparse loss cannot smooth labels: the shortest way to the same number.
+        logits = ops.cast(logits, "float32")
+        chosen = keras.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+        others = -ops.mean(ops.log_softmax(logits, axis=-1), axis=-1)
+        return (1 - SMOOTHING) * chosen + SMOOTHING * others
+
+    optimizer = keras.optimizers.Adam(RATE, beta_2=0.98, epsilon=1e-9)
+    return _in_fit(model, optimizer, loss, None, rows, length, steps)
+
+
+def _in_fit(model, optimizer, loss, metrics, rows, length, steps):
+    import keras
+
+    inputs, labels = batch(rows, length)
+    model.compile(optimizer, loss, metrics=metrics)
+    before = model.evaluate(inputs, labels, batch_size=rows, verbose=0)
+
+    class Data(keras.utils.PyDataset):
+        def __len__(self):
+            return steps
+
+        def __getitem__(self, index):
+            return inputs, labels
+
+    def run():
+        model.fit(Data(), epochs=1, verbose=0, shuffle=False)
+
+    return run, {"loss": float(before[0] if isinstance(before, list) else before)}
+
+
+def marian(size, weights, rows, length, precision, steps, attention="sdpa", compiled=False):
+    """A contestant: `transformers`' MarianMT in a plain PyTorch loop, bfloat16 under autocast."""
+    from keras_transformer.checkpoints import read_weights
+
+    model = peers.marian(SIZES[size](), read_weights(weights), attention)
+
+    def logits(source_ids, target_ids):
+        return model(input_ids=source_ids, decoder_input_ids=target_ids, use_cache=False).logits
+
+    return _in_torch(model, logits, rows, length, precision, steps, compiled)
+
+
+def torch_transformer(size, weights, rows, length, precision, steps):
+    """A contestant: `torch.nn.Transformer` in a plain PyTorch loop, bfloat16 under autocast."""
+    from keras_transformer.checkpoints import read_weights
+
+    model = peers.torch_transformer(SIZES[size](), read_weights(weights))
+    return _in_torch(model, model, rows, length, precision, steps)
+
+
+def _in_torch(model, forward, rows, length, precision, steps, compiled=False):
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model.to(device)
+    inputs, labels = batch(rows, length)
+    source_ids, target_ids, labels = (
+        torch.from_numpy(np.ascontiguousarray(x)).long().to(device)
+        for x in (inputs["source_ids"], inputs["target_ids"], labels)
+    )
+    optimizer = torch.optim.Adam(
+        model.parameters(), RATE, betas=(0.9, 0.98), eps=1e-9, fused=True
+    )
+    autocast = torch.autocast(device, torch.bfloat16, enabled=precision == "bfloat16")
+    if compiled:
+        forward = torch.compile(forward)
+
+    def loss():
+        with autocast:
+            logits = forward(source_ids, target_ids)
+            return torch.nn.functional.cross_entropy(
+                logits.float().flatten(0, 1), labels.flatten(), label_smoothing=SMOOTHING
+            )
+
+    def run():
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss().backward()
+            optimizer.step()
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    model.eval()
+    with torch.no_grad():
+        before = loss().item()
+    model.train()
+    return run, {"loss": before}
+
+
+BACKENDS = ("torch", "tensorflow", "jax")
+CONTESTANTS = {
+    **{f"ours-{b}": ("ours", {}, {"KERAS_BACKEND": b}) for b in BACKENDS},
+    "marian": ("marian", {}, {}),
+    "marian-eager-attention": ("marian", {"attention": "eager"}, {}),
+    "marian-compiled": ("marian", {"compiled": True}, {}),
+    "torch.nn": ("torch_transformer", {}, {}),
+    **{f"keras-hub-{b}": ("keras_hub", {}, {"KERAS_BACKEND": b}) for b in BACKENDS},
+}
+
+
+def compete(size, rows, length, precision, names, rounds, steps) -> tuple[list[list], float]:
+    """Rows of the table, one a contestant, and the machine's peak in FLOP/s."""
+    with tempfile.TemporaryDirectory() as room:
+        weights = str(Path(room, "weights.safetensors"))
+        _write_weights(size, weights)
+        options = dict(size=size, weights=weights, rows=rows, length=length)
+        options |= dict(precision=precision, steps=steps)
+        entries = {
+            name: Contestant(name, f"benchmarks.train:{function}", options | more, environment)
+            for name, (function, more, environment) in CONTESTANTS.items()
+            if name in names
+        }
+        peak = Contestant("matmul", "benchmarks.contest:matmul_peak", {"precision": precision})
+        contest.contest([peak, *entries.values()], rounds)
+    losses = {name: entry.facts["loss"] for name, entry in entries.items()}
+    tolerance = 2e-3 if precision == "float32" else 0.02
+    if max(losses.values()) - min(losses.values()) > tolerance:
+        raise RuntimeError(f"the contestants do not compute the same loss: {losses}")
+    flops = training_flops(SIZES[size](), rows, length)
+    rate = sorted(result["flops"] for result in peak.results)[rounds // 2]
+    lines = []
+    for name, entry in entries.items():
+        seconds = entry.seconds / steps
+        ratios = {
+            ours: contest.ratio(entry, entries[ours]) for ours in entries if ours.startswith("ours")
+        }
+        lines.append(
+            [name, f"{seconds * 1e3:,.0f}", f"{rows * length / seconds:,.0f}"]
+            + [f"{flops / seconds / rate:.0%}", f"{entry.results[-1]['peak_bytes'] / 2**30:.2f}"]
+            + [f"{losses[name]:.4f}"]
+            + [f"{value:.2f}" for value in ratios.values()]
+        )
+    return lines, rate
+
+
+def _write_weights(size, path):
+    """Random weights of a plain spread, by a process of their own (this one needs no Keras)."""
+    import os
+    import subprocess
+    import sys
+
+    program = (
+        "import sys, numpy as np\n"
+        "from benchmarks.train import SIZES\n"
+        "from keras_transformer import Transformer\n"
+        "from keras_transformer.checkpoints.weights import save_weights, weights_of\n"
+        "rng = np.random.default_rng(0)\n"
+        "weights = weights_of(Transformer(SIZES[sys.argv[1]]()))\n"
+        "noise = {k: v + rng.normal(0, 0.02, v.shape).astype('float32') for k, v in weights.items()}\n"
+        "save_weights(sys.argv[2], noise)\n"
+    )
+    environment = {**os.environ, "KERAS_BACKEND": "torch"}
+    subprocess.run([sys.executable, "-c", program, size, path], env=environment, check=True)
+
+
+def main() -> None:
+    """Runs the contest and prints its table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", choices=SIZES, default="base")
+    parser.add_argument("--rows", type=int, default=64)
+    parser.add_argument("--length", type=int, default=32)
+    parser.add_argument("--precision", choices=KERAS_PRECISION, default="float32")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=2, help="steps of one round")
+    default = [name for name in CONTESTANTS if name != "marian-compiled"]
+    parser.add_argument("--only", nargs="+", choices=CONTESTANTS, default=default)
+    parser.add_argument("--save", action="store_true", help="write the table to results/")
+    options = parser.parse_args()
+    lines, rate = compete(
+        options.size, options.rows, options.length, options.precision, options.only,
+        options.rounds, options.steps,
+    )  # fmt: skip
+    header = ["", "ms a step", "target tokens/s", "of matmul peak", "peak GiB", "loss at first"]
+    header += [f"{name} is faster by" for name in options.only if name.startswith("ours")]
+    name = f"train-{options.size}-{options.rows}x{options.length}-{options.precision}"
+    peak = f"{options.precision} matmul (2048 x 2048, PyTorch): {rate / 1e12:.2f} TFLOP/s; "
+    flops = training_flops(SIZES[options.size](), options.rows, options.length)
+    contest.report(
+        name,
+        f"Training, {options.size}: {options.rows} pairs of {options.length} tokens, "
+        f"{options.precision}",
+        [f"{peak}arithmetic of a step: {flops / 1e12:.3f} TFLOP.", contest.table(header, lines)],
+        options.save,
+    )
+
+
+if __name__ == "__main__":
+    main()
