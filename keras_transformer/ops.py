@@ -6,6 +6,9 @@ every backend, and a faster way to it on one of them.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -21,11 +24,15 @@ elif BACKEND == "tensorflow":
     import tensorflow as tf
 elif BACKEND == "torch":
     import torch
+
+    from keras_transformer import torch_kernels
 else:
     raise ImportError(
         f"KERAS_BACKEND must be 'tensorflow', 'jax' or 'torch' for keras_transformer, "
         f"got {BACKEND!r}"
     )
+
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # of glibc's malloc.h
 
 # A new shape costs a compilation under JAX only: TensorFlow's graphs take any, PyTorch is eager.
 COMPILES_EACH_SHAPE = BACKEND == "jax"
@@ -44,6 +51,67 @@ def write_cache(cache_BNSH: Any, update_BNTH: Any, index: Any) -> Any:
     return ops.slice_update(cache_BNSH, (0, 0, index, 0), update_BNTH)
 
 
+def reuse_memory() -> None:
+    """Lets the process keep freed memory on a CPU instead of giving it back at once.
+
+    A training step asks for the same large buffers again and again; from the system they come
+    empty, a page fault every 4 KiB: up to a third of a step. glibc only; elsewhere nothing.
+    """
+    if sys.platform != "linux":
+        return
+    with contextlib.suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL("libc.so.6").mallopt
+        mallopt(_M_MMAP_MAX, 0)
+        mallopt(_M_TRIM_THRESHOLD, -1)
+        mallopt(_M_TOP_PAD, 64 << 20)
+
+
+def attention(
+    query_BNTH: Any, key_BNSH: Any, value_BNSH: Any, mask: Any = None, bias: Any = None
+) -> Any:
+    """softmax(Q K^T / sqrt(H) + bias) V by the backend's fastest way, weights not kept: (B, N, T, H).
+
+    What `attention_weights` times the values gives.
+    """
+    if BACKEND == "torch" and query_BNTH.device.type != "meta":
+        return torch_kernels.attention(query_BNTH, key_BNSH, value_BNSH, mask, bias)
+    weights_BNTS = attention_weights(query_BNTH, key_BNSH, mask, bias)
+    return ops.matmul(weights_BNTS, value_BNSH)
+
+
+def attention_weights(query_BNTH: Any, key_BNSH: Any, mask: Any = None, bias: Any = None) -> Any:
+    """softmax(Q K^T / sqrt(H) + bias), rows sum to 1: (B, N, T, S).
+
+    A query that may see nothing weighs all keys alike.
+    """
+    scale = query_BNTH.shape[-1] ** -0.5
+    logits_BNTS = ops.matmul(query_BNTH * scale, ops.transpose(key_BNSH, (0, 1, 3, 2)))
+    if bias is not None:
+        logits_BNTS = logits_BNTS + ops.cast(bias, logits_BNTS.dtype)
+    if mask is not None:
+        # Finite, so that a row without any key stays a number; -1e9 overflows float16.
+        lowest = -3e4 if keras.backend.standardize_dtype(logits_BNTS.dtype) == "float16" else -1e9
+        logits_BNTS = ops.where(mask, logits_BNTS, ops.cast(lowest, logits_BNTS.dtype))
+    if logits_BNTS.shape[-1] == 1:
+        return ops.ones_like(logits_BNTS)  # Keras warns of a softmax over one number
+    return ops.softmax(logits_BNTS, axis=-1)
+
+
+def dropout(x: Any, rate: float, seed_generator: Any, residual: Any = None) -> Any:
+    """`residual` (or nothing) + x, of which a share `rate` is set to zero and the rest scaled up.
+
+    Args:
+        x: any shape.
+        rate: in [0, 1); rounded to 1/256 on PyTorch on a CPU.
+        seed_generator: a `keras.random.SeedGenerator`; PyTorch has its own generator.
+        residual: of x's shape, or None.
+    """
+    if BACKEND == "torch" and x.device.type != "meta":
+        return torch_kernels.dropout(x, rate, residual)
+    x = keras.random.dropout(x, rate, seed=seed_generator)
+    return x if residual is None else residual + x
+
+
 def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: float) -> Any:
     """-sum_v q(v) log p(v) a token, q = (1 - e) onehot(label) + e / V: (B, T) float32.
 
@@ -51,21 +119,74 @@ def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: flo
     builds no distribution over the vocabulary. PyTorch has a function for it: its autograd would
     keep eight copies of (tokens x vocabulary) of the formula, half the time of a small model.
     """
-    logits_BTV = ops.cast(logits_BTV, "float32")
-    labels_BT = ops.cast(labels_BT, "int32")
     if BACKEND == "torch":
+        labels_BT = labels_BT.to(torch.int64)
         loss_N = torch.nn.functional.cross_entropy(
-            logits_BTV.reshape(-1, logits_BTV.shape[-1]),
-            labels_BT.reshape(-1).long(),
+            logits_BTV.reshape(-1, logits_BTV.shape[-1]).float(),
+            labels_BT.reshape(-1),
             reduction="none",
             label_smoothing=label_smoothing,
         )
         return loss_N.reshape(labels_BT.shape)
-    chosen = ops.take_along_axis(logits_BTV, ops.expand_dims(labels_BT, -1), axis=-1)[..., 0]
-    loss_BT = ops.logsumexp(logits_BTV, axis=-1) - (1.0 - label_smoothing) * chosen
-    if label_smoothing:
-        loss_BT = loss_BT - label_smoothing * ops.mean(logits_BTV, axis=-1)
-    return loss_BT
+    return _cross_entropies(logits_BTV, labels_BT, label_smoothing)[0]
+
+
+def projected_cross_entropy(
+    hidden_BTD: Any, table_VD: Any, labels_BT: Any, label_smoothing: float, pad_id: int
+) -> tuple[Any, Any]:
+    """`smoothed_cross_entropy` of logits hidden @ table^T, with and without smoothing.
+
+    Made for training: what a backend can save between the output projection and the loss, it
+    saves. Labels that are `pad_id` get any finite number.
+
+    Args:
+        hidden_BTD: the last layer's output.
+        table_VD: the output projection, of the same dtype.
+        labels_BT: integers.
+        label_smoothing: e.
+        pad_id: of the labels that do not count.
+
+    Returns:
+        The smoothed loss (B, T), and the negative log-likelihood (B, T), which has no gradient.
+    """
+    if BACKEND == "torch" and hidden_BTD.device.type != "meta":
+        return torch_kernels.projected_cross_entropy(
+            hidden_BTD, table_VD, labels_BT, label_smoothing, pad_id
+        )
+    logits_BTV = ops.matmul(hidden_BTD, ops.transpose(table_VD))
+    loss_BT, likelihood_BT = _cross_entropies(logits_BTV, labels_BT, label_smoothing)
+    return loss_BT, ops.stop_gradient(likelihood_BT)
+
+
+def _cross_entropies(logits_BTV, labels_BT, label_smoothing):
+    logits_BTV = ops.cast(logits_BTV, "float32")
+    labels_BT1 = ops.expand_dims(ops.cast(labels_BT, "int32"), -1)
+    chosen_BT = ops.take_along_axis(logits_BTV, labels_BT1, axis=-1)[..., 0]
+    likelihood_BT = ops.logsumexp(logits_BTV, axis=-1) - chosen_BT
+    if not label_smoothing:
+        return likelihood_BT, likelihood_BT
+    mean_BT = ops.mean(logits_BTV, axis=-1)
+    return likelihood_BT + label_smoothing * (chosen_BT - mean_BT), likelihood_BT
+
+
+def adam_update(parameters, gradients, momentums, velocities, rate, step, beta_1, beta_2, epsilon):
+    """One update of Adam in place, all tensors in one pass; PyTorch only."""
+    steps = [torch.as_tensor(step, dtype=torch.float32, device=parameters[0].device)]
+    torch._fused_adam_(
+        parameters,
+        gradients,
+        momentums,
+        velocities,
+        [],
+        steps * len(parameters),
+        lr=rate,
+        beta1=beta_1,
+        beta2=beta_2,
+        weight_decay=0.0,
+        eps=epsilon,
+        amsgrad=False,
+        maximize=False,
+    )
 
 
 def compiled(function: Callable, model: keras.Model) -> Callable:

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.ops import write_cache
+from keras_transformer.ops import attention, attention_weights, write_cache
 
 _recorders: list[dict[str, Any]] = []
 
@@ -51,18 +51,7 @@ def dot_product_attention(
     Returns:
         The attended values (B, N, T, H) and the weights (B, N, T, S).
     """
-    scale = query_BNTH.shape[-1] ** -0.5
-    logits_BNTS = ops.matmul(query_BNTH * scale, ops.transpose(key_BNSH, (0, 1, 3, 2)))
-    if bias is not None:
-        logits_BNTS = logits_BNTS + ops.cast(bias, logits_BNTS.dtype)
-    if mask is not None:
-        # Finite, so that a row without any key stays a number; -1e9 overflows float16.
-        lowest = -3e4 if keras.backend.standardize_dtype(logits_BNTS.dtype) == "float16" else -1e9
-        logits_BNTS = ops.where(mask, logits_BNTS, ops.cast(lowest, logits_BNTS.dtype))
-    if logits_BNTS.shape[-1] == 1:
-        weights_BNTS = ops.ones_like(logits_BNTS)  # Keras warns of a softmax over one number
-    else:
-        weights_BNTS = ops.softmax(logits_BNTS, axis=-1)
+    weights_BNTS = attention_weights(query_BNTH, key_BNSH, mask, bias)
     return ops.matmul(weights_BNTS, value_BNSH), weights_BNTS
 
 
@@ -128,11 +117,13 @@ class MultiHeadAttention(keras.layers.Layer):
             query_BNTH, cache = self._cross(query, memory, cache)
         else:
             query_BNTH, cache = self._self(query, memory, cache, index)
-        attended_BNTH, weights_BNTS = dot_product_attention(
-            query_BNTH, cache["key"], cache["value"], attention_mask, bias
-        )
-        for recorder in _recorders:
-            recorder[self.path] = weights_BNTS
+        inputs = query_BNTH, cache["key"], cache["value"], attention_mask, bias
+        if _recorders:
+            attended_BNTH, weights_BNTS = dot_product_attention(*inputs)
+            for recorder in _recorders:
+                recorder[self.path] = weights_BNTS
+        else:
+            attended_BNTH = attention(*inputs)
         attended_BTNH = ops.transpose(attended_BNTH, (0, 2, 1, 3))
         return self.output_projection(ops.reshape(attended_BTNH, ops.shape(query))), cache
 

@@ -10,10 +10,11 @@ from keras import ops
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding, padding_mask
+from keras_transformer.models.base import VocabularyModel
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class Transformer(keras.Model):
+class Transformer(VocabularyModel):
     """Figure 1: a functional model from `source_ids` and `target_ids` to logits.
 
     ```python
@@ -64,21 +65,24 @@ class Transformer(keras.Model):
 
         source_ids = keras.Input((None,), dtype="int32", name="source_ids")
         target_ids = keras.Input((None,), dtype="int32", name="target_ids")
-        source_mask = padding_mask(source_ids, config.pad_id)
-        memory = encoder(source_embedding(source_ids), attention_mask=source_mask)
-        x, _ = decoder(
-            target_embedding(target_ids), memory=memory, cross_attention_mask=source_mask
-        )
-        super().__init__(
-            inputs={"source_ids": source_ids, "target_ids": target_ids},
-            outputs=project(x),
-            **kwargs,
-        )
+        inputs = {"source_ids": source_ids, "target_ids": target_ids}
+
+        def hidden(inputs):
+            mask = padding_mask(inputs["source_ids"], config.pad_id)
+            memory = encoder(source_embedding(inputs["source_ids"]), attention_mask=mask)
+            x, _ = decoder(
+                target_embedding(inputs["target_ids"]), memory=memory, cross_attention_mask=mask
+            )
+            return x
+
+        super().__init__(inputs=inputs, outputs=project(hidden(inputs)), **kwargs)
         self.config = config
         self.source_embedding = source_embedding
         self.target_embedding = target_embedding
         self.encoder = encoder
         self.decoder = decoder
+        self.hidden = hidden
+        self.output_layer = output or target_embedding.tokens
         self._policy = policy
         self._project = project
 
