@@ -93,7 +93,9 @@ def contest(contestants: Sequence[Contestant], rounds: int) -> None:
                 contestant.run()
                 if number == 0:
                     contestant.results.clear()
-            times = ", ".join(f"{c.name} {c.results[-1]['seconds']:.3f}" for c in contestants if c.results)
+            times = ", ".join(
+                f"{c.name} {c.results[-1]['seconds']:.3f}" for c in contestants if c.results
+            )
             _say(f"round {number} of {rounds}: {times}")
     finally:
         for contestant in contestants:
@@ -138,12 +140,16 @@ def machine() -> str:
         model += "".join(f", {f}" for f in ("avx512f", "amx_bf16", "amx_int8") if f in flags)
     try:
         gpu = subprocess.run(
-            ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True
+            ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
         ).stdout.strip()
     except OSError:
         gpu = ""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{cores} cores of {model}{', ' + gpu if gpu else ''}; Python {platform.python_version()}"
+    return (
+        f"{cores} cores of {model}{', ' + gpu if gpu else ''}; Python {platform.python_version()}"
+    )
 
 
 def versions(*packages: str) -> str:
@@ -169,7 +175,9 @@ def report(name: str, title: str, parts: Sequence[str], save: bool) -> None:
     """Prints a result with the command and the machine; with `save`, into `results/` as well."""
     module = sys.modules["__main__"].__spec__.name
     command = " ".join(["python -m", module, *sys.argv[1:]])
-    about = versions("keras", "torch", "jax", "tensorflow", "keras-hub", "transformers", "ctranslate2")
+    about = versions(
+        "keras", "torch", "jax", "tensorflow", "keras-hub", "transformers", "ctranslate2"
+    )
     text = "\n\n".join(
         [f"# {title}", f"`{command}`, {time.strftime('%Y-%m-%d')}\n\n{machine()}; {about}.", *parts]
     )
@@ -191,7 +199,9 @@ def _serve(target: str, options: dict[str, Any]) -> None:
         result = run() or {}
         seconds = time.perf_counter() - begin
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        print(json.dumps({"seconds": seconds, "peak_bytes": peak, **result}), file=answers, flush=True)
+        print(
+            json.dumps({"seconds": seconds, "peak_bytes": peak, **result}), file=answers, flush=True
+        )
 
 
 def _say(line):

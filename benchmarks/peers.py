@@ -86,7 +86,10 @@ def marian(config: TransformerConfig, weights: Weights, attention: str = "sdpa")
         state[f"{name}.weight"], state[f"{name}.bias"] = kernel.T, bias
 
     def norm(name, path):
-        state[f"{name}.weight"], state[f"{name}.bias"] = weights[f"{path}/gamma"], weights[f"{path}/beta"]
+        state[f"{name}.weight"], state[f"{name}.bias"] = (
+            weights[f"{path}/gamma"],
+            weights[f"{path}/beta"],
+        )
 
     for stack, number, attentions in blocks(config):
         theirs, ours = f"model.{stack}.layers.{number}", f"{stack}/block_{number}"
@@ -105,7 +108,9 @@ def marian(config: TransformerConfig, weights: Weights, attention: str = "sdpa")
             norm(f"model.{stack}.layer_norm", f"{stack}/norm")
     state = {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in state.items()}
     missing, unexpected = model.load_state_dict(state, strict=False)
-    rest = [n for n in missing if not any(x in n for x in ("embed_", "lm_head", "final_logits_bias"))]
+    rest = [
+        n for n in missing if not any(x in n for x in ("embed_", "lm_head", "final_logits_bias"))
+    ]
     if rest or unexpected:
         raise RuntimeError(f"weights do not fit transformers' model: {rest}, {unexpected}")
     model.tie_weights()
@@ -242,7 +247,9 @@ def keras_hub_transformer(config: TransformerConfig, weights: Weights, dtype: st
                 dense = getattr(attention, f"_{part}_dense")
                 dense.kernel.assign(kernel.reshape(dense.kernel.shape))
                 dense.bias.assign(bias.reshape(dense.bias.shape))
-            _keras_norm(getattr(theirs, f"_{kind}_attention_layer_norm"), weights, f"{ours}/{name}_norm")
+            _keras_norm(
+                getattr(theirs, f"_{kind}_attention_layer_norm"), weights, f"{ours}/{name}_norm"
+            )
         for name, ff in (("intermediate", "hidden"), ("output", "output")):
             dense = getattr(theirs, f"_feedforward_{name}_dense")
             dense.kernel.assign(weights[f"{ours}/feed_forward/{ff}/kernel"])

@@ -134,9 +134,7 @@ def _in_torch(model, forward, rows, length, precision, steps, compiled=False):
         torch.from_numpy(np.ascontiguousarray(x)).long().to(device)
         for x in (inputs["source_ids"], inputs["target_ids"], labels)
     )
-    optimizer = torch.optim.Adam(
-        model.parameters(), RATE, betas=(0.9, 0.98), eps=1e-9, fused=True
-    )
+    optimizer = torch.optim.Adam(model.parameters(), RATE, betas=(0.9, 0.98), eps=1e-9, fused=True)
     autocast = torch.autocast(device, torch.bfloat16, enabled=precision == "bfloat16")
     if compiled:
         forward = torch.compile(forward)
@@ -222,8 +220,8 @@ def _write_weights(size, path):
         "from keras_transformer.checkpoints.weights import save_weights, weights_of\n"
         "rng = np.random.default_rng(0)\n"
         "weights = weights_of(Transformer(SIZES[sys.argv[1]]()))\n"
-        "noise = {k: v + rng.normal(0, 0.02, v.shape).astype('float32') for k, v in weights.items()}\n"
-        "save_weights(sys.argv[2], noise)\n"
+        "noise = lambda x: (x + rng.normal(0, 0.02, x.shape)).astype('float32')\n"
+        "save_weights(sys.argv[2], {name: noise(x) for name, x in weights.items()})\n"
     )
     environment = {**os.environ, "KERAS_BACKEND": "torch"}
     subprocess.run([sys.executable, "-c", program, size, path], env=environment, check=True)

@@ -66,12 +66,39 @@ def reuse_memory() -> None:
         mallopt(_M_TOP_PAD, 64 << 20)
 
 
+def linear(x: Any, kernel: Any, bias: Any, activation: Callable | None = None) -> Any:
+    """activation(x @ kernel + bias) of the last axis; bias and activation may be None."""
+    if BACKEND == "torch" and bias is not None and x.device.type != "meta":
+        bias, kernel = ops.convert_to_tensor(bias), ops.convert_to_tensor(kernel)
+        shape = (*x.shape[:-1], kernel.shape[1])
+        x_ND = torch.addmm(bias, x.reshape(-1, x.shape[-1]), kernel)
+        if activation is keras.activations.relu:
+            return torch.relu_(x_ND).view(shape)
+        x = x_ND.view(shape)
+    else:
+        x = ops.matmul(x, kernel)
+        if bias is not None:
+            x = x + bias
+    return x if activation is None else activation(x)
+
+
+def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
+    """Layer normalization of the last axis, computed in float32 and returned in x's type."""
+    if BACKEND == "torch" and x.device.type != "meta":
+        # The kernel itself sums in float32: no copy of x is needed.
+        weights = ops.cast(gamma, x.dtype), ops.cast(beta, x.dtype)
+        return torch.nn.functional.layer_norm(x, x.shape[-1:], *weights, epsilon)
+    x_ = ops.cast(x, "float32")
+    gamma, beta = ops.cast(gamma, "float32"), ops.cast(beta, "float32")
+    return ops.cast(ops.layer_normalization(x_, gamma, beta, -1, epsilon), x.dtype)
+
+
 def attention(
     query_BNTH: Any, key_BNSH: Any, value_BNSH: Any, mask: Any = None, bias: Any = None
 ) -> Any:
-    """softmax(Q K^T / sqrt(H) + bias) V by the backend's fastest way, weights not kept: (B, N, T, H).
+    """softmax(Q K^T / sqrt(H) + bias) V by the backend's fastest way: (B, N, T, H).
 
-    What `attention_weights` times the values gives.
+    What `attention_weights` times the values gives; the weights are not kept.
     """
     if BACKEND == "torch" and query_BNTH.device.type != "meta":
         return torch_kernels.attention(query_BNTH, key_BNSH, value_BNSH, mask, bias)
@@ -120,9 +147,9 @@ def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: flo
     keep eight copies of (tokens x vocabulary) of the formula, half the time of a small model.
     """
     if BACKEND == "torch":
-        labels_BT = labels_BT.to(torch.int64)
+        logits_BTV, labels_BT = ops.cast(logits_BTV, "float32"), ops.cast(labels_BT, "int64")
         loss_N = torch.nn.functional.cross_entropy(
-            logits_BTV.reshape(-1, logits_BTV.shape[-1]).float(),
+            logits_BTV.reshape(-1, logits_BTV.shape[-1]),
             labels_BT.reshape(-1),
             reduction="none",
             label_smoothing=label_smoothing,

@@ -73,8 +73,8 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
 class Adam(keras.optimizers.Adam):
     """Keras's Adam; on PyTorch one fused kernel updates all weights, which is three times as fast.
 
-    There epsilon is added to the bias-corrected root, as in Algorithm 1 of Kingma and Ba 2015; Keras's
-    own adds it before: with the paper's 1e-9 no difference that matters.
+    There epsilon is added to the bias-corrected root, as in Algorithm 1 of Kingma and Ba 2015;
+    Keras's own adds it before: with the paper's 1e-9 no difference that matters.
 
     Args: those of `keras.optimizers.Adam`.
     """
@@ -89,7 +89,7 @@ class Adam(keras.optimizers.Adam):
             [self._momentums[place].value for place in places],
             [self._velocities[place].value for place in places],
             learning_rate,
-            self.iterations.value + 1,
+            ops.convert_to_tensor(self.iterations) + 1,
             self.beta_1,
             self.beta_2,
             self.epsilon,

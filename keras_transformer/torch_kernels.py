@@ -51,8 +51,10 @@ _workspace = _Workspace()
 class ProjectedCrossEntropy(torch.autograd.Function):
     """Cross-entropy of `hidden @ table.T` a token, label-smoothed, and without smoothing.
 
-    The logits exist once, in the type of `hidden`; the gradient takes their place. Only the first
-    result has a gradient.
+    The logits z exist once, in the type of `hidden`; the gradient takes their place. With label
+    smoothing e the loss is log Z - z[label] + e (z[label] - mean(z)), and mean(z) is the product of
+    `hidden` and the table's mean row: what smoothing adds is vectors, not matrices of logits. Only
+    the first result has a gradient, which can be taken once.
     """
 
     @staticmethod
@@ -61,21 +63,23 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         buffer = _workspace.take(size * vocab_size, hidden_ND)
         logits_NV = buffer[: size * vocab_size].view(size, vocab_size)
         torch.mm(hidden_ND, table_VD.t(), out=logits_NV)
-        log_sums, chosen, means = [], [], []
-        for rows in _chunks(size, vocab_size):
-            x = logits_NV[rows].float()
-            log_sums.append(torch.logsumexp(x, dim=1))
-            chosen.append(x.gather(1, labels_N[rows, None])[:, 0])
-            if label_smoothing:
-                means.append(x.mean(dim=1))
-        log_sums_N = torch.cat(log_sums)
-        likelihood_N = log_sums_N - torch.cat(chosen)
-        loss_N = likelihood_N
+        rows = _rows(hidden_ND, vocab_size)
+        chunk = torch.empty((min(rows, size), vocab_size), device=hidden_ND.device)
+        chosen_N = logits_NV.gather(1, labels_N[:, None])[:, 0].float()
+        likelihood_N = torch.empty_like(chosen_N)
+        for start in range(0, size, rows):
+            part = slice(start, start + rows)
+            x = chunk[: min(rows, size - start)].copy_(logits_NV[part])
+            torch.log_softmax(x, dim=1, out=x)
+            torch.neg(x.gather(1, labels_N[part, None])[:, 0], out=likelihood_N[part])
+        loss_N = likelihood_N.clone()
         if label_smoothing:
-            loss_N = loss_N + label_smoothing * (torch.cat(chosen) - torch.cat(means))
+            mean_N = (hidden_ND @ table_VD.mean(dim=0)).float()
+            loss_N += label_smoothing * (chosen_N - mean_N)
         if any(ctx.needs_input_grad):
-            ctx.save_for_backward(hidden_ND, table_VD, labels_N, log_sums_N)
-            ctx.buffer, ctx.label_smoothing = buffer, label_smoothing
+            log_sum_N = likelihood_N + chosen_N
+            ctx.save_for_backward(hidden_ND, table_VD, labels_N, log_sum_N)
+            ctx.buffer, ctx.chunk, ctx.label_smoothing = buffer, chunk, label_smoothing
         else:
             _workspace.give(buffer)
         ctx.mark_non_differentiable(likelihood_N)
@@ -83,30 +87,39 @@ class ProjectedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient_N, _):
-        hidden_ND, table_VD, labels_N, log_sums_N = ctx.saved_tensors
+        hidden_ND, table_VD, labels_N, log_sum_N = ctx.saved_tensors
         if ctx.buffer is None:
             raise RuntimeError("the gradient of this loss can be taken once only")
         size, vocab_size = len(hidden_ND), len(table_VD)
         logits_NV = ctx.buffer[: size * vocab_size].view(size, vocab_size)
-        smoothing = ctx.label_smoothing
-        for rows in _chunks(size, vocab_size):
-            # softmax - (1 - e) onehot - e / V
-            x = logits_NV[rows].float().sub_(log_sums_N[rows, None]).exp_()
-            if smoothing:
-                x.sub_(smoothing / vocab_size)
-            x[torch.arange(len(x), device=x.device), labels_N[rows]] -= 1 - smoothing
-            torch.mul(x, gradient_N[rows, None], out=x)
-            logits_NV[rows] = x
+        rows, smoothing = len(ctx.chunk), ctx.label_smoothing
+        # g (softmax - (1 - e) onehot), the factor g inside the exponent.
+        shift_N1 = (log_sum_N - gradient_N.abs().log())[:, None]
+        sign_N1 = gradient_N.sign()[:, None]
+        positive = bool((sign_N1 >= 0).all())
+        for start in range(0, size, rows):
+            part = slice(start, start + rows)
+            x = ctx.chunk[: min(rows, size - start)]
+            torch.sub(logits_NV[part], shift_N1[part], out=x).exp_()
+            if not positive:
+                x.mul_(sign_N1[part])
+            own = torch.arange(len(x), device=x.device), labels_N[part]
+            x[own] -= (1 - smoothing) * gradient_N[part]
+            logits_NV[part] = x
         hidden_gradient_ND = logits_NV @ table_VD
         table_gradient_VD = logits_NV.t() @ hidden_ND
+        if smoothing:
+            factor_N = (gradient_N * smoothing).to(hidden_ND.dtype)
+            hidden_gradient_ND.addr_(factor_N, table_VD.mean(dim=0), alpha=-1)
+            table_gradient_VD.sub_((factor_N @ hidden_ND) / vocab_size)
         _workspace.give(ctx.buffer)
-        ctx.buffer = None
+        ctx.buffer = ctx.chunk = None
         return hidden_gradient_ND, table_gradient_VD, None, None
 
 
-def _chunks(size, vocab_size):
-    rows = max(1, _CHUNK // vocab_size) if not torch.cuda.is_available() else 1024
-    return (slice(start, start + rows) for start in range(0, size, rows))
+def _rows(hidden_ND, vocab_size):
+    """Tokens whose logits are worked on at a time."""
+    return max(1, _CHUNK // vocab_size) if hidden_ND.device.type == "cpu" else 2048
 
 
 def projected_cross_entropy(hidden_BTD, table_VD, labels_BT, label_smoothing, pad_id):

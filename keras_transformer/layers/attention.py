@@ -9,6 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_transformer.layers.dense import Dense
 from keras_transformer.ops import attention, attention_weights, write_cache
 
 _recorders: list[dict[str, Any]] = []
@@ -110,7 +111,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.output_projection.build(query_shape)
 
     def _dense(self, units, name):
-        return keras.layers.Dense(units, use_bias=self.use_bias, dtype=self.dtype_policy, name=name)
+        return Dense(units, use_bias=self.use_bias, dtype=self.dtype_policy, name=name)
 
     def call(self, query, memory=None, attention_mask=None, bias=None, cache=None, index=None):
         if self.cross_attention:

@@ -72,11 +72,13 @@ class PositionalEmbedding(keras.layers.Layer):
         self.max_length = max_length
         self.rate = dropout
         # Scaled by sqrt(D) in the forward direction, so that both directions start at unit size.
+        # In the weights' own type: in mixed precision rows are cast, not the whole table.
         self.tokens = keras.layers.ReversibleEmbedding(
             vocab_size,
             d_model,
             embeddings_initializer=keras.initializers.RandomNormal(stddev=d_model**-0.5),
-            dtype=self.dtype_policy,
+            dtype=self.variable_dtype,
+            reverse_dtype=self.compute_dtype,
             name="tokens",
         )
         if positions == "learned":
@@ -99,8 +101,7 @@ class PositionalEmbedding(keras.layers.Layer):
     def call(self, inputs, index=0, reverse=False, training=False):
         if reverse:
             return self.tokens(inputs, reverse=True)
-        x = self.tokens(inputs)
-        x = x * ops.cast(self.d_model**0.5, x.dtype)
+        x = ops.cast(self.tokens(inputs), self.compute_dtype) * self.d_model**0.5
         if self.positions != "none":
             # cumsum, not arange: a symbolic length has no arange in an ONNX graph.
             positions_T = index + ops.cumsum(ops.ones_like(inputs[0], dtype="int32")) - 1

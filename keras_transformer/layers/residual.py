@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import keras
 
+from keras_transformer.layers.dense import LayerNormalization
 from keras_transformer.ops import dropout as drop_and_add
 
 
 def normalization(name: str, dtype: object = None) -> keras.layers.Layer:
     """Layer normalization as the paper uses it (Ba et al. 2016); `name` names the layer."""
-    return keras.layers.LayerNormalization(epsilon=1e-6, dtype=dtype, name=name)
+    return LayerNormalization(epsilon=1e-6, dtype=dtype, name=name)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

@@ -66,7 +66,9 @@ class VocabularyModel(keras.Model):
         """The loss of a step."""
         if not self._on_hidden:
             return super().compute_loss(x, y, y_pred, sample_weight, training)
-        loss, self._likelihood = self.loss.of_hidden(y, y_pred, self._table(), sample_weight)
+        loss, self._likelihood = self.loss.of_hidden(
+            y, y_pred, self._table(y_pred.dtype), sample_weight
+        )
         return sum(self.losses, loss)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
@@ -85,8 +87,8 @@ class VocabularyModel(keras.Model):
         finally:
             self._on_hidden, self._likelihood = False, None
 
-    def _table(self):
+    def _table(self, dtype):
         layer = self.output_layer
         is_dense = isinstance(layer, keras.layers.Dense)
         table_VD = ops.transpose(layer.kernel) if is_dense else layer.embeddings
-        return ops.cast(table_VD, layer.compute_dtype)
+        return ops.cast(table_VD, dtype)

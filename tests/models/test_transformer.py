@@ -176,7 +176,7 @@ def test_recorded_attention(models, saved_and_loaded):
         with record_attention() as weights:
             recorded = logits(each)
         assert sorted(weights) == sorted(paths)
-        np.testing.assert_array_equal(recorded, logits(each))
+        np.testing.assert_allclose(recorded, logits(each), atol=1e-5)  # by another kernel
         for path, value in weights.items():
             value = numpy(value)
             np.testing.assert_allclose(value.sum(-1), 1, atol=1e-5)
