@@ -23,6 +23,8 @@ elif BACKEND == "tensorflow":
     from tensorflow.python.ops import control_flow_util
 elif BACKEND == "torch":
     import torch
+
+    from keras_transformer import torch_graph
 else:
     raise ImportError(
         f"KERAS_BACKEND must be 'tensorflow', 'jax' or 'torch' for keras_transformer, "
@@ -46,19 +48,18 @@ def new_cache(first_BNPH: Any, length: Any, beam_size: int = 1) -> Any:
     What lies behind them is undefined, on PyTorch memory as it was found: to fill with zeros what
     is seldom reached would cost more than the encoder. In a TensorFlow graph it is not even there.
     """
-    shape = ops.shape(first_BNPH)
-    beams = ((0, 0), (0, 0), (0, 0), (0, beam_size - 1), (0, 0))
-    filled_BNPKH = ops.pad(ops.expand_dims(first_BNPH, 3), beams)
-    filled = (*shape[:2], shape[2] * beam_size, shape[3])
-    filled_BNFH = ops.reshape(filled_BNPKH, filled)
-    if _grows():
-        return filled_BNFH
+    rows, heads, filled, width = ops.shape(first_BNPH)
     if BACKEND == "torch":
-        cache_BNSH = first_BNPH.new_empty((*shape[:2], length * beam_size, shape[3]))
-        cache_BNSH[:, :, : filled[2]] = filled_BNFH
+        cache_BNLKH = first_BNPH.new_empty((rows, heads, length, beam_size, width))
+        cache_BNLKH[:, :, :filled] = 0
+        cache_BNLKH[:, :, :filled, 0] = first_BNPH
+        return cache_BNLKH.view(rows, heads, length * beam_size, width)
+    beams = ((0, 0), (0, 0), (0, 0), (0, beam_size - 1), (0, 0))
+    cache_BNPKH = ops.pad(ops.expand_dims(first_BNPH, 3), beams)
+    cache_BNSH = ops.reshape(cache_BNPKH, (rows, heads, filled * beam_size, width))
+    if _grows():
         return cache_BNSH
-    room = length * beam_size - filled[2]
-    return ops.pad(filled_BNFH, ((0, 0), (0, 0), (0, room), (0, 0)))
+    return ops.pad(cache_BNSH, ((0, 0), (0, 0), (0, (length - filled) * beam_size), (0, 0)))
 
 
 def write_cache(cache_BNSH: Any, update_BNTH: Any, index: Any) -> Any:
@@ -136,10 +137,17 @@ def _attend(attend, query_BNTH, key_BNSH, value_BNSH, mask):
 
 
 def gather(x: Any, indices: Any, axis: int) -> Any:
-    """`ops.take_along_axis` of indices that are known to be no less than 0."""
+    """`ops.take_along_axis` of indices no less than 0, whose other axes may have size 1."""
     if BACKEND == "torch":
-        return torch.take_along_dim(x, indices.long(), dim=axis)
+        shape = list(x.shape)
+        shape[axis] = indices.shape[axis]
+        return torch.gather(x, axis, indices.long().expand(shape))
     return ops.take_along_axis(x, indices, axis=axis)
+
+
+def column(x_BL: Any, i: Any) -> Any:
+    """`x_BL[:, i]`, where PyTorch's indexing would make a constant of a traced i: (B,)."""
+    return x_BL.select(1, i) if BACKEND == "torch" else x_BL[:, i]
 
 
 def top_k(x: Any, k: int) -> tuple[Any, Any]:
@@ -163,11 +171,7 @@ def row_loop(body: Callable, length: Any, done_B: Any, found: Any, alive: Any) -
         `found`.
     """
     if BACKEND == "torch":
-        for i in range(1, length):
-            if done_B.all():
-                break
-            done_B, found, alive = body(i, done_B, found, alive)
-        return found
+        return torch_graph.row_loop(body, length, done_B, found, alive)
 
     def go_on(i, done_B, found, alive):
         return ops.logical_and(i < length, ops.logical_not(ops.all(done_B)))
@@ -210,7 +214,7 @@ def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: flo
     return loss_BT
 
 
-def compiled(function: Callable, model: keras.Model) -> Callable:
+def compiled(function: Callable, model: keras.Model, varying_axes: int = 1) -> Callable:
     """`function` of tensors, run without gradients and compiled where the backend compiles.
 
     The model's weights are read at each call, so one compilation serves a model in training.
@@ -218,6 +222,8 @@ def compiled(function: Callable, model: keras.Model) -> Callable:
     Args:
         function: takes and returns trees of tensors; reads `model`'s variables.
         model: the model whose variables it reads.
+        varying_axes: how many of the arguments' first axes may vary: PyTorch's graphs take any
+            size of these and are traced anew for others. The first one is the same for all.
     """
     if BACKEND == "jax":
 
@@ -232,7 +238,7 @@ def compiled(function: Callable, model: keras.Model) -> Callable:
         )
     if BACKEND == "tensorflow":
         return tf.function(function, reduce_retracing=True)
-    return torch.no_grad()(function)
+    return torch_graph.Traced(function, lambda: [v.value for v in model.variables], varying_axes)
 
 
 def random_state() -> dict[str, np.ndarray]:

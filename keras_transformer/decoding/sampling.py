@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from keras import ops
 
+from keras_transformer.ops import gather
+
 
 def uniforms(row_seeds: list[list[int]], length: int) -> np.ndarray:
     """The random numbers of a sampling search, each row's from its own seed: (B, length) float32.
@@ -49,6 +51,6 @@ def sampler(*, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> 
         place_B = ops.sum(ops.cast(up_to_BK <= drawn_B1, "int32"), axis=-1)
         last_B = ops.sum(ops.cast(probs_BK > 0, "int32"), axis=-1) - 1
         place_B = ops.minimum(place_B, last_B)
-        return ops.take_along_axis(tokens_BK, place_B[:, None], axis=-1)[:, 0]
+        return gather(tokens_BK, place_B[:, None], axis=1)[:, 0]
 
     return choose

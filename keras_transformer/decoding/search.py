@@ -18,7 +18,7 @@ from typing import Any
 
 from keras import ops
 
-from keras_transformer.ops import gather, row_loop, top_k
+from keras_transformer.ops import column, gather, row_loop, top_k
 
 IMPOSSIBLE = -1e9  # the log-probability of what cannot be; finite, so that sums stay numbers
 FREE, NOT_EOS = -1, -2  # what a row may take, where it is not forced to one token
@@ -72,24 +72,23 @@ def greedy_search(
         divided by the length penalty; the same form as `beam_search`.
     """
     rows, vocab_size = ops.shape(logits_BV)[0], logits_BV.shape[-1]
-    banned_V = _banned(vocab_size, (pad_id, *banned_ids))
-    is_eos_V = ops.arange(vocab_size, dtype="int32") == eos_id
 
     def take(i, logits_BV, done_B, found, alive):
         logits_BV = ops.cast(logits_BV, "float32")
         log_z_B1 = ops.logsumexp(logits_BV, axis=-1, keepdims=True)
-        allowed_BV = logits_BV + banned_V
-        forced_B = alive["forced_BL"][:, i]
+        allowed_BV = logits_BV + _banned(vocab_size, (pad_id, *banned_ids))
+        forced_B = column(alive["forced_BL"], i)
         if min_length:
+            is_eos_V = ops.arange(vocab_size, dtype="int32") == eos_id
             too_early_B1 = ops.expand_dims(forced_B == NOT_EOS, 1)
             allowed_BV = ops.where(ops.logical_and(too_early_B1, is_eos_V), IMPOSSIBLE, allowed_BV)
         if choose is None:
             chosen_B = ops.argmax(allowed_BV, axis=-1)
         else:
-            chosen_B = choose(allowed_BV - log_z_B1, alive["uniforms_BL"][:, i])
+            chosen_B = choose(allowed_BV - log_z_B1, column(alive["uniforms_BL"], i))
         chosen_B = ops.where(forced_B >= 0, forced_B, ops.cast(chosen_B, "int32"))
         chosen_B = ops.where(done_B, pad_id, chosen_B)
-        value_B = (gather(logits_BV, chosen_B[:, None], axis=-1) - log_z_B1)[:, 0]
+        value_B = (gather(logits_BV, chosen_B[:, None], axis=1) - log_z_B1)[:, 0]
         found = {
             "ids_BL": _write(found["ids_BL"], chosen_B, i),
             "total_B": found["total_B"] + ops.where(done_B, 0.0, value_B),
@@ -158,10 +157,9 @@ def beam_search(
     banned_ids = (pad_id, *banned_ids)
     # Enough of each beam for 2K choices of the row, whatever is banned of them.
     width = min(vocab_size, 2 * beam_size + len(banned_ids) + (1 if min_length else 0))
-    slots_K = ops.arange(beam_size, dtype="int32")
 
     def take(i, logits_BKV, done_B, found, alive):
-        forced_B = alive["forced_BL"][:, i]
+        forced_B = column(alive["forced_BL"], i)
         values_BKW, tokens_BKW = _candidates(logits_BKV, width, banned_ids)
         if min_length:
             too_early_B11 = ops.expand_dims(forced_B == NOT_EOS, (1, 2))
@@ -208,7 +206,7 @@ def beam_search(
             "ids_BKL": _write(_pick(alive["ids_BKL"], beam_BK), token_BK, i),
         }
         if beam_size > 1:
-            own_BK = ops.zeros_like(token_BK) + slots_K
+            own_BK = ops.zeros_like(token_BK) + ops.arange(beam_size, dtype="int32")
             alive["ancestors_BKM"] = _write(
                 _pick(alive["ancestors_BKM"], beam_BK), own_BK, index + i
             )
@@ -225,7 +223,8 @@ def beam_search(
     alive = {
         "state": state,
         "forced_BL": _forced(length, max_lengths_B, eos_id, pad_id, min_length, prefix_BP),
-        "total_BK": ops.where(slots_K == 0, 0.0, none_BK),  # one beam to begin with
+        # One beam to begin with.
+        "total_BK": ops.where(ops.arange(beam_size) == 0, 0.0, none_BK),
         "ids_BKL": no_ids_BKL,
     }
     if beam_size > 1:
@@ -276,8 +275,9 @@ def _forced(length, max_lengths_B, eos_id, pad_id, min_length, prefix_BP):
     is_token_BP = ops.cast(ops.not_equal(prefix_BP, pad_id), "int32")
     limits_B = ops.maximum(max_lengths_B, ops.sum(is_token_BP, axis=1) + 1)
     forced_BL = ops.where(places_L + 1 >= limits_B[:, None], eos_id, free_L)
-    room = ((0, 0), (0, length - ops.shape(prefix_BP)[1]))
-    prefix_BL = ops.pad(prefix_BP, room, constant_values=pad_id)
+    rows, prefix_length = ops.shape(prefix_BP)
+    rest = ops.full((rows, length - prefix_length), pad_id, dtype="int32")
+    prefix_BL = ops.concatenate([ops.cast(prefix_BP, "int32"), rest], axis=1)
     return ops.where(prefix_BL == pad_id, forced_BL, prefix_BL)
 
 
