@@ -8,6 +8,7 @@ it from no real one, records the operations that reach PyTorch, and runs those f
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
 from collections.abc import Callable
@@ -17,7 +18,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.fx.experimental import proxy_tensor
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 aten = torch.ops.aten
 
@@ -121,9 +122,8 @@ def _run_loop(body, length, done_B, found, alive):
             else:
                 _put(results, places, found)
                 places = places[keep]
-            done_B, found, alive = pytree.tree_map(
-                lambda x: x.index_select(0, keep), (done_B, found, alive)
-            )
+            select = functools.partial(torch.index_select, dim=0, index=keep)
+            done_B, found, alive = pytree.tree_map(select, (done_B, found, alive))
         done_B, found, alive = body(i, done_B, found, alive)
     if places is None:
         return found
@@ -143,6 +143,7 @@ class _Trace:
         self.programs: list[Program] = []
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
         self.positions = iter(POSITIONS)
+        self.recorders: list[_Recorder] = []
 
     def __enter__(self):
         _tracing.append(self)
@@ -160,13 +161,18 @@ class _Trace:
 
     def program(self, function: Callable, fakes: list) -> Program:
         """The graph of a function of a list of tensors to a list of tensors."""
-        make = proxy_tensor.make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)
-        program = Program(make(*fakes))
+        recorder = _Recorder(fakes)
+        self.recorders.append(recorder)
+        with _disable_current_modes(), self.mode, recorder:
+            results = function(*fakes)
+        self.recorders.pop()
+        recorder.graph.output([recorder.node_of(x) for x in results])
+        program = Program(recorder.graph, recorder.constants)
         self.programs.append(program)
         return program
 
     def loop(self, body, length, done_B, found, alive):
-        """Puts a loop into the graph that is being traced, its body traced apart."""
+        """Puts a loop into the graph that is being recorded, its body recorded apart."""
         leaves, structure = pytree.tree_flatten((done_B, found, alive))
 
         def flat(*leaves):
@@ -175,10 +181,7 @@ class _Trace:
             assert same == structure, f"a loop's tree must stay as it is: {structure}, {same}"
             return leaves
 
-        outer = proxy_tensor.get_proxy_mode().tracer
-        with proxy_tensor.disable_proxy_modes_tracing():
-            program = self.program(flat, leaves)
-            results = pytree.tree_map(torch.empty_like, found)
+        program = self.program(flat, leaves)
 
         def run(i, *state):
             return pytree.tree_unflatten(program(*pytree.tree_leaves(state), i), structure)
@@ -187,32 +190,82 @@ class _Trace:
             state = pytree.tree_unflatten(leaves, structure)
             return pytree.tree_leaves(_run_loop(run, length, *state))
 
-        arguments = length, [outer.unwrap_proxy(x) for x in leaves]
-        node = outer.create_proxy("call_function", whole_loop, arguments, {}, name="loop")
-        flat_results, results_structure = pytree.tree_flatten(results)
-        proxy_tensor.track_tensor_tree(flat_results, node, constant=None, tracer=outer)
-        return pytree.tree_unflatten(flat_results, results_structure)
+        recorder = self.recorders[-1]
+        with _disable_current_modes(), self.mode:
+            results = pytree.tree_map(torch.empty_like, found)
+        nodes = [recorder.node_of(x) for x in leaves]
+        recorder.record(whole_loop, (length, nodes), {}, pytree.tree_leaves(results))
+        return results
+
+
+class _Recorder(TorchDispatchMode):
+    """Writes down each operation that reaches PyTorch.
+
+    Args:
+        inputs: tensors whose values the graph is a function of; it holds all others.
+    """
+
+    def __init__(self, inputs: list[torch.Tensor]):
+        super().__init__()
+        self.graph = fx.Graph()
+        self.constants: dict[str, torch.Tensor] = {}
+        self.nodes: dict[int, fx.Node] = {}
+        self.alive: list[torch.Tensor] = []  # so that no other gets the id of one
+        for i, x in enumerate(inputs):
+            self._know(x, self.graph.placeholder(f"input_{i}"))
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor | list | tuple):
+            args, kwargs = pytree.tree_map(self.node_of, (args, kwargs or {}))
+            self.record(function, args, kwargs, result)
+        return result
+
+    def record(self, function, args, kwargs, result):
+        """A node for a call that gave a tensor or several."""
+        node = self.graph.call_function(function, tuple(args), kwargs)
+        if isinstance(result, torch.Tensor):
+            self._know(result, node)
+            return
+        for i, x in enumerate(result):
+            if isinstance(x, torch.Tensor):
+                self._know(x, self.graph.call_function(operator.getitem, (node, i)))
+
+    def node_of(self, x):
+        """The node that gives a tensor; what is no tensor stays as it is."""
+        if not isinstance(x, torch.Tensor):
+            return x
+        if id(x) not in self.nodes:
+            assert not isinstance(x, FakeTensor), (
+                "a loop's body must not close over tensors that are computed outside of it"
+            )
+            name = f"constant_{len(self.constants)}"
+            self.constants[name] = x
+            self._know(x, self.graph.create_node("get_attr", name))
+        return self.nodes[id(x)]
+
+    def _know(self, x, node):
+        self.alive.append(x)
+        if id(x) not in self.nodes:  # else it was written in place
+            self.nodes[id(x)] = node
+            node.meta["shape"] = tuple(x.shape)
 
 
 class Program:
-    """A traced graph, made faster, with what depends on weights alone computed ahead.
+    """A recorded graph, made faster, with what depends on weights alone computed ahead.
 
     Args:
-        module: what `make_fx` gave.
+        graph: of the operations.
+        constants: the tensors that it holds, by name: weights and what does not change.
     """
 
-    def __init__(self, module: fx.GraphModule):
-        graph = module.graph
+    def __init__(self, graph: fx.Graph, constants: dict[str, torch.Tensor]):
         _vary_sizes(graph)
         _drop_idle(graph)
         _share(graph)
         _fuse_linear(graph)
         graph.eliminate_dead_code(_is_impure)
-        constants = (getattr(module, x.target) for x in graph.find_nodes(op="get_attr"))
-        assert not any(isinstance(x, FakeTensor) for x in constants), (
-            "a loop's body must not close over tensors that are computed outside of it"
-        )
-        self._source = module
+        self._constants = constants
         self._missing = (None,) * len(graph.find_nodes(op="placeholder"))
         self._ahead: list[fx.Node] = []  # in order
         self._stored: dict[fx.Node, str] = {}
@@ -232,7 +285,7 @@ class Program:
 
         for node, op, target, args, kwargs in self._ahead:
             if op == "get_attr":
-                values[node] = getattr(self._source, target)
+                values[node] = self._constants[target]
             else:
                 args, kwargs = fx.node.map_aggregate((args, kwargs), value)
                 values[node] = target(*args, **kwargs)
@@ -282,7 +335,7 @@ def _vary_sizes(graph: fx.Graph) -> None:
     with graph.inserting_before(first):
         sizes = {TURN: graph.placeholder("turn")}
         for node in inputs:
-            for axis, size in enumerate(node.meta["val"].shape):
+            for axis, size in enumerate(node.meta["shape"]):
                 if size in (ROWS, *POSITIONS) and size not in sizes:
                     sizes[size] = graph.call_function(aten.sym_size.int, (node, axis))
     known: dict[int, fx.Node] = {}
@@ -413,7 +466,7 @@ def _is_bias(add, last):
         and not add.kwargs
         and isinstance(other, fx.Node)
         and _is_weight(other)
-        and other.meta["val"].dim() == 1
+        and len(other.meta["shape"]) == 1
     )
 
 
