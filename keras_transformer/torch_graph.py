@@ -17,7 +17,7 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 from torch import fx
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 aten = torch.ops.aten
@@ -26,7 +26,7 @@ aten = torch.ops.aten
 # expression of them stands in a graph, it is a size that varies. (PyTorch's own symbolic sizes
 # say the same without a doubt, but take twenty times as long to trace: 11 s for a small model.)
 ROWS = 16411
-POSITIONS = (1048583, 1500007, 2100001)
+POSITIONS = (2100001, 1500007, 1048583)  # falling: later arguments, as prefixes, are shorter
 TURN = 300007
 LARGE = 2**17  # no fixed size is as large
 MOST_BEAMS, MOST_EXTRA = 64, 20000
@@ -36,6 +36,8 @@ _tracing: list[_Trace] = []
 
 class Traced:
     """`function` of trees of tensors, run as a graph; what it closes over is constant but weights.
+
+    A function that asks for a tensor's value, as dropout in training does, is run as it is.
 
     Args:
         function: of tensors with one first axis in common.
@@ -63,7 +65,12 @@ class Traced:
             tuple(x if x is None else (x.dtype, x.shape[self.varying_axes :]) for x in tensors),
         )
         if key not in self.graphs:
-            self.graphs[key] = self._trace(tensors, structure)
+            try:
+                self.graphs[key] = self._trace(tensors, structure)
+            except DataDependentOutputException:
+                self.graphs[key] = None
+        if self.graphs[key] is None:
+            return self.function(*pytree.tree_unflatten(tensors, structure))
         run, result_structure = self.graphs[key]
         return pytree.tree_unflatten(run(*(x for x in tensors if x is not None)), result_structure)
 
@@ -173,6 +180,11 @@ class _Trace:
 
     def loop(self, body, length, done_B, found, alive):
         """Puts a loop into the graph that is being recorded, its body recorded apart."""
+        if not _varies(length):
+            raise ValueError(
+                "length of a compiled loop must depend on the shape of an argument, "
+                f"got {length} whatever the arguments are"
+            )
         leaves, structure = pytree.tree_flatten((done_B, found, alive))
 
         def flat(*leaves):
@@ -336,14 +348,12 @@ def _vary_sizes(graph: fx.Graph) -> None:
         sizes = {TURN: graph.placeholder("turn")}
         for node in inputs:
             for axis, size in enumerate(node.meta["shape"]):
-                if size in (ROWS, *POSITIONS) and size not in sizes:
+                if _varies(size) and size not in sizes:
                     sizes[size] = graph.call_function(aten.sym_size.int, (node, axis))
     known: dict[int, fx.Node] = {}
 
     def node_of(number):
-        if type(number) is not int or (number < LARGE and (number < ROWS or number % ROWS)):
-            return number
-        if number == 2**63 - 1:
+        if type(number) is not int or not _varies(number):
             return number
         if number not in known:
             known[number] = made(number)
@@ -354,7 +364,7 @@ def _vary_sizes(graph: fx.Graph) -> None:
             return sizes[number]
         if number % ROWS == 0:
             return graph.call_function(operator.mul, (sizes[ROWS], node_of(number // ROWS)))
-        factor, terms, rest = _expression(number, tuple(x for x in sizes if x != ROWS))
+        factor, terms, rest = _expression(number, [x for x in sizes if x % ROWS])
         total = rest
         for term, sign in terms:
             change = operator.add if sign > 0 else operator.sub
@@ -368,16 +378,22 @@ def _vary_sizes(graph: fx.Graph) -> None:
                 node.kwargs = fx.node.map_aggregate(node.kwargs, node_of)
 
 
-def _expression(number: int, sizes: tuple) -> tuple[int, list, int]:
+def _varies(number: int) -> bool:
+    """Whether a number in a graph comes from a made-up size."""
+    is_size = number >= LARGE or (number >= ROWS and number % ROWS == 0)
+    return is_size and number != 2**63 - 1  # to the end, in slices
+
+
+def _expression(number: int, sizes: list) -> tuple[int, list, int]:
     """number = factor (rest + the signed sum of some sizes), the simplest such."""
-    for factor in range(1, MOST_BEAMS + 1):
-        if number % factor:
-            continue
-        for signs in itertools.product((0, 1, -1), repeat=len(sizes)):
-            terms = [(size, sign) for size, sign in zip(sizes, signs, strict=True) if sign]
-            rest = number // factor - sum(size * sign for size, sign in terms)
-            if terms and abs(rest) < MOST_EXTRA:
-                return factor, terms, rest
+    choices = list(itertools.product((0, 1, -1), repeat=len(sizes)))
+    choices.sort(key=lambda signs: sum(map(abs, signs)))
+    for signs, factor in itertools.product(choices[1:], range(1, MOST_BEAMS + 1)):
+        terms = [(size, sign) for size, sign in zip(sizes, signs, strict=True) if sign]
+        rest, remainder = divmod(number, factor)
+        rest -= sum(size * sign for size, sign in terms)
+        if not remainder and abs(rest) < MOST_EXTRA:
+            return factor, terms, rest
     raise AssertionError(f"a size that cannot be told from the inputs' in a graph: {number}")
 
 
