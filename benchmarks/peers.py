@@ -7,6 +7,7 @@ and a check can say so.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -269,7 +270,7 @@ def ctranslate2_model(config: TransformerConfig, weights: Weights, folder: str, 
     Args:
         config: sizes.
         weights: ours by Keras path.
-        folder: to write; must not exist.
+        folder: to write; made if it does not exist.
         vocabulary: the pieces, of both sides.
     """
     from ctranslate2.specs import common_spec, transformer_spec
@@ -318,4 +319,5 @@ def ctranslate2_model(config: TransformerConfig, weights: Weights, folder: str, 
     spec.register_source_vocabulary(list(vocabulary))
     spec.register_target_vocabulary(list(vocabulary))
     spec.validate()
+    Path(folder).mkdir(parents=True, exist_ok=True)
     spec.save(folder)

@@ -10,7 +10,7 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.dense import Dense
-from keras_transformer.ops import attention, attention_weights, write_cache
+from keras_transformer.ops import attend_cache, attention, attention_weights, write_cache
 
 _recorders: list[dict[str, Any]] = []
 
@@ -71,8 +71,9 @@ class MultiHeadAttention(keras.layers.Layer):
     Call arguments:
         query: (B, T, D).
         memory: (B, S, E), what cross-attention attends to; not needed with a `cache`.
-        attention_mask: boolean, True = attend, broadcasts to (B, N, T, S).
-        bias: added to the scaled products, broadcasts to (B, N, T, S).
+        attention_mask: boolean, True = attend, broadcasts to (B, N, T, S). With a
+            self-attention cache, None lets each query see all up to its own position.
+        bias: added to the scaled products, broadcasts to (B, N, T, S); not with a cache.
         cache: what an earlier call returned. In self-attention the new keys and values are
             written into it at `index`; in cross-attention it stands in for `memory`, and the
             query may have a whole multiple of its rows (all beams of a sentence side by side).
@@ -114,6 +115,8 @@ class MultiHeadAttention(keras.layers.Layer):
         return Dense(units, use_bias=self.use_bias, dtype=self.dtype_policy, name=name)
 
     def call(self, query, memory=None, attention_mask=None, bias=None, cache=None, index=None):
+        if cache is not None:
+            return self._step(query, memory, attention_mask, cache, index)
         if self.cross_attention:
             query_BNTH, cache = self._cross(query, memory, cache)
         else:
@@ -125,6 +128,21 @@ class MultiHeadAttention(keras.layers.Layer):
                 recorder[self.path] = weights_BNTS
         else:
             attended_BNTH = attention(*inputs)
+        attended_BTNH = ops.transpose(attended_BNTH, (0, 2, 1, 3))
+        return self.output_projection(ops.reshape(attended_BTNH, ops.shape(query))), cache
+
+    def _step(self, query, memory, attention_mask, cache, index):
+        """With a cache: new positions of a sequence, or beams that look at one memory."""
+        own = {}
+        if self.cross_attention:
+            query_BNTH, cache = self._cross(query, memory, cache)
+        else:
+            query_BNTH, cache = self._self(query, memory, cache, index)
+            own = dict(filled=index + query.shape[1], queries=query.shape[1])
+        key_BNSH, value_BNSH = cache["key"], cache["value"]
+        attended_BNTH = attend_cache(
+            dot_product_attention, query_BNTH, key_BNSH, value_BNSH, attention_mask, **own
+        )
         attended_BTNH = ops.transpose(attended_BNTH, (0, 2, 1, 3))
         return self.output_projection(ops.reshape(attended_BTNH, ops.shape(query))), cache
 
