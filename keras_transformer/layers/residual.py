@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import keras
 
-from keras_transformer.layers.dense import LayerNormalization
-from keras_transformer.ops import dropout as drop_and_add
-
 
 def normalization(name: str, dtype: object = None) -> keras.layers.Layer:
     """Layer normalization as the paper uses it (Ba et al. 2016); `name` names the layer."""
-    return LayerNormalization(epsilon=1e-6, dtype=dtype, name=name)
+    return keras.layers.LayerNormalization(epsilon=1e-6, dtype=dtype, name=name)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -38,18 +35,15 @@ class AddNorm(keras.layers.Layer):
         self.norm_first = norm_first
         self.rate = dropout
         self.norm = normalization("norm", self.dtype_policy)
-        self.seed_generator = keras.random.SeedGenerator()
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, x_shape, sublayer_output_shape=None):
         self.norm.build(x_shape)
 
-    def call(self, x, sublayer_output=None, training=False):
+    def call(self, x, sublayer_output=None):
         if sublayer_output is None:
             return self.norm(x) if self.norm_first else x
-        if training and self.rate:
-            x = drop_and_add(sublayer_output, self.rate, self.seed_generator, residual=x)
-        else:
-            x = x + sublayer_output
+        x = x + self.dropout(sublayer_output)
         return x if self.norm_first else self.norm(x)
 
     def get_config(self):
