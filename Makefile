@@ -39,4 +39,4 @@ format: .venv/ready
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv saved_models/grammar*
+	rm -rf .venv saved_models/grammar $(addprefix saved_models/grammar-,$(BACKENDS))

@@ -83,11 +83,20 @@ class Contestant:
         return statistics.median(result["seconds"] for result in self.results)
 
 
-def contest(contestants: Sequence[Contestant], rounds: int) -> None:
-    """Runs all in turn, so many times; the first round does not count."""
-    for contestant in contestants:
-        contestant.start()
+def contest(contestants: Sequence[Contestant], rounds: int, check: Callable[[], None]) -> None:
+    """Runs all in turn, so many times; the first round does not count.
+
+    Args:
+        contestants: those that compete.
+        rounds: at least 1.
+        check: called when all are ready, before any is timed; raises if they cannot be compared.
+    """
+    started = []
     try:
+        for contestant in contestants:
+            started.append(contestant)
+            contestant.start()
+        check()
         for number in range(rounds + 1):
             for contestant in contestants:
                 contestant.run()
@@ -98,7 +107,7 @@ def contest(contestants: Sequence[Contestant], rounds: int) -> None:
             )
             _say(f"round {number} of {rounds}: {times}")
     finally:
-        for contestant in contestants:
+        for contestant in started:
             contestant.stop()
 
 
