@@ -57,12 +57,19 @@ class Perplexity(_TokenMean):
 
     Args:
         pad_id: label that does not count.
+
+    Call arguments:
+        y_true: labels (B, T), integers.
+        y_pred: logits (B, T, V), or the negative log-likelihood (B, T) where the loss knows it.
+        sample_weight: optional, one a sentence (B,) or a token (B, T).
     """
 
     def __init__(self, pad_id=0, name="perplexity", **kwargs):
         super().__init__(pad_id, name, **kwargs)
 
     def per_token(self, y_true, y_pred):
+        if len(y_pred.shape) == len(y_true.shape):
+            return y_pred
         return smoothed_cross_entropy(ops.stop_gradient(y_pred), y_true, 0.0)
 
     def result(self):

@@ -78,7 +78,9 @@ class Search:
                 length = length + ops.shape(prefix)[1]
             length = length + self.max_extra_length
             first_ids = ops.full((rows, 1), config.bos_id, dtype="int32")
-            logits, state, step = model.prefill(source_ids, first_ids, length + 1)
+            sampled = self.temperature is not None
+            beam_size = 1 if sampled else self.beam_size
+            logits, state, step = model.prefill(source_ids, first_ids, length + 1, beam_size)
             options = dict(
                 eos_id=config.eos_id,
                 length=length,
@@ -89,13 +91,14 @@ class Search:
                 prefix_BP=prefix,
                 length_penalty=self.length_penalty,
             )
-            if self.temperature is not None:
+            if sampled:
+                options["uniforms_BL"] = uniforms
                 options["choose"] = sampler(
-                    uniforms, temperature=self.temperature, top_k=self.top_k, top_p=self.top_p
+                    temperature=self.temperature, top_k=self.top_k, top_p=self.top_p
                 )
-            if self.temperature is not None or self.beam_size == 1:
+            if beam_size == 1:
                 return greedy_search(step, logits, state, **options)
-            return beam_search(step, logits, state, beam_size=self.beam_size, **options)
+            return beam_search(step, logits, state, beam_size=beam_size, **options)
 
         return search
 
@@ -334,7 +337,7 @@ class Translator:
         """Calls the compiled function of a `Search` or "score" with arrays; gives arrays."""
         if name not in self._compiled:
             make = score_function if name == "score" else name.function
-            self._compiled[name] = compiled(make(self.model), self.model)
+            self._compiled[name] = compiled(make(self.model), self.model, varying_axes=2)
         tensors = [None if x is None else ops.convert_to_tensor(x) for x in arguments]
         result = self._compiled[name](*tensors)
         return [ops.convert_to_numpy(x) for x in (result if name != "score" else [result])]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from keras import ops
+
+from keras_transformer.ops import gather
 
 
 def uniforms(row_seeds: list[list[int]], length: int) -> np.ndarray:
@@ -23,23 +24,20 @@ def uniforms(row_seeds: list[list[int]], length: int) -> np.ndarray:
     return np.stack(rows)
 
 
-def sampler(
-    uniforms_BL: Any, *, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0
-) -> Callable:
+def sampler(*, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> Callable:
     """A `choose` for `greedy_search` that draws from the model's distribution.
 
     Args:
-        uniforms_BL: random numbers in [0, 1), one a row and step.
         temperature: divides the logits; above 0. Below 1 the likely become likelier.
         top_k: only the k most probable tokens may be drawn (Fan et al. 2018); 0: all.
         top_p: only the most probable tokens that together reach this probability, in (0, 1]
             (Holtzman et al. 2020).
 
     Returns:
-        `choose(log_probs_BV, i) -> token ids (B,)`.
+        `choose(log_probs_BV, uniform_B) -> token ids (B,)`; the numbers from [0, 1).
     """
 
-    def choose(log_probs_BV, i):
+    def choose(log_probs_BV, uniform_B):
         size = log_probs_BV.shape[-1]
         sorted_BK, tokens_BK = ops.top_k(log_probs_BV / temperature, min(top_k or size, size))
         # Keras warns of a softmax over one number.
@@ -48,11 +46,11 @@ def sampler(
         # A token is in the nucleus if those before it fall short of top_p: the first always is.
         probs_BK = ops.where(up_to_BK - probs_BK < top_p, probs_BK, 0.0)
         up_to_BK = ops.cumsum(probs_BK, axis=-1)
-        drawn_B1 = ops.take(uniforms_BL, i, axis=1)[:, None] * up_to_BK[:, -1:]
+        drawn_B1 = uniform_B[:, None] * up_to_BK[:, -1:]
         # Inverse of the cumulative distribution; the last nucleus token bounds rounding errors.
         place_B = ops.sum(ops.cast(up_to_BK <= drawn_B1, "int32"), axis=-1)
         last_B = ops.sum(ops.cast(probs_BK > 0, "int32"), axis=-1) - 1
         place_B = ops.minimum(place_B, last_B)
-        return ops.take_along_axis(tokens_BK, place_B[:, None], axis=-1)[:, 0]
+        return gather(tokens_BK, place_B[:, None], axis=1)[:, 0]
 
     return choose

@@ -9,7 +9,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.ops import write_cache
+from keras_transformer.layers.dense import Dense
+from keras_transformer.ops import attend_cache, attention, attention_weights, write_cache
 
 _recorders: list[dict[str, Any]] = []
 
@@ -51,18 +52,7 @@ def dot_product_attention(
     Returns:
         The attended values (B, N, T, H) and the weights (B, N, T, S).
     """
-    scale = query_BNTH.shape[-1] ** -0.5
-    logits_BNTS = ops.matmul(query_BNTH * scale, ops.transpose(key_BNSH, (0, 1, 3, 2)))
-    if bias is not None:
-        logits_BNTS = logits_BNTS + ops.cast(bias, logits_BNTS.dtype)
-    if mask is not None:
-        # Finite, so that a row without any key stays a number; -1e9 overflows float16.
-        lowest = -3e4 if keras.backend.standardize_dtype(logits_BNTS.dtype) == "float16" else -1e9
-        logits_BNTS = ops.where(mask, logits_BNTS, ops.cast(lowest, logits_BNTS.dtype))
-    if logits_BNTS.shape[-1] == 1:
-        weights_BNTS = ops.ones_like(logits_BNTS)  # Keras warns of a softmax over one number
-    else:
-        weights_BNTS = ops.softmax(logits_BNTS, axis=-1)
+    weights_BNTS = attention_weights(query_BNTH, key_BNSH, mask, bias)
     return ops.matmul(weights_BNTS, value_BNSH), weights_BNTS
 
 
@@ -81,8 +71,9 @@ class MultiHeadAttention(keras.layers.Layer):
     Call arguments:
         query: (B, T, D).
         memory: (B, S, E), what cross-attention attends to; not needed with a `cache`.
-        attention_mask: boolean, True = attend, broadcasts to (B, N, T, S).
-        bias: added to the scaled products, broadcasts to (B, N, T, S).
+        attention_mask: boolean, True = attend, broadcasts to (B, N, T, S). With a
+            self-attention cache, None lets each query see all up to its own position.
+        bias: added to the scaled products, broadcasts to (B, N, T, S); not with a cache.
         cache: what an earlier call returned. In self-attention the new keys and values are
             written into it at `index`; in cross-attention it stands in for `memory`, and the
             query may have a whole multiple of its rows (all beams of a sentence side by side).
@@ -121,18 +112,37 @@ class MultiHeadAttention(keras.layers.Layer):
         self.output_projection.build(query_shape)
 
     def _dense(self, units, name):
-        return keras.layers.Dense(units, use_bias=self.use_bias, dtype=self.dtype_policy, name=name)
+        return Dense(units, use_bias=self.use_bias, dtype=self.dtype_policy, name=name)
 
     def call(self, query, memory=None, attention_mask=None, bias=None, cache=None, index=None):
+        if cache is not None:
+            return self._step(query, memory, attention_mask, cache, index)
         if self.cross_attention:
             query_BNTH, cache = self._cross(query, memory, cache)
         else:
             query_BNTH, cache = self._self(query, memory, cache, index)
-        attended_BNTH, weights_BNTS = dot_product_attention(
-            query_BNTH, cache["key"], cache["value"], attention_mask, bias
+        inputs = query_BNTH, cache["key"], cache["value"], attention_mask, bias
+        if _recorders:
+            attended_BNTH, weights_BNTS = dot_product_attention(*inputs)
+            for recorder in _recorders:
+                recorder[self.path] = weights_BNTS
+        else:
+            attended_BNTH = attention(*inputs)
+        attended_BTNH = ops.transpose(attended_BNTH, (0, 2, 1, 3))
+        return self.output_projection(ops.reshape(attended_BTNH, ops.shape(query))), cache
+
+    def _step(self, query, memory, attention_mask, cache, index):
+        """With a cache: new positions of a sequence, or beams that look at one memory."""
+        own = {}
+        if self.cross_attention:
+            query_BNTH, cache = self._cross(query, memory, cache)
+        else:
+            query_BNTH, cache = self._self(query, memory, cache, index)
+            own = dict(filled=index + query.shape[1], queries=query.shape[1])
+        key_BNSH, value_BNSH = cache["key"], cache["value"]
+        attended_BNTH = attend_cache(
+            dot_product_attention, query_BNTH, key_BNSH, value_BNSH, attention_mask, **own
         )
-        for recorder in _recorders:
-            recorder[self.path] = weights_BNTS
         attended_BTNH = ops.transpose(attended_BNTH, (0, 2, 1, 3))
         return self.output_projection(ops.reshape(attended_BTNH, ops.shape(query))), cache
 

@@ -27,7 +27,8 @@ class DecoderBlock(keras.layers.Layer):
         x: (B, T, D).
         memory: (B, S, D), the encoder's output; not needed with a `cache`.
         attention_mask: boolean, which of the sequence's own positions may be seen *beside* the
-            causal order, broadcasts to (B, N, T, T); None: all.
+            causal order, broadcasts to (B, N, T, T); None: all. With a cache it is the whole
+            truth about the cache's positions, (B, N, T, S); None: the causal order.
         cross_attention_mask: boolean, which memory positions may be seen, (B, N, T, S).
         cache: what an earlier call returned, its self-attention part wide enough for all
             positions to come.
@@ -96,7 +97,7 @@ class DecoderBlock(keras.layers.Layer):
         cache = cache or {"self": None, "cross": None}
         attended, self_cache = self.self_attention(
             self.self_attention_norm(x),
-            attention_mask=self._causal(x, attention_mask, cache["self"], index),
+            attention_mask=self._causal(x, attention_mask, cache["self"]),
             cache=cache["self"],
             index=index,
         )
@@ -113,12 +114,11 @@ class DecoderBlock(keras.layers.Layer):
         x = self.feed_forward_norm(x, self.feed_forward(self.feed_forward_norm(x)))
         return x, new_cache
 
-    def _causal(self, x, attention_mask, cache, index):
+    def _causal(self, x, attention_mask, cache):
+        if cache is not None:
+            return attention_mask
         length = ops.shape(x)[1]
-        if cache is None:
-            mask = causal_mask(length, length)
-        else:
-            mask = causal_mask(length, ops.shape(cache["key"])[2], index)
+        mask = causal_mask(length, length)
         return mask if attention_mask is None else ops.logical_and(mask, attention_mask)
 
     def get_config(self):

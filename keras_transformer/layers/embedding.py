@@ -6,6 +6,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.ops import dropout
+
 
 def sinusoids(max_length: int, d_model: int) -> np.ndarray:
     """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(the same) (section 3.5).
@@ -70,11 +72,13 @@ class PositionalEmbedding(keras.layers.Layer):
         self.max_length = max_length
         self.rate = dropout
         # Scaled by sqrt(D) in the forward direction, so that both directions start at unit size.
+        # In the weights' own type: in mixed precision rows are cast, not the whole table.
         self.tokens = keras.layers.ReversibleEmbedding(
             vocab_size,
             d_model,
             embeddings_initializer=keras.initializers.RandomNormal(stddev=d_model**-0.5),
-            dtype=self.dtype_policy,
+            dtype=self.variable_dtype,
+            reverse_dtype=self.compute_dtype,
             name="tokens",
         )
         if positions == "learned":
@@ -87,23 +91,24 @@ class PositionalEmbedding(keras.layers.Layer):
             )
         elif positions == "sinusoidal":
             self.sinusoids = sinusoids(max_length, d_model)
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.seed_generator = keras.random.SeedGenerator()
 
     def build(self, inputs_shape):
         self.tokens.build()
         if self.positions == "learned":
             self.learned.build()
 
-    def call(self, inputs, index=0, reverse=False):
+    def call(self, inputs, index=0, reverse=False, training=False):
         if reverse:
             return self.tokens(inputs, reverse=True)
-        x = self.tokens(inputs)
-        x = x * ops.cast(self.d_model**0.5, x.dtype)
+        x = ops.cast(self.tokens(inputs), self.compute_dtype) * self.d_model**0.5
         if self.positions != "none":
             # cumsum, not arange: a symbolic length has no arange in an ONNX graph.
             positions_T = index + ops.cumsum(ops.ones_like(inputs[0], dtype="int32")) - 1
             x = x + ops.cast(self._position_vectors(positions_T), x.dtype)
-        return self.dropout(x)
+        if training and self.rate:
+            x = dropout(x, self.rate, self.seed_generator)
+        return x
 
     def _position_vectors(self, positions_T):
         if self.positions == "learned":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import keras
 
+from keras_transformer.layers.dense import Dense
+
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class FeedForward(keras.layers.Layer):
@@ -24,14 +26,10 @@ class FeedForward(keras.layers.Layer):
         super().__init__(**kwargs)
         self.d_ff = d_ff
         self.activation = activation
-        self.hidden = keras.layers.Dense(
-            d_ff, activation=activation, dtype=self.dtype_policy, name="hidden"
-        )
+        self.hidden = Dense(d_ff, activation=activation, dtype=self.dtype_policy, name="hidden")
 
     def build(self, x_shape):
-        self.output_projection = keras.layers.Dense(
-            x_shape[-1], dtype=self.dtype_policy, name="output"
-        )
+        self.output_projection = Dense(x_shape[-1], dtype=self.dtype_policy, name="output")
         self.hidden.build(x_shape)
         self.output_projection.build((*x_shape[:-1], self.d_ff))
 

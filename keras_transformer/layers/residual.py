@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import keras
 
+from keras_transformer.layers.dense import LayerNormalization
+from keras_transformer.ops import dropout as drop_and_add
+
 
 def normalization(name: str, dtype: object = None) -> keras.layers.Layer:
     """Layer normalization as the paper uses it (Ba et al. 2016); `name` names the layer."""
-    return keras.layers.LayerNormalization(epsilon=1e-6, dtype=dtype, name=name)
+    return LayerNormalization(epsilon=1e-6, dtype=dtype, name=name)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -35,15 +38,18 @@ class AddNorm(keras.layers.Layer):
         self.norm_first = norm_first
         self.rate = dropout
         self.norm = normalization("norm", self.dtype_policy)
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.seed_generator = keras.random.SeedGenerator()
 
     def build(self, x_shape, sublayer_output_shape=None):
         self.norm.build(x_shape)
 
-    def call(self, x, sublayer_output=None):
+    def call(self, x, sublayer_output=None, training=False):
         if sublayer_output is None:
             return self.norm(x) if self.norm_first else x
-        x = x + self.dropout(sublayer_output)
+        if training and self.rate:
+            x = drop_and_add(sublayer_output, self.rate, self.seed_generator, residual=x)
+        else:
+            x = x + sublayer_output
         return x if self.norm_first else self.norm(x)
 
     def get_config(self):

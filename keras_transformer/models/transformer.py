@@ -10,10 +10,12 @@ from keras import ops
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding, padding_mask
+from keras_transformer.models.base import VocabularyModel
+from keras_transformer.ops import new_cache
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class Transformer(keras.Model):
+class Transformer(VocabularyModel):
     """Figure 1: a functional model from `source_ids` and `target_ids` to logits.
 
     ```python
@@ -64,64 +66,80 @@ class Transformer(keras.Model):
 
         source_ids = keras.Input((None,), dtype="int32", name="source_ids")
         target_ids = keras.Input((None,), dtype="int32", name="target_ids")
-        source_mask = padding_mask(source_ids, config.pad_id)
-        memory = encoder(source_embedding(source_ids), attention_mask=source_mask)
-        x, _ = decoder(
-            target_embedding(target_ids), memory=memory, cross_attention_mask=source_mask
-        )
-        super().__init__(
-            inputs={"source_ids": source_ids, "target_ids": target_ids},
-            outputs=project(x),
-            **kwargs,
-        )
+        inputs = {"source_ids": source_ids, "target_ids": target_ids}
+
+        def hidden(inputs):
+            mask = padding_mask(inputs["source_ids"], config.pad_id)
+            memory = encoder(source_embedding(inputs["source_ids"]), attention_mask=mask)
+            x, _ = decoder(
+                target_embedding(inputs["target_ids"]), memory=memory, cross_attention_mask=mask
+            )
+            return x
+
+        super().__init__(inputs=inputs, outputs=project(hidden(inputs)), **kwargs)
         self.config = config
         self.source_embedding = source_embedding
         self.target_embedding = target_embedding
         self.encoder = encoder
         self.decoder = decoder
+        self.hidden = hidden
+        self.output_layer = output or target_embedding.tokens
         self._policy = policy
         self._project = project
 
-    def prefill(self, source_ids: Any, first_ids: Any, length: Any) -> tuple[Any, Any, Callable]:
+    def prefill(
+        self, source_ids: Any, first_ids: Any, length: Any, beam_size: int = 1
+    ) -> tuple[Any, Any, Callable]:
         """Reads the source and the first target tokens; what a search needs to go on.
+
+        The keys and values of the source exist once a sentence; those of the target stand, all
+        beams of a position side by side, in one row a sentence: token s of beam k in place
+        s K + k, the first tokens in the places of beam 0.
 
         Args:
             source_ids: (B, S) int32, padded.
             first_ids: (B, P) int32, the target's first tokens, from `config.bos_id` on.
-            length: positions the target may have in all, P and those to come.
+            length: M, positions the target may have in all, P and those to come.
+            beam_size: K, beams of a sentence.
 
         Returns:
             The logits (B, V) of the next token; the state, a tree of tensors whose first axis
-            is B and which a search repeats and reorders for its beams; and
-            `step(token_ids, state, index) -> logits, state`, which takes one token a row at
-            position `index`. The rows may be any whole multiple of B, a sentence's side by
-            side: the keys and values of the source exist once a sentence. On PyTorch a step may
-            write into the state it is given: to go two ways from one state, copy it.
+            is B; and `step(token_ids (B, K), state, index, ancestors (B, K, M) = None) -> logits
+            (B, K, V), state`, which takes a token of each beam at position `index`. A beam sees
+            of each position the one slot that `ancestors` names, and none where that is -1;
+            None is right for one beam. On PyTorch a step may write into the state it is given:
+            to go two ways from one state, copy it.
         """
         mask = padding_mask(source_ids, self.config.pad_id)
         memory = self.encoder(self.source_embedding(source_ids), attention_mask=mask)
         x, caches = self.decoder(
             self.target_embedding(first_ids), memory=memory, cross_attention_mask=mask
         )
-        room = ((0, 0), (0, 0), (0, length - ops.shape(first_ids)[1]), (0, 0))
-        state = [
-            {name: ops.pad(tensor, room) for name, tensor in cache["self"].items()}
-            for cache in caches
-        ]
+        for cache in caches:
+            cache["self"] = {
+                name: new_cache(tensor, length, beam_size) for name, tensor in cache["self"].items()
+            }
+        state = {"source_mask": mask, "caches": caches}
+        return self._project(x[:, -1:])[:, 0], state, self._step
 
-        def step(token_ids, state, index):
-            x, stepped = self.decoder(
-                self.target_embedding(ops.expand_dims(token_ids, 1), index=index),
-                cross_attention_mask=mask,
-                cache=[
-                    {"self": own, "cross": cache["cross"]}
-                    for own, cache in zip(state, caches, strict=True)
-                ],
-                index=index,
-            )
-            return self._project(x)[:, 0], [cache["self"] for cache in stepped]
-
-        return self._project(x[:, -1:])[:, 0], state, step
+    def _step(self, token_ids_BK, state, index, ancestors_BKM=None):
+        beam_size = token_ids_BK.shape[1]
+        # All beams are at one position: to the embedding they are rows.
+        x = self.target_embedding(ops.reshape(token_ids_BK, (-1, 1)), index=index)
+        mask = None
+        if ancestors_BKM is not None:
+            slots_K = ops.arange(beam_size, dtype="int32")
+            mask_BKMK = ops.expand_dims(ancestors_BKM, -1) == slots_K
+            places = ops.shape(ancestors_BKM)[2] * beam_size
+            mask = ops.reshape(mask_BKMK, (-1, 1, beam_size, places))
+        x, caches = self.decoder(
+            ops.reshape(x, (-1, beam_size, self.config.d_model)),
+            attention_mask=mask,
+            cross_attention_mask=state["source_mask"],
+            cache=state["caches"],
+            index=index * beam_size,
+        )
+        return self._project(x), {**state, "caches": caches}
 
     def get_config(self):
         return {

@@ -18,8 +18,8 @@ def numpy(x):
 
 def draw(numbers, log_probs, **options):
     """One token for each of the numbers."""
-    choose = sampler(ops.convert_to_tensor(numbers[:, None].astype("float32")), **options)
-    return numpy(choose(ops.convert_to_tensor(log_probs.astype("float32")), 0))
+    numbers, log_probs = (ops.convert_to_tensor(x.astype("float32")) for x in (numbers, log_probs))
+    return numpy(sampler(**options)(log_probs, numbers))
 
 
 @pytest.fixture(scope="module")
@@ -89,9 +89,9 @@ def test_impossible_tokens_are_never_drawn(number, options):
 
 
 def test_each_step_has_its_number():
-    log_probs = ops.convert_to_tensor(np.log([[0.5, 0.3, 0.2]]).astype("float32"))
-    choose = sampler(ops.convert_to_tensor(np.array([[0.1, 0.6, 0.9]], "float32")))
-    assert [int(numpy(choose(log_probs, i))[0]) for i in range(3)] == [0, 1, 2]
+    table = np.tile(np.log([0.0 + 1e-9, 1e-9, 0.5, 0.3, 0.2]), (5, 1))
+    ids, _ = sampled(table, np.array([[0.1, 0.6, 0.9, 0.1, 0.6, 0.9]], "float32"), [4])
+    assert ids[0].tolist() == [2, 3, 4, 1, 0, 0]
 
 
 def test_uniforms_are_each_rows_own():
@@ -109,7 +109,7 @@ def sampled(table, numbers, max_lengths, **options):
     table = ops.convert_to_tensor(table.astype("float32"))
 
     def step(token_ids, state, index):
-        return ops.take(table, token_ids, axis=0), state
+        return ops.take(table, token_ids, axis=0), state  # (B, 1, V)
 
     rows = len(max_lengths)
     ids, scores = greedy_search(
@@ -119,7 +119,8 @@ def sampled(table, numbers, max_lengths, **options):
         eos_id=1,
         length=6,
         max_lengths_B=ops.convert_to_tensor(np.array(max_lengths, "int32")),
-        choose=sampler(ops.convert_to_tensor(numbers), **options),
+        choose=sampler(**options),
+        uniforms_BL=ops.convert_to_tensor(numbers),
     )
     return numpy(ids)[:, 0], numpy(scores)[:, 0]
 

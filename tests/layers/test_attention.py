@@ -177,7 +177,7 @@ def test_recorded_weights_reproduce_the_output(rng, randomize):
     attended = np.einsum("bnts,bnsh->btnh", weights, numpy(cache["value"]))
     projected = layer.output_projection(attended.reshape(BATCH, QUERIES, WIDTH))
     np.testing.assert_allclose(numpy(output), numpy(projected), atol=1e-5)
-    np.testing.assert_array_equal(numpy(output), numpy(plain))
+    np.testing.assert_allclose(numpy(output), numpy(plain), atol=1e-5)  # by another kernel
 
 
 def test_recorders_nest(rng, randomize):

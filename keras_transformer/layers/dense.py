@@ -1,0 +1,29 @@
+"""Keras's own dense and normalization layers, computed by `keras_transformer.ops`."""
+
+from __future__ import annotations
+
+import keras
+
+from keras_transformer.ops import layer_norm, linear
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class Dense(keras.layers.Dense):
+    """activation(x W + b): `keras.layers.Dense` in one pass over the result where it can be.
+
+    Args and call arguments: those of `keras.layers.Dense`; quantization and LoRA too.
+    """
+
+    def call(self, inputs, training=None):
+        return linear(inputs, self.kernel, self.bias, self.activation)
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class LayerNormalization(keras.layers.LayerNormalization):
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta over the last axis (Ba et al. 2016).
+
+    Args and call arguments: those of `keras.layers.LayerNormalization`, `axis` the last.
+    """
+
+    def call(self, inputs):
+        return layer_norm(inputs, self.gamma, self.beta, self.epsilon)

@@ -1,0 +1,94 @@
+"""What models over a vocabulary share: training from the last hidden states, not from logits."""
+
+from __future__ import annotations
+
+import contextlib
+
+import keras
+from keras import ops
+
+from keras_transformer.losses import LabelSmoothedCrossentropy
+from keras_transformer.metrics import Perplexity
+from keras_transformer.ops import reuse_memory
+
+
+class VocabularyModel(keras.Model):
+    """A functional model to logits that `fit` trains without making them twice.
+
+    The matrix of logits (tokens x vocabulary) is the largest of a training step, and in a small
+    model half of its time. Where the loss is a `LabelSmoothedCrossentropy` and each metric a
+    `Perplexity`, `fit` and `evaluate` hand the loss the last hidden states and the table that
+    projects them; the numbers are the same. With any other loss or metric they see logits.
+
+    A subclass has, besides its functional graph, `hidden(inputs)`, (B, T, D), and `output_layer`,
+    the `ReversibleEmbedding` or `Dense` that makes logits of them.
+    """
+
+    _on_hidden = False
+
+    def compile(self, optimizer="rmsprop", loss=None, metrics=None, **options):
+        """As `keras.Model.compile`."""
+        self._fused = isinstance(loss, LabelSmoothedCrossentropy) and all(
+            isinstance(metric, Perplexity) for metric in metrics or ()
+        )
+        self._fused = self._fused and not set(options) & {"loss_weights", "weighted_metrics"}
+        super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **options)
+
+    def make_train_function(self, force=False):
+        """As `keras.Model.make_train_function`."""
+        reuse_memory()
+        return super().make_train_function(force)
+
+    def train_step(self, *arguments):
+        """One step of `fit`, on any backend."""
+        with self._training_on_hidden():
+            return super().train_step(*arguments)
+
+    def test_step(self, *arguments):
+        """One step of `evaluate`, on any backend."""
+        with self._training_on_hidden():
+            return super().test_step(*arguments)
+
+    def compute_loss_and_updates(self, *arguments, **options):
+        """What JAX differentiates; the likelihoods leave it in the place of the predictions."""
+        loss, (unscaled, y_pred, *rest) = super().compute_loss_and_updates(*arguments, **options)
+        if self._on_hidden:
+            y_pred, self._likelihood = self._likelihood, None
+        return loss, (unscaled, y_pred, *rest)
+
+    def call(self, inputs, training=None, mask=None):
+        """Logits (B, T, V); hidden states (B, T, D) inside a step that needs no more."""
+        if self._on_hidden:
+            return self.hidden(inputs)
+        return super().call(inputs, training=training, mask=mask)
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """The loss of a step."""
+        if not self._on_hidden:
+            return super().compute_loss(x, y, y_pred, sample_weight, training)
+        loss, self._likelihood = self.loss.of_hidden(
+            y, y_pred, self._table(y_pred.dtype), sample_weight
+        )
+        return sum(self.losses, loss)
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        """The metrics of a step."""
+        if self._on_hidden and self._likelihood is not None:
+            y_pred, self._likelihood = self._likelihood, None
+        return super().compute_metrics(x, y, y_pred, sample_weight)
+
+    @contextlib.contextmanager
+    def _training_on_hidden(self):
+        layer = self.output_layer
+        plain = layer.quantization_mode is None and not layer.lora_enabled
+        self._on_hidden = self._fused and plain and getattr(layer, "bias", None) is None
+        try:
+            yield
+        finally:
+            self._on_hidden, self._likelihood = False, None
+
+    def _table(self, dtype):
+        layer = self.output_layer
+        is_dense = isinstance(layer, keras.layers.Dense)
+        table_VD = ops.transpose(layer.kernel) if is_dense else layer.embeddings
+        return ops.cast(table_VD, dtype)

@@ -1,0 +1,168 @@
+"""Training kernels for PyTorch, where Keras's plain ones read and write memory too often.
+
+On a CPU most of a training step beside its matmuls is memory traffic. `ops` calls these; each is
+tested against the plain formula.
+"""
+
+from __future__ import annotations
+
+import torch
+
+_CHUNK = 1 << 19  # logits that are worked on at a time: 2 MiB in float32, which stays in cache
+
+
+def dropout(x: torch.Tensor, rate: float, residual: torch.Tensor | None = None) -> torch.Tensor:
+    """residual + x * mask / (1 - rate), the mask from random bytes: one for eight elements' bits.
+
+    `torch.nn.functional.dropout` takes ten times as long on a CPU. The rate is rounded to 1/256,
+    and what is kept is scaled by the rounded rate.
+    """
+    if x.device.type != "cpu":
+        x = torch.nn.functional.dropout(x, rate)
+        return x if residual is None else residual + x
+    dropped = round(rate * 256)
+    words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+    bytes_ = words.view(torch.uint8)[: x.numel()].view(x.shape)
+    mask = torch.ge(bytes_, dropped, out=torch.empty(x.shape, dtype=x.dtype))
+    mask.mul_(256 / (256 - dropped))
+    return x * mask if residual is None else torch.addcmul(residual, x, mask)
+
+
+class _Workspace:
+    """Buffers that outlive a step: fresh memory costs a page fault every 4 KiB, each step anew."""
+
+    def __init__(self):
+        self.free: dict[tuple, list[torch.Tensor]] = {}
+
+    def take(self, size, like):
+        free = self.free.setdefault((like.dtype, like.device), [])
+        while free:
+            if (buffer := free.pop()).numel() >= size:
+                return buffer
+        return torch.empty(size, dtype=like.dtype, device=like.device)
+
+    def give(self, buffer):
+        self.free[buffer.dtype, buffer.device].append(buffer)
+
+
+_workspace = _Workspace()
+
+
+class ProjectedCrossEntropy(torch.autograd.Function):
+    """Cross-entropy of `hidden @ table.T` a token, label-smoothed, and without smoothing.
+
+    The logits z exist once, in the type of `hidden`; the gradient takes their place. With label
+    smoothing e the loss is log Z - z[label] + e (z[label] - mean(z)), and mean(z) is the product of
+    `hidden` and the table's mean row: what smoothing adds is vectors, not matrices of logits. Only
+    the first result has a gradient, which can be taken once.
+    """
+
+    @staticmethod
+    def forward(ctx, hidden_ND, table_VD, labels_N, label_smoothing):
+        size, vocab_size = len(hidden_ND), len(table_VD)
+        buffer = _workspace.take(size * vocab_size, hidden_ND)
+        logits_NV = buffer[: size * vocab_size].view(size, vocab_size)
+        torch.mm(hidden_ND, table_VD.t(), out=logits_NV)
+        rows = _rows(hidden_ND, vocab_size)
+        chunk = torch.empty((min(rows, size), vocab_size), device=hidden_ND.device)
+        chosen_N = logits_NV.gather(1, labels_N[:, None])[:, 0].float()
+        likelihood_N = torch.empty_like(chosen_N)
+        for start in range(0, size, rows):
+            part = slice(start, start + rows)
+            x = chunk[: min(rows, size - start)].copy_(logits_NV[part])
+            torch.log_softmax(x, dim=1, out=x)
+            torch.neg(x.gather(1, labels_N[part, None])[:, 0], out=likelihood_N[part])
+        loss_N = likelihood_N.clone()
+        if label_smoothing:
+            mean_N = (hidden_ND @ table_VD.mean(dim=0)).float()
+            loss_N += label_smoothing * (chosen_N - mean_N)
+        if any(ctx.needs_input_grad):
+            log_sum_N = likelihood_N + chosen_N
+            ctx.save_for_backward(hidden_ND, table_VD, labels_N, log_sum_N)
+            ctx.buffer, ctx.chunk, ctx.label_smoothing = buffer, chunk, label_smoothing
+        else:
+            _workspace.give(buffer)
+        ctx.mark_non_differentiable(likelihood_N)
+        return loss_N, likelihood_N
+
+    @staticmethod
+    def backward(ctx, gradient_N, _):
+        hidden_ND, table_VD, labels_N, log_sum_N = ctx.saved_tensors
+        if ctx.buffer is None:
+            raise RuntimeError("the gradient of this loss can be taken once only")
+        size, vocab_size = len(hidden_ND), len(table_VD)
+        logits_NV = ctx.buffer[: size * vocab_size].view(size, vocab_size)
+        rows, smoothing = len(ctx.chunk), ctx.label_smoothing
+        # g (softmax - (1 - e) onehot), the factor g inside the exponent.
+        shift_N1 = (log_sum_N - gradient_N.abs().log())[:, None]
+        sign_N1 = gradient_N.sign()[:, None]
+        positive = bool((sign_N1 >= 0).all())
+        for start in range(0, size, rows):
+            part = slice(start, start + rows)
+            x = ctx.chunk[: min(rows, size - start)]
+            torch.sub(logits_NV[part], shift_N1[part], out=x).exp_()
+            if not positive:
+                x.mul_(sign_N1[part])
+            own = torch.arange(len(x), device=x.device), labels_N[part]
+            x[own] -= (1 - smoothing) * gradient_N[part]
+            logits_NV[part] = x
+        hidden_gradient_ND = logits_NV @ table_VD
+        table_gradient_VD = logits_NV.t() @ hidden_ND
+        if smoothing:
+            factor_N = (gradient_N * smoothing).to(hidden_ND.dtype)
+            hidden_gradient_ND.addr_(factor_N, table_VD.mean(dim=0), alpha=-1)
+            table_gradient_VD.sub_((factor_N @ hidden_ND) / vocab_size)
+        _workspace.give(ctx.buffer)
+        ctx.buffer = ctx.chunk = None
+        return hidden_gradient_ND, table_gradient_VD, None, None
+
+
+def _rows(hidden_ND, vocab_size):
+    """Tokens whose logits are worked on at a time."""
+    return max(1, _CHUNK // vocab_size) if hidden_ND.device.type == "cpu" else 2048
+
+
+def projected_cross_entropy(hidden_BTD, table_VD, labels_BT, label_smoothing, pad_id):
+    """As `ops.projected_cross_entropy`; on a CPU the padding is left out of the matmuls too."""
+    hidden_ND, labels_N = hidden_BTD.reshape(-1, hidden_BTD.shape[-1]), labels_BT.reshape(-1).long()
+    if hidden_ND.device.type != "cpu":
+        both = ProjectedCrossEntropy.apply(hidden_ND, table_VD, labels_N, label_smoothing)
+        return [x.view(labels_BT.shape) for x in both]
+    (real_M,) = torch.nonzero(labels_N != pad_id, as_tuple=True)
+    if len(real_M) < len(labels_N):
+        hidden_ND, labels_N = hidden_ND.index_select(0, real_M), labels_N[real_M]
+    both = ProjectedCrossEntropy.apply(hidden_ND, table_VD, labels_N, label_smoothing)
+    if len(real_M) == labels_BT.numel():
+        return [x.view(labels_BT.shape) for x in both]
+    return [
+        x.new_zeros(labels_BT.numel()).index_copy(0, real_M, x).view(labels_BT.shape) for x in both
+    ]
+
+
+def attention(query_BNTH, key_BNSH, value_BNSH, mask, bias):
+    """softmax(Q K^T / sqrt(H) + bias) V, by the way that is fastest here.
+
+    On a CPU the backward pass of PyTorch's fused kernel is slow in 16 bits (PyTorch 2.13: seven
+    times as slow as matmul, softmax, matmul at 32 tokens, five times at 128).
+    """
+    dtype = query_BNTH.dtype
+    bias = None if bias is None else bias.to(dtype)
+    if mask is not None:
+        # Finite, so that a row without any key stays a number; -1e9 overflows float16.
+        lowest = -3e4 if dtype == torch.float16 else -1e9
+        base = bias if bias is not None else torch.zeros((), dtype=dtype, device=mask.device)
+        bias = torch.where(mask, base, lowest)
+    slow = query_BNTH.device.type == "cpu" and dtype != torch.float32 and torch.is_grad_enabled()
+    if not slow:
+        return torch.nn.functional.scaled_dot_product_attention(
+            query_BNTH, key_BNSH, value_BNSH, attn_mask=bias
+        )
+    B, N, T, H = query_BNTH.shape
+    S = key_BNSH.shape[2]
+    query, key, value = (x.reshape(B * N, -1, H) for x in (query_BNTH, key_BNSH, value_BNSH))
+    if bias is None:
+        logits = torch.bmm(query * H**-0.5, key.transpose(1, 2))
+    else:
+        bias = bias.expand(B, N, T, S).reshape(B * N, T, S)
+        logits = torch.baddbmm(bias, query, key.transpose(1, 2), alpha=H**-0.5)
+    return torch.bmm(logits.softmax(dim=-1), value).view(B, N, T, H)

@@ -1,0 +1,92 @@
+"""Training on hidden states is training on logits, only faster."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer.losses import LabelSmoothedCrossentropy
+from keras_transformer.metrics import MaskedAccuracy, Perplexity
+
+TOLERANCE = {"float32": 2e-4, "mixed_bfloat16": 5e-2}
+
+
+@pytest.fixture
+def pairs(rng):
+    ids = rng.integers(4, 13, (2, 12, 7), dtype="int32")
+    ids[1, ::3, 4:] = 0
+    inputs = {"source_ids": ids[0], "target_ids": np.roll(ids[1], 1, axis=1)}
+    return inputs, ids[1], np.linspace(0.5, 2.0, 12, dtype="float32")
+
+
+def train(model, pairs, metrics):
+    # Not Adam: where a gradient is nothing but rounding it makes full steps of it.
+    sgd = keras.optimizers.SGD(0.01)
+    model.compile(sgd, LabelSmoothedCrossentropy(0.1), metrics=metrics)
+    inputs, labels, weights = pairs
+    options = dict(batch_size=6, verbose=0)
+    history = model.fit(inputs, labels, sample_weight=weights, epochs=2, shuffle=False, **options)
+    evaluated = model.evaluate(inputs, labels, return_dict=True, **options)
+    return history.history, evaluated
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("tie_output", [True, False])
+def test_trains_and_evaluates_as_on_logits(tiny_transformer, pairs, dtype, tie_output):
+    results, weights, fused = [], [], []
+    for metrics in ([Perplexity()], [Perplexity(), MaskedAccuracy()]):
+        model = tiny_transformer(dropout=0.0, tie_output=tie_output, dtype=dtype)
+        results.append(train(model, pairs, metrics))
+        weights.append(model.get_weights())
+        fused.append(model._fused)
+    assert fused == [True, False]  # accuracy needs the logits
+    (history, evaluated), (history_of_logits, evaluated_on_logits) = results
+    tolerance = TOLERANCE[dtype]
+    for name in ("loss", "perplexity"):
+        np.testing.assert_allclose(history[name], history_of_logits[name], rtol=tolerance)
+        np.testing.assert_allclose(evaluated[name], evaluated_on_logits[name], rtol=tolerance)
+    for ours, theirs in zip(*weights, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    "loss", ["sparse_categorical_crossentropy", keras.losses.SparseCategoricalCrossentropy(True)]
+)
+def test_any_other_loss_sees_logits(tiny_transformer, pairs, loss):
+    model = tiny_transformer()
+    model.compile("sgd", loss)
+    inputs, labels, _ = pairs
+    model.fit(inputs, labels, verbose=0)
+    assert not model._fused
+
+
+def test_a_call_gives_logits_whatever_was_compiled(tiny_transformer, pairs):
+    model = tiny_transformer()
+    train(model, pairs, [Perplexity()])
+    assert tuple(model(pairs[0], training=True).shape) == (12, 7, 13)
+    assert model.predict(pairs[0], verbose=0).shape == (12, 7, 13)
+
+
+def test_lora_and_quantized_outputs_are_not_passed_by(tiny_transformer, pairs):
+    model = tiny_transformer(tie_output=False)
+    model.output_layer.enable_lora(2)
+    seen = []
+    original = model.output_layer.call
+    model.output_layer.call = lambda *a, **k: seen.append(1) or original(*a, **k)
+    train(model, pairs, [Perplexity()])
+    assert seen
+
+
+def test_losses_of_layers_are_added(tiny_transformer, pairs):
+    plain, regularized = tiny_transformer(dropout=0.0), tiny_transformer(dropout=0.0)
+    layer = regularized.encoder.blocks[0].feed_forward.hidden
+    layer.kernel.regularizer = keras.regularizers.L2(0.5)
+    expected = 0.5 * float(ops.sum(ops.square(layer.kernel)))
+    inputs, labels, _ = pairs
+    losses = []
+    for model in (plain, regularized):
+        model.compile("sgd", LabelSmoothedCrossentropy())
+        losses.append(model.evaluate(inputs, labels, batch_size=12, verbose=0))
+    np.testing.assert_allclose(losses[1] - losses[0], expected, rtol=1e-4)
