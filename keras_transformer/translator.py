@@ -337,7 +337,7 @@ class Translator:
         """Calls the compiled function of a `Search` or "score" with arrays; gives arrays."""
         if name not in self._compiled:
             make = score_function if name == "score" else name.function
-            self._compiled[name] = compiled(make(self.model), self.model, varying_axes=2)
+            self._compiled[name] = compiled(make(self.model), self.model)
         tensors = [None if x is None else ops.convert_to_tensor(x) for x in arguments]
         result = self._compiled[name](*tensors)
         return [ops.convert_to_numpy(x) for x in (result if name != "score" else [result])]

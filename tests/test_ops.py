@@ -77,7 +77,7 @@ def test_compiled_gives_the_same_and_sees_new_weights(dense, rng):
         kernel, bias = dense.get_weights()
         np.testing.assert_allclose(numpy(result["y"]), numpy(x) @ kernel + bias + 1, atol=1e-5)
         assert numpy(result["twice"][0]).tolist() == [[2.0] * 3] * 4
-    assert len(traces) == 1
+    assert len(traces) == (3 if BACKEND == "torch" else 1)
 
 
 def test_compiled_takes_arrays(dense, rng):

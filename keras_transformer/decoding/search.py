@@ -16,9 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from keras import ops
-
-from keras_transformer.ops import column, gather, row_loop, top_k
+from keras_transformer.ops import best_tokens, gather, row_loop
+from keras_transformer.ops import quick as ops
 
 IMPOSSIBLE = -1e9  # the log-probability of what cannot be; finite, so that sums stay numbers
 FREE, NOT_EOS = -1, -2  # what a row may take, where it is not forced to one token
@@ -77,24 +76,24 @@ def greedy_search(
         logits_BV = ops.cast(logits_BV, "float32")
         log_z_B1 = ops.logsumexp(logits_BV, axis=-1, keepdims=True)
         allowed_BV = logits_BV + _banned(vocab_size, (pad_id, *banned_ids))
-        forced_B = column(alive["forced_BL"], i)
+        forced_B = alive["forced_BL"][:, i]
         if min_length:
             is_eos_V = ops.arange(vocab_size, dtype="int32") == eos_id
             too_early_B1 = ops.expand_dims(forced_B == NOT_EOS, 1)
-            allowed_BV = ops.where(ops.logical_and(too_early_B1, is_eos_V), IMPOSSIBLE, allowed_BV)
+            allowed_BV = ops.where(too_early_B1 & is_eos_V, IMPOSSIBLE, allowed_BV)
         if choose is None:
             chosen_B = ops.argmax(allowed_BV, axis=-1)
         else:
-            chosen_B = choose(allowed_BV - log_z_B1, column(alive["uniforms_BL"], i))
+            chosen_B = choose(allowed_BV - log_z_B1, alive["uniforms_BL"][:, i])
         chosen_B = ops.where(forced_B >= 0, forced_B, ops.cast(chosen_B, "int32"))
         chosen_B = ops.where(done_B, pad_id, chosen_B)
         value_B = (gather(logits_BV, chosen_B[:, None], axis=1) - log_z_B1)[:, 0]
         found = {
             "ids_BL": _write(found["ids_BL"], chosen_B, i),
             "total_B": found["total_B"] + ops.where(done_B, 0.0, value_B),
-            "lengths_B": found["lengths_B"] + ops.cast(ops.logical_not(done_B), "int32"),
+            "lengths_B": found["lengths_B"] + ops.cast(~done_B, "int32"),
         }
-        done_B = ops.logical_or(done_B, chosen_B == eos_id)
+        done_B = done_B | (chosen_B == eos_id)
         return done_B, found, {**alive, "token_B1": chosen_B[:, None]}
 
     def body(i, done_B, found, alive):
@@ -159,30 +158,25 @@ def beam_search(
     width = min(vocab_size, 2 * beam_size + len(banned_ids) + (1 if min_length else 0))
 
     def take(i, logits_BKV, done_B, found, alive):
-        forced_B = column(alive["forced_BL"], i)
-        values_BKW, tokens_BKW = _candidates(logits_BKV, width, banned_ids)
+        forced_B = alive["forced_BL"][:, i]
+        values_BKW, tokens_BKW, log_z_BK1 = _candidates(logits_BKV, width, banned_ids)
         if min_length:
             too_early_B11 = ops.expand_dims(forced_B == NOT_EOS, (1, 2))
-            too_early_BKW = ops.logical_and(tokens_BKW == eos_id, too_early_B11)
+            too_early_BKW = (tokens_BKW == eos_id) & too_early_B11
             values_BKW = ops.where(too_early_BKW, IMPOSSIBLE, values_BKW)
         values_BKW, tokens_BKW = _force(values_BKW, tokens_BKW, logits_BKV, forced_B)
-        values_BKW = values_BKW - ops.logsumexp(
-            ops.cast(logits_BKV, "float32"), axis=-1, keepdims=True
-        )
-        total_BKW = ops.expand_dims(alive["total_BK"], 2) + values_BKW
+        total_BKW = ops.expand_dims(alive["total_BK"], 2) + values_BKW - log_z_BK1
         # The 2K best of the row: at most K of them end here, so K remain to go on with.
         best_BC, flat_BC = ops.top_k(
             ops.reshape(total_BKW, (-1, beam_size * width)), min(2, width) * beam_size
         )
-        flat_BC = ops.cast(flat_BC, "int32")
         beam_BC = flat_BC // width
         token_BC = gather(ops.reshape(tokens_BKW, (-1, beam_size * width)), flat_BC, axis=1)
         is_eos_BC = token_BC == eos_id
 
         # Finished: those among the row's K best, merged with the ones from before.
         new_BK = best_BC[:, :beam_size]
-        is_new_BK = ops.logical_and(is_eos_BC[:, :beam_size], new_BK > IMPOSSIBLE / 2)
-        is_new_BK = ops.logical_and(is_new_BK, ops.logical_not(done_B)[:, None])
+        is_new_BK = is_eos_BC[:, :beam_size] & (new_BK > IMPOSSIBLE / 2) & ~done_B[:, None]
         lengths_BK = (i + 1) * ops.ones_like(token_BC[:, :beam_size])
         new_BK = new_BK / length_penalty_factor(lengths_BK, length_penalty)
         new_BK = ops.where(is_new_BK, new_BK, IMPOSSIBLE)
@@ -192,8 +186,8 @@ def beam_search(
             ops.concatenate([found["scores_BK"], new_BK], axis=1), beam_size
         )
         ids_BKL = _pick(ops.concatenate([found["ids_BKL"], ended_BKL], axis=1), order_BK)
-        is_full_B = ops.all(scores_BK > IMPOSSIBLE / 2, axis=1)
-        done_B = ops.logical_or(done_B, ops.logical_or(is_full_B, forced_B == eos_id))
+        is_full_B = scores_BK[:, -1] > IMPOSSIBLE / 2  # the last of them is the worst
+        done_B = done_B | is_full_B | (forced_B == eos_id)
 
         # Alive: the K best that go on, each in the slot of its new number.
         total_BK, choice_BK = ops.top_k(ops.where(is_eos_BC, IMPOSSIBLE, best_BC), beam_size)
@@ -224,7 +218,7 @@ def beam_search(
         "state": state,
         "forced_BL": _forced(length, max_lengths_B, eos_id, pad_id, min_length, prefix_BP),
         # One beam to begin with.
-        "total_BK": ops.where(ops.arange(beam_size) == 0, 0.0, none_BK),
+        "total_BK": ops.where(ops.arange(beam_size, dtype="int32") == 0, 0.0, none_BK),
         "ids_BKL": no_ids_BKL,
     }
     if beam_size > 1:
@@ -241,12 +235,11 @@ def beam_search(
 
 
 def _candidates(logits_BKV, width, banned_ids):
-    """The `width` best tokens of each beam with their logits: (B, K, W) twice."""
-    values_BKW, tokens_BKW = top_k(logits_BKV, width)
-    values_BKW = ops.cast(values_BKW, "float32")
+    """The `width` best tokens of each beam with their logits (B, K, W), and log Z (B, K, 1)."""
+    values_BKW, tokens_BKW, log_z_BK1 = best_tokens(logits_BKV, width)
     for banned_id in banned_ids:
         values_BKW = ops.where(tokens_BKW == banned_id, IMPOSSIBLE, values_BKW)
-    return values_BKW, tokens_BKW
+    return values_BKW, tokens_BKW, log_z_BK1
 
 
 def _force(values_BKW, tokens_BKW, logits_BKV, forced_B):

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import keras
-from keras import ops
 
+from keras_transformer.layers.base import Layer
 from keras_transformer.layers.dense import Dense
 from keras_transformer.ops import attend_cache, attention, attention_weights, write_cache
+from keras_transformer.ops import quick as ops
 
 _recorders: list[dict[str, Any]] = []
 
@@ -53,11 +54,11 @@ def dot_product_attention(
         The attended values (B, N, T, H) and the weights (B, N, T, S).
     """
     weights_BNTS = attention_weights(query_BNTH, key_BNSH, mask, bias)
-    return ops.matmul(weights_BNTS, value_BNSH), weights_BNTS
+    return keras.ops.matmul(weights_BNTS, value_BNSH), weights_BNTS
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class MultiHeadAttention(keras.layers.Layer):
+class MultiHeadAttention(Layer):
     """MultiHead(Q, K, V) = Concat(head_1 ... head_N) W^O (section 3.2.2).
 
     Queries, keys and values come from one fused projection in self-attention; in
@@ -71,8 +72,9 @@ class MultiHeadAttention(keras.layers.Layer):
     Call arguments:
         query: (B, T, D).
         memory: (B, S, E), what cross-attention attends to; not needed with a `cache`.
-        attention_mask: boolean, True = attend, broadcasts to (B, N, T, S). With a
-            self-attention cache, None lets each query see all up to its own position.
+        attention_mask: boolean, True = attend, or the numbers that `mask_bias` makes of it,
+            broadcasts to (B, N, T, S). With a self-attention cache, None lets each query see all
+            up to its own position.
         bias: added to the scaled products, broadcasts to (B, N, T, S); not with a cache.
         cache: what an earlier call returned. In self-attention the new keys and values are
             written into it at `index`; in cross-attention it stands in for `memory`, and the
@@ -133,16 +135,15 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def _step(self, query, memory, attention_mask, cache, index):
         """With a cache: new positions of a sequence, or beams that look at one memory."""
-        own = {}
         if self.cross_attention:
             query_BNTH, cache = self._cross(query, memory, cache)
+            attended_BNTH = attention(query_BNTH, cache["key"], cache["value"], attention_mask)
         else:
             query_BNTH, cache = self._self(query, memory, cache, index)
-            own = dict(filled=index + query.shape[1], queries=query.shape[1])
-        key_BNSH, value_BNSH = cache["key"], cache["value"]
-        attended_BNTH = attend_cache(
-            dot_product_attention, query_BNTH, key_BNSH, value_BNSH, attention_mask, **own
-        )
+            length = query.shape[1]
+            attended_BNTH = attend_cache(
+                query_BNTH, cache["key"], cache["value"], attention_mask, index + length, length
+            )
         attended_BTNH = ops.transpose(attended_BNTH, (0, 2, 1, 3))
         return self.output_projection(ops.reshape(attended_BTNH, ops.shape(query))), cache
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import keras
-from keras import ops
 
 from keras_transformer.layers.attention import MultiHeadAttention
+from keras_transformer.layers.base import Layer
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.masks import causal_mask
 from keras_transformer.layers.residual import AddNorm, normalization
+from keras_transformer.ops import quick as ops
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class DecoderBlock(keras.layers.Layer):
+class DecoderBlock(Layer):
     """Causal self-attention, cross-attention to the memory, feed-forward; each with its norm.
 
     Args:
@@ -93,6 +94,7 @@ class DecoderBlock(keras.layers.Layer):
         cross_attention_mask=None,
         cache=None,
         index=None,
+        training=False,
     ):
         cache = cache or {"self": None, "cross": None}
         attended, self_cache = self.self_attention(
@@ -101,7 +103,7 @@ class DecoderBlock(keras.layers.Layer):
             cache=cache["self"],
             index=index,
         )
-        x = self.self_attention_norm(x, attended)
+        x = self.self_attention_norm(x, attended, training=training)
         new_cache = {"self": self_cache}
         if self.cross_attention:
             attended, new_cache["cross"] = self.cross_attention(
@@ -110,23 +112,23 @@ class DecoderBlock(keras.layers.Layer):
                 attention_mask=cross_attention_mask,
                 cache=cache["cross"],
             )
-            x = self.cross_attention_norm(x, attended)
-        x = self.feed_forward_norm(x, self.feed_forward(self.feed_forward_norm(x)))
-        return x, new_cache
+            x = self.cross_attention_norm(x, attended, training=training)
+        transformed = self.feed_forward(self.feed_forward_norm(x))
+        return self.feed_forward_norm(x, transformed, training=training), new_cache
 
     def _causal(self, x, attention_mask, cache):
         if cache is not None:
             return attention_mask
         length = ops.shape(x)[1]
         mask = causal_mask(length, length)
-        return mask if attention_mask is None else ops.logical_and(mask, attention_mask)
+        return mask if attention_mask is None else mask & attention_mask
 
     def get_config(self):
         return {**super().get_config(), **self.options}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class Decoder(keras.layers.Layer):
+class Decoder(Layer):
     """A stack of `DecoderBlock`s, with a last norm when the blocks are pre-norm.
 
     Args:
@@ -183,6 +185,7 @@ class Decoder(keras.layers.Layer):
         cross_attention_mask=None,
         cache=None,
         index=None,
+        training=False,
     ):
         caches = []
         for block, block_cache in zip(self.blocks, cache or [None] * self.num_layers, strict=True):
@@ -193,6 +196,7 @@ class Decoder(keras.layers.Layer):
                 cross_attention_mask=cross_attention_mask,
                 cache=block_cache,
                 index=index,
+                training=training,
             )
             caches.append(new_cache)
         return (self.norm(x) if self.norm else x), caches

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import keras
 
+from keras_transformer.layers.base import DirectCalls
 from keras_transformer.ops import layer_norm, linear
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class Dense(keras.layers.Dense):
+class Dense(DirectCalls, keras.layers.Dense):
     """activation(x W + b): `keras.layers.Dense` in one pass over the result where it can be.
 
     Args and call arguments: those of `keras.layers.Dense`; quantization and LoRA too.
@@ -19,7 +20,7 @@ class Dense(keras.layers.Dense):
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class LayerNormalization(keras.layers.LayerNormalization):
+class LayerNormalization(DirectCalls, keras.layers.LayerNormalization):
     """(x - mean) / sqrt(variance + epsilon) * gamma + beta over the last axis (Ba et al. 2016).
 
     Args and call arguments: those of `keras.layers.LayerNormalization`, `axis` the last.

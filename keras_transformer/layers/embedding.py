@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import keras
 import numpy as np
-from keras import ops
 
-from keras_transformer.ops import dropout
+from keras_transformer.layers.base import Layer
+from keras_transformer.ops import dropout, linear, lookup
+from keras_transformer.ops import quick as ops
 
 
 def sinusoids(max_length: int, d_model: int) -> np.ndarray:
@@ -29,7 +30,7 @@ def sinusoids(max_length: int, d_model: int) -> np.ndarray:
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class PositionalEmbedding(keras.layers.Layer):
+class PositionalEmbedding(Layer):
     """Dropout(E[ids] sqrt(D) + PE), and in reverse x E^T, the tied output of section 3.4.
 
     Args:
@@ -99,12 +100,17 @@ class PositionalEmbedding(keras.layers.Layer):
             self.learned.build()
 
     def call(self, inputs, index=0, reverse=False, training=False):
+        is_plain = not (self.tokens.quantization_mode or self.tokens.lora_enabled)
+        if reverse and is_plain:
+            x = ops.cast(inputs, self.compute_dtype)
+            return linear(x, self.tokens.embeddings, transposed=True)
         if reverse:
             return self.tokens(inputs, reverse=True)
-        x = ops.cast(self.tokens(inputs), self.compute_dtype) * self.d_model**0.5
+        x = lookup(self.tokens.embeddings, inputs) if is_plain else self.tokens(inputs)
+        x = ops.cast(x, self.compute_dtype) * self.d_model**0.5
         if self.positions != "none":
             # cumsum, not arange: a symbolic length has no arange in an ONNX graph.
-            positions_T = index + ops.cumsum(ops.ones_like(inputs[0], dtype="int32")) - 1
+            positions_T = index + ops.cumsum(ops.ones_like(inputs[0], dtype="int32"), 0) - 1
             x = x + ops.cast(self._position_vectors(positions_T), x.dtype)
         if training and self.rate:
             x = dropout(x, self.rate, self.seed_generator)
@@ -113,7 +119,7 @@ class PositionalEmbedding(keras.layers.Layer):
     def _position_vectors(self, positions_T):
         if self.positions == "learned":
             return self.learned(positions_T)
-        return ops.take(ops.convert_to_tensor(self.sinusoids), positions_T, axis=0)
+        return ops.take(keras.ops.convert_to_tensor(self.sinusoids), positions_T, axis=0)
 
     def get_config(self):
         return {

@@ -5,12 +5,13 @@ from __future__ import annotations
 import keras
 
 from keras_transformer.layers.attention import MultiHeadAttention
+from keras_transformer.layers.base import Layer
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.residual import AddNorm, normalization
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class EncoderBlock(keras.layers.Layer):
+class EncoderBlock(Layer):
     """Self-attention, then feed-forward, each in a residual connection with a norm.
 
     Args:
@@ -54,17 +55,18 @@ class EncoderBlock(keras.layers.Layer):
         ):
             layer.build(x_shape)
 
-    def call(self, x, attention_mask=None):
+    def call(self, x, attention_mask=None, training=False):
         attended, _ = self.attention(self.attention_norm(x), attention_mask=attention_mask)
-        x = self.attention_norm(x, attended)
-        return self.feed_forward_norm(x, self.feed_forward(self.feed_forward_norm(x)))
+        x = self.attention_norm(x, attended, training=training)
+        transformed = self.feed_forward(self.feed_forward_norm(x))
+        return self.feed_forward_norm(x, transformed, training=training)
 
     def get_config(self):
         return {**super().get_config(), **self.options}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class Encoder(keras.layers.Layer):
+class Encoder(Layer):
     """A stack of `EncoderBlock`s, with a last norm when the blocks are pre-norm.
 
     Args:
@@ -110,9 +112,9 @@ class Encoder(keras.layers.Layer):
         if self.norm:
             self.norm.build(x_shape)
 
-    def call(self, x, attention_mask=None):
+    def call(self, x, attention_mask=None, training=False):
         for block in self.blocks:
-            x = block(x, attention_mask=attention_mask)
+            x = block(x, attention_mask=attention_mask, training=training)
         return self.norm(x) if self.norm else x
 
     def get_config(self):

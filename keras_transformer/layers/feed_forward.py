@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import keras
 
+from keras_transformer.layers.base import Layer
 from keras_transformer.layers.dense import Dense
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class FeedForward(keras.layers.Layer):
+class FeedForward(Layer):
     """FFN(x) = activation(x W_1 + b_1) W_2 + b_2, equation 2.
 
     Args:

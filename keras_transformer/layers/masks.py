@@ -6,6 +6,8 @@ from typing import Any
 
 from keras import ops
 
+from keras_transformer.ops import quick
+
 
 def padding_mask(ids_BS: Any, pad_id: int = 0) -> Any:
     """Which key positions hold a token: (B, 1, 1, S).
@@ -25,6 +27,6 @@ def causal_mask(query_length: Any, key_length: Any, index: Any = 0) -> Any:
         key_length: S.
         index: position of the first query among the keys; 0 but for cached decoding.
     """
-    query_positions = ops.expand_dims(index + ops.arange(query_length, dtype="int32"), axis=1)
-    key_positions = ops.expand_dims(ops.arange(key_length, dtype="int32"), axis=0)
-    return ops.expand_dims(key_positions <= query_positions, axis=(0, 1))
+    query_positions = quick.expand_dims(index + quick.arange(query_length, dtype="int32"), 1)
+    key_positions = quick.expand_dims(quick.arange(key_length, dtype="int32"), 0)
+    return quick.expand_dims(key_positions <= query_positions, (0, 1))

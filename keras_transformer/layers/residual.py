@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import keras
 
+from keras_transformer.layers.base import Layer
 from keras_transformer.layers.dense import LayerNormalization
 from keras_transformer.ops import dropout as drop_and_add
 
 
-def normalization(name: str, dtype: object = None) -> keras.layers.Layer:
+def normalization(name: str, dtype: object = None) -> LayerNormalization:
     """Layer normalization as the paper uses it (Ba et al. 2016); `name` names the layer."""
     return LayerNormalization(epsilon=1e-6, dtype=dtype, name=name)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class AddNorm(keras.layers.Layer):
+class AddNorm(Layer):
     """LayerNorm(x + Dropout(Sublayer(x))) (sections 3.1 and 5.4).
 
     In pre-norm (`norm_first=True`; Xiong et al. 2020) the norm stands before the sub-layer and

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-from keras import ops
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding, padding_mask
+from keras_transformer.layers.base import direct_calls
 from keras_transformer.models.base import VocabularyModel
-from keras_transformer.ops import new_cache
+from keras_transformer.ops import mask_bias, new_cache
+from keras_transformer.ops import quick as ops
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -119,10 +120,18 @@ class Transformer(VocabularyModel):
             cache["self"] = {
                 name: new_cache(tensor, length, beam_size) for name, tensor in cache["self"].items()
             }
-        state = {"source_mask": mask, "caches": caches}
+        # Made numbers once, not in each layer and step.
+        state = {"source_mask": mask_bias(mask, x.dtype), "caches": caches}
         return self._project(x[:, -1:])[:, 0], state, self._step
 
     def _step(self, token_ids_BK, state, index, ancestors_BKM=None):
+        token_ids_BK = keras.ops.convert_to_tensor(token_ids_BK, dtype="int32")
+        if ancestors_BKM is not None:
+            ancestors_BKM = keras.ops.convert_to_tensor(ancestors_BKM, dtype="int32")
+        with direct_calls(self.decoder):
+            return self._direct_step(token_ids_BK, state, index, ancestors_BKM)
+
+    def _direct_step(self, token_ids_BK, state, index, ancestors_BKM):
         beam_size = token_ids_BK.shape[1]
         # All beams are at one position: to the embedding they are rows.
         x = self.target_embedding(ops.reshape(token_ids_BK, (-1, 1)), index=index)
@@ -131,7 +140,7 @@ class Transformer(VocabularyModel):
             slots_K = ops.arange(beam_size, dtype="int32")
             mask_BKMK = ops.expand_dims(ancestors_BKM, -1) == slots_K
             places = ops.shape(ancestors_BKM)[2] * beam_size
-            mask = ops.reshape(mask_BKMK, (-1, 1, beam_size, places))
+            mask = mask_bias(ops.reshape(mask_BKMK, (-1, 1, beam_size, places)), x.dtype)
         x, caches = self.decoder(
             ops.reshape(x, (-1, beam_size, self.config.d_model)),
             attention_mask=mask,

@@ -70,7 +70,7 @@ def searcher(function, **options):
         settings = dict(max_lengths_B=max_lengths, prefix_BP=prefix, length=ops.shape(room)[1])
         return function(**follow(tables), eos_id=EOS, **settings, **options)
 
-    run = compiled(run, keras.layers.Identity(), varying_axes=2)
+    run = compiled(run, keras.layers.Identity())
 
     def on_arrays(tables, *arrays):
         arrays = (tables, np.zeros((len(tables), LENGTH)), *arrays)
@@ -380,7 +380,7 @@ def full_pass(model):
 
 @pytest.mark.parametrize("options", [{}, dict(beam_size=3, length_penalty=0.6)], ids=str)
 def test_a_models_search_equals_full_passes(model, full_pass, options):
-    run = compiled(translate(model, **options), model, varying_axes=2)
+    run = compiled(translate(model, **options), model)
     ids, scores = on_arrays(run, SOURCE, MAX_LENGTHS)
     used = {token for row in ids[:, 0] for token in row.tolist()}
     assert len(used - {0}) >= 4  # the test says little where one token is repeated
@@ -400,7 +400,7 @@ def test_a_models_search_equals_full_passes(model, full_pass, options):
 
 def test_compiled_equals_eager_and_sees_new_weights(model, tiny_transformer):
     eager = translate(model, beam_size=2)
-    run = compiled(eager, model, varying_axes=2)
+    run = compiled(eager, model)
     first_ids, first_scores = on_arrays(run, SOURCE, MAX_LENGTHS)
     other = tiny_transformer(scale=1.0, seed=2, norm_first=True, tie_output=False)
     old = model.get_weights()

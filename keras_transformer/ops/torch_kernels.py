@@ -1,4 +1,4 @@
-"""Training kernels for PyTorch, where Keras's plain ones read and write memory too often.
+"""Kernels for PyTorch, where Keras's plain ones read and write memory too often.
 
 On a CPU most of a training step beside its matmuls is memory traffic. `ops` calls these; each is
 tested against the plain formula.
@@ -6,9 +6,83 @@ tested against the plain formula.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import keras
 import torch
+from keras import ops
 
 _CHUNK = 1 << 19  # logits that are worked on at a time: 2 MiB in float32, which stays in cache
+
+
+_FEW_ROWS = 8  # up to here PyTorch's float32 product of plain weights is the faster one
+
+
+def linear(
+    x: torch.Tensor,
+    kernel: Any,
+    bias: Any,
+    activation: Callable | None,
+    transposed: bool,
+) -> tuple[torch.Tensor, Callable | None]:
+    """As `ops.linear`; gives the result, and the activation if that is still to be done."""
+    x_ND = x.reshape(-1, x.shape[-1])
+    relu = activation is keras.activations.relu and bias is not None
+    packed = None
+    if torch.is_grad_enabled() or not isinstance(kernel, keras.Variable):
+        kernel = ops.convert_to_tensor(kernel).to(x.dtype)
+        kernel_DF = kernel.t() if transposed else kernel
+        bias = None if bias is None else ops.convert_to_tensor(bias).to(x.dtype)
+    else:
+        kernel_DF, packed = _kept(kernel, x.dtype, _transposed if transposed else _plain)
+        bias = None if bias is None else _kept(bias, x.dtype, torch.clone)
+    if packed is not None and (len(x_ND) > _FEW_ROWS or x.dtype != torch.float32):
+        kind = "relu" if relu else "none"
+        x_NF = torch.ops.mkldnn._linear_pointwise(x_ND, packed, bias, kind, [], "")
+    elif bias is None:
+        x_NF = x_ND @ kernel_DF
+    else:
+        x_NF = torch.addmm(bias, x_ND, kernel_DF)
+        if relu:
+            torch.relu_(x_NF)
+    return x_NF.view(*x.shape[:-1], -1), None if relu else activation
+
+
+def _kept(variable: keras.Variable, dtype: torch.dtype, make: Callable) -> Any:
+    """`make(value in dtype)`, made anew only when the variable has changed."""
+    value = variable._value  # its own tensor; `value` would be cast in mixed precision
+    version, forms = getattr(value, "_keras_transformer_forms", (None, None))
+    if version != value._version:
+        forms = {}
+        value._keras_transformer_forms = value._version, forms
+    if (dtype, make) not in forms:
+        forms[dtype, make] = make(value.detach().to(dtype))
+    return forms[dtype, make]
+
+
+def _plain(kernel_DF):
+    """A matrix and its form in oneDNN's own order, where that can be."""
+    packed = None
+    if kernel_DF.device.type == "cpu" and kernel_DF.dtype in (torch.float32, torch.bfloat16):
+        try:
+            packed = torch.ops.mkldnn._reorder_linear_weight(kernel_DF.t().contiguous(), None)
+        except (AttributeError, RuntimeError):  # a PyTorch or a processor without it
+            packed = None
+    return kernel_DF, packed
+
+
+def _transposed(kernel_FD):
+    return _plain(kernel_FD.t())
+
+
+def layer_norm(x: torch.Tensor, gamma: Any, beta: Any, epsilon: float) -> torch.Tensor:
+    """As `ops.layer_norm`: the kernel itself sums in float32, so no copy of x is needed."""
+    if torch.is_grad_enabled() or not isinstance(gamma, keras.Variable):
+        gamma, beta = ops.cast(gamma, x.dtype), ops.cast(beta, x.dtype)
+    else:
+        gamma, beta = _kept(gamma, x.dtype, torch.clone), _kept(beta, x.dtype, torch.clone)
+    return torch.nn.functional.layer_norm(x, x.shape[-1:], gamma, beta, epsilon)
 
 
 def dropout(x: torch.Tensor, rate: float, residual: torch.Tensor | None = None) -> torch.Tensor:
@@ -139,21 +213,31 @@ def projected_cross_entropy(hidden_BTD, table_VD, labels_BT, label_smoothing, pa
     ]
 
 
-def attention(query_BNTH, key_BNSH, value_BNSH, mask, bias):
-    """softmax(Q K^T / sqrt(H) + bias) V, by the way that is fastest here.
+def attention(
+    query_BNTH: torch.Tensor,
+    key_BNSH: torch.Tensor,
+    value_BNSH: torch.Tensor,
+    mask: torch.Tensor | None,
+    bias: torch.Tensor | None,
+) -> torch.Tensor:
+    """As `ops.attention`, by the way that is fastest here.
 
     On a CPU the backward pass of PyTorch's fused kernel is slow in 16 bits (PyTorch 2.13: seven
     times as slow as matmul, softmax, matmul at 32 tokens, five times at 128).
     """
     dtype = query_BNTH.dtype
     bias = None if bias is None else bias.to(dtype)
-    if mask is not None:
+    if mask is not None and mask.dtype != torch.bool:
+        bias = mask.to(dtype) if bias is None else bias + mask
+    elif mask is not None:
         # Finite, so that a row without any key stays a number; -1e9 overflows float16.
         lowest = -3e4 if dtype == torch.float16 else -1e9
-        base = bias if bias is not None else torch.zeros((), dtype=dtype, device=mask.device)
-        bias = torch.where(mask, base, lowest)
-    slow = query_BNTH.device.type == "cpu" and dtype != torch.float32 and torch.is_grad_enabled()
-    if not slow:
+        bias = torch.where(mask, 0.0 if bias is None else bias, lowest).to(dtype)
+    on_cpu = query_BNTH.device.type == "cpu"
+    if on_cpu and not torch.is_grad_enabled():  # by name: to choose among kernels takes time, too
+        kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+        return kernel(query_BNTH, key_BNSH, value_BNSH, attn_mask=bias)[0]
+    if not on_cpu or dtype == torch.float32:
         return torch.nn.functional.scaled_dot_product_attention(
             query_BNTH, key_BNSH, value_BNSH, attn_mask=bias
         )

@@ -1,0 +1,61 @@
+"""The one room that knows which backend runs.
+
+Everything else is written on `keras.ops`. Each function here has a plain meaning that holds on
+every backend, and a faster way to it on one of them.
+"""
+
+from keras_transformer.ops.arithmetic import (
+    adam_update,
+    attention,
+    attention_weights,
+    dropout,
+    layer_norm,
+    linear,
+    lookup,
+    mask_bias,
+    projected_cross_entropy,
+    smoothed_cross_entropy,
+)
+from keras_transformer.ops.runtime import (
+    BACKEND,
+    COMPILES_EACH_SHAPE,
+    IS_EAGER,
+    compiled,
+    random_state,
+    reuse_memory,
+    set_random_state,
+)
+from keras_transformer.ops.search import (
+    attend_cache,
+    best_tokens,
+    gather,
+    new_cache,
+    row_loop,
+    write_cache,
+)
+
+__all__ = [
+    "BACKEND",
+    "COMPILES_EACH_SHAPE",
+    "IS_EAGER",
+    "adam_update",
+    "attend_cache",
+    "attention",
+    "attention_weights",
+    "best_tokens",
+    "compiled",
+    "dropout",
+    "gather",
+    "layer_norm",
+    "linear",
+    "lookup",
+    "mask_bias",
+    "new_cache",
+    "projected_cross_entropy",
+    "random_state",
+    "reuse_memory",
+    "row_loop",
+    "set_random_state",
+    "smoothed_cross_entropy",
+    "write_cache",
+]

@@ -1,0 +1,208 @@
+"""The arithmetic of the layers and of the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_transformer.ops import quick
+from keras_transformer.ops.runtime import BACKEND
+
+if BACKEND == "torch":
+    import torch
+
+    from keras_transformer.ops import torch_kernels
+
+
+def _by_kernel(x: Any) -> bool:
+    """Whether a kernel of `torch_kernels` takes x; shapes are inferred by the plain formula."""
+    return BACKEND == "torch" and x.device.type != "meta"
+
+
+def linear(
+    x: Any,
+    kernel: Any,
+    bias: Any = None,
+    activation: Callable | None = None,
+    transposed: bool = False,
+) -> Any:
+    """activation(x @ kernel + bias) of the last axis.
+
+    Args:
+        x: (..., D).
+        kernel: (D, F), or (F, D) if `transposed`; a variable or a tensor. On PyTorch, without
+            gradients, a variable's fastest form is kept beside it until it changes.
+        bias: (F,) or None.
+        activation: or None.
+        transposed: whether the kernel is.
+    """
+    if _by_kernel(x):
+        x, activation = torch_kernels.linear(x, kernel, bias, activation, transposed)
+    else:
+        x = ops.matmul(x, ops.transpose(kernel) if transposed else kernel)
+        if bias is not None:
+            x = x + bias
+    return x if activation is None else activation(x)
+
+
+def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
+    """Layer normalization of the last axis, computed in float32 and returned in x's type."""
+    if _by_kernel(x):
+        return torch_kernels.layer_norm(x, gamma, beta, epsilon)
+    x_ = ops.cast(x, "float32")
+    gamma, beta = ops.cast(gamma, "float32"), ops.cast(beta, "float32")
+    return ops.cast(ops.layer_normalization(x_, gamma, beta, -1, epsilon), x.dtype)
+
+
+def attention(
+    query_BNTH: Any, key_BNSH: Any, value_BNSH: Any, mask: Any = None, bias: Any = None
+) -> Any:
+    """softmax(Q K^T / sqrt(H) + bias) V by the backend's fastest way: (B, N, T, H).
+
+    What `attention_weights` times the values gives; the weights are not kept.
+
+    Args:
+        query_BNTH, key_BNSH, value_BNSH: queries, keys and values, a head apart.
+        mask: boolean, True = attend, or numbers to add, as `mask_bias` makes them; broadcasts to
+            (B, N, T, S).
+        bias: added to the scaled products besides, broadcasts to (B, N, T, S).
+    """
+    if _by_kernel(query_BNTH):
+        return torch_kernels.attention(query_BNTH, key_BNSH, value_BNSH, mask, bias)
+    weights_BNTS = attention_weights(query_BNTH, key_BNSH, mask, bias)
+    return ops.matmul(weights_BNTS, value_BNSH)
+
+
+def attention_weights(query_BNTH: Any, key_BNSH: Any, mask: Any = None, bias: Any = None) -> Any:
+    """softmax(Q K^T / sqrt(H) + bias), rows sum to 1: (B, N, T, S).
+
+    A query that may see nothing weighs all keys alike.
+    """
+    scale = query_BNTH.shape[-1] ** -0.5
+    logits_BNTS = ops.matmul(query_BNTH * scale, ops.transpose(key_BNSH, (0, 1, 3, 2)))
+    if bias is not None:
+        logits_BNTS = logits_BNTS + ops.cast(bias, logits_BNTS.dtype)
+    if mask is not None and not _is_boolean(mask):
+        logits_BNTS = logits_BNTS + ops.cast(mask, logits_BNTS.dtype)
+    elif mask is not None:
+        lowest = ops.cast(_lowest(logits_BNTS.dtype), logits_BNTS.dtype)
+        logits_BNTS = ops.where(mask, logits_BNTS, lowest)
+    if logits_BNTS.shape[-1] == 1:
+        return ops.ones_like(logits_BNTS)  # Keras warns of a softmax over one number
+    return ops.softmax(logits_BNTS, axis=-1)
+
+
+def mask_bias(mask: Any, dtype: Any) -> Any:
+    """What added to scaled products leaves out the keys that a boolean mask does not allow."""
+    return quick.where(mask, quick.cast(0, dtype), quick.cast(_lowest(dtype), dtype))
+
+
+def lookup(table: Any, ids: Any) -> Any:
+    """The rows of `table` (V, D), a variable, with these numbers: (..., D)."""
+    if BACKEND == "torch":
+        return torch.nn.functional.embedding(ids, ops.convert_to_tensor(table))
+    return ops.take(table, ids, axis=0)
+
+
+def _is_boolean(mask):
+    return keras.backend.standardize_dtype(mask.dtype) == "bool"
+
+
+def _lowest(dtype):
+    """Finite, so that a row without any key stays a number; -1e9 overflows float16."""
+    return -3e4 if keras.backend.standardize_dtype(dtype) == "float16" else -1e9
+
+
+def dropout(x: Any, rate: float, seed_generator: Any, residual: Any = None) -> Any:
+    """`residual` (or nothing) + x, of which a share `rate` is set to zero and the rest scaled up.
+
+    Args:
+        x: any shape.
+        rate: in [0, 1); rounded to 1/256 on PyTorch on a CPU.
+        seed_generator: a `keras.random.SeedGenerator`; PyTorch has its own generator.
+        residual: of x's shape, or None.
+    """
+    if _by_kernel(x):
+        return torch_kernels.dropout(x, rate, residual)
+    x = keras.random.dropout(x, rate, seed=seed_generator)
+    return x if residual is None else residual + x
+
+
+def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: float) -> Any:
+    """-sum_v q(v) log p(v) a token, q = (1 - e) onehot(label) + e / V: (B, T) float32.
+
+    With log Z = logsumexp(logits) it is log Z - (1 - e) logit[label] - e mean(logits), which
+    builds no distribution over the vocabulary. PyTorch has a function for it: its autograd would
+    keep eight copies of (tokens x vocabulary) of the formula, half the time of a small model.
+    """
+    if BACKEND == "torch":
+        logits_BTV, labels_BT = ops.cast(logits_BTV, "float32"), ops.cast(labels_BT, "int64")
+        loss_N = torch.nn.functional.cross_entropy(
+            logits_BTV.reshape(-1, logits_BTV.shape[-1]),
+            labels_BT.reshape(-1),
+            reduction="none",
+            label_smoothing=label_smoothing,
+        )
+        return loss_N.reshape(labels_BT.shape)
+    return _cross_entropies(logits_BTV, labels_BT, label_smoothing)[0]
+
+
+def projected_cross_entropy(
+    hidden_BTD: Any, table_VD: Any, labels_BT: Any, label_smoothing: float, pad_id: int
+) -> tuple[Any, Any]:
+    """`smoothed_cross_entropy` of logits hidden @ table^T, with and without smoothing.
+
+    Made for training: what a backend can save between the output projection and the loss, it
+    saves. Labels that are `pad_id` get any finite number.
+
+    Args:
+        hidden_BTD: the last layer's output.
+        table_VD: the output projection, of the same dtype.
+        labels_BT: integers.
+        label_smoothing: e.
+        pad_id: of the labels that do not count.
+
+    Returns:
+        The smoothed loss (B, T), and the negative log-likelihood (B, T), which has no gradient.
+    """
+    if _by_kernel(hidden_BTD):
+        return torch_kernels.projected_cross_entropy(
+            hidden_BTD, table_VD, labels_BT, label_smoothing, pad_id
+        )
+    logits_BTV = ops.matmul(hidden_BTD, ops.transpose(table_VD))
+    loss_BT, likelihood_BT = _cross_entropies(logits_BTV, labels_BT, label_smoothing)
+    return loss_BT, ops.stop_gradient(likelihood_BT)
+
+
+def _cross_entropies(logits_BTV, labels_BT, label_smoothing):
+    logits_BTV = ops.cast(logits_BTV, "float32")
+    labels_BT1 = ops.expand_dims(ops.cast(labels_BT, "int32"), -1)
+    chosen_BT = ops.take_along_axis(logits_BTV, labels_BT1, axis=-1)[..., 0]
+    likelihood_BT = ops.logsumexp(logits_BTV, axis=-1) - chosen_BT
+    if not label_smoothing:
+        return likelihood_BT, likelihood_BT
+    mean_BT = ops.mean(logits_BTV, axis=-1)
+    return likelihood_BT + label_smoothing * (chosen_BT - mean_BT), likelihood_BT
+
+
+def adam_update(parameters, gradients, momentums, velocities, rate, step, beta_1, beta_2, epsilon):
+    """One update of Adam in place, all tensors in one pass; PyTorch only."""
+    steps = [torch.as_tensor(step, dtype=torch.float32, device=parameters[0].device)]
+    torch._fused_adam_(
+        parameters,
+        gradients,
+        momentums,
+        velocities,
+        [],
+        steps * len(parameters),
+        lr=rate,
+        beta1=beta_1,
+        beta2=beta_2,
+        weight_decay=0.0,
+        eps=epsilon,
+        amsgrad=False,
+        maximize=False,
+    )

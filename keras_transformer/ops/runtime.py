@@ -1,0 +1,96 @@
+"""How functions are run: compilation, memory, random state."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import sys
+from collections.abc import Callable
+
+import keras
+import numpy as np
+
+BACKEND = keras.backend.backend()
+
+if BACKEND == "jax":
+    import jax
+elif BACKEND == "tensorflow":
+    import tensorflow as tf
+elif BACKEND == "torch":
+    import torch
+else:
+    raise ImportError(
+        f"KERAS_BACKEND must be 'tensorflow', 'jax' or 'torch' for keras_transformer, "
+        f"got {BACKEND!r}"
+    )
+
+# A new shape costs a compilation under JAX only: TensorFlow's graphs take any, PyTorch is eager.
+COMPILES_EACH_SHAPE = BACKEND == "jax"
+# Whether Python runs at each step, and not only while a function is traced.
+IS_EAGER = BACKEND == "torch"
+
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # of glibc's malloc.h
+
+
+def reuse_memory() -> None:
+    """Lets the process keep freed memory on a CPU instead of giving it back at once.
+
+    A step asks for the same large buffers again and again; from the system they come empty, a
+    page fault every 4 KiB: up to a third of a training step. glibc only; elsewhere nothing.
+    """
+    if sys.platform != "linux":
+        return
+    with contextlib.suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL("libc.so.6").mallopt
+        mallopt(_M_MMAP_MAX, 0)
+        mallopt(_M_TRIM_THRESHOLD, -1)
+        mallopt(_M_TOP_PAD, 64 << 20)
+
+
+def compiled(function: Callable, model: keras.Model) -> Callable:
+    """`function` of tensors, run without gradients and compiled where the backend compiles.
+
+    The model's weights are read at each call, so one compilation serves a model in training.
+
+    Args:
+        function: takes and returns trees of tensors; reads `model`'s variables.
+        model: the model whose variables it reads.
+    """
+    if BACKEND == "jax":
+
+        @jax.jit
+        def stateless(values, *arguments):
+            mapping = list(zip(model.variables, values, strict=True))
+            with keras.StatelessScope(state_mapping=mapping):
+                return function(*arguments)
+
+        return lambda *arguments: stateless(
+            [variable.value for variable in model.variables], *arguments
+        )
+    if BACKEND == "tensorflow":
+        return tf.function(function, reduce_retracing=True)
+    reuse_memory()
+    return torch.no_grad()(function)
+
+
+def random_state() -> dict[str, np.ndarray]:
+    """The backend's own random state beside Keras's seed generators: PyTorch's, by device."""
+    if BACKEND != "torch":
+        return {}
+    state = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states = torch.cuda.get_rng_state_all()
+        state |= {f"cuda:{device}": value for device, value in enumerate(states)}
+    return {device: value.numpy() for device, value in state.items()}
+
+
+def set_random_state(state: dict[str, np.ndarray]) -> None:
+    """Takes back what `random_state` gave; devices that are not here are left out."""
+    if BACKEND != "torch":
+        return
+    for device, value in state.items():
+        value = torch.from_numpy(np.array(value))
+        if device == "cpu":
+            torch.set_rng_state(value)
+        elif torch.cuda.is_available() and int(device[5:]) < torch.cuda.device_count():
+            torch.cuda.set_rng_state(value, int(device[5:]))

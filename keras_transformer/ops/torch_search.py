@@ -1,0 +1,91 @@
+"""Searches on PyTorch, which runs them step by step: rows leave, caches grow in place."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import torch
+
+_GROUP = 64  # tokens of which the highest stands for all, at first
+_CHUNK = 1 << 18  # logits that are worked on at a time: 1 MiB in float32, which stays in cache
+
+
+def write_cache(cache_BNSH: torch.Tensor, update_BNTH: torch.Tensor, index: int) -> torch.Tensor:
+    """As `ops.write_cache`: in place, or into a cache of twice the length."""
+    rows, heads, length, width = cache_BNSH.shape
+    end = index + update_BNTH.shape[2]
+    if end > length:
+        larger = cache_BNSH.new_empty((rows, heads, max(2 * length, end, 16), width))
+        larger[:, :, :index] = cache_BNSH[:, :, :index]
+        cache_BNSH = larger
+    cache_BNSH[:, :, index:end] = update_BNTH
+    return cache_BNSH
+
+
+def best_tokens(logits: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """As `ops.best_tokens`, in one pass over the logits while they are in the processor's cache.
+
+    The k best are among the k groups whose highest is highest: a look at each logit once, where
+    PyTorch's `topk` sorts all.
+    """
+    size = logits.shape[-1]
+    logits_RV = logits.reshape(-1, size)
+    rows = len(logits_RV)
+    values_Rk = torch.empty((rows, k), device=logits.device)
+    places_Rk = torch.empty((rows, k), dtype=torch.int32, device=logits.device)
+    log_z_R1 = torch.empty((rows, 1), device=logits.device)
+    step = max(1, _CHUNK // size) if logits.device.type == "cpu" else rows
+    for start in range(0, rows, step):
+        part = slice(start, start + step)
+        x_RV = logits_RV[part].float()
+        values_Rk[part], places_Rk[part] = _top_k(x_RV, k)
+        highest_R1 = values_Rk[part, :1]
+        log_z_R1[part] = highest_R1 + (x_RV - highest_R1).exp_().sum(-1, keepdim=True).log_()
+    shape = logits.shape[:-1]
+    return values_Rk.view(*shape, k), places_Rk.view(*shape, k), log_z_R1.view(*shape, 1)
+
+
+def _top_k(x_RV, k):
+    rows, size = x_RV.shape
+    groups = size // _GROUP
+    if groups <= k or x_RV.device.type != "cpu":
+        return torch.topk(x_RV, k)
+    highest_RG = x_RV[:, : groups * _GROUP].view(rows, groups, _GROUP).amax(-1)
+    chosen_Rk = torch.topk(highest_RG, k, sorted=False).indices
+    places_RC = (chosen_Rk[:, :, None] * _GROUP + torch.arange(_GROUP)).view(rows, -1)
+    rest = torch.arange(groups * _GROUP, size).expand(rows, -1)
+    places_RC = torch.cat([places_RC, rest], dim=1)
+    values_Rk, choice_Rk = torch.topk(x_RV.gather(1, places_RC), k)
+    return values_Rk, places_RC.gather(1, choice_Rk)
+
+
+def row_loop(body: Callable, length: int, done_B: torch.Tensor, found: Any, alive: Any) -> Any:
+    """As `ops.row_loop`; rows that are done leave when they are half of all."""
+    results = places = None
+    for i in range(1, length):
+        rows = done_B.shape[0]
+        left = rows - int(done_B.sum())
+        if left == 0:
+            break
+        if 2 * left <= rows:
+            keep = torch.nonzero(~done_B)[:, 0]
+            if places is None:
+                results, places = found, keep
+            else:
+                _put(results, places, found)
+                places = places[keep]
+            select = functools.partial(torch.index_select, dim=0, index=keep)
+            done_B, found, alive = keras.tree.map_structure(select, (done_B, found, alive))
+        done_B, found, alive = body(i, done_B, found, alive)
+    if places is None:
+        return found
+    _put(results, places, found)
+    return results
+
+
+def _put(results, places, found):
+    for result, x in zip(keras.tree.flatten(results), keras.tree.flatten(found), strict=True):
+        result[places] = x
