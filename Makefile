@@ -1,5 +1,6 @@
 # make demo: train, measure, export and use a translator.   make test: every test, every backend.
-# Both need only Python 3.11 or newer and make; they make the environment in .venv if it is missing.
+# make bench: every benchmark in its short form, toy sizes beside the peers, about five minutes.
+# All need only Python 3.11 or newer and make; they make the environment in .venv if it is missing.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -8,7 +9,7 @@ BACKENDS := tensorflow jax torch
 # A process a core, a file of tests to each: most tests wait for one compilation or another.
 PYTEST := --quiet --numprocesses auto --maxprocesses 8 --dist loadfile
 
-.PHONY: demo test lint format clean
+.PHONY: demo test bench lint format clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
@@ -28,6 +29,18 @@ test: .venv/ready lint
 		echo "== tests under $$backend"; \
 		KERAS_BACKEND=$$backend OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST) || exit 1; \
 	done
+
+.venv/bench: .venv/ready
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all,bench]"
+	touch $@
+
+bench: .venv/bench
+	$(BIN)/python -m benchmarks.train --size toy --rows 16 --rounds 2 \
+		--only $(addprefix ours-,$(BACKENDS)) marian torch.nn
+	$(BIN)/python -m benchmarks.decode --short
+	$(BIN)/python -m benchmarks.data --batches 50
+	$(BIN)/python -m benchmarks.memory --short
+	$(BIN)/python -m benchmarks.scaling --short
 
 lint: .venv/ready
 	$(BIN)/ruff check .

@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from safetensors.numpy import load_file
 
 from benchmarks import contest, peers
 from benchmarks.contest import Contestant
@@ -32,10 +33,12 @@ SIZES = {
 KERAS_PRECISION = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 
-def batch(rows: int, length: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def batch(
+    rows: int, length: int, vocab_size: int = VOCABULARY
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Random pairs without padding: inputs, labels."""
     generator = np.random.default_rng(0)
-    source, target = generator.integers(4, VOCABULARY, (2, rows, length + 1), dtype="int32")
+    source, target = generator.integers(4, vocab_size, (2, rows, length + 1), dtype="int32")
     target[:, 0] = 2
     return {"source_ids": source[:, 1:], "target_ids": target[:, :-1]}, target[:, 1:]
 
@@ -57,7 +60,7 @@ def ours(size, weights, rows, length, precision, steps):
     model = Transformer(SIZES[size](), dtype=KERAS_PRECISION[precision])
     load_weights(weights, model)
     loss = LabelSmoothedCrossentropy(SMOOTHING)
-    return _in_fit(model, adam(RATE), loss, [Perplexity()], rows, length, steps)
+    return in_fit(model, adam(RATE), loss, [Perplexity()], batch(rows, length), steps)
 
 
 def keras_hub(size, weights, rows, length, precision, steps):
@@ -82,15 +85,18 @@ def keras_hub(size, weights, rows, length, precision, steps):
         return (1 - SMOOTHING) * chosen + SMOOTHING * others
 
     optimizer = keras.optimizers.Adam(RATE, beta_2=0.98, epsilon=1e-9)
-    return _in_fit(model, optimizer, loss, None, rows, length, steps)
+    return in_fit(model, optimizer, loss, None, batch(rows, length), steps)
 
 
-def _in_fit(model, optimizer, loss, metrics, rows, length, steps):
+def in_fit(model, optimizer, loss, metrics, batch, steps):
+    """What a contestant returns: steps of a Keras model on one batch; its loss and size before."""
     import keras
 
-    inputs, labels = batch(rows, length)
+    inputs, labels = batch
     model.compile(optimizer, loss, metrics=metrics)
-    before = model.evaluate(inputs, labels, batch_size=rows, verbose=0)
+    facts = {"resident_bytes": contest.resident_bytes()}
+    before = model.evaluate(inputs, labels, batch_size=len(labels), verbose=0)
+    facts["loss"] = float(before[0] if isinstance(before, list) else before)
 
     class Data(keras.utils.PyDataset):
         def __len__(self):
@@ -102,14 +108,12 @@ def _in_fit(model, optimizer, loss, metrics, rows, length, steps):
     def run():
         model.fit(Data(), epochs=1, verbose=0, shuffle=False)
 
-    return run, {"loss": float(before[0] if isinstance(before, list) else before)}
+    return run, facts
 
 
 def marian(size, weights, rows, length, precision, steps, attention="sdpa", compiled=False):
     """A contestant: `transformers`' MarianMT in a plain PyTorch loop, bfloat16 under autocast."""
-    from keras_transformer.checkpoints import read_weights
-
-    model = peers.marian(SIZES[size](), read_weights(weights), attention)
+    model = peers.marian(SIZES[size](), load_file(weights), attention)
 
     def logits(source_ids, target_ids):
         return model(input_ids=source_ids, decoder_input_ids=target_ids, use_cache=False).logits
@@ -119,9 +123,7 @@ def marian(size, weights, rows, length, precision, steps, attention="sdpa", comp
 
 def torch_transformer(size, weights, rows, length, precision, steps):
     """A contestant: `torch.nn.Transformer` in a plain PyTorch loop, bfloat16 under autocast."""
-    from keras_transformer.checkpoints import read_weights
-
-    model = peers.torch_transformer(SIZES[size](), read_weights(weights))
+    model = peers.torch_transformer(SIZES[size](), load_file(weights))
     return _in_torch(model, model, rows, length, precision, steps)
 
 
@@ -155,11 +157,12 @@ def _in_torch(model, forward, rows, length, precision, steps, compiled=False):
         if device == "cuda":
             torch.cuda.synchronize()
 
+    facts = {"resident_bytes": contest.resident_bytes()}
     model.eval()
     with torch.no_grad():
-        before = loss().item()
+        facts["loss"] = loss().item()
     model.train()
-    return run, {"loss": before}
+    return run, facts
 
 
 BACKENDS = ("torch", "tensorflow", "jax")
@@ -173,27 +176,35 @@ CONTESTANTS = {
 }
 
 
+def contestants(room, names, size, rows, length, precision, steps) -> dict[str, Contestant]:
+    """Those of the names, in the table's order; their weights are written into `room`."""
+    weights = str(Path(room, "weights.safetensors"))
+    _write_weights(size, weights)
+    options = dict(size=size, weights=weights, rows=rows, length=length)
+    options |= dict(precision=precision, steps=steps)
+    return {
+        name: Contestant(name, f"benchmarks.train:{function}", options | more, environment)
+        for name, (function, more, environment) in CONTESTANTS.items()
+        if name in names
+    }
+
+
+def check_same_loss(entries: dict[str, Contestant], precision: str) -> None:
+    """Raises if those that are ready do not compute the same."""
+    losses = {name: entry.facts["loss"] for name, entry in entries.items()}
+    tolerance = 2e-3 if precision == "float32" else 0.02
+    if max(losses.values()) - min(losses.values()) > tolerance:
+        raise RuntimeError(f"the contestants do not compute the same loss: {losses}")
+
+
 def compete(size, rows, length, precision, names, rounds, steps) -> tuple[list[list], float]:
     """Rows of the table, one a contestant, and the machine's peak in FLOP/s."""
     with tempfile.TemporaryDirectory() as room:
-        weights = str(Path(room, "weights.safetensors"))
-        _write_weights(size, weights)
-        options = dict(size=size, weights=weights, rows=rows, length=length)
-        options |= dict(precision=precision, steps=steps)
-        entries = {
-            name: Contestant(name, f"benchmarks.train:{function}", options | more, environment)
-            for name, (function, more, environment) in CONTESTANTS.items()
-            if name in names
-        }
+        entries = contestants(room, names, size, rows, length, precision, steps)
         peak = Contestant("matmul", "benchmarks.contest:matmul_peak", {"precision": precision})
-
-        def check():
-            losses = {name: entry.facts["loss"] for name, entry in entries.items()}
-            tolerance = 2e-3 if precision == "float32" else 0.02
-            if max(losses.values()) - min(losses.values()) > tolerance:
-                raise RuntimeError(f"the contestants do not compute the same loss: {losses}")
-
-        contest.contest([peak, *entries.values()], rounds, check)
+        contest.contest(
+            [peak, *entries.values()], rounds, lambda: check_same_loss(entries, precision)
+        )
     flops = training_flops(SIZES[size](), rows, length)
     rate = sorted(result["flops"] for result in peak.results)[rounds // 2]
     lines = []

@@ -1,0 +1,148 @@
+"""Peak memory: of training, ours and the peers'; of translating more and more sentences.
+
+    python -m benchmarks.memory [--size base] [--rows 128] [--length 32] [--precision float32]
+        [--only ours-torch marian ...] [--sentences 500 1000 2000 4000] [--save]
+    python -m benchmarks.memory --short
+
+The peers need `pip install -c constraints.txt -e ".[all,bench]"`. All figures are resident memory
+of whole processes, one process a figure and no two at a time: on a GPU they are the host's.
+
+Training: `before` is what is there when the model has its weights and no step has been made, above
+all the libraries; the difference to the peak is what training takes: gradients, moments of Adam,
+activations, and what a compiler needs. Every contestant must give the same loss.
+
+Translating: `Translator.translate_stream` with an untrained model, whose translations are all as
+long as they may be. It reads half of the smallest number at a time, and then the same again: so the
+batches are alike, and only their number grows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import tempfile
+from pathlib import Path
+
+from benchmarks import contest, train
+from benchmarks.contest import Contestant
+
+SENTENCES = "sentences.txt"
+EXTRA = 10  # tokens that a translation may be longer than its source
+NAMES = [*(f"ours-{backend}" for backend in train.BACKENDS), "marian", "torch.nn"]
+
+
+def training(size, rows, length, precision, names) -> list[list[str]]:
+    """Rows of the table, one a contestant."""
+    with tempfile.TemporaryDirectory() as room:
+        entries = train.contestants(room, names, size, rows, length, precision, steps=3)
+        for entry in entries.values():
+            contest.alone(entry)
+    train.check_same_loss(entries, precision)
+    before = {name: entry.facts["resident_bytes"] for name, entry in entries.items()}
+    peak = {name: entry.results[-1]["peak_bytes"] for name, entry in entries.items()}
+    added = {name: peak[name] - before[name] for name in entries}
+    return [
+        [name, *(f"{of[name] / 2**20:,.0f}" for of in (peak, before, added))]
+        + [f"{of[name] / of['marian']:.2f}" if "marian" in of else "" for of in (peak, added)]
+        for name in entries
+    ]
+
+
+def translating(sentences, names, tokens_per_batch) -> list[list[str]]:
+    """Rows of the table, one a backend."""
+    backends = [name.removeprefix("ours-") for name in names if name.startswith("ours-")]
+    chunk_size = max(1, sentences[0] // 2)
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for backend in backends:
+            environment = {"KERAS_BACKEND": backend}
+            if backend == backends[0]:
+                options = dict(folder=folder, sentences=chunk_size)
+                setup = "benchmarks.memory:untrained"
+                contest.alone(Contestant("translator", setup, options, environment))
+            peaks = []
+            for count in sentences:
+                options = dict(folder=folder, sentences=count, chunk_size=chunk_size)
+                options |= dict(tokens_per_batch=tokens_per_batch)
+                setup = "benchmarks.memory:stream"
+                entry = Contestant(f"{backend}, {count:,}", setup, options, environment)
+                contest.alone(entry)
+                peaks.append(entry.results[-1]["peak_bytes"])
+            growth = f"{peaks[-1] / peaks[0] - 1:+.1%}"
+            rows.append([f"ours-{backend}", *(f"{x / 2**20:,.0f}" for x in peaks), growth])
+    return rows
+
+
+def untrained(folder, sentences):
+    """A contestant: writes a small translator with random weights, and sentences for it."""
+    from benchmarks.data import made_up_pairs
+    from keras_transformer import SentencePieceTokenizer, Transformer, TransformerConfig, Translator
+
+    def run():
+        pairs = made_up_pairs(2_000)
+        tokenizer = SentencePieceTokenizer.train(*zip(*pairs, strict=True), vocab_size=6_000)
+        config = TransformerConfig.tiny(tokenizer.target_vocab_size, max_length=256)
+        Translator(Transformer(config), tokenizer).save(folder)
+        lines = [f"{source}\n" for source, _ in pairs[:sentences]]
+        Path(folder, SENTENCES).write_text("".join(lines), "utf-8")
+
+    return run, {}
+
+
+def stream(folder, sentences, chunk_size, tokens_per_batch):
+    """A contestant: translates the folder's sentences, over and over until there are so many."""
+    from keras_transformer import Translator
+
+    translator = Translator.load(folder)
+
+    def run():
+        lines = Path(folder, SENTENCES).read_text("utf-8").splitlines()
+        texts = itertools.islice(itertools.cycle(lines), sentences)
+        options = dict(chunk_size=chunk_size, tokens_per_batch=tokens_per_batch)
+        for _ in translator.translate_stream(texts, max_extra_length=EXTRA, **options):
+            pass
+
+    return run, {}
+
+
+def main() -> None:
+    """Runs one process after another and prints both tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", choices=train.SIZES, default="base")
+    parser.add_argument("--rows", type=int, default=128)
+    parser.add_argument("--length", type=int, default=32)
+    parser.add_argument("--precision", choices=train.KERAS_PRECISION, default="float32")
+    parser.add_argument("--only", nargs="+", choices=train.CONTESTANTS, default=NAMES)
+    sentences = [500, 1000, 2000, 4000]
+    parser.add_argument("--sentences", nargs="+", type=int, default=sentences, help="to translate")
+    parser.add_argument("--tokens-per-batch", type=int, default=2048, help="of translating")
+    parser.add_argument("--short", action="store_true", help="a toy model, few sentences")
+    parser.add_argument("--save", action="store_true", help="write the tables to results/")
+    options = parser.parse_args()
+    if options.short:
+        options.size, options.rows, options.sentences = "toy", 32, [100, 200]
+    for name in ("rows", "length", "tokens_per_batch", "sentences"):
+        value = getattr(options, name)
+        if min(value if isinstance(value, list) else [value]) < 1:
+            parser.error(f"--{name.replace('_', '-')} must be at least 1, got {value}")
+    size, rows, length, precision = options.size, options.rows, options.length, options.precision
+    steps = training(size, rows, length, precision, options.only)
+    header = ["", "peak MiB", "before", "difference", "peak / marian", "difference / marian"]
+    parts = [
+        f"## Training, {size}: {rows} pairs of {length} tokens, {precision}",
+        contest.table(header, steps),
+    ]
+    if lines := translating(options.sentences, options.only, options.tokens_per_batch):
+        times = options.sentences[-1] / options.sentences[0]
+        growth = ", ".join(f"{name} {growth}" for name, *_, growth in lines)
+        parts += [
+            f"## Translating: beam 4, {options.tokens_per_batch:,} tokens a batch, peak MiB",
+            contest.table(["sentences", *(f"{x:,}" for x in options.sentences), "growth"], lines),
+            f"Memory for {times:.3g} times as many sentences: {growth}.",
+        ]
+    name = f"memory-{size}-{rows}x{length}-{precision}"
+    contest.report(name, "Peak memory", parts, options.save)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,286 @@
+"""How time and memory grow with length, batch, beam, width and depth; beside them the arithmetic.
+
+    python -m benchmarks.scaling [--backend torch tensorflow jax] [--rounds 5] [--save]
+    python -m benchmarks.scaling --short
+
+One size is varied at a time, the others stay as in `FULL` or `SHORT`. A straight line through the
+logarithms of the points, by least squares, has the exponent as its slope: 1 is linear growth, 2
+quadratic. The arithmetic (floating point operations of the matmuls) is fitted on the same points:
+what grows with a smaller exponent has a part that does not grow, what had a larger one would do
+work that the algorithm does not ask for.
+
+Each point is a process of its own, which first makes and runs a model of the smallest size: memory
+is the peak less what was resident then. The points run in turn and each counts with its fastest
+round. Training is `fit`, as in `benchmarks.train`; search is beam search of a source of `length`
+tokens, where EOS is forbidden until the target has as many. --save needs the extra `bench`, for the
+picture.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import itertools
+
+import numpy as np
+
+from benchmarks import contest, train
+from benchmarks.contest import Contestant
+from keras_transformer.config import TransformerConfig
+
+AXES = ("length", "rows", "beam_size", "d_model", "num_layers")
+FULL = {
+    "training": (
+        dict(length=32, rows=16, d_model=256, num_layers=2, vocab_size=4_000),
+        dict(
+            length=(32, 64, 128, 256, 512),
+            rows=(8, 16, 32, 64, 128),
+            d_model=(64, 128, 256, 512),
+            num_layers=(1, 2, 4, 8),
+        ),
+    ),
+    "search": (
+        dict(length=32, rows=16, beam_size=4, d_model=256, num_layers=2, vocab_size=4_000),
+        dict(
+            length=(16, 32, 64, 128, 256),
+            rows=(4, 8, 16, 32, 64),
+            beam_size=(2, 4, 8, 16),
+            d_model=(64, 128, 256, 512),
+            num_layers=(1, 2, 4, 8),
+        ),
+    ),
+}
+SHORT = {
+    "training": (
+        dict(length=16, rows=16, d_model=128, num_layers=1, vocab_size=1_000),
+        dict(length=(16, 32, 64), rows=(16, 32, 64), d_model=(64, 128, 256)),
+    ),
+    "search": (
+        dict(length=8, rows=8, beam_size=4, d_model=128, num_layers=1, vocab_size=1_000),
+        dict(length=(8, 16, 32), rows=(8, 16, 32), beam_size=(2, 4, 8), d_model=(64, 128, 256)),
+    ),
+}
+SMALLEST = dict(length=4, rows=2, d_model=64, num_layers=1, vocab_size=1_000)
+
+
+def config_of(d_model, num_layers, vocab_size, **_) -> TransformerConfig:
+    """A model with the paper's proportions."""
+    return TransformerConfig(
+        vocab_size,
+        vocab_size,
+        d_model=d_model,
+        d_ff=4 * d_model,
+        num_heads=d_model // 64,
+        num_encoder_layers=num_layers,
+        num_decoder_layers=num_layers,
+    )
+
+
+def search_flops(config: TransformerConfig, rows: int, length: int, beam_size: int) -> float:
+    """Floating point operations of a search: matmuls alone, each beam attending to its own past."""
+    width, inner = config.d_model, config.d_ff
+    feed_forward, attended = 4 * width * inner, 4 * length * width
+    encoder = config.num_encoder_layers * (8 * width**2 + attended + feed_forward)
+    memory = config.num_decoder_layers * 4 * width**2
+    decoder = 12 * width**2 + attended + attended / 2 + feed_forward
+    token = config.num_decoder_layers * decoder + 2 * width * config.target_vocab_size
+    tokens = 1 + beam_size * (length - 1)  # the first token has one beam
+    return float(rows * (length * (encoder + memory) + tokens * token))
+
+
+def flops(task: str, sizes: dict[str, int]) -> float:
+    """Of one step, or one search."""
+    config, rows, length = config_of(**sizes), sizes["rows"], sizes["length"]
+    if task == "training":
+        return train.training_flops(config, rows, length)
+    return search_flops(config, rows, length, sizes["beam_size"])
+
+
+def training(repeats, **sizes):
+    """A contestant: steps of `fit`."""
+    return _after_smallest(_fit, repeats, sizes)
+
+
+def search(repeats, **sizes):
+    """A contestant: beam searches."""
+    return _after_smallest(_search, repeats, sizes)
+
+
+def _after_smallest(make, repeats, sizes):
+    # Libraries load much when it is first asked for.
+    make(1, **sizes | SMALLEST)()
+    facts = {"resident_bytes": contest.resident_bytes()}
+    return make(repeats, **sizes), facts
+
+
+def _fit(repeats, length, rows, **sizes):
+    from keras_transformer import LabelSmoothedCrossentropy, Perplexity, Transformer, adam
+
+    model = Transformer(config_of(**sizes))
+    batch = train.batch(rows, length, sizes["vocab_size"])
+    loss = LabelSmoothedCrossentropy(train.SMOOTHING)
+    run, _ = train.in_fit(model, adam(train.RATE), loss, [Perplexity()], batch, repeats)
+    return run
+
+
+def _search(repeats, length, rows, beam_size, **sizes):
+    from keras import ops
+
+    from keras_transformer import Transformer
+    from keras_transformer.ops import compiled
+    from keras_transformer.translator import Search
+
+    model = Transformer(config_of(**sizes))
+    inputs, _ = train.batch(rows, length, sizes["vocab_size"])
+    source_ids = ops.convert_to_tensor(inputs["source_ids"])
+    max_lengths = ops.full((rows,), length, dtype="int32")
+    options = Search(beam_size=beam_size, max_extra_length=1, min_length=length)
+    function = compiled(options.function(model), model)
+
+    def run():
+        for _ in range(repeats):
+            ids, _ = function(source_ids, max_lengths)
+            found = ops.convert_to_numpy(ids)
+        if np.count_nonzero(found == model.config.pad_id) != found.size // (length + 1):
+            raise RuntimeError(f"translations must have {length} tokens, got {found[0]}")
+
+    return run
+
+
+def exponent(x, y) -> float:
+    """The slope of log y over log x, by least squares."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+def measure(backend, task, axis, values, sizes, rounds, repeats) -> dict[str, list[float]]:
+    """Seconds, bytes and operations of each point."""
+    points = [{**sizes, axis: value} for value in values]
+    contestants = [
+        Contestant(
+            f"{backend}, {task}, {axis} {point[axis]}", f"benchmarks.scaling:{task}",
+            {"repeats": repeats, **point}, {"KERAS_BACKEND": backend},
+        )
+        for point in points
+    ]  # fmt: skip
+    contest.contest(contestants, rounds, lambda: None)
+    return {
+        "time": [min(x["seconds"] for x in one.results) / repeats for one in contestants],
+        "memory": [
+            one.results[-1]["peak_bytes"] - one.facts["resident_bytes"] for one in contestants
+        ],
+        "arithmetic": [flops(task, point) for point in points],
+    }
+
+
+UNITS = {"time": 1e-3, "memory": 2**20, "arithmetic": 1e9}
+
+
+def lines(results) -> list[list[str]]:
+    """Rows of the table."""
+    rows = []
+    for (backend, task, axis), (values, measured) in results.items():
+        cells = [", ".join(_short(y / UNITS[kind]) for y in measured[kind]) for kind in UNITS]
+        slopes = [f"{exponent(values, measured[kind]):.2f}" for kind in UNITS]
+        rows.append([backend, task, axis, ", ".join(map(str, values)), *cells, *slopes])
+    return rows
+
+
+def _short(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def pyplot():
+    """matplotlib, without a screen."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ImportError(
+            'the picture needs matplotlib: pip install "keras-transformer[bench]"'
+        ) from error
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "scaling"  # the same picture from the same numbers
+    return importlib.import_module("matplotlib.pyplot")
+
+
+def picture(results, path) -> None:
+    """A row of panels a backend and task, a panel a size: growth since the first point."""
+    plt = pyplot()
+    styles = {
+        "arithmetic": dict(color="0.6", linewidth=6, solid_capstyle="round"),
+        "time": dict(color="#0072b2", marker="o"),
+        "memory": dict(color="#d55e00", marker="s", markersize=4),
+    }
+    rows = list(dict.fromkeys(key[:2] for key in results))
+    size = (3 * len(AXES), 2.8 * len(rows))
+    figure, panels = plt.subplots(len(rows), len(AXES), figsize=size, squeeze=False, sharey="row")
+    for row, column in itertools.product(range(len(rows)), range(len(AXES))):
+        panel, key = panels[row, column], (*rows[row], AXES[column])
+        if key not in results:
+            panel.set_axis_off()
+            continue
+        values, measured = results[key]
+        for kind, style in styles.items():
+            y = np.array(measured[kind])
+            label = f"{kind}: {exponent(values, y):.2f}"
+            panel.plot(values, y / y[0], label=label, **style)
+        panel.set_xscale("log", base=2)
+        panel.set_yscale("log", base=2)
+        panel.set_xticks(values, values)
+        panel.set_xlabel(AXES[column])
+        panel.grid(color="0.9")
+        panel.legend(fontsize=8, frameon=False)
+        if column == 0:
+            panel.set_ylabel(f"{', '.join(rows[row])}\ntimes the first point")
+    figure.suptitle("Growth and its exponents", y=0.99)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main() -> None:
+    """Measures one size after another, prints the table and draws the picture."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--backend", nargs="+", choices=train.BACKENDS, default=["torch"])
+    parser.add_argument("--rounds", type=int, default=5, help="at least 1")
+    parser.add_argument("--repeats", type=int, default=2, help="steps or searches of one round")
+    parser.add_argument("--axes", nargs="+", choices=AXES, default=AXES, help="sizes to vary")
+    parser.add_argument("--short", action="store_true", help="toy sizes, where much is overhead")
+    parser.add_argument("--save", action="store_true", help="table and picture to results/")
+    options = parser.parse_args()
+    for name in ("rounds", "repeats"):
+        if getattr(options, name) < 1:
+            parser.error(f"--{name} must be at least 1, got {getattr(options, name)}")
+    if options.save:
+        pyplot()  # fails now, not after the work
+    results = {}
+    for backend, (task, (sizes, sweeps)) in itertools.product(
+        options.backend, (SHORT if options.short else FULL).items()
+    ):
+        for axis in (axis for axis in AXES if axis in sweeps and axis in options.axes):
+            measured = measure(
+                backend, task, axis, sweeps[axis], sizes, options.rounds, options.repeats
+            )
+            results[backend, task, axis] = sweeps[axis], measured
+    header = ["backend", "", "size", "values", "ms", "MiB", "GFLOP"]
+    header += ["time's exponent", "memory's", "arithmetic's"]
+    worst = {
+        kind: max(
+            (exponent(values, measured[kind]) - exponent(values, measured["arithmetic"]), key)
+            for key, (values, measured) in results.items()
+        )
+        for kind in ("time", "memory")
+    }
+    parts = [contest.table(header, lines(results))] + [
+        f"Largest difference of {kind}'s exponent to the arithmetic's: {excess:+.2f} "
+        f"({', '.join(key)})."
+        for kind, (excess, key) in worst.items()
+    ]
+    name = "scaling-short" if options.short else "scaling"
+    if options.save:
+        contest.RESULTS.mkdir(exist_ok=True)
+        picture(results, contest.RESULTS / f"{name}.svg")
+        parts.append(f"![Growth of time, memory and arithmetic]({name}.svg)")
+    contest.report(name, "Scaling", parts, options.save)
+
+
+if __name__ == "__main__":
+    main()
