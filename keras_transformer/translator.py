@@ -28,6 +28,7 @@ MODEL = "model.keras"
 CONFIG = "config.json"
 METRICS = "metrics.json"
 FORMAT = 1  # of the saved folder
+PRECISIONS = ("float32", "bfloat16", "float16")
 
 LENGTH_MULTIPLE = 16 if COMPILES_EACH_SHAPE else 1
 
@@ -434,13 +435,21 @@ class Translator:
                 os.replace(Path(temporary, name), folder / name)
 
     @classmethod
-    def load(cls, folder: str | os.PathLike) -> Translator:
+    def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Translator:
         """Reads what `save` wrote, under any backend.
 
+        Args:
+            folder: where it was saved.
+            precision: "float32", "bfloat16" or "float16" for weights and arithmetic of that
+                type; None: as the model was trained.
+
         Raises:
-            ValueError: if the folder is no saved translator, a file of it is broken, or its
-                tokenizer is not the one that its model was trained with.
+            ValueError: if the folder is no saved translator, a file of it is broken, its
+                tokenizer is not the one that its model was trained with, or the precision is
+                another.
         """
+        accepted = f"one of {PRECISIONS} or None"
+        require(precision in (*PRECISIONS, None), "precision", precision, accepted)
         folder = Path(folder)
         if not folder.is_dir():
             raise ValueError(f"{folder} is no saved translator: there is no such folder")
@@ -462,6 +471,9 @@ class Translator:
             model = keras.saving.load_model(folder / MODEL, compile=False)
         except Exception as error:  # a broken file raises all sorts
             raise ValueError(f"{folder / MODEL} cannot be read: {error}") from error
+        if precision is not None:
+            saved, model = model, type(model).from_config(model.get_config() | {"dtype": precision})
+            model.set_weights(saved.get_weights())
         return cls(model, tokenizer, config.get("source_language"), config.get("target_language"))
 
 

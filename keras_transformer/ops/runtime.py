@@ -29,20 +29,21 @@ COMPILES_EACH_SHAPE = BACKEND == "jax"
 # Whether Python runs at each step, and not only while a function is traced.
 IS_EAGER = BACKEND == "torch"
 
-_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # of glibc's malloc.h
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3  # of glibc's malloc.h
 
 
 def reuse_memory() -> None:
     """Lets the process keep freed memory on a CPU instead of giving it back at once.
 
     A step asks for the same large buffers again and again; from the system they come empty, a
-    page fault every 4 KiB: up to a third of a training step. glibc only; elsewhere nothing.
+    page fault every 4 KiB: up to a third of a training step. Buffers beyond 32 MiB still go back,
+    lest memory that was needed once is held for ever. glibc only; elsewhere nothing.
     """
     if sys.platform != "linux":
         return
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL("libc.so.6").mallopt
-        mallopt(_M_MMAP_MAX, 0)
+        mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # the most that glibc takes
         mallopt(_M_TRIM_THRESHOLD, -1)
         mallopt(_M_TOP_PAD, 64 << 20)
 
@@ -69,7 +70,6 @@ def compiled(function: Callable, model: keras.Model) -> Callable:
         )
     if BACKEND == "tensorflow":
         return tf.function(function, reduce_retracing=True)
-    reuse_memory()
     return torch.no_grad()(function)
 
 
