@@ -101,9 +101,9 @@ def mask_bias(mask: Any, dtype: Any) -> Any:
 
 
 def lookup(table: Any, ids: Any) -> Any:
-    """The rows of `table` (V, D), a variable, with these numbers: (..., D)."""
+    """The rows of `table` (V, D), a variable, with these numbers, in its own type: (..., D)."""
     if BACKEND == "torch":
-        return torch.nn.functional.embedding(ids, ops.convert_to_tensor(table))
+        return torch_kernels.lookup(table, ids)
     return ops.take(table, ids, axis=0)
 
 

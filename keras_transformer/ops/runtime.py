@@ -29,7 +29,7 @@ COMPILES_EACH_SHAPE = BACKEND == "jax"
 # Whether Python runs at each step, and not only while a function is traced.
 IS_EAGER = BACKEND == "torch"
 
-_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3  # of glibc's malloc.h
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -2, -3, -8  # of malloc.h
 
 
 def reuse_memory() -> None:
@@ -43,6 +43,7 @@ def reuse_memory() -> None:
         return
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL("libc.so.6").mallopt
+        mallopt(_M_ARENA_MAX, 1)  # the threads of backward passes, too
         mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # the most that glibc takes
         mallopt(_M_TRIM_THRESHOLD, -1)
         mallopt(_M_TOP_PAD, 64 << 20)
