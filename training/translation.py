@@ -125,11 +125,13 @@ def train(
         **shared | options.model,
     )
 
-    # Batches of a few shapes.
+    # Batches of a few shapes; packed, of one.
+    row = options.packed_length or options.tokens_per_batch
     budget = dict(
         tokens_per_batch=options.tokens_per_batch,
         num_buckets=options.num_buckets,
-        max_length=min(config.max_length, options.tokens_per_batch),
+        packed_length=options.packed_length,
+        max_length=min(config.max_length, row),
         seed=options.seed,
     )
     batches = TokenBatches(pairs, tokenizer, sampling=options.subword_sampling, **budget)
