@@ -55,6 +55,7 @@ class Search:
     temperature: float | None = None
     top_k: int = 0
     top_p: float = 1.0
+    num_hypotheses: int | None = None
 
     def __post_init__(self):
         for name, least in dict(beam_size=1, max_extra_length=1, min_length=0, top_k=0).items():
@@ -63,6 +64,11 @@ class Search:
         if self.temperature is not None:
             require(self.temperature > 0, "temperature", self.temperature, "above 0")
         require(0 < self.top_p <= 1, "top_p", self.top_p, "in (0, 1]")
+        if self.num_hypotheses is not None:
+            _require_whole("num_hypotheses", self.num_hypotheses, 1)
+            within = self.num_hypotheses <= self.beam_size
+            accepted = f"at most beam_size={self.beam_size}"
+            require(within, "num_hypotheses", self.num_hypotheses, accepted)
 
     def function(self, model: Transformer) -> Callable:
         """`search(source_ids, max_lengths, prefix=None, uniforms=None)` -> ids, scores.
@@ -99,7 +105,8 @@ class Search:
                 )
             if beam_size == 1:
                 return greedy_search(step, logits, state, **options)
-            return beam_search(step, logits, state, beam_size=beam_size, **options)
+            options |= dict(beam_size=beam_size, num_hypotheses=self.num_hypotheses)
+            return beam_search(step, logits, state, **options)
 
         return search
 
@@ -177,7 +184,7 @@ class Translator:
         Raises:
             ValueError: on an option out of range, or a too long text when `strict`.
         """
-        search = Search(beam_size, length_penalty, max_extra_length, min_length)
+        search = Search(beam_size, length_penalty, max_extra_length, min_length, num_hypotheses=1)
         found = self._search(texts, search, prefixes, tokens_per_batch, strict)
         return [hypotheses[0].text for hypotheses in found]
 
@@ -202,12 +209,11 @@ class Translator:
             texts, beam_size, length_penalty, max_extra_length, min_length, prefixes,
                 tokens_per_batch, strict: as of `translate`.
         """
-        search = Search(beam_size, length_penalty, max_extra_length, min_length)
         if num_hypotheses is None:
             num_hypotheses = beam_size
-        _require_whole("num_hypotheses", num_hypotheses, 1)
-        within = num_hypotheses <= beam_size
-        require(within, "num_hypotheses", num_hypotheses, f"at most beam_size={beam_size}")
+        search = Search(
+            beam_size, length_penalty, max_extra_length, min_length, num_hypotheses=num_hypotheses
+        )
         found = self._search(texts, search, prefixes, tokens_per_batch, strict)
         return [hypotheses[:num_hypotheses] for hypotheses in found]
 
@@ -263,7 +269,7 @@ class Translator:
                 of `translate`.
         """
         _require_whole("chunk_size", chunk_size, 1)
-        search = Search(beam_size, length_penalty, max_extra_length, min_length)
+        search = Search(beam_size, length_penalty, max_extra_length, min_length, num_hypotheses=1)
 
         def stream(texts):
             while chunk := list(itertools.islice(texts, chunk_size)):
