@@ -213,6 +213,16 @@ def test_attention_is_weights_times_values(rng, dtype, tolerance, context):
             np.testing.assert_allclose(numpy(ops.cast(ours, "float32")), expected, atol=tolerance)
 
 
+@pytest.mark.parametrize("width", [3, 8, 32])
+def test_attention_with_a_bias_in_compiled_code(rng, width):
+    query, key, value = (rng.standard_normal((2, 2, n, width)) for n in (4, 6, 6))
+    bias = rng.standard_normal((2, 1, 4, 6))
+    inputs = [ops.cast(x, "float32") for x in (query, key, value, bias)]
+    run = compiled(lambda q, k, v, b: attention(2 * q, k, v, bias=b), keras.layers.Identity())
+    logits = 2 * query @ key.swapaxes(2, 3) / width**0.5 + bias
+    np.testing.assert_allclose(numpy(run(*inputs)), softmax(logits) @ value, atol=1e-4)
+
+
 def test_linear(rng):
     x, kernel, bias = (rng.standard_normal(s).astype("float32") for s in ((2, 3, 4), (4, 5), (5,)))
     plain = x @ kernel + bias

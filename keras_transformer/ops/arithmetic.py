@@ -85,11 +85,12 @@ def attention_weights(query_BNTH: Any, key_BNSH: Any, mask: Any = None, bias: An
     """
     scale = query_BNTH.shape[-1] ** -0.5
     logits_BNTS = ops.matmul(query_BNTH * scale, ops.transpose(key_BNSH, (0, 1, 3, 2)))
-    if bias is not None:
-        logits_BNTS = logits_BNTS + ops.cast(bias, logits_BNTS.dtype)
-    if mask is not None and not _is_boolean(mask):
-        logits_BNTS = logits_BNTS + ops.cast(mask, logits_BNTS.dtype)
-    elif mask is not None:
+    for numbers in (bias, None if mask is None or _is_boolean(mask) else mask):
+        if numbers is not None:
+            # Subtracted, for what TensorFlow 2.21 with oneDNN makes of a product and a sum in a
+            # graph fails at some sizes ("Retval[0] does not have value", or nothing comes out).
+            logits_BNTS = logits_BNTS - ops.negative(ops.cast(numbers, logits_BNTS.dtype))
+    if mask is not None and _is_boolean(mask):
         lowest = ops.cast(_lowest(logits_BNTS.dtype), logits_BNTS.dtype)
         logits_BNTS = ops.where(mask, logits_BNTS, lowest)
     if logits_BNTS.shape[-1] == 1:
@@ -98,7 +99,12 @@ def attention_weights(query_BNTH: Any, key_BNSH: Any, mask: Any = None, bias: An
 
 
 def mask_bias(mask: Any, dtype: Any) -> Any:
-    """What added to scaled products leaves out the keys that a boolean mask does not allow."""
+    """A boolean mask in the form that `attention` takes fastest, for a mask that is used often.
+
+    On PyTorch the numbers that added to scaled products leave out what the mask does not allow.
+    """
+    if BACKEND != "torch":
+        return mask
     return quick.where(mask, quick.cast(0, dtype), quick.cast(_lowest(dtype), dtype))
 
 
