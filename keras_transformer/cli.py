@@ -24,6 +24,7 @@ from keras_transformer.data.corpora import iterate_lines, load_corpus, read_pair
 from keras_transformer.evaluation import table
 from keras_transformer.export import saved_model
 from keras_transformer.files import replacing
+from keras_transformer.ops import keep_compilations
 from keras_transformer.translator import Translator
 from training.translation import train
 
@@ -82,6 +83,7 @@ def _options(
     ] = False,
 ) -> None:
     warnings.showwarning = lambda message, *rest, **options: _say(f"warning: {message}")
+    keep_compilations()
 
 
 app.command()(train)

@@ -244,6 +244,21 @@ def test_layer_norm(rng, dtype, tolerance):
     np.testing.assert_allclose(numpy(ops.cast(ours, "float32")), expected, atol=tolerance)
 
 
+def test_what_jax_compiles_is_kept(tmp_path):
+    program = "from keras_transformer.ops import keep_compilations; keep_compilations();"
+    if BACKEND == "jax":
+        program += (
+            "import jax; jax.config.update('jax_persistent_cache_min_compile_time_secs', 0);"
+            "jax.jit(lambda x: x * 2)(1.0)"
+        )
+    root = Path(keras_transformer.__file__).parents[1]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(root)}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    kept = list(tmp_path.glob("keras_transformer/jax/*"))
+    assert bool(kept) == (BACKEND == "jax")  # the others have nothing to keep
+
+
 def test_memory_may_be_kept_at_any_time():
     reuse_memory()
     reuse_memory()

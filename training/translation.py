@@ -32,6 +32,7 @@ from keras_transformer.evaluation import table
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import Transformer
+from keras_transformer.ops import keep_compilations
 from keras_transformer.schedules import WarmupSchedule, adam
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.translator import Translator
@@ -86,6 +87,7 @@ def train(
         keras-transformer train --recipe base --train train.en --train train.de
         --validation dev.en --validation dev.de --set tokens_per_batch=8000
     """
+    keep_compilations()
     options = read_recipe(recipe, changes)
     folder = output or Path("saved_models") / Path(recipe).stem
     if overwrite:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -47,6 +49,20 @@ def reuse_memory() -> None:
         mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # the most that glibc takes
         mallopt(_M_TRIM_THRESHOLD, -1)
         mallopt(_M_TOP_PAD, 64 << 20)
+
+
+def keep_compilations() -> None:
+    """Lets JAX keep what it compiles for the next process, in the user's cache folder.
+
+    For programs, not for libraries: it is a setting of the whole process. Where
+    JAX_COMPILATION_CACHE_DIR is set, that stands.
+    """
+    if BACKEND != "jax" or "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    jax.config.update("jax_compilation_cache_dir", str(cache / "keras_transformer" / "jax"))
+    jax.config.update("jax_compilation_cache_max_size", 1 << 30)  # bytes; the oldest go
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
 def compiled(function: Callable, model: keras.Model) -> Callable:
