@@ -1,16 +1,19 @@
 """How fast the input pipeline makes batches, to compare with what a training step takes.
 
-    python -m benchmarks.data [--data-folder FOLDER] [--tokens-per-batch 4096] [--batches 300]
+    python -m benchmarks.data [--data-folder FOLDER] [--tokens-per-batch 4096]
+        [--packed-length 128] [--batches 300]
 
 Measures reading (tokenizing and planning the corpus), then batches and target tokens a second with
-0, 1 and 2 worker processes, with and without subword sampling; beside them what the batches are
-like: how many shapes (a compiler's work grows with them) and how much of them is padding. The
-text is Multi30k English to German where the folder (or $KT_DATA/multi30k) has it, else made up.
+0, 1 and 2 worker processes, with and without packing and subword sampling; beside them what the
+batches are like: how many shapes (a compiler's work grows with them) and how much of them is
+padding. The text is Multi30k English to German where the folder (or $KT_DATA/multi30k) has it, else
+made up.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import time
 from pathlib import Path
@@ -52,6 +55,7 @@ def main() -> None:
     default = Path(os.environ["KT_DATA"]) / "multi30k" if "KT_DATA" in os.environ else None
     parser.add_argument("--data-folder", type=Path, default=default, help="of Multi30k")
     parser.add_argument("--tokens-per-batch", type=int, default=4096)
+    parser.add_argument("--packed-length", type=int, default=128, help="of rows of several pairs")
     parser.add_argument("--batches", type=int, default=300, help="measured in each row")
     arguments = parser.parse_args()
     folder = arguments.data_folder
@@ -60,11 +64,22 @@ def main() -> None:
         pairs = read_pairs(folder / "train.en.gz", folder / "train.de.gz")
     tokenizer = SentencePieceTokenizer.train(*zip(*pairs, strict=True), vocab_size=8000)
     print(f"{'made-up text' if folder is None else folder.name}: {len(pairs):,} pairs")
-    print("sampling  reading  shapes  padding  workers  first batches  batches/s  target tokens/s")
-    for sampling in (0.0, 0.1):
+    print(
+        "sampling  packed  reading  shapes  padding  workers  first batches  batches/s"
+        "  target tokens/s"
+    )
+    layouts = {
+        "no": {},
+        "yes": dict.fromkeys(("packed_length", "max_length"), arguments.packed_length),
+    }
+    for sampling, packed in itertools.product((0.0, 0.1), layouts):
         start = time.perf_counter()
         batches = TokenBatches(
-            pairs, tokenizer, tokens_per_batch=arguments.tokens_per_batch, sampling=sampling
+            pairs,
+            tokenizer,
+            tokens_per_batch=arguments.tokens_per_batch,
+            sampling=sampling,
+            **layouts[packed],
         )
         reading = time.perf_counter() - start
         cells, tokens = cells_and_tokens(batches, min(len(batches), 100))
@@ -83,9 +98,9 @@ def main() -> None:
             iterator.close()
             padding = 1 - tokens / cells
             print(
-                f"{sampling:8}  {reading:5.2f} s  {len(batches.shapes):6}  {padding:7.1%}"
-                f"  {num_workers:7}  {begun - start:11.2f} s  {arguments.batches / seconds:9,.0f}"
-                f"  {target_tokens / seconds:15,.0f}"
+                f"{sampling:8}  {packed:6}  {reading:5.2f} s  {len(batches.shapes):6}"
+                f"  {padding:7.1%}  {num_workers:7}  {begun - start:11.2f} s"
+                f"  {arguments.batches / seconds:9,.0f}  {target_tokens / seconds:15,.0f}"
             )
 
 

@@ -140,9 +140,9 @@ def _search(repeats, length, rows, beam_size, **sizes):
     def run():
         for _ in range(repeats):
             ids, _ = function(source_ids, max_lengths)
-            found = ops.convert_to_numpy(ids)
-        if np.count_nonzero(found == model.config.pad_id) != found.size // (length + 1):
-            raise RuntimeError(f"translations must have {length} tokens, got {found[0]}")
+            best = ops.convert_to_numpy(ids)[:, 0]
+        if not (np.count_nonzero(best != model.config.pad_id, axis=1) == length).all():
+            raise RuntimeError(f"translations must have {length} tokens, got {best[0]}")
 
     return run
 

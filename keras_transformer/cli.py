@@ -24,6 +24,7 @@ from keras_transformer.data.corpora import iterate_lines, load_corpus, read_pair
 from keras_transformer.evaluation import table
 from keras_transformer.export import saved_model
 from keras_transformer.files import replacing
+from keras_transformer.ops import keep_compilations
 from keras_transformer.translator import Translator
 from training.translation import train
 
@@ -82,6 +83,7 @@ def _options(
     ] = False,
 ) -> None:
     warnings.showwarning = lambda message, *rest, **options: _say(f"warning: {message}")
+    keep_compilations()
 
 
 app.command()(train)
@@ -129,6 +131,10 @@ def translate(
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse a line longer than the model takes; else cut.")
     ] = False,
+    precision: Annotated[
+        str | None,
+        typer.Option(help="float32, bfloat16 or float16.  [default: as the model was trained]"),
+    ] = None,
 ) -> None:
     """Translates lines of text.
 
@@ -142,7 +148,7 @@ def translate(
         keras-transformer translate saved_models/grammar -i news.en.gz -o news.de --beam-size 5
         keras-transformer translate saved_models/grammar -n 4 < news.en > news.nbest
     """
-    translator = Translator.load(folder)
+    translator = Translator.load(folder, precision)
     is_typed = input_file is None and sys.stdin.isatty()
     chunk_size = chunk_size or (1 if is_typed else 2048)
     options = dict(

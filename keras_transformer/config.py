@@ -155,6 +155,9 @@ class TranslationRecipe:
         model: fields of `TransformerConfig` other than vocabulary sizes and special ids.
         tokens_per_batch: cells a side of a batch, padding included.
         num_buckets: most different batch shapes.
+        packed_length: length of rows that several pairs share, which makes all batches one shape
+            with little padding, at most `tokens_per_batch`; longer pairs are left out. None: a
+            row a pair, in `num_buckets` shapes.
         epochs: passes over the training data, at most.
         peak_learning_rate: of the warmup schedule; None: the paper's d_model^-0.5 warmup^-0.5.
         warmup_steps: updates until the peak.
@@ -185,6 +188,7 @@ class TranslationRecipe:
     model: dict[str, Any] = dataclasses.field(default_factory=dict)
     tokens_per_batch: int = 4096
     num_buckets: int = 6
+    packed_length: int | None = None
     epochs: int = 20
     peak_learning_rate: float | None = None
     warmup_steps: int = 4000
@@ -207,6 +211,10 @@ class TranslationRecipe:
         require(self.monitor in MONITORS, "monitor", self.monitor, f"one of {MONITORS}")
         require(self.decay in DECAYS, "decay", self.decay, f"one of {DECAYS}")
         require(self.precision in PRECISIONS, "precision", self.precision, f"one of {PRECISIONS}")
+        if self.packed_length is not None:
+            accepted = f"from 1 to tokens_per_batch={self.tokens_per_batch}"
+            fits = 1 <= self.packed_length <= self.tokens_per_batch
+            require(fits, "packed_length", self.packed_length, accepted)
         if self.monitor == "val_bleu" and self.patience is not None:
             require(self.bleu_every >= 1, "bleu_every", self.bleu_every, "1 to monitor val_bleu")
 

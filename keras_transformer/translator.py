@@ -28,6 +28,7 @@ MODEL = "model.keras"
 CONFIG = "config.json"
 METRICS = "metrics.json"
 FORMAT = 1  # of the saved folder
+PRECISIONS = ("float32", "bfloat16", "float16")
 
 LENGTH_MULTIPLE = 16 if COMPILES_EACH_SHAPE else 1
 
@@ -54,6 +55,7 @@ class Search:
     temperature: float | None = None
     top_k: int = 0
     top_p: float = 1.0
+    num_hypotheses: int | None = None
 
     def __post_init__(self):
         for name, least in dict(beam_size=1, max_extra_length=1, min_length=0, top_k=0).items():
@@ -62,6 +64,11 @@ class Search:
         if self.temperature is not None:
             require(self.temperature > 0, "temperature", self.temperature, "above 0")
         require(0 < self.top_p <= 1, "top_p", self.top_p, "in (0, 1]")
+        if self.num_hypotheses is not None:
+            _require_whole("num_hypotheses", self.num_hypotheses, 1)
+            within = self.num_hypotheses <= self.beam_size
+            accepted = f"at most beam_size={self.beam_size}"
+            require(within, "num_hypotheses", self.num_hypotheses, accepted)
 
     def function(self, model: Transformer) -> Callable:
         """`search(source_ids, max_lengths, prefix=None, uniforms=None)` -> ids, scores.
@@ -98,7 +105,8 @@ class Search:
                 )
             if beam_size == 1:
                 return greedy_search(step, logits, state, **options)
-            return beam_search(step, logits, state, beam_size=beam_size, **options)
+            options |= dict(beam_size=beam_size, num_hypotheses=self.num_hypotheses)
+            return beam_search(step, logits, state, **options)
 
         return search
 
@@ -176,7 +184,7 @@ class Translator:
         Raises:
             ValueError: on an option out of range, or a too long text when `strict`.
         """
-        search = Search(beam_size, length_penalty, max_extra_length, min_length)
+        search = Search(beam_size, length_penalty, max_extra_length, min_length, num_hypotheses=1)
         found = self._search(texts, search, prefixes, tokens_per_batch, strict)
         return [hypotheses[0].text for hypotheses in found]
 
@@ -201,12 +209,11 @@ class Translator:
             texts, beam_size, length_penalty, max_extra_length, min_length, prefixes,
                 tokens_per_batch, strict: as of `translate`.
         """
-        search = Search(beam_size, length_penalty, max_extra_length, min_length)
         if num_hypotheses is None:
             num_hypotheses = beam_size
-        _require_whole("num_hypotheses", num_hypotheses, 1)
-        within = num_hypotheses <= beam_size
-        require(within, "num_hypotheses", num_hypotheses, f"at most beam_size={beam_size}")
+        search = Search(
+            beam_size, length_penalty, max_extra_length, min_length, num_hypotheses=num_hypotheses
+        )
         found = self._search(texts, search, prefixes, tokens_per_batch, strict)
         return [hypotheses[:num_hypotheses] for hypotheses in found]
 
@@ -262,7 +269,7 @@ class Translator:
                 of `translate`.
         """
         _require_whole("chunk_size", chunk_size, 1)
-        search = Search(beam_size, length_penalty, max_extra_length, min_length)
+        search = Search(beam_size, length_penalty, max_extra_length, min_length, num_hypotheses=1)
 
         def stream(texts):
             while chunk := list(itertools.islice(texts, chunk_size)):
@@ -434,13 +441,21 @@ class Translator:
                 os.replace(Path(temporary, name), folder / name)
 
     @classmethod
-    def load(cls, folder: str | os.PathLike) -> Translator:
+    def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Translator:
         """Reads what `save` wrote, under any backend.
 
+        Args:
+            folder: where it was saved.
+            precision: "float32", "bfloat16" or "float16" for weights and arithmetic of that
+                type; None: as the model was trained.
+
         Raises:
-            ValueError: if the folder is no saved translator, a file of it is broken, or its
-                tokenizer is not the one that its model was trained with.
+            ValueError: if the folder is no saved translator, a file of it is broken, its
+                tokenizer is not the one that its model was trained with, or the precision is
+                another.
         """
+        accepted = f"one of {PRECISIONS} or None"
+        require(precision in (*PRECISIONS, None), "precision", precision, accepted)
         folder = Path(folder)
         if not folder.is_dir():
             raise ValueError(f"{folder} is no saved translator: there is no such folder")
@@ -462,6 +477,9 @@ class Translator:
             model = keras.saving.load_model(folder / MODEL, compile=False)
         except Exception as error:  # a broken file raises all sorts
             raise ValueError(f"{folder / MODEL} cannot be read: {error}") from error
+        if precision is not None:
+            saved, model = model, type(model).from_config(model.get_config() | {"dtype": precision})
+            model.set_weights(saved.get_weights())
         return cls(model, tokenizer, config.get("source_language"), config.get("target_language"))
 
 

@@ -213,6 +213,16 @@ def test_attention_is_weights_times_values(rng, dtype, tolerance, context):
             np.testing.assert_allclose(numpy(ops.cast(ours, "float32")), expected, atol=tolerance)
 
 
+@pytest.mark.parametrize("width", [3, 8, 32])
+def test_attention_with_a_bias_in_compiled_code(rng, width):
+    query, key, value = (rng.standard_normal((2, 2, n, width)) for n in (4, 6, 6))
+    bias = rng.standard_normal((2, 1, 4, 6))
+    inputs = [ops.cast(x, "float32") for x in (query, key, value, bias)]
+    run = compiled(lambda q, k, v, b: attention(2 * q, k, v, bias=b), keras.layers.Identity())
+    logits = 2 * query @ key.swapaxes(2, 3) / width**0.5 + bias
+    np.testing.assert_allclose(numpy(run(*inputs)), softmax(logits) @ value, atol=1e-4)
+
+
 def test_linear(rng):
     x, kernel, bias = (rng.standard_normal(s).astype("float32") for s in ((2, 3, 4), (4, 5), (5,)))
     plain = x @ kernel + bias
@@ -232,6 +242,21 @@ def test_layer_norm(rng, dtype, tolerance):
     normal = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-6)
     expected = normal * gamma + beta
     np.testing.assert_allclose(numpy(ops.cast(ours, "float32")), expected, atol=tolerance)
+
+
+def test_what_jax_compiles_is_kept(tmp_path):
+    program = "from keras_transformer.ops import keep_compilations; keep_compilations();"
+    if BACKEND == "jax":
+        program += (
+            "import jax; jax.config.update('jax_persistent_cache_min_compile_time_secs', 0);"
+            "jax.jit(lambda x: x * 2)(1.0)"
+        )
+    root = Path(keras_transformer.__file__).parents[1]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(root)}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    kept = list(tmp_path.glob("keras_transformer/jax/*"))
+    assert bool(kept) == (BACKEND == "jax")  # the others have nothing to keep
 
 
 def test_memory_may_be_kept_at_any_time():

@@ -473,6 +473,18 @@ def test_load_says_what_is_wrong_with_a_folder(tokenizer, saved, tmp_path):
         Translator.load(folder)
 
 
+def test_load_in_another_precision(translator, saved):
+    half = Translator.load(saved, precision="bfloat16")
+    assert {str(v.dtype) for v in half.model.trainable_variables} == {"bfloat16"}
+    scores = translator.score(TEXTS, TEXTS)
+    np.testing.assert_allclose(half.score(TEXTS, TEXTS), scores, rtol=0.1)
+    assert len(half.translate(TEXTS, **SHORT)) == len(TEXTS)
+    whole = Translator.load(saved, precision="float32")
+    np.testing.assert_allclose(whole.score(TEXTS, TEXTS), scores, rtol=1e-5)
+    with pytest.raises(ValueError, match="precision must be one of .* got 'int8'"):
+        Translator.load(saved, precision="int8")
+
+
 def test_load_refuses_another_tokenizer(saved, tmp_path):
     folder = copy(saved, tmp_path / "translator")
     texts = [" ".join(WORDS), "ten one"]

@@ -32,6 +32,7 @@ from keras_transformer.evaluation import table
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import Transformer
+from keras_transformer.ops import keep_compilations
 from keras_transformer.schedules import WarmupSchedule, adam
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.translator import Translator
@@ -86,6 +87,7 @@ def train(
         keras-transformer train --recipe base --train train.en --train train.de
         --validation dev.en --validation dev.de --set tokens_per_batch=8000
     """
+    keep_compilations()
     options = read_recipe(recipe, changes)
     folder = output or Path("saved_models") / Path(recipe).stem
     if overwrite:
@@ -125,11 +127,13 @@ def train(
         **shared | options.model,
     )
 
-    # Batches of a few shapes.
+    # Batches of a few shapes; packed, of one.
+    row = options.packed_length or options.tokens_per_batch
     budget = dict(
         tokens_per_batch=options.tokens_per_batch,
         num_buckets=options.num_buckets,
-        max_length=min(config.max_length, options.tokens_per_batch),
+        packed_length=options.packed_length,
+        max_length=min(config.max_length, row),
         seed=options.seed,
     )
     batches = TokenBatches(pairs, tokenizer, sampling=options.subword_sampling, **budget)

@@ -1,7 +1,8 @@
 """Batches of sentence pairs by a token budget: `TokenBatches` turns texts into what `fit` takes.
 
 Pairs of similar length share a batch, and a batch has one of a few fixed shapes, so that little
-is padding and a compiler meets each shape once. A batch is a function of (seed, step) alone:
+is padding and a compiler meets each shape once; or several pairs share a row, all batches have
+one shape and next to nothing is padding. A batch is a function of (seed, step) alone:
 training resumes at any step, and any number of processes may make the batches ahead of time.
 """
 
@@ -14,10 +15,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from keras_transformer.data.buckets import Buckets
+from keras_transformer.data.packing import Packing
 from keras_transformer.data.ragged import Ragged
 from keras_transformer.data.streaming import Stream, for_keras
 
-_MULTIPLE = 4  # lengths are rounded up to it
 _CHUNK = 8192  # pairs encoded at a time
 _PROBES = 1000  # texts sampled to learn how much longer subword sampling makes them
 
@@ -45,9 +47,18 @@ class TokenBatches:
     for this corpus. Every pair is in an epoch once; rows of padding fill the last batch of a
     bucket. The paper batches by approximate length too, about 25,000 tokens a side (section 5.1).
 
+    With `packed_length`, a row holds several pairs, one after another on each side, and `inputs`
+    two arrays more, by which a model keeps them apart:
+
+    - `inputs["source_segments"]` (rows, S) and `inputs["target_segments"]` (rows, T): the number
+      of the pair in its row, from 1 on; 0 for padding.
+
+    All rows have one length, the side with fewer tokens a shorter one in proportion. Which lengths
+    share a row is decided once, and in each epoch pairs of the same lengths change places.
+
     With `sampling`, texts are segmented anew at each visit (Provilkov et al. 2020, "BPE-Dropout";
     Kudo 2018, "Subword Regularization"). That makes them longer: how much is measured on some of
-    them, and the few that outgrow their bucket keep their plain segmentation in that visit.
+    them, and the few that outgrow their row keep their plain segmentation in that visit.
 
     Args:
         pairs: (source, target) texts; an iterator will do, it is read once.
@@ -57,8 +68,12 @@ class TokenBatches:
         tokens_per_batch: the most cells that a side of a batch may have, padding included: rows
             times the longer of S and T. At least `max_length`.
         num_buckets: the most shapes there may be. More means less padding and more compilations.
+            Packed, there is one.
         max_length: the longest that either side may be, in tokens with EOS, and the longest
             shape; longer pairs are left out and counted in `dropped`.
+        packed_length: the length of rows that several pairs share, from `max_length` to
+            `tokens_per_batch`; None for a row a pair. Longer rows hold less padding, and cost
+            more in attention, which goes over all of a row.
         sampling: the strength of subword sampling, given to the tokenizer, in [0, 1); 0 for none.
         shuffle: whether each epoch has an order of its own. False, for validation, gives all
             epochs the same one.
@@ -85,6 +100,7 @@ class TokenBatches:
         tokens_per_batch: int = 4096,
         num_buckets: int = 6,
         max_length: int = 256,
+        packed_length: int | None = None,
         sampling: float = 0.0,
         shuffle: bool = True,
         seed: int = 0,
@@ -98,6 +114,13 @@ class TokenBatches:
                 "tokens_per_batch must have room for the longest sentence that is allowed, "
                 f"max_length={max_length} tokens; got {tokens_per_batch}"
             )
+        if packed_length is not None:
+            _check_integer("packed_length", packed_length, 1)
+            if not max_length <= packed_length <= tokens_per_batch:
+                raise ValueError(
+                    f"packed_length must be from max_length={max_length} to "
+                    f"tokens_per_batch={tokens_per_batch}, got {packed_length}"
+                )
         if not 0 <= sampling < 1:
             raise ValueError(f"sampling must be in [0, 1), got {sampling}")
         self.tokenizer = tokenizer
@@ -106,14 +129,24 @@ class TokenBatches:
         self.seed = seed
         self._encode = tokenizer.encode_source, tokenizer.encode_target
         self._ids, self._texts, self.dropped = self._read(pairs, max_length)
-        rooms = [self._room(side, max_length) for side in (0, 1)]
-        self._members, self.shapes = _buckets(*rooms, tokens_per_batch, num_buckets, max_length)
+        lengths = [ids.lengths for ids in self._ids]
+        planned = [self._planned(side) for side in (0, 1)]
+        self._packed = packed_length is not None
+        if self._packed:
+            self._rows = Packing(lengths, planned, packed_length, tokens_per_batch)
+        else:
+            rooms = [
+                np.clip(np.ceil(room(own)).astype(np.int64), own, max_length)
+                for room, own in zip(planned, lengths, strict=True)
+            ]
+            self._rows = Buckets(*rooms, tokens_per_batch, num_buckets, max_length)
+        self.shapes = self._rows.shapes
         self._batches = [  # of an epoch: a bucket, and where in it the batch begins
             (bucket, start)
             for bucket, (rows, _, _) in enumerate(self.shapes)
-            for start in range(0, len(self._members[bucket]), rows)
+            for start in range(0, self._rows.counts[bucket], rows)
         ]
-        self._plans: dict[int, tuple[Sequence[np.ndarray], Sequence[int]]] = {}
+        self._plans: dict[int, tuple[list[Ragged], Sequence[int]]] = {}
         self.num_source_tokens, self.num_tokens = (ids.values.size for ids in self._ids)
         cells = sum(rows * (S + T) for rows, S, T in (self.shapes[b] for b, _ in self._batches))
         self.padding = 1 - (self.num_source_tokens + self.num_tokens) / cells
@@ -126,17 +159,25 @@ class TokenBatches:
         """Makes the batch of a step; steps count from 0 on over all epochs."""
         _check_integer("step", step, 0)
         epoch, number = divmod(step, len(self))
-        members, order = self._plan(epoch)
+        rows_of, order = self._plan(epoch)
         bucket, start = self._batches[order[number]]
         rows, S, T = self.shapes[bucket]
-        indices = members[bucket][start : start + rows]
-        sources, targets = (self._visit(side, indices, step, (S, T)[side]) for side in (0, 1))
-        pad_id = self.tokenizer.pad_id
-        target_ids = np.full((rows, T), pad_id, np.int32)
-        target_ids[: len(indices), 0] = self.tokenizer.bos_id
-        target_ids[:, 1:] = targets.without_last().padded(rows, T - 1, pad_id)
-        inputs = {"source_ids": sources.padded(rows, S, pad_id), "target_ids": target_ids}
-        return inputs, targets.padded(rows, T, pad_id)
+        pairs = rows_of[bucket].part(start, start + rows)
+        sources, targets = (self._visit(side, pairs, step, (S, T)[side]) for side in (0, 1))
+
+        def cells(ids, length, pad_id=self.tokenizer.pad_id):
+            return ids.joined(pairs.starts).padded(rows, length, pad_id)
+
+        inputs = {
+            "source_ids": cells(sources, S),
+            "target_ids": cells(targets.behind(self.tokenizer.bos_id), T),
+        }
+        if self._packed:
+            numbers = np.arange(1, len(sources) + 1) - np.repeat(pairs.starts[:-1], pairs.lengths)
+            for name, ids, length in (("source", sources, S), ("target", targets, T)):
+                segments = Ragged(np.repeat(numbers, ids.lengths), ids.starts)
+                inputs[f"{name}_segments"] = cells(segments, length, 0)
+        return inputs, cells(targets, T)
 
     def stream(self, first_step: int = 0, steps: int | None = None, num_workers: int = 0) -> Stream:
         """The batches from a step on as NumPy arrays, made ahead of time.
@@ -201,11 +242,11 @@ class TokenBatches:
             )
         return ids, texts, dropped
 
-    def _room(self, side, max_length):
-        """The length to plan for, of each text; under sampling, enough for most visits."""
-        lengths = self._ids[side].lengths
+    def _planned(self, side):
+        """Of texts of these lengths, the length to plan for: under sampling, enough for most."""
         if not self.sampling:
-            return lengths
+            return np.asarray
+        lengths = self._ids[side].lengths
         probes = np.linspace(0, len(lengths) - 1, _PROBES).astype(np.int64)
         sampled = self._encode[side](
             self._text(side, probes), sampling=self.sampling, seed=self.seed
@@ -214,83 +255,45 @@ class TokenBatches:
         # Words are sampled independently: the mean grows with the length, the spread as its root.
         growth = sampled.sum() / plain.sum()
         spread = np.std((sampled - growth * plain) / np.sqrt(plain))
-        room = np.ceil(growth * lengths + spread * np.sqrt(lengths)).astype(np.int64)
-        return np.clip(room, lengths, max_length)
+        return lambda lengths: growth * lengths + spread * np.sqrt(lengths)
 
     def _text(self, side, indices):
         return [self._texts[side][index].tobytes().decode() for index in indices]
 
-    def _visit(self, side, indices, step, length):
-        """The ids of one side of a batch, sampled where that is wanted and fits."""
+    def _visit(self, side, pairs, step, length):
+        """The ids of one side of a batch, a text each, sampled where that is wanted and fits.
+
+        `pairs` has the numbers of the pairs in each row, `length` is a row's.
+        """
+        plain = self._ids[side]
         if not self.sampling:
-            return self._ids[side].take(indices)
+            return plain.take(pairs.values)
         seed = int(np.random.SeedSequence((self.seed, step, side)).generate_state(1)[0])
-        sampled = self._encode[side](self._text(side, indices), sampling=self.sampling, seed=seed)
-        return Ragged.pack(
-            ids if len(ids) <= length else self._ids[side][index]
-            for index, ids in zip(indices, sampled, strict=True)
+        sampled = self._encode[side](
+            self._text(side, pairs.values), sampling=self.sampling, seed=seed
         )
+        for start, stop in itertools.pairwise(pairs.starts):
+            excess = sum(map(len, sampled[start:stop])) - length
+            for place in range(start, stop):
+                if excess <= 0:
+                    break
+                excess -= len(sampled[place])
+                sampled[place] = plain[pairs.values[place]]
+                excess += len(sampled[place])
+        return Ragged.pack(sampled)
 
     def _plan(self, epoch):
-        """An epoch's order of pairs in each bucket, and of batches."""
-        if not self.shuffle:
-            return self._members, range(len(self))
+        """An epoch's pairs, row by row of each bucket, and its order of batches."""
+        epoch = epoch if self.shuffle else 0
         plans = self._plans
         if epoch not in plans:
-            generator = np.random.default_rng([self.seed, epoch])
-            members = [generator.permutation(members) for members in self._members]
-            plan = members, generator.permutation(len(self))
+            plan = self._rows.shuffled(None), range(len(self))
+            if self.shuffle:
+                generator = np.random.default_rng([self.seed, epoch])
+                plan = self._rows.shuffled(generator), generator.permutation(len(self))
             # The last one stays, since threads turn to a new epoch one after the other.
             self._plans = plans = {**dict(list(plans.items())[-1:]), epoch: plan}
         return plans[epoch]
-
-
-def _buckets(source, target, tokens_per_batch, num_buckets, max_length):
-    """Which pairs are in which bucket (a `Ragged` of indices), and the shape of each bucket.
-
-    The cost of an epoch is its cells, and for each batch half as many as fill one besides, so that
-    little data is not torn into many small batches. The cheapest way to cut the lengths that
-    occur into at most `num_buckets` stretches comes from dynamic programming, exactly.
-    """
-
-    def rounded(lengths):
-        return np.minimum(-(-lengths // _MULTIPLE) * _MULTIPLE, max_length)
-
-    def batched(count, S, T):
-        """(batches, rows): as few batches as the budget allows, all as full as each other."""
-        batches = -(-count // (tokens_per_batch // np.maximum(S, T)))
-        return batches, -(-count // batches)
-
-    source, target = rounded(source), rounded(target)
-    level = np.unique(np.maximum(source, target), return_inverse=True)[1]
-    counts = np.bincount(level)
-    S, T = np.zeros_like(counts), np.zeros_like(counts)
-    np.maximum.at(S, level, source)
-    np.maximum.at(T, level, target)
-    num_levels = len(counts)
-    cost = np.full((num_levels + 1, num_levels + 1), np.inf)  # of levels i to j - 1 as one bucket
-    np.fill_diagonal(cost, 0)  # no levels, no bucket
-    for i in range(num_levels):
-        longest = np.maximum.accumulate(S[i:]), np.maximum.accumulate(T[i:])
-        batches, rows = batched(np.cumsum(counts[i:]), *longest)
-        cost[i, i + 1 :] = batches * (rows * sum(longest) + tokens_per_batch)
-    best, cuts = cost[0], []  # best[j]: the least for levels 0 to j - 1
-    for _ in range(1, min(num_buckets, num_levels)):
-        total = best[:, None] + cost
-        cuts.append(total.argmin(axis=0))
-        best = total.min(axis=0)
-    edges = [num_levels]
-    for cut in reversed(cuts):
-        edges.append(cut[edges[-1]])
-    edges = sorted({0, *edges})
-    shapes = []
-    for i, j in itertools.pairwise(edges):
-        longest = S[i:j].max(), T[i:j].max()
-        _, rows = batched(counts[i:j].sum(), *longest)
-        shapes.append((int(rows), *map(int, longest)))
-    bucket = np.searchsorted(edges[1:-1], level, side="right")
-    starts = np.cumsum([0, *np.bincount(bucket)])
-    return Ragged(np.argsort(bucket, kind="stable"), starts), tuple(shapes)
 
 
 def _is_pair(pair):

@@ -61,10 +61,20 @@ class Ragged:
         moved = np.repeat(self.starts[indices] - starts[:-1], lengths)
         return Ragged(self.values[np.arange(starts[-1]) + moved], starts)
 
-    def without_last(self) -> Ragged:
-        """Each sequence without its last number; none may be empty."""
-        values = np.delete(self.values, self.starts[1:] - 1)
-        return Ragged(values, self.starts - np.arange(len(self.starts)))
+    def part(self, start: int, stop: int) -> Ragged:
+        """The sequences from `start` on and before `stop`; fewer if there are not so many."""
+        starts = self.starts[start : stop + 1]
+        return Ragged(self.values[starts[0] : starts[-1]], starts - starts[0])
+
+    def joined(self, starts: np.ndarray) -> Ragged:
+        """Sequences starts[i] to starts[i + 1] - 1 one after another as the i-th, for each i."""
+        return Ragged(self.values, self.starts[starts])
+
+    def behind(self, first: int) -> Ragged:
+        """Each sequence one place behind itself: `first`, then all but its last number."""
+        values = np.roll(self.values.astype(np.int32), 1)
+        values[self.starts[:-1]] = first
+        return Ragged(values, self.starts)
 
     def padded(self, rows: int, length: int, pad_id: int) -> np.ndarray:
         """A matrix (rows, length), int32: a sequence a row, and `pad_id` where there is none."""

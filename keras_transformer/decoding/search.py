@@ -130,6 +130,7 @@ def beam_search(
     banned_ids: Sequence[int] = (),
     min_length: int = 0,
     prefix_BP: Any = None,
+    num_hypotheses: int | None = None,
 ) -> tuple[Any, Any]:
     """Keeps the `beam_size` most probable sequences of each row, and the best finished ones.
 
@@ -145,6 +146,9 @@ def beam_search(
         beam_size: K, at least 1.
         length_penalty: alpha of Wu et al. 2016: a score is the sum of log-probabilities
             divided by ((5 + |Y|) / 6)^alpha.
+        num_hypotheses: how many are wanted, by default K: a row ends as soon as so many have
+            better scores than any that are still unfinished can get. The rest may be others
+            then.
         logits_BV, state, eos_id, length, max_lengths_B, index, pad_id, banned_ids, min_length,
             prefix_BP: as of `greedy_search`.
 
@@ -154,6 +158,7 @@ def beam_search(
     """
     rows, vocab_size = ops.shape(logits_BV)[0], logits_BV.shape[-1]
     banned_ids = (pad_id, *banned_ids)
+    wanted = (num_hypotheses or beam_size) - 1
     # Enough of each beam for 2K choices of the row, whatever is banned of them.
     width = min(vocab_size, 2 * beam_size + len(banned_ids) + (1 if min_length else 0))
 
@@ -191,6 +196,9 @@ def beam_search(
 
         # Alive: the K best that go on, each in the slot of its new number.
         total_BK, choice_BK = ops.top_k(ops.where(is_eos_BC, IMPOSSIBLE, best_BC), beam_size)
+        # No log-probability is above 0, and no length penalty above that of the whole length.
+        reachable_B = total_BK[:, 0] / length_penalty_factor(length, length_penalty)
+        done_B = done_B | (scores_BK[:, wanted] >= reachable_B)
         beam_BK = gather(beam_BC, choice_BK, axis=1)
         token_BK = gather(token_BC, choice_BK, axis=1)
         alive = {

@@ -9,7 +9,7 @@ from keras_transformer.layers.decoder import Decoder, DecoderBlock
 from keras_transformer.layers.embedding import PositionalEmbedding, sinusoids
 from keras_transformer.layers.encoder import Encoder, EncoderBlock
 from keras_transformer.layers.feed_forward import FeedForward
-from keras_transformer.layers.masks import causal_mask, padding_mask
+from keras_transformer.layers.masks import causal_mask, padding_mask, segment_mask
 from keras_transformer.layers.residual import AddNorm
 
 __all__ = [
@@ -25,5 +25,6 @@ __all__ = [
     "dot_product_attention",
     "padding_mask",
     "record_attention",
+    "segment_mask",
     "sinusoids",
 ]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import keras
 import numpy as np
 
 from keras_transformer.layers.base import Layer
+from keras_transformer.layers.masks import causal_mask, segment_mask
 from keras_transformer.ops import dropout, linear, lookup
 from keras_transformer.ops import quick as ops
 
@@ -29,6 +32,18 @@ def sinusoids(max_length: int, d_model: int) -> np.ndarray:
     )
 
 
+def segment_positions(segments_BT: Any) -> Any:
+    """How many tokens of its own segment stand before each token: (B, T) int32.
+
+    Args:
+        segments_BT: the number of each token's segment in its row; 0 for padding.
+    """
+    length = ops.shape(segments_BT)[1]
+    before = causal_mask(length, length, index=-1)
+    mine_B1TT = segment_mask(segments_BT, segments_BT) & before
+    return ops.sum(ops.cast(mine_B1TT, "int32"), axis=-1)[:, 0]
+
+
 @keras.saving.register_keras_serializable("keras_transformer")
 class PositionalEmbedding(Layer):
     """Dropout(E[ids] sqrt(D) + PE), and in reverse x E^T, the tied output of section 3.4.
@@ -44,6 +59,8 @@ class PositionalEmbedding(Layer):
         inputs: ids (B, T); with `reverse`, the stream (B, T, D).
         index: position of the first token; 0 but for cached decoding.
         reverse: True projects the stream to logits.
+        segments: (B, T), the number of each token's segment where several sequences share a row,
+            0 for padding: positions begin anew in each. Not with `index`.
 
     Returns:
         (B, T, D); with `reverse`, logits (B, T, V).
@@ -99,7 +116,7 @@ class PositionalEmbedding(Layer):
         if self.positions == "learned":
             self.learned.build()
 
-    def call(self, inputs, index=0, reverse=False, training=False):
+    def call(self, inputs, index=0, reverse=False, segments=None, training=False):
         is_plain = not (self.tokens.quantization_mode or self.tokens.lora_enabled)
         if reverse and is_plain:
             x = ops.cast(inputs, self.compute_dtype)
@@ -109,17 +126,20 @@ class PositionalEmbedding(Layer):
         x = lookup(self.tokens.embeddings, inputs) if is_plain else self.tokens(inputs)
         x = ops.cast(x, self.compute_dtype) * self.d_model**0.5
         if self.positions != "none":
-            # cumsum, not arange: a symbolic length has no arange in an ONNX graph.
-            positions_T = index + ops.cumsum(ops.ones_like(inputs[0], dtype="int32"), 0) - 1
-            x = x + ops.cast(self._position_vectors(positions_T), x.dtype)
+            if segments is None:
+                # cumsum, not arange: a symbolic length has no arange in an ONNX graph.
+                positions = index + ops.cumsum(ops.ones_like(inputs[0], dtype="int32"), 0) - 1
+            else:
+                positions = segment_positions(segments)
+            x = x + ops.cast(self._position_vectors(positions), x.dtype)
         if training and self.rate:
             x = dropout(x, self.rate, self.seed_generator)
         return x
 
-    def _position_vectors(self, positions_T):
+    def _position_vectors(self, positions):
         if self.positions == "learned":
-            return self.learned(positions_T)
-        return ops.take(keras.ops.convert_to_tensor(self.sinusoids), positions_T, axis=0)
+            return self.learned(positions)
+        return ops.take(keras.ops.convert_to_tensor(self.sinusoids), positions, axis=0)
 
     def get_config(self):
         return {

@@ -19,6 +19,20 @@ def padding_mask(ids_BS: Any, pad_id: int = 0) -> Any:
     return ops.expand_dims(ops.not_equal(ids_BS, pad_id), axis=(1, 2))
 
 
+def segment_mask(query_segments_BT: Any, key_segments_BS: Any) -> Any:
+    """Which keys are of the query's own segment: (B, 1, T, S). Padding is seen by none.
+
+    Args:
+        query_segments_BT, key_segments_BS: the number of each token's segment in its row, where
+            several sequences share one; 0 for padding.
+    """
+    queries, keys = (
+        ops.expand_dims(query_segments_BT, (1, 3)),
+        ops.expand_dims(key_segments_BS, (1, 2)),
+    )
+    return ops.logical_and(ops.equal(queries, keys), ops.not_equal(keys, 0))
+
+
 def causal_mask(query_length: Any, key_length: Any, index: Any = 0) -> Any:
     """Which keys a query may see, itself and all before it (section 3.2.3): (1, 1, T, S).
 

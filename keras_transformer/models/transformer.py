@@ -8,11 +8,19 @@ from typing import Any
 import keras
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding, padding_mask
+from keras_transformer.layers import (
+    Decoder,
+    Encoder,
+    PositionalEmbedding,
+    padding_mask,
+    segment_mask,
+)
 from keras_transformer.layers.base import direct_calls
 from keras_transformer.models.base import VocabularyModel
 from keras_transformer.ops import mask_bias, new_cache
 from keras_transformer.ops import quick as ops
+
+_SEGMENTS = {"source_segments", "target_segments"}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -32,10 +40,15 @@ class Transformer(VocabularyModel):
     Call arguments:
         inputs: dict of `source_ids` (B, S) and `target_ids` (B, T), int32, padded with
             `config.pad_id`; the target starts with `config.bos_id` and is one place behind
-            the labels.
+            the labels. Where several pairs share a row, also `source_segments` (B, S) and
+            `target_segments` (B, T), int32: the number of the pair in its row, 0 for padding.
+            Each pair's logits are those that it has alone.
 
     Returns:
         logits (B, T, V).
+
+    Raises:
+        ValueError: if one side's segments are given and the other's are not.
     """
 
     def __init__(self, config: TransformerConfig, dtype: Any = None, **kwargs):
@@ -70,10 +83,20 @@ class Transformer(VocabularyModel):
         inputs = {"source_ids": source_ids, "target_ids": target_ids}
 
         def hidden(inputs):
-            mask = padding_mask(inputs["source_ids"], config.pad_id)
-            memory = encoder(source_embedding(inputs["source_ids"]), attention_mask=mask)
+            source, target = _segments(inputs)
+            if source is None:
+                mask = cross_mask = padding_mask(inputs["source_ids"], config.pad_id)
+                self_mask = None
+            else:
+                mask, cross_mask = segment_mask(source, source), segment_mask(target, source)
+                self_mask = segment_mask(target, target)
+            x = source_embedding(inputs["source_ids"], segments=source)
+            memory = encoder(x, attention_mask=mask)
             x, _ = decoder(
-                target_embedding(inputs["target_ids"]), memory=memory, cross_attention_mask=mask
+                target_embedding(inputs["target_ids"], segments=target),
+                memory=memory,
+                attention_mask=self_mask,
+                cross_attention_mask=cross_mask,
             )
             return x
 
@@ -87,6 +110,16 @@ class Transformer(VocabularyModel):
         self.output_layer = output or target_embedding.tokens
         self._policy = policy
         self._project = project
+
+    def call(self, inputs, training=None, mask=None):
+        """As of `VocabularyModel`.
+
+        The graph has no inputs for segments. Optional ones would have to be given as None by all
+        who have none (Keras 3.15), and would stand in the signature of each export.
+        """
+        if self._on_hidden or not isinstance(inputs, dict) or not _SEGMENTS & inputs.keys():
+            return super().call(inputs, training=training, mask=mask)
+        return self._project(self.hidden(keras.tree.map_structure(_as_ids, inputs)))
 
     def prefill(
         self, source_ids: Any, first_ids: Any, length: Any, beam_size: int = 1
@@ -165,6 +198,19 @@ class Transformer(VocabularyModel):
         if isinstance(dtype, dict):
             dtype = keras.dtype_policies.deserialize(dtype)
         return cls(sizes, dtype=dtype, **config)
+
+
+def _segments(inputs):
+    given = sorted(_SEGMENTS & inputs.keys())
+    if len(given) == 1:
+        raise ValueError(
+            f"source_segments and target_segments must be given together, got {given[0]} alone"
+        )
+    return [inputs.get(name) for name in ("source_segments", "target_segments")]
+
+
+def _as_ids(x):
+    return keras.ops.convert_to_tensor(x, dtype="int32")
 
 
 def _embedding(config, vocab_size, policy, name):

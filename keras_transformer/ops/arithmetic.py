@@ -11,7 +11,9 @@ from keras import ops
 from keras_transformer.ops import quick
 from keras_transformer.ops.runtime import BACKEND
 
-if BACKEND == "torch":
+if BACKEND == "tensorflow":
+    import tensorflow as tf
+elif BACKEND == "torch":
     import torch
 
     from keras_transformer.ops import torch_kernels
@@ -83,11 +85,12 @@ def attention_weights(query_BNTH: Any, key_BNSH: Any, mask: Any = None, bias: An
     """
     scale = query_BNTH.shape[-1] ** -0.5
     logits_BNTS = ops.matmul(query_BNTH * scale, ops.transpose(key_BNSH, (0, 1, 3, 2)))
-    if bias is not None:
-        logits_BNTS = logits_BNTS + ops.cast(bias, logits_BNTS.dtype)
-    if mask is not None and not _is_boolean(mask):
-        logits_BNTS = logits_BNTS + ops.cast(mask, logits_BNTS.dtype)
-    elif mask is not None:
+    for numbers in (bias, None if mask is None or _is_boolean(mask) else mask):
+        if numbers is not None:
+            # Subtracted, for what TensorFlow 2.21 with oneDNN makes of a product and a sum in a
+            # graph fails at some sizes ("Retval[0] does not have value", or nothing comes out).
+            logits_BNTS = logits_BNTS - ops.negative(ops.cast(numbers, logits_BNTS.dtype))
+    if mask is not None and _is_boolean(mask):
         lowest = ops.cast(_lowest(logits_BNTS.dtype), logits_BNTS.dtype)
         logits_BNTS = ops.where(mask, logits_BNTS, lowest)
     if logits_BNTS.shape[-1] == 1:
@@ -96,14 +99,19 @@ def attention_weights(query_BNTH: Any, key_BNSH: Any, mask: Any = None, bias: An
 
 
 def mask_bias(mask: Any, dtype: Any) -> Any:
-    """What added to scaled products leaves out the keys that a boolean mask does not allow."""
+    """A boolean mask in the form that `attention` takes fastest, for a mask that is used often.
+
+    On PyTorch the numbers that added to scaled products leave out what the mask does not allow.
+    """
+    if BACKEND != "torch":
+        return mask
     return quick.where(mask, quick.cast(0, dtype), quick.cast(_lowest(dtype), dtype))
 
 
 def lookup(table: Any, ids: Any) -> Any:
-    """The rows of `table` (V, D), a variable, with these numbers: (..., D)."""
+    """The rows of `table` (V, D), a variable, with these numbers, in its own type: (..., D)."""
     if BACKEND == "torch":
-        return torch.nn.functional.embedding(ids, ops.convert_to_tensor(table))
+        return torch_kernels.lookup(table, ids)
     return ops.take(table, ids, axis=0)
 
 
@@ -147,7 +155,13 @@ def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: flo
             label_smoothing=label_smoothing,
         )
         return loss_N.reshape(labels_BT.shape)
-    return _cross_entropies(logits_BTV, labels_BT, label_smoothing)[0]
+    logits_BTV = ops.cast(logits_BTV, "float32")
+    labels_BT1 = ops.expand_dims(ops.cast(labels_BT, "int32"), -1)
+    chosen_BT = ops.take_along_axis(logits_BTV, labels_BT1, axis=-1)[..., 0]
+    loss_BT = ops.logsumexp(logits_BTV, axis=-1) - chosen_BT
+    if not label_smoothing:
+        return loss_BT
+    return loss_BT + label_smoothing * (chosen_BT - ops.mean(logits_BTV, axis=-1))
 
 
 def projected_cross_entropy(
@@ -172,20 +186,20 @@ def projected_cross_entropy(
         return torch_kernels.projected_cross_entropy(
             hidden_BTD, table_VD, labels_BT, label_smoothing, pad_id
         )
-    logits_BTV = ops.matmul(hidden_BTD, ops.transpose(table_VD))
-    loss_BT, likelihood_BT = _cross_entropies(logits_BTV, labels_BT, label_smoothing)
+    labels_BT = ops.cast(labels_BT, "int32")
+    logits_BTV = ops.cast(ops.matmul(hidden_BTD, ops.transpose(table_VD)), "float32")
+    hidden_BTD, table_VD = ops.cast(hidden_BTD, "float32"), ops.cast(table_VD, "float32")
+    if BACKEND == "tensorflow":
+        # One operation, which makes the gradient at once; what smoothing adds comes from the
+        # hidden states, lest the gradient of a gather be another (tokens x vocabulary).
+        likelihood_BT = tf.nn.sparse_softmax_cross_entropy_with_logits(labels_BT, logits_BTV)
+        chosen_BT = ops.sum(hidden_BTD * ops.take(table_VD, labels_BT, axis=0), axis=-1)
+    else:
+        chosen_BT = ops.take_along_axis(logits_BTV, labels_BT[..., None], axis=-1)[..., 0]
+        likelihood_BT = ops.logsumexp(logits_BTV, axis=-1) - chosen_BT
+    mean_BT = ops.matmul(hidden_BTD, ops.mean(table_VD, axis=0))
+    loss_BT = likelihood_BT + label_smoothing * (chosen_BT - mean_BT)
     return loss_BT, ops.stop_gradient(likelihood_BT)
-
-
-def _cross_entropies(logits_BTV, labels_BT, label_smoothing):
-    logits_BTV = ops.cast(logits_BTV, "float32")
-    labels_BT1 = ops.expand_dims(ops.cast(labels_BT, "int32"), -1)
-    chosen_BT = ops.take_along_axis(logits_BTV, labels_BT1, axis=-1)[..., 0]
-    likelihood_BT = ops.logsumexp(logits_BTV, axis=-1) - chosen_BT
-    if not label_smoothing:
-        return likelihood_BT, likelihood_BT
-    mean_BT = ops.mean(logits_BTV, axis=-1)
-    return likelihood_BT + label_smoothing * (chosen_BT - mean_BT), likelihood_BT
 
 
 def adam_update(parameters, gradients, momentums, velocities, rate, step, beta_1, beta_2, epsilon):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -29,22 +31,38 @@ COMPILES_EACH_SHAPE = BACKEND == "jax"
 # Whether Python runs at each step, and not only while a function is traced.
 IS_EAGER = BACKEND == "torch"
 
-_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # of glibc's malloc.h
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -2, -3, -8  # of malloc.h
 
 
 def reuse_memory() -> None:
     """Lets the process keep freed memory on a CPU instead of giving it back at once.
 
     A step asks for the same large buffers again and again; from the system they come empty, a
-    page fault every 4 KiB: up to a third of a training step. glibc only; elsewhere nothing.
+    page fault every 4 KiB: up to a third of a training step. Buffers beyond 32 MiB still go back,
+    lest memory that was needed once is held for ever. glibc only; elsewhere nothing.
     """
     if sys.platform != "linux":
         return
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL("libc.so.6").mallopt
-        mallopt(_M_MMAP_MAX, 0)
+        mallopt(_M_ARENA_MAX, 1)  # the threads of backward passes, too
+        mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # the most that glibc takes
         mallopt(_M_TRIM_THRESHOLD, -1)
         mallopt(_M_TOP_PAD, 64 << 20)
+
+
+def keep_compilations() -> None:
+    """Lets JAX keep what it compiles for the next process, in the user's cache folder.
+
+    For programs, not for libraries: it is a setting of the whole process. Where
+    JAX_COMPILATION_CACHE_DIR is set, that stands.
+    """
+    if BACKEND != "jax" or "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    jax.config.update("jax_compilation_cache_dir", str(cache / "keras_transformer" / "jax"))
+    jax.config.update("jax_compilation_cache_max_size", 1 << 30)  # bytes; the oldest go
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
 def compiled(function: Callable, model: keras.Model) -> Callable:
@@ -69,7 +87,6 @@ def compiled(function: Callable, model: keras.Model) -> Callable:
         )
     if BACKEND == "tensorflow":
         return tf.function(function, reduce_retracing=True)
-    reuse_memory()
     return torch.no_grad()(function)
 
 

@@ -50,7 +50,7 @@ def write_cache(cache_BNSH: Any, update_BNTH: Any, index: Any) -> Any:
     """Returns the cache with `update` written at positions [index, index + T).
 
     Where caches grow, what lies behind is dropped. On PyTorch without gradients the cache is
-    written in place, or moved into one of twice the length.
+    written in place, or moved into a longer one.
     """
     if BACKEND == "torch" and not torch.is_grad_enabled():
         return torch_search.write_cache(cache_BNSH, update_BNTH, int(index))

@@ -30,6 +30,9 @@ def linear(
     x_ND = x.reshape(-1, x.shape[-1])
     relu = activation is keras.activations.relu and bias is not None
     packed = None
+    if torch.is_grad_enabled() and x.device.type == "cpu" and bias is not None and not transposed:
+        x_NF = Linear.apply(x_ND, _tensor(kernel), _tensor(bias), relu)
+        return x_NF.view(*x.shape[:-1], -1), None if relu else activation
     if torch.is_grad_enabled() or not isinstance(kernel, keras.Variable):
         kernel = ops.convert_to_tensor(kernel).to(x.dtype)
         kernel_DF = kernel.t() if transposed else kernel
@@ -49,9 +52,46 @@ def linear(
     return x_NF.view(*x.shape[:-1], -1), None if relu else activation
 
 
+class Linear(torch.autograd.Function):
+    """relu(x W + b) or x W + b on a CPU, W and b in their own type, in one pass over the result."""
+
+    @staticmethod
+    def forward(ctx, x_ND, kernel_DF, bias_F, relu):
+        kernel, bias = kernel_DF.to(x_ND.dtype), bias_F.to(x_ND.dtype)
+        if x_ND.dtype == torch.bfloat16:
+            kind = "relu" if relu else "none"
+            x_NF = torch.ops.mkldnn._linear_pointwise(x_ND, kernel.t(), bias, kind, [], "")
+        else:
+            x_NF = torch.addmm(bias, x_ND, kernel)
+            if relu:
+                x_NF.relu_()
+        ctx.save_for_backward(x_ND, kernel, x_NF if relu else None)
+        ctx.dtype = kernel_DF.dtype
+        return x_NF
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient_NF):
+        x_ND, kernel_DF, positive_NF = ctx.saved_tensors
+        if positive_NF is not None:
+            gradient_NF = torch.ops.aten.threshold_backward(gradient_NF, positive_NF, 0)
+        needs_x, needs_kernel, needs_bias, _ = ctx.needs_input_grad
+        return (
+            gradient_NF @ kernel_DF.t() if needs_x else None,
+            (x_ND.t() @ gradient_NF).to(ctx.dtype) if needs_kernel else None,
+            gradient_NF.sum(0).to(ctx.dtype) if needs_bias else None,
+            None,
+        )
+
+
+def _tensor(x):
+    """A variable's own tensor, not cast as Keras does in mixed precision."""
+    return x._value if isinstance(x, keras.Variable) else ops.convert_to_tensor(x)
+
+
 def _kept(variable: keras.Variable, dtype: torch.dtype, make: Callable) -> Any:
     """`make(value in dtype)`, made anew only when the variable has changed."""
-    value = variable._value  # its own tensor; `value` would be cast in mixed precision
+    value = _tensor(variable)
     version, forms = getattr(value, "_keras_transformer_forms", (None, None))
     if version != value._version:
         forms = {}
@@ -76,6 +116,11 @@ def _transposed(kernel_FD):
     return _plain(kernel_FD.t())
 
 
+def lookup(table: Any, ids: torch.Tensor) -> torch.Tensor:
+    """As `ops.lookup`: rows of the table in its own type, not of one that Keras cast whole."""
+    return torch.nn.functional.embedding(ids, _tensor(table))
+
+
 def layer_norm(x: torch.Tensor, gamma: Any, beta: Any, epsilon: float) -> torch.Tensor:
     """As `ops.layer_norm`: the kernel itself sums in float32, so no copy of x is needed."""
     if torch.is_grad_enabled() or not isinstance(gamma, keras.Variable):
@@ -94,12 +139,26 @@ def dropout(x: torch.Tensor, rate: float, residual: torch.Tensor | None = None) 
     if x.device.type != "cpu":
         x = torch.nn.functional.dropout(x, rate)
         return x if residual is None else residual + x
-    dropped = round(rate * 256)
-    words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
-    bytes_ = words.view(torch.uint8)[: x.numel()].view(x.shape)
-    mask = torch.ge(bytes_, dropped, out=torch.empty(x.shape, dtype=x.dtype))
-    mask.mul_(256 / (256 - dropped))
-    return x * mask if residual is None else torch.addcmul(residual, x, mask)
+    return Dropout.apply(x, residual, round(rate * 256))
+
+
+class Dropout(torch.autograd.Function):
+    """residual + x * mask, the mask 0 or 256 / (256 - dropped): `dropped` of 256 are 0."""
+
+    @staticmethod
+    def forward(ctx, x, residual, dropped):
+        words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+        bytes_ = words.view(torch.uint8)[: x.numel()].view(x.shape)
+        mask = torch.ge(bytes_, dropped, out=torch.empty(x.shape, dtype=x.dtype))
+        mask.mul_(256 / (256 - dropped))
+        ctx.save_for_backward(mask)
+        return x * mask if residual is None else torch.addcmul(residual, x, mask)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient):
+        (mask,) = ctx.saved_tensors
+        return gradient * mask, gradient if ctx.needs_input_grad[1] else None, None
 
 
 class _Workspace:
@@ -148,11 +207,14 @@ class ProjectedCrossEntropy(torch.autograd.Function):
             torch.neg(x.gather(1, labels_N[part, None])[:, 0], out=likelihood_N[part])
         loss_N = likelihood_N.clone()
         if label_smoothing:
-            mean_N = (hidden_ND @ table_VD.mean(dim=0)).float()
+            # Of the table's rows, by a product: `mean` would copy them all to float32.
+            mean_D = table_VD.new_ones((1, vocab_size)).mm(table_VD)[0] / vocab_size
+            mean_N = (hidden_ND @ mean_D).float()
             loss_N += label_smoothing * (chosen_N - mean_N)
         if any(ctx.needs_input_grad):
             log_sum_N = likelihood_N + chosen_N
-            ctx.save_for_backward(hidden_ND, table_VD, labels_N, log_sum_N)
+            mean_D = mean_D if label_smoothing else None
+            ctx.save_for_backward(hidden_ND, table_VD, labels_N, log_sum_N, mean_D)
             ctx.buffer, ctx.chunk, ctx.label_smoothing = buffer, chunk, label_smoothing
         else:
             _workspace.give(buffer)
@@ -161,7 +223,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient_N, _):
-        hidden_ND, table_VD, labels_N, log_sum_N = ctx.saved_tensors
+        hidden_ND, table_VD, labels_N, log_sum_N, mean_D = ctx.saved_tensors
         if ctx.buffer is None:
             raise RuntimeError("the gradient of this loss can be taken once only")
         size, vocab_size = len(hidden_ND), len(table_VD)
@@ -184,7 +246,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         table_gradient_VD = logits_NV.t() @ hidden_ND
         if smoothing:
             factor_N = (gradient_N * smoothing).to(hidden_ND.dtype)
-            hidden_gradient_ND.addr_(factor_N, table_VD.mean(dim=0), alpha=-1)
+            hidden_gradient_ND.addr_(factor_N, mean_D, alpha=-1)
             table_gradient_VD.sub_((factor_N @ hidden_ND) / vocab_size)
         _workspace.give(ctx.buffer)
         ctx.buffer = ctx.chunk = None

@@ -14,11 +14,11 @@ _CHUNK = 1 << 18  # logits that are worked on at a time: 1 MiB in float32, which
 
 
 def write_cache(cache_BNSH: torch.Tensor, update_BNTH: torch.Tensor, index: int) -> torch.Tensor:
-    """As `ops.write_cache`: in place, or into a cache of twice the length."""
+    """As `ops.write_cache`: in place, or into a longer cache."""
     rows, heads, length, width = cache_BNSH.shape
     end = index + update_BNTH.shape[2]
     if end > length:
-        larger = cache_BNSH.new_empty((rows, heads, max(2 * length, end, 16), width))
+        larger = cache_BNSH.new_empty((rows, heads, end + 64 + length // 4, width))
         larger[:, :, :index] = cache_BNSH[:, :, :index]
         cache_BNSH = larger
     cache_BNSH[:, :, index:end] = update_BNTH

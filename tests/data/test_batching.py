@@ -23,6 +23,10 @@ from keras_transformer.text import SentencePieceTokenizer
 
 PAD, BOS, EOS, FIRST = 0, 1, 2, 3
 
+both_layouts = pytest.mark.parametrize(
+    "layout", [{}, {"packed_length": 48}], ids=["a row a pair", "packed"]
+)
+
 
 def make_tokenizer(offset=0, longest_sampled=None, fail_at=None):
     """Two letters a token; one that sampling leaves unmerged becomes two. Local: see below.
@@ -78,16 +82,39 @@ def make_batches(pairs=None, tokenizer=None, **options):
     return TokenBatches(pairs or make_pairs(300), tokenizer or make_tokenizer(), **options)
 
 
+def each_pair(inputs, labels):
+    """(source, given, wanted) ids of each pair in a batch; all else must be padding."""
+    sides = inputs["source_ids"], inputs["target_ids"], labels
+    source_segments, target_segments = (
+        inputs.get(f"{name}_segments", np.int32(ids != PAD))
+        for name, ids in (("source", sides[0]), ("target", sides[1]))
+    )
+    segments = source_segments, target_segments, target_segments
+    for ids, numbers in zip(sides, segments, strict=True):
+        np.testing.assert_array_equal(ids == PAD, numbers == 0)
+    for row in range(len(labels)):
+        count = source_segments[row].max()
+        for numbers in segments:  # one after another, padding behind them
+            lengths = np.bincount(numbers[row], minlength=count + 1)[1:]
+            assert len(lengths) == count and all(lengths)
+            expected = np.repeat(np.arange(1, count + 1), lengths)
+            np.testing.assert_array_equal(
+                numbers[row], np.pad(expected, (0, numbers.shape[1] - len(expected)))
+            )
+        for number in range(1, count + 1):
+            yield [
+                ids[row][numbers[row] == number]
+                for ids, numbers in zip(sides, segments, strict=True)
+            ]
+
+
 def read(batches, steps):
     """The pairs of texts in the batches, as a count of each."""
     text, found = batches.tokenizer.text, Counter()
     for step in steps:
-        inputs, labels = batches.batch(step)
-        for source, target in zip(inputs["source_ids"], labels, strict=True):
-            if (source == PAD).all():
-                assert (target == PAD).all()
-                continue
-            found[tuple(text(row[: list(row).index(EOS)]) for row in (source, target))] += 1
+        for source, _, target in each_pair(*batches.batch(step)):
+            assert source[-1] == target[-1] == EOS
+            found[text(source[:-1]), text(target[:-1])] += 1
     return found
 
 
@@ -102,29 +129,26 @@ def assert_same(batches, others):
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
 @pytest.mark.parametrize("count", [1, 7, 300])
-def test_every_epoch_has_every_pair_once(count, sampling, shuffle):
+@both_layouts
+def test_every_epoch_has_every_pair_once(layout, count, sampling, shuffle):
     pairs = make_pairs(count)
-    batches = make_batches(pairs, shuffle=shuffle, sampling=sampling)
+    batches = make_batches(pairs, shuffle=shuffle, sampling=sampling, **layout)
     for epoch in range(3):
         steps = range(epoch * len(batches), (epoch + 1) * len(batches))
         assert read(batches, steps) == Counter(pairs)
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
-def test_a_batch_is_for_teacher_forcing(sampling):
-    batches = make_batches(sampling=sampling)
+@both_layouts
+def test_a_batch_is_for_teacher_forcing(layout, sampling):
+    batches = make_batches(sampling=sampling, **layout)
     for step in range(len(batches)):
         inputs, labels = batches.batch(step)
         assert {array.dtype for array in (*inputs.values(), labels)} == {np.dtype("int32")}
-        for source, given, wanted in zip(*inputs.values(), labels, strict=True):
-            length = int((wanted != PAD).sum())
-            if length == 0:
-                assert not source.any() and not given.any()
-                continue
-            assert source[(source != PAD).sum() - 1] == EOS
-            assert wanted[length - 1] == EOS and not wanted[length:].any()
-            assert given[0] == BOS and not given[length:].any()
-            np.testing.assert_array_equal(given[1:length], wanted[: length - 1])
+        for source, given, wanted in each_pair(inputs, labels):
+            assert source[-1] == EOS and wanted[-1] == EOS
+            assert given[0] == BOS
+            np.testing.assert_array_equal(given[1:], wanted[:-1])
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
@@ -146,7 +170,7 @@ def test_shapes_are_few_and_within_the_budget(sampling, num_buckets, max_length)
 
 @pytest.mark.parametrize("seed", range(5))
 def test_buckets_are_the_cheapest_of_all_ways_to_cut(seed):
-    """Every set of boundaries is tried; the cost is what the documentation of `_buckets` says."""
+    """Every set of boundaries is tried; the cost is what the documentation of `Buckets` says."""
     random = np.random.default_rng(seed)
     pairs = [("a" * int(s), "b" * int(t)) for s, t in random.integers(0, 46, (60, 2))]
     batches = make_batches(pairs, num_buckets=3)
@@ -182,8 +206,9 @@ def test_buckets_are_the_cheapest_of_all_ways_to_cut(seed):
     assert cost(counts.keys(), counts.values()) == cheapest
 
 
-def test_counts_agree_with_the_batches():
-    batches = make_batches()
+@both_layouts
+def test_counts_agree_with_the_batches(layout):
+    batches = make_batches(**layout)
     filled, cells = Counter(), 0
     for step in range(len(batches)):
         inputs, labels = batches.batch(step)
@@ -200,11 +225,12 @@ def test_more_buckets_mean_less_padding():
     assert many.padding < few.padding / 2
 
 
-def test_pairs_that_are_too_long_are_left_out_and_counted():
+@pytest.mark.parametrize("packed_length", [None, 10, 48])
+def test_pairs_that_are_too_long_are_left_out_and_counted(packed_length):
     pairs = make_pairs(100)
     # Two letters a token and EOS: 10 tokens hold 18 letters.
     fitting = [pair for pair in pairs if max(map(len, pair)) <= 18]
-    batches = make_batches(pairs, max_length=10)
+    batches = make_batches(pairs, max_length=10, packed_length=packed_length)
     assert 0 < len(fitting) < 100
     assert batches.dropped == 100 - len(fitting)
     assert read(batches, range(len(batches))) == Counter(fitting)
@@ -222,17 +248,19 @@ def test_large_vocabularies_keep_their_ids():
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
-def test_a_batch_depends_on_seed_and_step_alone(sampling):
-    batches, again = (make_batches(sampling=sampling) for _ in range(2))
+@both_layouts
+def test_a_batch_depends_on_seed_and_step_alone(layout, sampling):
+    batches, again = (make_batches(sampling=sampling, **layout) for _ in range(2))
     steps = list(range(3 * len(batches)))
     in_order = [batches.batch(step) for step in steps]
     Random(0).shuffle(steps)
     assert_same([again.batch(step) for step in steps], [in_order[step] for step in steps])
 
 
-def test_the_seed_and_the_epoch_decide_the_order():
+@both_layouts
+def test_the_seed_and_the_epoch_decide_the_order(layout):
     def labels(seed, epoch, **options):
-        batches = make_batches(seed=seed, **options)
+        batches = make_batches(seed=seed, **options, **layout)
         steps = range(epoch * len(batches), (epoch + 1) * len(batches))
         return [batches.batch(step)[1].tolist() for step in steps]
 
@@ -253,15 +281,18 @@ def test_sampling_segments_anew_at_each_visit():
     assert 1.2 < sampled / plain.num_tokens < 1.3
 
 
-def test_what_outgrows_its_bucket_keeps_its_plain_segmentation():
-    batches = make_batches(make_pairs(50), make_tokenizer(longest_sampled=41), sampling=0.5)
-    assert all(max(S, T) <= 40 for _, S, T in batches.shapes)
+@both_layouts
+def test_what_outgrows_its_row_keeps_its_plain_segmentation(layout):
+    tokenizer = make_tokenizer(longest_sampled=49)
+    batches = make_batches(make_pairs(50), tokenizer, sampling=0.5, **layout)
+    assert all(max(S, T) <= layout.get("packed_length", 40) for _, S, T in batches.shapes)
     assert read(batches, range(len(batches))) == Counter(make_pairs(50))
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
-def test_a_stream_goes_on_where_another_stopped(num_workers):
-    batches = make_batches(sampling=0.2)
+@both_layouts
+def test_a_stream_goes_on_where_another_stopped(layout, num_workers):
+    batches = make_batches(sampling=0.2, **layout)
     first = len(batches) - 3  # into the second epoch
     wanted = [batches.batch(step) for step in range(first, first + 9)]
     assert_same(batches.stream(first, 9, num_workers), wanted)
@@ -327,9 +358,11 @@ print([int(labels[0, 0]) for _, labels in batches.stream(steps=4, num_workers=1)
     assert ran.stdout.strip() == str([here, here, 3, 3]), ran.stderr
 
 
-def test_a_pickled_one_is_small_and_shares_the_corpus():
+@both_layouts
+def test_a_pickled_one_is_small_and_shares_the_corpus(layout):
     pairs = make_pairs(5_000)
-    batches = make_batches(pairs, SharedTokenizer(), sampling=0.1, tokens_per_batch=20_000)
+    options = dict(sampling=0.1, tokens_per_batch=20_000, **layout)
+    batches = make_batches(pairs, SharedTokenizer(), **options)
     pickled = pickle.dumps(batches)
     assert len(pickled) < 10_000
     copy = pickle.loads(pickled)
@@ -418,6 +451,12 @@ def test_validation_takes_data_sets_with_and_without_an_end():
         ({"pairs": [("a" * 100, "b")] * 3}, "max_length .* all 3 are longer than 40 tokens"),
         ({"tokens_per_batch": 39}, "tokens_per_batch .* max_length=40 tokens; got 39"),
         ({"tokens_per_batch": 4096.5}, "tokens_per_batch must be a whole number .* got 4096.5"),
+        ({"packed_length": 0}, "packed_length must be a whole number of at least 1, got 0"),
+        ({"packed_length": 64.0}, "packed_length must be a whole number .* got 64.0"),
+        *(
+            ({"packed_length": n}, f"packed_length .* max_length=40 to .*batch=200, got {n}")
+            for n in (39, 201)
+        ),
         ({"num_buckets": 0}, "num_buckets must be .* at least 1, got 0"),
         ({"max_length": 0}, "max_length must be .* at least 1, got 0"),
         ({"seed": -1}, "seed must be .* at least 0, got -1"),

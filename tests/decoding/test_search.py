@@ -239,6 +239,21 @@ def test_beam_search_equals_the_naive_one(options, seed, max_lengths):
         assert_found(ids[row], scores[row], expected)
 
 
+@pytest.mark.parametrize("length_penalty", [0.0, 0.6])
+@pytest.mark.parametrize("wanted", [1, 2])
+@examples
+@hypothesis.given(seed=seeds, max_lengths=limits)
+def test_so_many_hypotheses_are_the_same_as_of_the_whole_search(
+    length_penalty, wanted, seed, max_lengths
+):
+    tables = random_tables(seed)
+    options = dict(beam_size=3, length_penalty=length_penalty)
+    whole_ids, whole_scores = searcher(beam_search, **options)(tables, max_lengths)
+    ids, scores = searcher(beam_search, num_hypotheses=wanted, **options)(tables, max_lengths)
+    np.testing.assert_array_equal(ids[:, :wanted], whole_ids[:, :wanted])
+    np.testing.assert_allclose(scores[:, :wanted], whole_scores[:, :wanted], atol=1e-5)
+
+
 @pytest.mark.parametrize(
     "options", [{}, dict(length_penalty=0.6, min_length=2, banned_ids=(C,))], ids=str
 )
@@ -311,8 +326,9 @@ def test_places_without_a_hypothesis_are_padding(mate_length):
     assert ids[0].tolist() == [[EOS, PAD, PAD, PAD], [PAD] * 4, [PAD] * 4]
 
 
-@pytest.mark.parametrize("function", [greedy_search, beam_search])
-def test_stops_when_all_rows_have_ended(monkeypatch, function):
+@pytest.fixture
+def turns(monkeypatch):
+    """The loop's turns, of searches that run uncompiled."""
     turns = []
 
     def python_loop(body, length, done, found, alive):
@@ -324,6 +340,11 @@ def test_stops_when_all_rows_have_ended(monkeypatch, function):
         return found
 
     monkeypatch.setattr(search, "row_loop", python_loop)
+    return turns
+
+
+@pytest.mark.parametrize("function", [greedy_search, beam_search])
+def test_stops_when_all_rows_have_ended(turns, function):
     quick = language({EOS: 0.9, A: 0.05, B: 0.05}, _={A: 0.5, B: 0.5})  # all end at the second
     options = {} if function is greedy_search else dict(beam_size=2)
     parts = follow(ops.convert_to_tensor(quick.repeat(2, 0), "float32"))
@@ -331,6 +352,18 @@ def test_stops_when_all_rows_have_ended(monkeypatch, function):
     ids, _ = function(**parts, eos_id=EOS, length=LENGTH, max_lengths_B=limits, **options)
     assert [len(ids_of(row)) for row in ops.convert_to_numpy(ids)[:, 0]] == [2, 2]
     assert turns == [1]
+
+
+@pytest.mark.parametrize("wanted,expected", [(1, [1]), (2, [1, 2])])
+def test_stops_when_nothing_better_can_come(turns, wanted, expected):
+    """A and the end are nearly sure: after two tokens no other can be as probable."""
+    sure = language({EOS: 0.9, A: 0.1}, _={A: 0.9, B: 0.05, C: 0.05}, b={A: 1.0}, c={A: 1.0})
+    parts = follow(ops.convert_to_tensor(sure, "float32"))
+    limits = ops.convert_to_tensor([4], "int32")
+    options = dict(beam_size=3, length_penalty=0.0, num_hypotheses=wanted)
+    ids, _ = beam_search(**parts, eos_id=EOS, length=4, max_lengths_B=limits, **options)
+    assert ids_of(ops.convert_to_numpy(ids)[0, 0]) == (A, EOS)
+    assert turns == expected
 
 
 MAX_LENGTHS = np.array([7, 5, 7], "int32")

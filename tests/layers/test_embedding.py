@@ -57,6 +57,17 @@ def test_scaled_tokens_and_positions(randomize, positions, index):
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "none"])
+def test_positions_begin_anew_in_each_segment(randomize, positions):
+    layer = built(randomize, positions=positions)
+    segments = np.array([[1, 1, 2, 3], [1, 2, 2, 0]], "int32")
+    places = np.array([[0, 1, 0, 0], [0, 0, 1, 0]])
+    embedded = numpy(layer(IDS, segments=segments))
+    for b, t in np.ndindex(IDS.shape):
+        wanted = numpy(layer(IDS[b : b + 1, t : t + 1], index=int(places[b, t])))[0, 0]
+        np.testing.assert_allclose(embedded[b, t], wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "none"])
 def test_the_weights_are_the_tables_and_nothing_else(randomize, positions):
     shapes = [tuple(weight.shape) for weight in built(randomize, positions=positions).weights]
     assert shapes == [(VOCABULARY, WIDTH)] + [(LENGTH, WIDTH)] * (positions == "learned")

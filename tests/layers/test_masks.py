@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.layers import causal_mask, padding_mask
+from keras_transformer.layers import causal_mask, padding_mask, segment_mask
 
 
 def numpy(x):
@@ -17,6 +17,15 @@ def test_padding_mask_is_true_at_tokens(pad_id):
     mask = numpy(padding_mask(ids, pad_id))
     assert mask.shape == (2, 1, 1, 4) and mask.dtype == bool
     np.testing.assert_array_equal(mask[:, 0, 0], ids != pad_id)
+
+
+def test_segment_mask_is_true_within_a_segment_and_never_at_padding():
+    queries = np.array([[1, 1, 2, 0], [1, 2, 3, 3]], "int32")
+    keys = np.array([[1, 2, 2, 0, 0], [1, 2, 2, 3, 0]], "int32")
+    mask = numpy(segment_mask(queries, keys))
+    assert mask.shape == (2, 1, 4, 5) and mask.dtype == bool
+    for b, t, s in np.ndindex(2, 4, 5):
+        assert mask[b, 0, t, s] == (queries[b, t] == keys[b, s] != 0)
 
 
 @pytest.mark.parametrize("query_length,key_length,index", [(4, 4, 0), (1, 6, 3), (2, 7, 5)])

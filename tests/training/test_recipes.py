@@ -49,6 +49,8 @@ def test_a_file_of_ones_own(tmp_path):
         ("grammar", ["data.size=3"], "got 'data.size=3'"),
         ("grammar", ["epochs=0"], "epochs must be at least 1, got 0"),
         ("grammar", ["precision=float8"], "precision must be one of .* got 'float8'"),
+        ("grammar", ["packed_length=0"], "packed_length .* 1 to tokens_per_batch=2048, got 0"),
+        ("grammar", ["packed_length=4096"], "packed_length .* tokens_per_batch=2048, got 4096"),
         ("grammar", ["monitor=bleu"], "monitor must be one of .* got 'bleu'"),
         ("grammar", ["monitor=val_bleu", "patience=2"], "bleu_every must be 1 to monitor val_bleu"),
     ],

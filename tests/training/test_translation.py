@@ -129,6 +129,39 @@ def test_the_run_folder_holds_what_the_readme_says(runs):
     assert losses[-1] < losses[0]
 
 
+def test_a_packed_run_has_one_shape_and_goes_on_bit_for_bit(files, tmp_path, capsys):
+    paths = [files / "train.tsv"], [files / "validation.tsv"]
+    settings = [*SETTINGS, "packed_length=64", "decay=inverse_sqrt"]
+    for folder, epochs in (("stopped", 1), ("stopped", 2), ("whole", 2)):
+        train(
+            output=tmp_path / folder,
+            train_files=paths[0],
+            validation_files=paths[1],
+            changes=[*settings, f"epochs={epochs}"],
+        )
+    said = capsys.readouterr().err
+    assert said.count("of shapes [(5, 64, 64)]") == 3 and said.count("going on after epoch 1") == 1
+    for file in ("weights.safetensors", "optimizer.safetensors"):
+        stopped, whole = (
+            load_file(tmp_path / folder / "checkpoints" / "epoch-0002" / file)
+            for folder in ("stopped", "whole")
+        )
+        for name in whole:
+            np.testing.assert_array_equal(stopped[name], whole[name], err_msg=name)
+    state = json.loads(
+        (tmp_path / "whole" / "checkpoints" / "epoch-0002" / "state.json").read_text()
+    )
+    losses = [logs["val_loss"] for logs in state["history"]]
+    assert losses[1] < losses[0]
+    with pytest.raises(ValueError, match="another run .*packed_length: 64 then, None now"):
+        train(
+            output=tmp_path / "whole",
+            train_files=paths[0],
+            validation_files=paths[1],
+            changes=[*settings, "packed_length=none"],
+        )
+
+
 def test_another_run_into_the_same_folder_is_refused(runs, files):
     paths = [files / "train.tsv"], [files / "validation.tsv"]
     with pytest.raises(ValueError, match="another run .*seed: 0 then, 1 now"):

@@ -1,0 +1,88 @@
+"""Buckets: which pairs may share a batch of a row a pair, and the shape of each batch."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from keras_transformer.data.ragged import Ragged
+
+MULTIPLE = 4  # lengths are rounded up to it
+
+
+class Buckets:
+    """Pairs in buckets of similar length, each with a shape of its own.
+
+    The cost of an epoch is its cells, and for each batch half as many as fill one besides, so that
+    little data is not torn into many small batches. The cheapest way to cut the lengths that
+    occur into at most `num_buckets` stretches comes from dynamic programming, exactly.
+
+    Args:
+        source, target: the length of each pair's sides.
+        tokens_per_batch: the most cells that a side of a batch may have.
+        num_buckets: the most buckets.
+        max_length: the longest length, which rounding up does not exceed.
+
+    Attributes:
+        shapes: (rows, S, T) of each bucket's batches, the shortest first.
+        counts: how many rows each bucket has.
+    """
+
+    def __init__(
+        self,
+        source: np.ndarray,
+        target: np.ndarray,
+        tokens_per_batch: int,
+        num_buckets: int,
+        max_length: int,
+    ):
+        def rounded(lengths):
+            return np.minimum(-(-lengths // MULTIPLE) * MULTIPLE, max_length)
+
+        source, target = rounded(source), rounded(target)
+        level = np.unique(np.maximum(source, target), return_inverse=True)[1]
+        counts = np.bincount(level)
+        S, T = np.zeros_like(counts), np.zeros_like(counts)
+        np.maximum.at(S, level, source)
+        np.maximum.at(T, level, target)
+        num_levels = len(counts)
+        # cost[i, j]: of levels i to j - 1 as one bucket
+        cost = np.full((num_levels + 1, num_levels + 1), np.inf)
+        np.fill_diagonal(cost, 0)  # no levels, no bucket
+        for i in range(num_levels):
+            longest = np.maximum.accumulate(S[i:]), np.maximum.accumulate(T[i:])
+            batches, rows = batched(np.cumsum(counts[i:]), np.maximum(*longest), tokens_per_batch)
+            cost[i, i + 1 :] = batches * (rows * sum(longest) + tokens_per_batch)
+        best, cuts = cost[0], []  # best[j]: the least for levels 0 to j - 1
+        for _ in range(1, min(num_buckets, num_levels)):
+            total = best[:, None] + cost
+            cuts.append(total.argmin(axis=0))
+            best = total.min(axis=0)
+        edges = [num_levels]
+        for cut in reversed(cuts):
+            edges.append(cut[edges[-1]])
+        edges = sorted({0, *edges})
+        shapes = []
+        for i, j in itertools.pairwise(edges):
+            longest = S[i:j].max(), T[i:j].max()
+            _, rows = batched(counts[i:j].sum(), max(longest), tokens_per_batch)
+            shapes.append((int(rows), *map(int, longest)))
+        bucket = np.searchsorted(edges[1:-1], level, side="right")
+        starts = np.cumsum([0, *np.bincount(bucket)])
+        self._members = Ragged(np.argsort(bucket, kind="stable"), starts)
+        self.shapes = tuple(shapes)
+        self.counts = self._members.lengths
+
+    def shuffled(self, generator: np.random.Generator | None) -> list[Ragged]:
+        """The pairs in each row of each bucket, in an order from `generator`; None: as they are."""
+        members = list(self._members)
+        if generator is not None:
+            members = [generator.permutation(pairs) for pairs in members]
+        return [Ragged(pairs, np.arange(len(pairs) + 1)) for pairs in members]
+
+
+def batched(count: int, longest: int, tokens_per_batch: int) -> tuple[int, int]:
+    """(batches, rows) of `count` rows: as few as the budget allows, all as full as each other."""
+    batches = -(-count // (tokens_per_batch // longest))
+    return batches, -(-count // batches)
