@@ -18,6 +18,10 @@ class Dense(DirectCalls, keras.layers.Dense):
     def call(self, inputs, training=None):
         return linear(inputs, self.kernel, self.bias, self.activation)
 
+    def quantize(self, mode=None, type_check=True, **options):
+        """As of `keras.layers.Dense`, which by itself refuses its subclasses."""
+        super().quantize(mode, type_check=False, **options)
+
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class LayerNormalization(DirectCalls, keras.layers.LayerNormalization):
