@@ -122,9 +122,15 @@ def alone(contestant: Contestant, runs: int = 1) -> None:
 
 
 def ratio(peer: Contestant, ours: Contestant) -> float:
-    """How many times as fast as the peer we are: the median of the rounds' ratios."""
-    pairs = zip(peer.results, ours.results, strict=True)
-    return statistics.median(a["seconds"] / b["seconds"] for a, b in pairs)
+    """How many times as fast as the peer we are: the median of the rounds' ratios.
+
+    Of the seconds; where a result tells its `tokens`, of the tokens a second.
+    """
+    rates = [
+        [result.get("tokens", 1) / result["seconds"] for result in entry.results]
+        for entry in (peer, ours)
+    ]
+    return statistics.median(b / a for a, b in zip(*rates, strict=True))
 
 
 def resident_bytes() -> int:

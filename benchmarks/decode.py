@@ -22,6 +22,7 @@ from pathlib import Path
 
 from benchmarks import contest, peers
 from benchmarks.contest import Contestant
+from benchmarks.train import BACKENDS
 
 ROOM = 50  # a translation may be so many tokens longer than its source
 _rooms: list[tempfile.TemporaryDirectory] = []  # until the process ends
@@ -172,25 +173,31 @@ def _all(precisions_of):
 CONTESTANTS = {
     **_all(
         {
-            "ours-torch": ("ours", ("float32", "bfloat16"), {"KERAS_BACKEND": "torch"}),
-            "ours-tensorflow": ("ours", ("float32", "bfloat16"), {"KERAS_BACKEND": "tensorflow"}),
-            "ours-jax": ("ours", ("float32",), {"KERAS_BACKEND": "jax"}),
+            "ours-torch": ("ours", ("float32", "bfloat16", "float16"), BACKENDS["torch"]),
+            "ours-tensorflow": ("ours", ("float32", "bfloat16"), BACKENDS["tensorflow"]),
+            "ours-jax": ("ours", ("float32", "bfloat16"), BACKENDS["jax"]),
             "ctranslate2": (
                 "ctranslate2",
                 ("float32", "int8", "float16"),
-                {"KERAS_BACKEND": "torch"},
+                BACKENDS["torch"],
             ),
             "transformers": (
                 "transformers",
                 ("float32", "bfloat16"),
-                {"KERAS_BACKEND": "torch"},
+                BACKENDS["torch"],
             ),
         }
     ),
-    "ours-saved-model": ("saved_model", {}, {"KERAS_BACKEND": "tensorflow"}),
-    "ours-saved-model-jit": ("saved_model", {"jit_compile": True}, {"KERAS_BACKEND": "tensorflow"}),
+    "ours-saved-model": ("saved_model", {}, BACKENDS["tensorflow"]),
+    "ours-saved-model-jit": ("saved_model", {"jit_compile": True}, BACKENDS["tensorflow"]),
 }
-NOT_BY_DEFAULT = ("ctranslate2-float16", "ours-saved-model-jit", "ours-tensorflow-bfloat16")
+NOT_BY_DEFAULT = (
+    "ctranslate2-float16",
+    "ours-torch-float16",
+    "ours-jax-bfloat16",
+    "ours-tensorflow-bfloat16",
+    "ours-saved-model-jit",
+)
 REFERENCE = "ours-torch-float32"
 
 

@@ -128,7 +128,7 @@ def _search(repeats, length, rows, beam_size, **sizes):
 
     from keras_transformer import Transformer
     from keras_transformer.ops import compiled
-    from keras_transformer.translator import Search
+    from keras_transformer.search import Search
 
     model = Transformer(config_of(**sizes))
     inputs, _ = train.batch(rows, length, sizes["vocab_size"])

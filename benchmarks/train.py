@@ -52,15 +52,20 @@ def training_flops(config: TransformerConfig, rows: int, length: int) -> float:
     return 3.0 * rows * length * (encoder + decoder + 2 * width * config.target_vocab_size)
 
 
-def ours(size, weights, rows, length, precision, steps):
-    """A contestant: our model in `fit`, as `training.translation` compiles it."""
+def our_model(size, weights, precision):
+    """Our model with its loss and optimizer, as `training.translation` compiles it."""
     from keras_transformer import LabelSmoothedCrossentropy, Perplexity, Transformer, adam
     from keras_transformer.checkpoints import load_weights
 
     model = Transformer(SIZES[size](), dtype=KERAS_PRECISION[precision])
     load_weights(weights, model)
-    loss = LabelSmoothedCrossentropy(SMOOTHING)
-    return in_fit(model, adam(RATE), loss, [Perplexity()], batch(rows, length), steps)
+    model.compile(adam(RATE), LabelSmoothedCrossentropy(SMOOTHING), metrics=[Perplexity()])
+    return model
+
+
+def ours(size, weights, rows, length, precision, steps):
+    """A contestant: our model in `fit`."""
+    return in_fit(our_model(size, weights, precision), batch(rows, length), steps)
 
 
 def keras_hub(size, weights, rows, length, precision, steps):
@@ -85,15 +90,15 @@ def keras_hub(size, weights, rows, length, precision, steps):
         return (1 - SMOOTHING) * chosen + SMOOTHING * others
 
     optimizer = keras.optimizers.Adam(RATE, beta_2=0.98, epsilon=1e-9)
-    return in_fit(model, optimizer, loss, None, batch(rows, length), steps)
+    model.compile(optimizer, loss)
+    return in_fit(model, batch(rows, length), steps)
 
 
-def in_fit(model, optimizer, loss, metrics, batch, steps):
+def in_fit(model, batch, steps):
     """What a contestant returns: steps of a Keras model on one batch; its loss and size before."""
     import keras
 
     inputs, labels = batch
-    model.compile(optimizer, loss, metrics=metrics)
     facts = {"resident_bytes": contest.resident_bytes()}
     before = model.evaluate(inputs, labels, batch_size=len(labels), verbose=0)
     facts["loss"] = float(before[0] if isinstance(before, list) else before)
@@ -113,12 +118,22 @@ def in_fit(model, optimizer, loss, metrics, batch, steps):
 
 def marian(size, weights, rows, length, precision, steps, attention="sdpa", compiled=False):
     """A contestant: `transformers`' MarianMT in a plain PyTorch loop, bfloat16 under autocast."""
-    model = peers.marian(SIZES[size](), load_file(weights), attention)
+    forward, model = marian_logits(size, weights, attention)
+    return _in_torch(model, forward, rows, length, precision, steps, compiled)
 
-    def logits(source_ids, target_ids):
-        return model(input_ids=source_ids, decoder_input_ids=target_ids, use_cache=False).logits
 
-    return _in_torch(model, logits, rows, length, precision, steps, compiled)
+def marian_logits(size, weights, attention="sdpa"):
+    """A function from source and target ids to MarianMT's logits, and the model."""
+    config = SIZES[size]()
+    model = peers.marian(config, load_file(weights), attention)
+
+    def logits(source_ids, target_ids, attention_mask=None):
+        return model(
+            input_ids=source_ids, attention_mask=attention_mask, decoder_input_ids=target_ids,
+            use_cache=False,
+        ).logits  # fmt: skip
+
+    return logits, model
 
 
 def torch_transformer(size, weights, rows, length, precision, steps):
@@ -130,56 +145,93 @@ def torch_transformer(size, weights, rows, length, precision, steps):
 def _in_torch(model, forward, rows, length, precision, steps, compiled=False):
     import torch
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    model.to(device)
+    step = TorchStep(model, torch.compile(forward) if compiled else forward, precision)
     inputs, labels = batch(rows, length)
-    source_ids, target_ids, labels = (
-        torch.from_numpy(np.ascontiguousarray(x)).long().to(device)
-        for x in (inputs["source_ids"], inputs["target_ids"], labels)
-    )
-    optimizer = torch.optim.Adam(model.parameters(), RATE, betas=(0.9, 0.98), eps=1e-9, fused=True)
-    autocast = torch.autocast(device, torch.bfloat16, enabled=precision == "bfloat16")
-    if compiled:
-        forward = torch.compile(forward)
-
-    def loss():
-        with autocast:
-            logits = forward(source_ids, target_ids)
-            return torch.nn.functional.cross_entropy(
-                logits.float().flatten(0, 1), labels.flatten(), label_smoothing=SMOOTHING
-            )
+    data = step.tensors(inputs["source_ids"], inputs["target_ids"]), step.tensors(labels)[0]
 
     def run():
         for _ in range(steps):
-            optimizer.zero_grad()
-            loss().backward()
-            optimizer.step()
-        if device == "cuda":
-            torch.cuda.synchronize()
+            step(*data)
+        step.wait()
 
     facts = {"resident_bytes": contest.resident_bytes()}
     model.eval()
     with torch.no_grad():
-        facts["loss"] = loss().item()
+        facts["loss"] = step.loss(*data).item()
     model.train()
     return run, facts
 
 
-BACKENDS = ("torch", "tensorflow", "jax")
+class TorchStep:
+    """A training step as PyTorch's users write it: autocast, smoothed cross-entropy, fused Adam.
+
+    Args:
+        model: a module, moved to the GPU if there is one.
+        forward: from the inputs to logits.
+        precision: "float32" or "bfloat16".
+    """
+
+    def __init__(self, model, forward, precision):
+        import torch
+
+        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        model.to(self.device)
+        self.forward = forward
+        self.optimizer = torch.optim.Adam(
+            model.parameters(), RATE, betas=(0.9, 0.98), eps=1e-9, fused=True
+        )
+        enabled = precision == "bfloat16"
+        self.autocast = torch.autocast(self.device, torch.bfloat16, enabled=enabled)
+
+    def tensors(self, *arrays):
+        """Arrays of ids as the model takes them."""
+        import torch
+
+        return [torch.from_numpy(np.ascontiguousarray(x)).long().to(self.device) for x in arrays]
+
+    def loss(self, inputs, labels, pad_id=-100):
+        """The mean over labels that are not `pad_id`."""
+        import torch
+
+        with self.autocast:
+            logits = self.forward(*inputs)
+            return torch.nn.functional.cross_entropy(
+                logits.float().flatten(0, 1), labels.flatten(), ignore_index=pad_id,
+                label_smoothing=SMOOTHING,
+            )  # fmt: skip
+
+    def __call__(self, inputs, labels, pad_id=-100):
+        self.optimizer.zero_grad()
+        self.loss(inputs, labels, pad_id).backward()
+        self.optimizer.step()
+
+    def wait(self):
+        """Until a GPU has done what it was given."""
+        import torch
+
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+
+BACKENDS = {  # JAX would else take most of a GPU's memory before it needs it
+    "torch": {"KERAS_BACKEND": "torch"},
+    "tensorflow": {"KERAS_BACKEND": "tensorflow"},
+    "jax": {"KERAS_BACKEND": "jax", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+}
 CONTESTANTS = {
-    **{f"ours-{b}": ("ours", {}, {"KERAS_BACKEND": b}) for b in BACKENDS},
+    **{f"ours-{b}": ("ours", {}, environment) for b, environment in BACKENDS.items()},
     "marian": ("marian", {}, {}),
     "marian-eager-attention": ("marian", {"attention": "eager"}, {}),
     "marian-compiled": ("marian", {"compiled": True}, {}),
     "torch.nn": ("torch_transformer", {}, {}),
-    **{f"keras-hub-{b}": ("keras_hub", {}, {"KERAS_BACKEND": b}) for b in BACKENDS},
+    **{f"keras-hub-{b}": ("keras_hub", {}, environment) for b, environment in BACKENDS.items()},
 }
 
 
 def contestants(room, names, size, rows, length, precision, steps) -> dict[str, Contestant]:
     """Those of the names, in the table's order; their weights are written into `room`."""
     weights = str(Path(room, "weights.safetensors"))
-    _write_weights(size, weights)
+    write_weights(size, weights)
     options = dict(size=size, weights=weights, rows=rows, length=length)
     options |= dict(precision=precision, steps=steps)
     return {
@@ -222,7 +274,7 @@ def compete(size, rows, length, precision, names, rounds, steps) -> tuple[list[l
     return lines, rate
 
 
-def _write_weights(size, path):
+def write_weights(size: str, path: str) -> None:
     """Random weights of a plain spread, by a process of their own (this one needs no Keras)."""
     import os
     import subprocess

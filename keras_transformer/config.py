@@ -19,6 +19,12 @@ def require(condition: bool, name: str, value: object, accepted: str) -> None:
         raise ValueError(f"{name} must be {accepted}, got {value!r}")
 
 
+def require_whole(name: str, value: Any, least: int) -> None:
+    """Raises ValueError unless the value is a whole number of at least `least`."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    require(whole and value >= least, name, value, f"a whole number of at least {least}")
+
+
 @dataclass(frozen=True)
 class TransformerConfig:
     """Sizes and choices of an encoder-decoder Transformer (Vaswani et al. 2017, Table 3).
@@ -73,9 +79,7 @@ class TransformerConfig:
             "num_heads",
             "max_length",
         ):
-            value = getattr(self, name)
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            require(whole and value >= 1, name, value, "a whole number of at least 1")
+            require_whole(name, getattr(self, name), 1)
         if self.d_model % self.num_heads:
             raise ValueError(
                 f"d_model must be divisible by num_heads, got d_model={self.d_model} and "

@@ -16,11 +16,12 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.config import require
-from keras_transformer.decoding import IMPOSSIBLE, beam_search, greedy_search, sampler, uniforms
+from keras_transformer.config import require, require_whole
+from keras_transformer.decoding import IMPOSSIBLE, uniforms
 from keras_transformer.files import read_json, write_json
 from keras_transformer.models import Transformer
-from keras_transformer.ops import COMPILES_EACH_SHAPE, compiled, smoothed_cross_entropy
+from keras_transformer.ops import COMPILES_EACH_SHAPE, compiled
+from keras_transformer.search import Search, score_function
 from keras_transformer.text import Tokenizer, load_tokenizer
 from keras_transformer.text.base import MANIFEST, checked_texts, round_up
 
@@ -42,73 +43,6 @@ class Hypothesis:
 
     text: str
     score: float
-
-
-@dataclass(frozen=True)
-class Search:
-    """How to search: the options of `Translator.translate`, `nbest` and `sample`, checked."""
-
-    beam_size: int = 4
-    length_penalty: float = 0.6
-    max_extra_length: int = 50
-    min_length: int = 0
-    temperature: float | None = None
-    top_k: int = 0
-    top_p: float = 1.0
-    num_hypotheses: int | None = None
-
-    def __post_init__(self):
-        for name, least in dict(beam_size=1, max_extra_length=1, min_length=0, top_k=0).items():
-            _require_whole(name, getattr(self, name), least)
-        require(self.length_penalty >= 0, "length_penalty", self.length_penalty, "at least 0")
-        if self.temperature is not None:
-            require(self.temperature > 0, "temperature", self.temperature, "above 0")
-        require(0 < self.top_p <= 1, "top_p", self.top_p, "in (0, 1]")
-        if self.num_hypotheses is not None:
-            _require_whole("num_hypotheses", self.num_hypotheses, 1)
-            within = self.num_hypotheses <= self.beam_size
-            accepted = f"at most beam_size={self.beam_size}"
-            require(within, "num_hypotheses", self.num_hypotheses, accepted)
-
-    def function(self, model: Transformer) -> Callable:
-        """`search(source_ids, max_lengths, prefix=None, uniforms=None)` -> ids, scores.
-
-        A function of tensors, which can be compiled or traced: source ids (B, S), most target
-        tokens a row (B,), first target tokens (B, P) padded, random numbers (B, L) for sampling;
-        gives ids (B, K, L) and scores (B, K), best first.
-        """
-        config = model.config
-
-        def search(source_ids, max_lengths, prefix=None, uniforms=None):
-            rows, length = ops.shape(source_ids)[0], ops.shape(source_ids)[1]
-            if prefix is not None:
-                length = length + ops.shape(prefix)[1]
-            length = length + self.max_extra_length
-            first_ids = ops.full((rows, 1), config.bos_id, dtype="int32")
-            sampled = self.temperature is not None
-            beam_size = 1 if sampled else self.beam_size
-            logits, state, step = model.prefill(source_ids, first_ids, length + 1, beam_size)
-            options = dict(
-                eos_id=config.eos_id,
-                length=length,
-                max_lengths_B=max_lengths,
-                pad_id=config.pad_id,
-                banned_ids=(config.bos_id,),
-                min_length=self.min_length,
-                prefix_BP=prefix,
-                length_penalty=self.length_penalty,
-            )
-            if sampled:
-                options["uniforms_BL"] = uniforms
-                options["choose"] = sampler(
-                    temperature=self.temperature, top_k=self.top_k, top_p=self.top_p
-                )
-            if beam_size == 1:
-                return greedy_search(step, logits, state, **options)
-            options |= dict(beam_size=beam_size, num_hypotheses=self.num_hypotheses)
-            return beam_search(step, logits, state, **options)
-
-        return search
 
 
 class Translator:
@@ -242,7 +176,7 @@ class Translator:
                 `translate`.
         """
         require(temperature is not None, "temperature", temperature, "above 0")
-        _require_whole("seed", seed, 0)
+        require_whole("seed", seed, 0)
         search = Search(1, 0.0, max_extra_length, min_length, temperature, top_k, top_p)
         found = self._search(texts, search, prefixes, tokens_per_batch, strict, seed)
         return [hypotheses[0].text for hypotheses in found]
@@ -268,7 +202,7 @@ class Translator:
             beam_size, length_penalty, max_extra_length, min_length, tokens_per_batch, strict: as
                 of `translate`.
         """
-        _require_whole("chunk_size", chunk_size, 1)
+        require_whole("chunk_size", chunk_size, 1)
         search = Search(beam_size, length_penalty, max_extra_length, min_length, num_hypotheses=1)
 
         def stream(texts):
@@ -394,7 +328,7 @@ class Translator:
         Where each shape costs a compilation, lengths are multiples of 16 as far as the model has
         positions, and rows powers of two.
         """
-        _require_whole("tokens_per_batch", tokens_per_batch, 1)
+        require_whole("tokens_per_batch", tokens_per_batch, 1)
         order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
         start = 0
         while start < len(order):
@@ -481,26 +415,3 @@ class Translator:
             saved, model = model, type(model).from_config(model.get_config() | {"dtype": precision})
             model.set_weights(saved.get_weights())
         return cls(model, tokenizer, config.get("source_language"), config.get("target_language"))
-
-
-def score_function(model: Transformer) -> Callable:
-    """`score(source_ids (B, S), labels (B, T))` -> log p(labels | source) (B,)."""
-    config = model.config
-
-    def score(source_ids, labels):
-        first = ops.full((ops.shape(labels)[0], 1), config.bos_id, dtype="int32")
-        labels = ops.cast(labels, "int32")
-        inputs = {
-            "source_ids": source_ids,
-            "target_ids": ops.concatenate([first, labels[:, :-1]], axis=1),
-        }
-        loss_BT = smoothed_cross_entropy(model(inputs), labels, 0.0)
-        is_token_BT = ops.cast(ops.not_equal(labels, config.pad_id), loss_BT.dtype)
-        return -ops.sum(loss_BT * is_token_BT, axis=1)
-
-    return score
-
-
-def _require_whole(name, value, least):
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    require(whole and value >= least, name, value, f"a whole number of at least {least}")

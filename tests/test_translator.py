@@ -19,8 +19,9 @@ from keras import ops
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.models import Transformer
+from keras_transformer.search import Search, score_function
 from keras_transformer.text import SentencePieceTokenizer
-from keras_transformer.translator import Search, Translator, score_function
+from keras_transformer.translator import Translator
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 TEXTS = ["one two", "three", "eight nine six one", "four five six seven", "ten one ten", "two"]

@@ -12,7 +12,8 @@ import tensorflow_text as tf_text
 from keras_transformer.decoding import IMPOSSIBLE
 from keras_transformer.export.saved_model import BAD_INPUT
 from keras_transformer.export.warmup import WARMUP_FILE, write_warmup
-from keras_transformer.translator import Search, Translator, score_function
+from keras_transformer.search import Search, score_function
+from keras_transformer.translator import Translator
 
 TEXTS = tf.TensorSpec([None], tf.string)
 IDS = tf.TensorSpec([None, None], tf.int32)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from keras_transformer.config import require
 from keras_transformer.files import replacing
-from keras_transformer.translator import Search
+from keras_transformer.search import Search
 
 BAD_INPUT = 65  # the exporting process's exit status when what it was given is wrong
 

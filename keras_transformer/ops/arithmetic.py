@@ -11,7 +11,9 @@ from keras import ops
 from keras_transformer.ops import quick
 from keras_transformer.ops.runtime import BACKEND
 
-if BACKEND == "tensorflow":
+if BACKEND == "jax":
+    import jax
+elif BACKEND == "tensorflow":
     import tensorflow as tf
 elif BACKEND == "torch":
     import torch
@@ -129,14 +131,31 @@ def dropout(x: Any, rate: float, seed_generator: Any, residual: Any = None) -> A
 
     Args:
         x: any shape.
-        rate: in [0, 1); rounded to 1/256 on PyTorch on a CPU.
+        rate: in [0, 1); rounded to 1/256 (but on PyTorch on a GPU), and what is kept is scaled by
+            the rounded rate.
         seed_generator: a `keras.random.SeedGenerator`; PyTorch has its own generator.
         residual: of x's shape, or None.
     """
     if _by_kernel(x):
         return torch_kernels.dropout(x, rate, residual)
-    x = keras.random.dropout(x, rate, seed=seed_generator)
+    dropped = min(round(rate * 256), 255)
+    kept = ops.greater_equal(_random_bytes(x, seed_generator.next()), dropped)
+    x = ops.where(kept, x * (256 / (256 - dropped)), ops.zeros_like(x))
     return x if residual is None else residual + x
+
+
+def _random_bytes(x, seed):
+    """As many as x has elements, uint8; Keras's dropout draws and compares a float for each."""
+    shape = ops.shape(x)
+    if BACKEND == "jax":
+        words = -(-x.size // 4)
+        _, bits = jax.lax.rng_bit_generator(jax.numpy.tile(seed, 2), (words,), "uint32")
+        bytes_ = jax.lax.bitcast_convert_type(bits, "uint8").reshape(-1)[: x.size]
+    else:
+        size = tf.size(x)
+        words = tf.random.stateless_uniform([(size + 7) // 8], seed, None, None, tf.int64)
+        bytes_ = tf.reshape(tf.bitcast(words, tf.uint8), [-1])[:size]
+    return ops.reshape(bytes_, shape)
 
 
 def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: float) -> Any:

@@ -139,7 +139,7 @@ def dropout(x: torch.Tensor, rate: float, residual: torch.Tensor | None = None) 
     if x.device.type != "cpu":
         x = torch.nn.functional.dropout(x, rate)
         return x if residual is None else residual + x
-    return Dropout.apply(x, residual, round(rate * 256))
+    return Dropout.apply(x, residual, min(round(rate * 256), 255))
 
 
 class Dropout(torch.autograd.Function):

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# The tables of a machine with an NVIDIA GPU, into benchmarks/results:
+#
+#     bash benchmarks/gpu.sh MULTI30K_FOLDER
+#
+# training, base and big, bfloat16, against the peers; Transformer-Tiny on Multi30k; decoding with
+# it. PYTHON names the interpreter, which must have the peers. On a CPU, to see that it runs:
+#
+#     SIZES=toy ROWS=8 LENGTH=8 EPOCHS=1 SENTENCES=16 bash benchmarks/gpu.sh MULTI30K_FOLDER
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python="${PYTHON:-.venv/bin/python}"
+data="$1"
+run="${RUN:-saved_models/multi30k-gpu}"
+
+for size in ${SIZES:-base big}; do
+  "$python" -m benchmarks.train --size "$size" --precision bfloat16 --save \
+    --rows "${ROWS:-128}" --length "${LENGTH:-64}" --steps "${STEPS:-20}" \
+    --only ours-torch ours-jax marian marian-eager-attention torch.nn keras-hub-torch keras-hub-jax
+done
+
+KERAS_BACKEND=jax "$python" -m training.translation --recipe multi30k --output "$run" \
+  --data-folder "$data" --workers 4 --set epochs="${EPOCHS:-60}" --set precision=mixed_bfloat16
+
+for beam in 4 1; do
+  "$python" -m benchmarks.decode "$run" --data-folder "$data" --beam-size "$beam" --save \
+    --sentences "${SENTENCES:-1000}" --only ours-torch-float32 ours-torch-float16 \
+    ours-torch-bfloat16 ours-jax-float32 ours-jax-bfloat16 \
+    ctranslate2-"${CTRANSLATE2:-float16}" transformers-bfloat16
+done
