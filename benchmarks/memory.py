@@ -55,7 +55,7 @@ def translating(sentences, names, tokens_per_batch) -> list[list[str]]:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for backend in backends:
-            environment = {"KERAS_BACKEND": backend}
+            environment = train.BACKENDS[backend]
             if backend == backends[0]:
                 options = dict(folder=folder, sentences=chunk_size)
                 setup = "benchmarks.memory:untrained"

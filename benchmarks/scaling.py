@@ -117,9 +117,9 @@ def _fit(repeats, length, rows, **sizes):
     from keras_transformer import LabelSmoothedCrossentropy, Perplexity, Transformer, adam
 
     model = Transformer(config_of(**sizes))
-    batch = train.batch(rows, length, sizes["vocab_size"])
     loss = LabelSmoothedCrossentropy(train.SMOOTHING)
-    run, _ = train.in_fit(model, adam(train.RATE), loss, [Perplexity()], batch, repeats)
+    model.compile(adam(train.RATE), loss, metrics=[Perplexity()])
+    run, _ = train.in_fit(model, train.batch(rows, length, sizes["vocab_size"]), repeats)
     return run
 
 
@@ -158,7 +158,7 @@ def measure(backend, task, axis, values, sizes, rounds, repeats) -> dict[str, li
     contestants = [
         Contestant(
             f"{backend}, {task}, {axis} {point[axis]}", f"benchmarks.scaling:{task}",
-            {"repeats": repeats, **point}, {"KERAS_BACKEND": backend},
+            {"repeats": repeats, **point}, train.BACKENDS[backend],
         )
         for point in points
     ]  # fmt: skip
