@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -36,6 +37,18 @@ def ours(folder, lines, beam_size, one_by_one, precision):
 
     def translate(lines):
         return translator.translate(lines, beam_size=beam_size, length_penalty=0.0)
+
+    return _contestant(translate, lines, one_by_one)
+
+
+def pool(folder, lines, beam_size, one_by_one, precision):
+    """A contestant: `TranslatorPool.translate`, a process a core."""
+    from keras_transformer import TranslatorPool
+
+    translators = TranslatorPool(folder, precision=precision)
+
+    def translate(lines):
+        return translators.translate(lines, beam_size=beam_size, length_penalty=0.0)
 
     return _contestant(translate, lines, one_by_one)
 
@@ -64,8 +77,8 @@ def saved_model(folder, lines, beam_size, one_by_one, batch_size=64, jit_compile
     return _contestant(translate, lines, one_by_one)
 
 
-def ctranslate2(folder, lines, beam_size, one_by_one, precision):
-    """A contestant: CTranslate2 on our weights."""
+def ctranslate2(folder, lines, beam_size, one_by_one, precision, workers=1):
+    """A contestant: CTranslate2 on our weights, all cores for one batch or shared by workers."""
     import ctranslate2
     import sentencepiece
 
@@ -76,18 +89,26 @@ def ctranslate2(folder, lines, beam_size, one_by_one, precision):
     peers.ctranslate2_model(config, weights, room, pieces)
     numbers = {piece: number for number, piece in enumerate(pieces)}
     device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
-    threads = {} if device == "cuda" else {"inter_threads": 1, "intra_threads": 2}
+    threads = {}
+    if device == "cpu":
+        cores = len(os.sched_getaffinity(0))
+        threads = {"inter_threads": workers, "intra_threads": max(1, cores // workers)}
     model = ctranslate2.Translator(room, device=device, compute_type=precision, **threads)
 
     def translate(lines):
         ids = tokenizer.encode_source(lines)
         found = model.translate_batch(
             [[pieces[i] for i in row] for row in ids], beam_size=beam_size, length_penalty=0.0,
-            max_batch_size=2048, batch_type="tokens", max_decoding_length=max(map(len, ids)) + ROOM,
+            max_batch_size=2048 // workers, batch_type="tokens", max_decoding_length=max(map(len, ids)) + ROOM,
         )  # fmt: skip
         return tokenizer.decode_target([[numbers[x] for x in one.hypotheses[0]] for one in found])
 
     return _contestant(translate, lines, one_by_one)
+
+
+def ctranslate2_workers(**options):
+    """A contestant: CTranslate2 with a worker a core."""
+    return ctranslate2(**options, workers=len(os.sched_getaffinity(0)))
 
 
 def transformers(folder, lines, beam_size, one_by_one, precision, batch_size=64):
@@ -174,11 +195,17 @@ CONTESTANTS = {
     **_all(
         {
             "ours-torch": ("ours", ("float32", "bfloat16", "float16"), BACKENDS["torch"]),
+            "ours-torch-pool": ("pool", ("float32", "bfloat16"), BACKENDS["torch"]),
             "ours-tensorflow": ("ours", ("float32", "bfloat16"), BACKENDS["tensorflow"]),
             "ours-jax": ("ours", ("float32", "bfloat16"), BACKENDS["jax"]),
             "ctranslate2": (
                 "ctranslate2",
                 ("float32", "int8", "float16"),
+                BACKENDS["torch"],
+            ),
+            "ctranslate2-workers": (
+                "ctranslate2_workers",
+                ("float32", "int8"),
                 BACKENDS["torch"],
             ),
             "transformers": (
@@ -239,7 +266,6 @@ def compete(folder, pairs, beam_size, one_by_one, names, rounds) -> list[list]:
 
 def toy(folder: Path) -> list[tuple[str, str]]:
     """Writes a small untrained translator; gives pairs to translate."""
-    import os
     import subprocess
     import sys
 

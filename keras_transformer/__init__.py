@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from keras_transformer.losses import LabelSmoothedCrossentropy
     from keras_transformer.metrics import MaskedAccuracy, Perplexity
     from keras_transformer.models import Transformer
+    from keras_transformer.parallel import TranslatorPool
     from keras_transformer.schedules import WarmupSchedule, adam
     from keras_transformer.text import SentencePieceTokenizer, load_tokenizer
     from keras_transformer.translator import Hypothesis, Translator
@@ -71,6 +72,7 @@ _HOMES = {
     "load_tokenizer": "text",
     "Hypothesis": "translator",
     "Translator": "translator",
+    "TranslatorPool": "parallel",
 }
 
 __all__ = [
@@ -82,6 +84,7 @@ __all__ = [
     "Transformer",
     "TransformerConfig",
     "Translator",
+    "TranslatorPool",
     "WarmupSchedule",
     "adam",
     "load_tokenizer",

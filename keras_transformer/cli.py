@@ -25,6 +25,7 @@ from keras_transformer.evaluation import table
 from keras_transformer.export import saved_model
 from keras_transformer.files import replacing
 from keras_transformer.ops import keep_compilations
+from keras_transformer.parallel import TranslatorPool
 from keras_transformer.translator import Translator
 from training.translation import train
 
@@ -135,6 +136,10 @@ def translate(
         str | None,
         typer.Option(help="float32, bfloat16 or float16.  [default: as the model was trained]"),
     ] = None,
+    processes: Annotated[
+        int,
+        typer.Option(min=1, help="Processes that share the cores; more is faster for big files."),
+    ] = 1,
 ) -> None:
     """Translates lines of text.
 
@@ -148,7 +153,10 @@ def translate(
         keras-transformer translate saved_models/grammar -i news.en.gz -o news.de --beam-size 5
         keras-transformer translate saved_models/grammar -n 4 < news.en > news.nbest
     """
-    translator = Translator.load(folder, precision)
+    if processes == 1:
+        translator = Translator.load(folder, precision)
+    else:
+        translator = TranslatorPool(folder, processes, precision)
     is_typed = input_file is None and sys.stdin.isatty()
     chunk_size = chunk_size or (1 if is_typed else 2048)
     options = dict(
