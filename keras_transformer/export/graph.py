@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -55,9 +56,13 @@ class TranslationModule(tf.Module):
                 tokenizer.target_model, tf.int32, name="target_tokenizer"
             )
         self._target_pieces = int(self._target.vocab_size())
-        # With signatures of their own, both are traced once and shared by all that call them.
-        self._search = tf.function(
-            search.function(model), input_signature=[IDS, LENGTHS], jit_compile=jit_compile
+        # With signatures of their own, they are traced once and shared by all that call them. A
+        # search for the best alone ends earlier.
+        self._search, self._best = (
+            tf.function(
+                one.function(model), input_signature=[IDS, LENGTHS], jit_compile=jit_compile
+            )
+            for one in (search, dataclasses.replace(search, num_hypotheses=1))
         )
         self._score = tf.function(
             score_function(model), input_signature=[IDS, IDS], jit_compile=jit_compile
@@ -66,13 +71,13 @@ class TranslationModule(tf.Module):
     @tf.function(input_signature=[TEXTS])
     def translate(self, texts):
         """The best translation of each text."""
-        ids_BKL, _ = self._hypotheses(texts)
+        ids_BKL, _ = self._hypotheses(texts, self._best)
         return {"translations": self._decode(ids_BKL[:, 0])}
 
     @tf.function(input_signature=[TEXTS])
     def nbest(self, texts):
         """All `beam_size` translations of each text with their scores, best first."""
-        ids_BKL, scores_BK = self._hypotheses(texts)
+        ids_BKL, scores_BK = self._hypotheses(texts, self._search)
         decoded = self._decode(tf.reshape(ids_BKL, [-1, tf.shape(ids_BKL)[2]]))
         return {"translations": tf.reshape(decoded, [-1, self._beam_size]), "scores": scores_BK}
 
@@ -95,14 +100,14 @@ class TranslationModule(tf.Module):
             ids.append(self._encode(tokenizer, texts))
         return {"scores": self._score(*ids)[: tf.size(sources)]}
 
-    def _hypotheses(self, texts):
+    def _hypotheses(self, texts, search):
         """Ids (B, K, L), all padding where there is no hypothesis, and scores (B, K)."""
         config = self._config
         ids_BS = self._encode(self._source, texts)
         lengths_B = tf.reduce_sum(tf.cast(ids_BS != config.pad_id, tf.int32), axis=1)
         limits_B = tf.minimum(lengths_B + self._max_extra_length, config.max_length - 1)
         is_empty_B = lengths_B < 2  # EOS alone, or a row of padding
-        ids_BKL, scores_BK = self._search(ids_BS, tf.where(is_empty_B, 1, limits_B))
+        ids_BKL, scores_BK = search(ids_BS, tf.where(is_empty_B, 1, limits_B))
         is_real_BK = scores_BK > IMPOSSIBLE / 2
         ids_BKL = tf.where(is_real_BK[..., None], ids_BKL, config.pad_id)
         empty_scores_K = [0.0] + [IMPOSSIBLE] * (self._beam_size - 1)
