@@ -58,12 +58,10 @@ class TranslationModule(tf.Module):
         self._target_pieces = int(self._target.vocab_size())
         # With signatures of their own, they are traced once and shared by all that call them. A
         # search for the best alone ends earlier.
-        self._search, self._best = (
-            tf.function(
-                one.function(model), input_signature=[IDS, LENGTHS], jit_compile=jit_compile
-            )
-            for one in (search, dataclasses.replace(search, num_hypotheses=1))
-        )
+        options = dict(input_signature=[IDS, LENGTHS], jit_compile=jit_compile)
+        best = dataclasses.replace(search, num_hypotheses=1)
+        self._search = tf.function(search.function(model), **options)
+        self._best = tf.function(best.function(model), **options)
         self._score = tf.function(
             score_function(model), input_signature=[IDS, IDS], jit_compile=jit_compile
         )
