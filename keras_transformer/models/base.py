@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
-from keras_transformer.ops import reuse_memory
+from keras_transformer.ops import reuse_memory, training_step
 
 
 class VocabularyModel(keras.Model):
@@ -41,7 +41,7 @@ class VocabularyModel(keras.Model):
 
     def train_step(self, *arguments):
         """One step of `fit`, on any backend."""
-        with self._training_on_hidden():
+        with self._training_on_hidden(), training_step():
             return super().train_step(*arguments)
 
     def test_step(self, *arguments):

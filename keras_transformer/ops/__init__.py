@@ -21,10 +21,12 @@ from keras_transformer.ops.runtime import (
     COMPILES_EACH_SHAPE,
     IS_EAGER,
     compiled,
+    in_training_step,
     keep_compilations,
     random_state,
     reuse_memory,
     set_random_state,
+    training_step,
 )
 from keras_transformer.ops.search import (
     attend_cache,
@@ -47,6 +49,7 @@ __all__ = [
     "compiled",
     "dropout",
     "gather",
+    "in_training_step",
     "keep_compilations",
     "layer_norm",
     "linear",
@@ -59,5 +62,6 @@ __all__ = [
     "row_loop",
     "set_random_state",
     "smoothed_cross_entropy",
+    "training_step",
     "write_cache",
 ]

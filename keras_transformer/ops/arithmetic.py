@@ -9,12 +9,14 @@ import keras
 from keras import ops
 
 from keras_transformer.ops import quick
-from keras_transformer.ops.runtime import BACKEND
+from keras_transformer.ops.runtime import BACKEND, in_training_step
 
 if BACKEND == "jax":
     import jax
 elif BACKEND == "tensorflow":
     import tensorflow as tf
+
+    from keras_transformer.ops import tensorflow_kernels
 elif BACKEND == "torch":
     import torch
 
@@ -24,6 +26,11 @@ elif BACKEND == "torch":
 def _by_kernel(x: Any) -> bool:
     """Whether a kernel of `torch_kernels` takes x; shapes are inferred by the plain formula."""
     return BACKEND == "torch" and x.device.type != "meta"
+
+
+def _by_loop() -> bool:
+    """Whether `tensorflow_kernels` compute."""
+    return BACKEND == "tensorflow" and in_training_step()
 
 
 def linear(
@@ -56,8 +63,10 @@ def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
     """Layer normalization of the last axis, computed in float32 and returned in x's type."""
     if _by_kernel(x):
         return torch_kernels.layer_norm(x, gamma, beta, epsilon)
-    x_ = ops.cast(x, "float32")
     gamma, beta = ops.cast(gamma, "float32"), ops.cast(beta, "float32")
+    if _by_loop():
+        return tensorflow_kernels.layer_norm(x, gamma, beta, epsilon)
+    x_ = ops.cast(x, "float32")
     return ops.cast(ops.layer_normalization(x_, gamma, beta, -1, epsilon), x.dtype)
 
 
@@ -76,6 +85,8 @@ def attention(
     """
     if _by_kernel(query_BNTH):
         return torch_kernels.attention(query_BNTH, key_BNSH, value_BNSH, mask, bias)
+    if _by_loop() and bias is None and (mask is None or _is_boolean(mask)):
+        return tensorflow_kernels.attention(query_BNTH, key_BNSH, value_BNSH, mask)
     weights_BNTS = attention_weights(query_BNTH, key_BNSH, mask, bias)
     return ops.matmul(weights_BNTS, value_BNSH)
 
@@ -139,7 +150,10 @@ def dropout(x: Any, rate: float, seed_generator: Any, residual: Any = None) -> A
     if _by_kernel(x):
         return torch_kernels.dropout(x, rate, residual)
     dropped = min(round(rate * 256), 255)
-    kept = ops.greater_equal(_random_bytes(x, seed_generator.next()), dropped)
+    random_bytes = _random_bytes(x, seed_generator.next())
+    if _by_loop():
+        return tensorflow_kernels.dropout(x, random_bytes, dropped, residual)
+    kept = ops.greater_equal(random_bytes, dropped)
     x = ops.where(kept, x * (256 / (256 - dropped)), ops.zeros_like(x))
     return x if residual is None else residual + x
 

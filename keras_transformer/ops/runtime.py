@@ -6,7 +6,8 @@ import contextlib
 import ctypes
 import os
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import keras
@@ -63,6 +64,28 @@ def keep_compilations() -> None:
     jax.config.update("jax_compilation_cache_dir", str(cache / "keras_transformer" / "jax"))
     jax.config.update("jax_compilation_cache_max_size", 1 << 30)  # bytes; the oldest go
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+
+class _TrainingStep(threading.local):
+    entered = False
+
+
+_training_step = _TrainingStep()
+
+
+@contextlib.contextmanager
+def training_step() -> Iterator[None]:
+    """Inside it a training step runs, or is traced."""
+    before, _training_step.entered = _training_step.entered, True
+    try:
+        yield
+    finally:
+        _training_step.entered = before
+
+
+def in_training_step() -> bool:
+    """Whether the caller is inside `training_step`."""
+    return _training_step.entered
 
 
 def compiled(function: Callable, model: keras.Model) -> Callable:
