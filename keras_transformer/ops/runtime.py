@@ -110,6 +110,7 @@ def compiled(function: Callable, model: keras.Model) -> Callable:
         )
     if BACKEND == "tensorflow":
         return tf.function(function, reduce_retracing=True)
+    reuse_memory()
     return torch.no_grad()(function)
 
 
