@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy, Perplexity
+from keras_transformer.schedules import adam
 
 TOLERANCE = {"float32": 2e-4, "mixed_bfloat16": 5e-2}
 
@@ -62,6 +63,20 @@ def test_any_other_loss_sees_logits(tiny_transformer, pairs, loss):
     inputs, labels, _ = pairs
     model.fit(inputs, labels, verbose=0)
     assert not model._fused
+
+
+@pytest.mark.parametrize("make", [adam, keras.optimizers.AdamW, keras.optimizers.SGD])
+def test_after_training_the_new_weights_predict(tiny_transformer, pairs, make):
+    model = tiny_transformer()
+    inputs, labels, _ = pairs
+    before = model.predict(inputs, verbose=0)  # what may be kept of the weights is kept now
+    model.compile(make(0.1), LabelSmoothedCrossentropy(0.1), metrics=[Perplexity()])
+    model.fit(inputs, labels, verbose=0)
+    copy = type(model).from_config(model.get_config())
+    copy.set_weights(model.get_weights())
+    after = model.predict(inputs, verbose=0)
+    np.testing.assert_allclose(after, copy.predict(inputs, verbose=0), atol=1e-5)
+    assert np.abs(after - before).max() > 0.1
 
 
 def test_a_call_gives_logits_whatever_was_compiled(tiny_transformer, pairs):
