@@ -71,7 +71,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Adam(keras.optimizers.Adam):
-    """Keras's Adam; on PyTorch one fused kernel updates all weights, which is three times as fast.
+    """Keras's Adam, each weight updated in one pass over memory: on PyTorch three times as fast.
 
     There epsilon is added to the bias-corrected root, as in Algorithm 1 of Kingma and Ba 2015;
     Keras's own adds it before: with the paper's 1e-9 no difference that matters.
@@ -82,10 +82,19 @@ class Adam(keras.optimizers.Adam):
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
         if BACKEND != "torch" or self.amsgrad:
             return super()._backend_update_step(grads, trainable_variables, learning_rate)
-        places = [self._get_variable_index(variable) for variable in trainable_variables]
+        values = [variable.value for variable in trainable_variables]
+        self._update(values, grads, trainable_variables, learning_rate)
+
+    def update_step(self, gradient, variable, learning_rate):
+        if BACKEND != "tensorflow" or self.amsgrad:
+            return super().update_step(gradient, variable, learning_rate)
+        self._update([variable], [gradient], [variable], learning_rate)
+
+    def _update(self, values, gradients, variables, learning_rate):
+        places = [self._get_variable_index(variable) for variable in variables]
         adam_update(
-            [variable.value for variable in trainable_variables],
-            grads,
+            values,
+            gradients,
             [self._momentums[place].value for place in places],
             [self._velocities[place].value for place in places],
             learning_rate,

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from keras_transformer.losses import LabelSmoothedCrossentropy
-from keras_transformer.schedules import WarmupSchedule, adam
+from keras_transformer.schedules import Adam, WarmupSchedule, adam
 
 
 def equation_3(step, d_model, warmup_steps):
@@ -77,6 +77,23 @@ def test_adam_of_the_paper():
     changed = adam(0.5, beta_2=0.997, gradient_accumulation_steps=2, global_clipnorm=1.0)
     assert (changed.beta_1, changed.beta_2) == (0.9, 0.997)
     assert (changed.gradient_accumulation_steps, changed.global_clipnorm) == (2, 1.0)
+
+
+@pytest.mark.parametrize("amsgrad", [False, True])
+def test_adam_updates_as_that_of_keras(rng, amsgrad):
+    weights, *gradients = rng.normal(size=(5, 4, 3)).astype("float32")
+    found = []
+    for kind in (Adam, keras.optimizers.Adam):
+        variables = [keras.Variable(weights), keras.Variable(2 * weights[0])]
+        optimizer = kind(0.1, beta_2=0.98, epsilon=1e-9, amsgrad=amsgrad, global_clipnorm=2.0)
+        optimizer.build(variables)
+        for gradient in gradients:
+            both = [ops.convert_to_tensor(x) for x in (gradient, gradient[1])]
+            optimizer.apply(both, variables)
+        found.append([ops.convert_to_numpy(x) for x in variables])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    assert np.abs(found[0][0] - weights).max() > 0.1
 
 
 @pytest.mark.parametrize("peak,warmup_steps", [(0, 10), (-0.1, 10), (0.1, 0), (0.1, -3)])

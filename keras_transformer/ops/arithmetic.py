@@ -236,7 +236,15 @@ def projected_cross_entropy(
 
 
 def adam_update(parameters, gradients, momentums, velocities, rate, step, beta_1, beta_2, epsilon):
-    """One update of Adam in place, all tensors in one pass; PyTorch only."""
+    """One update of Adam in place by the backend's own kernel; PyTorch and TensorFlow only."""
+    if BACKEND == "tensorflow":
+        for parameter, gradient, momentum, velocity in zip(
+            parameters, gradients, momentums, velocities, strict=True
+        ):
+            tensorflow_kernels.adam_update(
+                parameter, gradient, momentum, velocity, rate, step, beta_1, beta_2, epsilon
+            )
+        return
     steps = [torch.as_tensor(step, dtype=torch.float32, device=parameters[0].device)]
     torch._fused_adam_(
         parameters,
