@@ -100,7 +100,7 @@ def ctranslate2(folder, lines, beam_size, one_by_one, precision, workers=1):
         found = model.translate_batch(
             [[pieces[i] for i in row] for row in ids], beam_size=beam_size, length_penalty=0.0,
             max_batch_size=2048 // workers, batch_type="tokens",
-            max_decoding_length=max(map(len, ids)) + ROOM,
+            min_decoding_length=0, max_decoding_length=max(map(len, ids)) + ROOM,
         )  # fmt: skip
         return tokenizer.decode_target([[numbers[x] for x in one.hypotheses[0]] for one in found])
 

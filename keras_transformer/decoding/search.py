@@ -135,9 +135,10 @@ def beam_search(
     """Keeps the `beam_size` most probable sequences of each row, and the best finished ones.
 
     A hypothesis that reaches EOS among the row's `beam_size` best is frozen with its score; the
-    search goes on with the best unfinished ones, and a row ends when `beam_size` have finished
-    (as in fairseq and CTranslate2; with a beam of 1 this is greedy search). Section 6.1 uses a
-    beam of 4 and a length penalty of 0.6.
+    search goes on with the best unfinished ones, and a row ends when `beam_size` have finished and
+    the best of them has a better score than any unfinished one has so far (fairseq ends without
+    asking for that, and misses what is one token from its end; with a beam of 1 this is greedy
+    search). Section 6.1 uses a beam of 4 and a length penalty of 0.6.
 
     Args:
         step: takes token ids (B, K), the state, their position and the ancestors (B, K, M) of
@@ -192,10 +193,12 @@ def beam_search(
         )
         ids_BKL = _pick(ops.concatenate([found["ids_BKL"], ended_BKL], axis=1), order_BK)
         is_full_B = scores_BK[:, -1] > IMPOSSIBLE / 2  # the last of them is the worst
-        done_B = done_B | is_full_B | (forced_B == eos_id)
+        done_B = done_B | (forced_B == eos_id)
 
         # Alive: the K best that go on, each in the slot of its new number.
         total_BK, choice_BK = ops.top_k(ops.where(is_eos_BC, IMPOSSIBLE, best_BC), beam_size)
+        best_alive_B = total_BK[:, 0] / length_penalty_factor(i + 1, length_penalty)
+        done_B = done_B | (is_full_B & (scores_BK[:, 0] >= best_alive_B))
         # No log-probability is above 0, and no length penalty above that of the whole length.
         reachable_B = total_BK[:, 0] / length_penalty_factor(length, length_penalty)
         done_B = done_B | (scores_BK[:, wanted] >= reachable_B)

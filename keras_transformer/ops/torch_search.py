@@ -98,8 +98,8 @@ def _moves(done_B, left):
 
 
 def _without(x, holes, movers, order):
-    """The rows of `order`; caches, which have four axes, lose the others in place."""
-    if x.ndim != 4:
+    """The rows of `order`; caches, which have four axes, lose the others in place if they may."""
+    if x.ndim != 4 or torch.is_grad_enabled():
         return x.index_select(0, order)
     x[holes] = x[movers]
     return x[: len(order)]

@@ -6,6 +6,7 @@ order, a token too many or another row's history shows in the scores.
 
 import functools
 import itertools
+import math
 
 import hypothesis
 import hypothesis.strategies as st
@@ -140,7 +141,9 @@ def naive_beam_search(
             if ids[-1] == eos_id
         ]
         alive = [each for each in candidates if each[1][-1] != eos_id][:beam_size]
-        if len(finished) >= beam_size:
+        best_alive = max((total for total, _ in alive), default=-math.inf)
+        best_alive /= ((5 + i + 1) / 6) ** length_penalty
+        if len(finished) >= beam_size and max(finished)[0] >= best_alive:
             break
     return sorted(finished, reverse=True)[:beam_size]
 
@@ -195,6 +198,14 @@ def test_a_finished_hypothesis_is_frozen():
     ids, scores = searcher(beam_search, beam_size=3, length_penalty=0.6)(table, np.array([4]))
     assert ids[0, 0].tolist() == [A, EOS, PAD, PAD]
     np.testing.assert_allclose(scores[0, 0], np.log(0.72) / (7 / 6) ** 0.6, rtol=1e-5)
+
+
+def test_the_best_is_found_though_as_many_as_the_beam_have_finished():
+    """At "ab" two bad ones have ended, and "ab" is better than both: its end is still to come."""
+    table = language({EOS: 1}, _={A: 0.9, EOS: 0.1}, a={B: 0.9, EOS: 0.1}, ab={C: 0.1, EOS: 0.9})
+    ids, scores = searcher(beam_search, beam_size=2, length_penalty=0.0)(table, np.array([4]))
+    assert ids_of(ids[0, 0]) == (A, B, EOS)
+    np.testing.assert_allclose(scores[0, 0], np.log(0.9**3), rtol=1e-5)
 
 
 seeds = st.integers(0, 2**32 - 1)
