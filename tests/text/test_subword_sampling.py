@@ -53,7 +53,13 @@ def assert_probable(frequency, probability):
 @given(text=st.one_of(st.text(), st.text("derhunsaAE .▁"), st.sampled_from(TEXTS)))
 def test_without_randomness_equals_sentencepiece(kind, text):
     sampler, processor = sampler_and_processor(kind)
-    assert sampler(text, BEST[kind], random.Random(0).random) == processor.encode(text)
+    found, best = sampler(text, BEST[kind], random.Random(0).random), processor.encode(text)
+    if kind == "unigram" and found != best:  # of several that are equally probable, any will do
+        assert processor.decode(found) == processor.decode(best)
+        found, best = (sorted(map(processor.get_score, ids)) for ids in (found, best))
+        assert sum(found) == pytest.approx(sum(best), abs=1e-6)
+    else:
+        assert found == best
 
 
 @pytest.mark.parametrize("kind", BEST)
