@@ -217,7 +217,9 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def report(name: str, title: str, parts: Sequence[str], save: bool) -> None:
     """Prints a result with the command and the machine; with `save`, into `results/` as well."""
     module = sys.modules["__main__"].__spec__.name
-    command = " ".join(["python -m", module, *sys.argv[1:]])
+    # Of a path that only this machine has, the name.
+    arguments = [Path(x).name if Path(x).is_absolute() else x for x in sys.argv[1:]]
+    command = " ".join(["python -m", module, *arguments])
     about = versions(
         "keras", "torch", "jax", "tensorflow", "keras-hub", "transformers", "ctranslate2"
     )
