@@ -138,7 +138,7 @@ def translate(
     ] = None,
     processes: Annotated[
         int,
-        typer.Option(min=1, help="Processes that share the cores; more is faster for big files."),
+        typer.Option(min=1, help="Processes that share the cores and the text."),
     ] = 1,
 ) -> None:
     """Translates lines of text.

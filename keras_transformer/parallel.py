@@ -1,4 +1,4 @@
-"""A translator in several processes: more sentences a second from the same cores."""
+"""A translator in several processes, each with a share of the cores."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class TranslatorPool:
         pool.translate(["The old man sees the dog."], beam_size=4)
     ```
 
-    A step of a search is a few hundred small operations. Two threads hasten each of them little,
-    two processes do twice as many; each holds the model, and shares none of it. For a CPU: a GPU
-    is better off with one process and large batches.
+    For a CPU of many cores, where the threads of one process no longer hasten its small
+    operations; on two cores it wins next to nothing (benchmarks/results). Each process holds the
+    model. A GPU is better off with one process and large batches.
 
     Args:
         folder: a saved translator.
