@@ -14,9 +14,7 @@ from keras_transformer.search import Search
 SOURCE = np.array([[4, 1, 3, 0], [8, 9, 11, 3]], "int32")
 TARGET = np.array([[2, 7, 8, 4, 1], [2, 5, 6, 3, 0]], "int32")
 
-
-def numpy(x):
-    return ops.convert_to_numpy(x)
+numpy = ops.convert_to_numpy
 
 
 def shapes(model):

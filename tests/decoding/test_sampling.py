@@ -11,9 +11,7 @@ from keras_transformer.decoding import IMPOSSIBLE, greedy_search, sampler, unifo
 PROBABILITIES = np.array([0.4, 0.05, 0.25, 0.1, 0.2])  # ranked: 0, 2, 4, 3, 1
 DRAWS = 20_000
 
-
-def numpy(x):
-    return ops.convert_to_numpy(x)
+numpy = ops.convert_to_numpy
 
 
 def draw(numbers, log_probs, **options):

@@ -9,9 +9,7 @@ from keras_transformer.layers import MultiHeadAttention, dot_product_attention, 
 
 BATCH, QUERIES, KEYS, WIDTH, HEADS = 2, 5, 4, 6, 2
 
-
-def numpy(x):
-    return ops.convert_to_numpy(x)
+numpy = ops.convert_to_numpy
 
 
 def softmax(x):

@@ -12,9 +12,7 @@ SHAPE = BATCH, LENGTH, WIDTH = 2, 5, 6
 MEMORY = 4
 HEADS, INNER = 2, 10
 
-
-def numpy(x):
-    return ops.convert_to_numpy(x)
+numpy = ops.convert_to_numpy
 
 
 @pytest.fixture

@@ -10,9 +10,7 @@ from keras_transformer.layers import PositionalEmbedding, sinusoids
 VOCABULARY, WIDTH, LENGTH = 11, 6, 9
 IDS = np.array([[4, 3, 0, 7], [1, 10, 4, 4]], "int32")
 
-
-def numpy(x):
-    return ops.convert_to_numpy(x)
+numpy = ops.convert_to_numpy
 
 
 def built(randomize, **options):

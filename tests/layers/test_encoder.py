@@ -9,9 +9,7 @@ from keras_transformer.layers import Encoder, EncoderBlock, record_attention
 SHAPE = BATCH, LENGTH, WIDTH = 2, 5, 6
 HEADS, INNER = 2, 10
 
-
-def numpy(x):
-    return ops.convert_to_numpy(x)
+numpy = ops.convert_to_numpy
 
 
 @pytest.fixture

@@ -6,9 +6,7 @@ from keras import ops
 
 from keras_transformer.layers import FeedForward
 
-
-def numpy(x):
-    return ops.convert_to_numpy(x)
+numpy = ops.convert_to_numpy
 
 
 NON_LINEARITIES = {"relu": lambda x: np.maximum(x, 0), "silu": lambda x: x / (1 + np.exp(-x))}

@@ -6,9 +6,7 @@ from keras import ops
 
 from keras_transformer.layers import causal_mask, padding_mask, segment_mask
 
-
-def numpy(x):
-    return ops.convert_to_numpy(x)
+numpy = ops.convert_to_numpy
 
 
 @pytest.mark.parametrize("pad_id", [0, 3])

@@ -8,9 +8,7 @@ from keras import ops
 from keras_transformer.layers import AddNorm
 from keras_transformer.layers.residual import normalization
 
-
-def numpy(x):
-    return ops.convert_to_numpy(x)
+numpy = ops.convert_to_numpy
 
 
 def layer_norm(x, gamma, beta):

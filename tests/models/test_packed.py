@@ -49,8 +49,7 @@ def plain(pairs):
     return {name: inputs[name] for name in ("source_ids", "target_ids")}, labels
 
 
-def numpy(x):
-    return ops.convert_to_numpy(x)
+numpy = ops.convert_to_numpy
 
 
 def assert_as_alone(model, pairs, logits, places):

@@ -17,9 +17,7 @@ from keras_transformer.ops import (
     projected_cross_entropy,
 )
 
-
-def numpy(x):
-    return ops.convert_to_numpy(x)
+numpy = ops.convert_to_numpy
 
 
 def without_gradients():

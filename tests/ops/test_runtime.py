@@ -20,9 +20,7 @@ from keras_transformer.ops import (
     set_random_state,
 )
 
-
-def numpy(x):
-    return ops.convert_to_numpy(x)
+numpy = ops.convert_to_numpy
 
 
 @pytest.fixture

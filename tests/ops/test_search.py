@@ -11,9 +11,7 @@ from keras_transformer.ops import (
     write_cache,
 )
 
-
-def numpy(x):
-    return ops.convert_to_numpy(x)
+numpy = ops.convert_to_numpy
 
 
 def without_gradients():
