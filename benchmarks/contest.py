@@ -172,27 +172,45 @@ def matmul_peak(precision: str = "float32", size: int = 2048) -> tuple[Callable,
     return run, {}
 
 
+def _processor() -> tuple[str, list[str]]:
+    """Its name, and those of its units that matter here."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    name = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), "unknown")
+    flags = next((x.split() for x in lines if x.startswith("flags")), [])
+    units = ("avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
+    return name, [unit for unit in units if unit in flags]
+
+
+def _gpu() -> str:
+    try:
+        query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+        return subprocess.run(query, capture_output=True, text=True).stdout.strip()
+    except OSError:
+        return ""
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
 def machine() -> str:
     """One line: what the figures were measured on."""
-    model = "unknown processor"
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        lines = cpuinfo.read_text().splitlines()
-        model = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), model)
-        flags = next((x.split() for x in lines if x.startswith("flags")), [])
-        model += "".join(f", {f}" for f in ("avx512f", "amx_bf16", "amx_int8") if f in flags)
-    try:
-        gpu = subprocess.run(
-            ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-        ).stdout.strip()
-    except OSError:
-        gpu = ""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return (
-        f"{cores} cores of {model}{', ' + gpu if gpu else ''}; Python {platform.python_version()}"
-    )
+    processor = ", ".join([f"{_cores()} cores of {_processor()[0]}", *_processor()[1]])
+    return f"{processor}{', ' + _gpu() if _gpu() else ''}; Python {platform.python_version()}"
+
+
+def results_folder() -> Path:
+    """Where this kind of machine has its tables: results/2-cores-intel-amx, or a GPU's name."""
+    if gpu := _gpu().split("\n")[0]:
+        kind = "-".join(gpu.lower().split())
+    else:
+        name, units = _processor()
+        amx = "-amx" if "amx_bf16" in units else ""
+        kind = f"{_cores()}-cores-{name.lower().split('(')[0].split()[0]}{amx}"
+    folder = RESULTS / kind
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def versions(*packages: str) -> str:
@@ -215,7 +233,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def report(name: str, title: str, parts: Sequence[str], save: bool) -> None:
-    """Prints a result with the command and the machine; with `save`, into `results/` as well."""
+    """Prints a result with the command and the machine; with `save`, into `results/` too."""
     module = sys.modules["__main__"].__spec__.name
     # Of a path that only this machine has, the name.
     arguments = [Path(x).name if Path(x).is_absolute() else x for x in sys.argv[1:]]
@@ -228,8 +246,7 @@ def report(name: str, title: str, parts: Sequence[str], save: bool) -> None:
     )
     print(text)
     if save:
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / f"{name}.md").write_text(text + "\n", "utf-8")
+        (results_folder() / f"{name}.md").write_text(text + "\n", "utf-8")
 
 
 def _serve(target: str, options: dict[str, Any]) -> None:

@@ -276,8 +276,7 @@ def main() -> None:
     ]
     name = "scaling-short" if options.short else "scaling"
     if options.save:
-        contest.RESULTS.mkdir(exist_ok=True)
-        picture(results, contest.RESULTS / f"{name}.svg")
+        picture(results, contest.results_folder() / f"{name}.svg")
         parts.append(f"![Growth of time, memory and arithmetic]({name}.svg)")
     contest.report(name, "Scaling", parts, options.save)
 
