@@ -306,6 +306,7 @@ def main() -> None:
     default = [name for name in CONTESTANTS if name != "marian-compiled"]
     parser.add_argument("--only", nargs="+", choices=CONTESTANTS, default=default)
     parser.add_argument("--save", action="store_true", help="write the table to results/")
+    parser.add_argument("--part", default="", help="of the table's name, where memory allows parts")
     options = parser.parse_args()
     for name in ("rows", "length", "rounds", "steps"):
         if getattr(options, name) < 1:
@@ -318,6 +319,7 @@ def main() -> None:
     ours = [name for name in CONTESTANTS if name in options.only and name.startswith("ours")]
     header += [f"{name} is faster by" for name in ours]
     name = f"train-{options.size}-{options.rows}x{options.length}-{options.precision}"
+    name += f"-{options.part}" if options.part else ""
     peak = f"{options.precision} matmul (2048 x 2048, PyTorch): {rate / 1e12:.2f} TFLOP/s; "
     flops = training_flops(SIZES[options.size](), options.rows, options.length)
     contest.report(
