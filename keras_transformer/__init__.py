@@ -73,6 +73,7 @@ _HOMES = {
     "Hypothesis": "translator",
     "Translator": "translator",
     "TranslatorPool": "parallel",
+    "load_pretrained": "pretrained",
 }
 
 __all__ = [
@@ -87,6 +88,7 @@ __all__ = [
     "TranslatorPool",
     "WarmupSchedule",
     "adam",
+    "load_pretrained",
     "load_tokenizer",
 ]
 

@@ -26,6 +26,7 @@ from keras_transformer.export import saved_model
 from keras_transformer.files import replacing
 from keras_transformer.ops import keep_compilations
 from keras_transformer.parallel import TranslatorPool
+from keras_transformer.pretrained import load_pretrained
 from keras_transformer.translator import Translator
 from training.translation import train
 
@@ -262,6 +263,25 @@ def evaluate(
     )
     save_metrics(folder, name, metrics)
     typer.echo(table({"test_set": name, **metrics}))
+
+
+@app.command("import")
+def import_(
+    source: Annotated[
+        str, typer.Argument(help="A folder in Hugging Face's layout, or a model's name there.")
+    ],
+    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="The translator to write.")],
+) -> None:
+    """Makes a translator of a pretrained model.
+
+    It is then one of our own, on any backend, to translate, to train further, to export.
+
+    \b
+    Example:
+        keras-transformer import Helsinki-NLP/opus-mt-en-de saved_models/opus-mt-en-de
+    """
+    load_pretrained(source).save(out)
+    typer.echo(out)
 
 
 @app.command()

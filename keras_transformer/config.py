@@ -6,8 +6,9 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-ACTIVATIONS = ("gelu", "relu", "silu")
-POSITIONS = ("learned", "none", "sinusoidal")
+ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
+SINUSOIDS = ("sinusoidal", "sinusoidal_halves", "sinusoidal_tensor2tensor")
+POSITIONS = ("learned", "none", *SINUSOIDS)
 MONITORS = ("val_bleu", "val_loss")
 DECAYS = ("inverse_sqrt", "linear")
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
@@ -41,10 +42,17 @@ class TransformerConfig:
         activation: of the feed-forward, one of `ACTIVATIONS`.
         norm_first: False is the paper's post-norm, True is pre-norm with a last norm a stack.
         positions: one of `POSITIONS` (section 3.5).
+        position_offset: number of the first position.
+        scale_embeddings: whether embeddings are multiplied by sqrt(d_model) (section 3.4).
+        norm_embeddings: whether what enters the stacks is layer-normalized.
+        epsilon: of the norms.
+        output_bias: whether the logits have a bias, which is not trained.
         max_length: longest sequence in tokens, either side.
-        share_embeddings: one matrix for source and target tokens (needs one vocabulary).
+        share_embeddings: one matrix for source and target tokens (needs one vocabulary); learned
+            positions and norms are each side's own.
         tie_output: the target embedding is also the output projection (section 3.4).
-        pad_id, bos_id, eos_id: the special tokens' ids.
+        pad_id, bos_id, eos_id: ids of the token that pads, of the one that the decoder's input
+            begins with, and of the one that ends; the second may be one of the others.
 
     Raises:
         ValueError: on a value out of range or a pair of values that makes no sense.
@@ -61,6 +69,11 @@ class TransformerConfig:
     activation: str = "relu"
     norm_first: bool = False
     positions: str = "sinusoidal"
+    position_offset: int = 0
+    scale_embeddings: bool = True
+    norm_embeddings: bool = False
+    epsilon: float = 1e-6
+    output_bias: bool = False
     max_length: int = 1024
     share_embeddings: bool = True
     tie_output: bool = True
@@ -90,7 +103,9 @@ class TransformerConfig:
             self.activation in ACTIVATIONS, "activation", self.activation, f"one of {ACTIVATIONS}"
         )
         require(self.positions in POSITIONS, "positions", self.positions, f"one of {POSITIONS}")
-        if self.positions == "sinusoidal":
+        require_whole("position_offset", self.position_offset, 0)
+        require(self.epsilon > 0, "epsilon", self.epsilon, "above 0")
+        if self.positions in SINUSOIDS:
             require(self.d_model % 2 == 0, "d_model", self.d_model, "even for sinusoidal positions")
         if self.share_embeddings and self.source_vocab_size != self.target_vocab_size:
             raise ValueError(
@@ -102,11 +117,8 @@ class TransformerConfig:
         for name in ("pad_id", "bos_id", "eos_id"):
             value = getattr(self, name)
             require(0 <= value < smallest, name, value, f"in [0, {smallest})")
-        if len({self.pad_id, self.bos_id, self.eos_id}) < 3:
-            raise ValueError(
-                f"pad_id, bos_id and eos_id must differ, got {self.pad_id}, {self.bos_id}, "
-                f"{self.eos_id}"
-            )
+        if self.pad_id == self.eos_id:
+            raise ValueError(f"pad_id and eos_id must differ, both are {self.pad_id}")
 
     @classmethod
     def tiny(cls, vocab_size: int, **changes: Any) -> TransformerConfig:
@@ -133,7 +145,7 @@ class TransformerConfig:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TransformerConfig:
         """The inverse of `to_dict`; an unknown field is refused."""
-        return cls(**_known(cls, values, "config fields"))
+        return cls(**known(cls, values, "config fields"))
 
 
 def _vocabulary(size: int) -> dict[str, Any]:
@@ -225,14 +237,15 @@ class TranslationRecipe:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TranslationRecipe:
         """Builds a recipe; an unknown option is refused."""
-        return cls(**_known(cls, values, "recipe options"))
+        return cls(**known(cls, values, "recipe options"))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return dataclasses.asdict(self)
 
 
-def _known(cls, values, what):
+def known(cls: type, values: dict[str, Any], what: str) -> dict[str, Any]:
+    """The values, if all are fields of a dataclass; ValueError names `what` and those that are."""
     known = {field.name for field in dataclasses.fields(cls)}
     unknown = sorted(set(values) - known)
     if unknown:

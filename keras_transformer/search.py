@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from keras import ops
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.decoding import beam_search, greedy_search, sampler
+from keras_transformer.decoding import SCORINGS, beam_search, greedy_search, sampler
 from keras_transformer.models import Transformer
 from keras_transformer.ops import smoothed_cross_entropy
 
@@ -25,11 +25,13 @@ class Search:
     top_k: int = 0
     top_p: float = 1.0
     num_hypotheses: int | None = None
+    scoring: str = "wu"
 
     def __post_init__(self):
         for name, least in dict(beam_size=1, max_extra_length=1, min_length=0, top_k=0).items():
             require_whole(name, getattr(self, name), least)
         require(self.length_penalty >= 0, "length_penalty", self.length_penalty, "at least 0")
+        require(self.scoring in SCORINGS, "scoring", self.scoring, f"one of {SCORINGS}")
         if self.temperature is not None:
             require(self.temperature > 0, "temperature", self.temperature, "above 0")
         require(0 < self.top_p <= 1, "top_p", self.top_p, "in (0, 1]")
@@ -62,10 +64,11 @@ class Search:
                 length=length,
                 max_lengths_B=max_lengths,
                 pad_id=config.pad_id,
-                banned_ids=(config.bos_id,),
+                banned_ids=() if config.bos_id == config.eos_id else (config.bos_id,),
                 min_length=self.min_length,
                 prefix_BP=prefix,
                 length_penalty=self.length_penalty,
+                scoring=self.scoring,
             )
             if sampled:
                 options["uniforms_BL"] = uniforms

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import json
+
 import hypothesis
 import numpy as np
 import pytest
+import sentencepiece
 
 import keras_transformer  # noqa: F401, it chooses the backend before Keras does
 
@@ -162,3 +166,38 @@ def shake():
         return module.eval()
 
     return perturb
+
+
+@pytest.fixture(scope="session")
+def marian_files():
+    """`marian_files(folder, source_texts, target_texts)`: writes a tokenizer as OPUS-MT's are."""
+    return _marian_files
+
+
+def _learn(texts, vocab_size):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts), model_writer=model, vocab_size=vocab_size,
+        hard_vocab_limit=False, minloglevel=2,
+    )  # fmt: skip
+    return model.getvalue()
+
+
+def _pieces_of(model):
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    return [processor.id_to_piece(i) for i in range(3, len(processor))]  # without its special ones
+
+
+def _marian_files(folder, source, target, vocab_size=90, separate=False):
+    """The files of a Marian tokenizer, as OPUS-MT's are."""
+    models = [_learn(texts, vocab_size) for texts in (source, target)]
+    sides = [_pieces_of(model) for model in models]
+    vocabularies = sides if separate else [sides[0] + sides[1]]
+    for name, model in zip(("source.spm", "target.spm"), models, strict=True):
+        (folder / name).write_bytes(model)
+    for name, pieces in zip(("vocab.json", "target_vocab.json"), vocabularies, strict=False):
+        pieces = list(dict.fromkeys(["</s>", "<unk>", *pieces, ">>deu<<", ">>fra<<", "<pad>"]))
+        (folder / name).write_text(json.dumps({piece: i for i, piece in enumerate(pieces)}))
+    config = dict(source_lang="en", target_lang="de", separate_vocabs=separate)
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    return folder

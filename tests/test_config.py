@@ -56,6 +56,11 @@ CASES = {
     "activation": ("silu", logits, {}),
     "norm_first": (True, logits, {}),
     "positions": ("none", logits, {}),
+    "position_offset": (2, logits, {}),
+    "scale_embeddings": (False, logits, {}),
+    "norm_embeddings": (True, shapes, {}),
+    "epsilon": (0.5, logits, {}),
+    "output_bias": (True, shapes, {}),
     "max_length": (40, tables, {}),
     "share_embeddings": (False, shapes, {}),
     "tie_output": (False, shapes, {}),
@@ -165,11 +170,12 @@ WHOLE = "a whole number of at least 1"
         ({"dropout": -0.1}, "dropout must be in [0, 1), got -0.1"),
         (
             {"activation": "swoosh"},
-            "activation must be one of ('gelu', 'relu', 'silu'), got 'swoosh'",
+            "activation must be one of ('gelu', 'gelu_tanh', 'relu', 'silu'), got 'swoosh'",
         ),
         (
             {"positions": "rotary"},
-            "positions must be one of ('learned', 'none', 'sinusoidal'), got 'rotary'",
+            "positions must be one of ('learned', 'none', 'sinusoidal', 'sinusoidal_halves', "
+            "'sinusoidal_tensor2tensor'), got 'rotary'",
         ),
         (
             {"target_vocab_size": 99},
@@ -182,7 +188,9 @@ WHOLE = "a whole number of at least 1"
             {"eos_id": 60, "target_vocab_size": 60, "share_embeddings": False},
             "eos_id must be in [0, 60), got 60",
         ),
-        ({"bos_id": 3}, "pad_id, bos_id and eos_id must differ, got 0, 3, 3"),
+        ({"pad_id": 3}, "pad_id and eos_id must differ, both are 3"),
+        ({"position_offset": -1}, "position_offset must be a whole number of at least 0, got -1"),
+        ({"epsilon": 0}, "epsilon must be above 0, got 0"),
     ],
 )
 def test_bad_values_are_named(changes, message):

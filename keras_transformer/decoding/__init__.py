@@ -3,6 +3,7 @@
 from keras_transformer.decoding.sampling import sampler, uniforms
 from keras_transformer.decoding.search import (
     IMPOSSIBLE,
+    SCORINGS,
     beam_search,
     greedy_search,
     length_penalty_factor,
@@ -10,6 +11,7 @@ from keras_transformer.decoding.search import (
 
 __all__ = [
     "IMPOSSIBLE",
+    "SCORINGS",
     "beam_search",
     "greedy_search",
     "length_penalty_factor",

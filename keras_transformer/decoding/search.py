@@ -13,6 +13,7 @@ has its own limit and stops by itself: what else is in the batch changes nothing
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,9 +24,16 @@ IMPOSSIBLE = -1e9  # the log-probability of what cannot be; finite, so that sums
 FREE, NOT_EOS = -1, -2  # what a row may take, where it is not forced to one token
 
 
-def length_penalty_factor(length: Any, length_penalty: float) -> Any:
-    """lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al. 2016, equation 14); |Y| counts EOS."""
-    return ((5.0 + ops.cast(length, "float32")) / 6.0) ** length_penalty
+SCORINGS = ("wu", "transformers")
+
+
+def length_penalty_factor(length: Any, length_penalty: float, scoring: str = "wu") -> Any:
+    """lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al. 2016, equation 14); |Y| counts EOS.
+
+    In `transformers` |Y|^alpha.
+    """
+    length = ops.cast(length, "float32")
+    return (length if scoring == "transformers" else (5.0 + length) / 6.0) ** length_penalty
 
 
 def greedy_search(
@@ -42,6 +50,7 @@ def greedy_search(
     min_length: int = 0,
     prefix_BP: Any = None,
     length_penalty: float = 0.0,
+    scoring: str = "wu",
     choose: Callable | None = None,
     uniforms_BL: Any = None,
 ) -> tuple[Any, Any]:
@@ -63,6 +72,7 @@ def greedy_search(
         prefix_BP: tokens that each row must start with, padded with `pad_id`, P at most L;
             None: none.
         length_penalty: alpha of Wu et al. 2016 in the score.
+        scoring: as of `beam_search`.
         choose: `choose(log_probs_BV, uniform_B) -> token ids (B,)`; None: argmax.
         uniforms_BL: the random numbers of `choose`, one a row and token.
 
@@ -88,6 +98,8 @@ def greedy_search(
         chosen_B = ops.where(forced_B >= 0, forced_B, ops.cast(chosen_B, "int32"))
         chosen_B = ops.where(done_B, pad_id, chosen_B)
         value_B = (gather(logits_BV, chosen_B[:, None], axis=1) - log_z_B1)[:, 0]
+        if scoring == "transformers":
+            value_B = ops.where(forced_B >= 0, 0.0, value_B)
         found = {
             "ids_BL": _write(found["ids_BL"], chosen_B, i),
             "total_B": found["total_B"] + ops.where(done_B, 0.0, value_B),
@@ -111,7 +123,8 @@ def greedy_search(
         alive["uniforms_BL"] = uniforms_BL
     first = take(0, logits_BV, ops.zeros((rows,), dtype="bool"), found, alive)
     found = row_loop(body, length, *first)
-    scores_B = found["total_B"] / length_penalty_factor(found["lengths_B"], length_penalty)
+    lengths_B = index - 1 + found["lengths_B"]
+    scores_B = found["total_B"] / length_penalty_factor(lengths_B, length_penalty, scoring)
     return ops.expand_dims(found["ids_BL"], 1), ops.expand_dims(scores_B, 1)
 
 
@@ -131,6 +144,7 @@ def beam_search(
     min_length: int = 0,
     prefix_BP: Any = None,
     num_hypotheses: int | None = None,
+    scoring: str = "wu",
 ) -> tuple[Any, Any]:
     """Keeps the `beam_size` most probable sequences of each row, and the best finished ones.
 
@@ -150,6 +164,10 @@ def beam_search(
         num_hypotheses: how many are wanted, by default K: a row ends as soon as so many have
             better scores than any that are still unfinished can get. The rest may be others
             then.
+        scoring: "wu" as above; "transformers" as that library does (5.23, `early_stopping`
+            False): the factor is |Y|^alpha, a row goes on until the worst of its finished
+            hypotheses is no worse than any unfinished one, and tokens that are forced, EOS at the
+            limit among them, cost nothing.
         logits_BV, state, eos_id, length, max_lengths_B, index, pad_id, banned_ids, min_length,
             prefix_BP: as of `greedy_search`.
 
@@ -160,6 +178,9 @@ def beam_search(
     rows, vocab_size = ops.shape(logits_BV)[0], logits_BV.shape[-1]
     banned_ids = (pad_id, *banned_ids)
     wanted = (num_hypotheses or beam_size) - 1
+    penalty = functools.partial(
+        length_penalty_factor, length_penalty=length_penalty, scoring=scoring
+    )
     # Enough of each beam for 2K choices of the row, whatever is banned of them.
     width = min(vocab_size, 2 * beam_size + len(banned_ids) + (1 if min_length else 0))
 
@@ -170,7 +191,8 @@ def beam_search(
             too_early_B11 = ops.expand_dims(forced_B == NOT_EOS, (1, 2))
             too_early_BKW = (tokens_BKW == eos_id) & too_early_B11
             values_BKW = ops.where(too_early_BKW, IMPOSSIBLE, values_BKW)
-        values_BKW, tokens_BKW = _force(values_BKW, tokens_BKW, logits_BKV, forced_B)
+        cost_BK1 = log_z_BK1 if scoring == "transformers" else None
+        values_BKW, tokens_BKW = _force(values_BKW, tokens_BKW, logits_BKV, forced_B, cost_BK1)
         total_BKW = ops.expand_dims(alive["total_BK"], 2) + values_BKW - log_z_BK1
         # The 2K best of the row: at most K of them end here, so K remain to go on with.
         best_BC, flat_BC = ops.top_k(
@@ -183,8 +205,8 @@ def beam_search(
         # Finished: those among the row's K best, merged with the ones from before.
         new_BK = best_BC[:, :beam_size]
         is_new_BK = is_eos_BC[:, :beam_size] & (new_BK > IMPOSSIBLE / 2) & ~done_B[:, None]
-        lengths_BK = (i + 1) * ops.ones_like(token_BC[:, :beam_size])
-        new_BK = new_BK / length_penalty_factor(lengths_BK, length_penalty)
+        lengths_BK = (index + i) * ops.ones_like(token_BC[:, :beam_size])
+        new_BK = new_BK / penalty(lengths_BK)
         new_BK = ops.where(is_new_BK, new_BK, IMPOSSIBLE)
         ended_BKL = _pick(alive["ids_BKL"], beam_BC[:, :beam_size])
         ended_BKL = _write(ended_BKL, token_BC[:, :beam_size], i)
@@ -197,10 +219,11 @@ def beam_search(
 
         # Alive: the K best that go on, each in the slot of its new number.
         total_BK, choice_BK = ops.top_k(ops.where(is_eos_BC, IMPOSSIBLE, best_BC), beam_size)
-        best_alive_B = total_BK[:, 0] / length_penalty_factor(i + 1, length_penalty)
-        done_B = done_B | (is_full_B & (scores_BK[:, 0] >= best_alive_B))
+        best_alive_B = total_BK[:, 0] / penalty(index + i)
+        decisive_B = scores_BK[:, -1 if scoring == "transformers" else 0]
+        done_B = done_B | (is_full_B & (decisive_B >= best_alive_B))
         # No log-probability is above 0, and no length penalty above that of the whole length.
-        reachable_B = total_BK[:, 0] / length_penalty_factor(length, length_penalty)
+        reachable_B = total_BK[:, 0] / penalty(index - 1 + length)
         done_B = done_B | (scores_BK[:, wanted] >= reachable_B)
         beam_BK = gather(beam_BC, choice_BK, axis=1)
         token_BK = gather(token_BC, choice_BK, axis=1)
@@ -253,11 +276,13 @@ def _candidates(logits_BKV, width, banned_ids):
     return values_BKW, tokens_BKW, log_z_BK1
 
 
-def _force(values_BKW, tokens_BKW, logits_BKV, forced_B):
-    """Candidates where a row that must take `forced_B` has that one alone."""
+def _force(values_BKW, tokens_BKW, logits_BKV, forced_B, cost_BK1=None):
+    """Candidates where a row that must take `forced_B` has that one alone, of that logit if any."""
     forced_B11 = ops.expand_dims(forced_B, (1, 2))
     forced_BK1 = ops.zeros_like(tokens_BKW[:, :, :1]) + ops.maximum(forced_B11, 0)
-    value_BK1 = ops.cast(gather(logits_BKV, forced_BK1, axis=2), "float32")
+    value_BK1 = cost_BK1
+    if cost_BK1 is None:
+        value_BK1 = ops.cast(gather(logits_BKV, forced_BK1, axis=2), "float32")
     is_first_W = ops.arange(values_BKW.shape[-1], dtype="int32") == 0
     only_BKW = ops.where(is_first_W, value_BK1, IMPOSSIBLE)
     is_free_B11 = forced_B11 < 0

@@ -14,6 +14,8 @@ from keras_transformer.decoding import IMPOSSIBLE
 from keras_transformer.export.saved_model import BAD_INPUT
 from keras_transformer.export.warmup import WARMUP_FILE, write_warmup
 from keras_transformer.search import Search, score_function
+from keras_transformer.text import MarianTokenizer
+from keras_transformer.text.marian import SPACE
 from keras_transformer.translator import Translator
 
 TEXTS = tf.TensorSpec([None], tf.string)
@@ -22,6 +24,75 @@ LENGTHS = tf.TensorSpec([None], tf.int32)
 POWERS_OF_TWO = [1 << i for i in range(31)]
 
 WARMUP_TEXTS = (["Hello."], ["And so it went on and on. " * 8])
+
+
+class SentencePieceSide(tf.Module):
+    """A language of a tokenizer whose ids are those of its SentencePiece model.
+
+    Args:
+        model: the serialized model.
+        name: a name of its own; without, two of them would be the first when they are loaded
+            (tensorflow/text issue 1304, open as of 2.21).
+    """
+
+    def __init__(self, model: bytes, name: str):
+        super().__init__()
+        self._tokenizer = tf_text.SentencepieceTokenizer(model, tf.int32, name=name)
+        self.size = int(self._tokenizer.vocab_size())
+
+    def tokenize(self, texts):
+        """Ids of each text, ragged, without EOS."""
+        return self._tokenizer.tokenize(texts)
+
+    def detokenize(self, ids):
+        """Texts of ragged ids."""
+        return self._tokenizer.detokenize(ids)
+
+
+class MarianSide(tf.Module):
+    """A language of a `MarianTokenizer`: pieces numbered by a vocabulary.
+
+    Args:
+        model: the serialized SentencePiece model.
+        pieces: the vocabulary in the order of its ids.
+        unk_id: the id of what the vocabulary lacks.
+        name: as of `SentencePieceSide`.
+    """
+
+    def __init__(self, model: bytes, pieces: list[str], unk_id: int, name: str):
+        super().__init__()
+        self._tokenizer = tf_text.SentencepieceTokenizer(model, tf.string, name=name)
+        self._pieces, self._unk_id, self.size = pieces, unk_id, len(pieces)
+        ids = tf.lookup.KeyValueTensorInitializer(
+            tf.constant(pieces), tf.range(len(pieces), dtype=tf.int32)
+        )
+        self._ids = tf.lookup.StaticHashTable(ids, unk_id, name=f"{name}_ids")
+
+    def tokenize(self, texts):
+        """Ids of each text, ragged, without EOS; a tag is the first."""
+        tags = tf.strings.regex_replace(texts, r"(?s)^(>>.*?<<)?.*$", r"\1")
+        rest = tf.strings.regex_replace(texts, r"(?s)^>>.*?<<", "", replace_global=False)
+        pieces = self._tokenizer.tokenize(rest)
+        tags = tf.RaggedTensor.from_row_lengths(
+            tf.boolean_mask(tags, tags != ""), tf.cast(tags != "", tf.int64)
+        )
+        pieces = tf.concat([tags, pieces], axis=1)
+        return pieces.with_flat_values(self._ids.lookup(pieces.flat_values))
+
+    def detokenize(self, ids):
+        """Texts of ragged ids; unknown ones are left out."""
+        ids = tf.ragged.boolean_mask(ids, ids != self._unk_id)
+        pieces = tf.ragged.map_flat_values(tf.gather, tf.constant(self._pieces), ids)
+        texts = tf.strings.reduce_join(pieces, axis=1)
+        return tf.strings.strip(tf.strings.regex_replace(texts, SPACE, " "))
+
+
+def _side(tokenizer, language):
+    """The source or target language of a tokenizer, in the graph."""
+    model, name = getattr(tokenizer, f"{language}_model"), f"{language}_tokenizer"
+    if isinstance(tokenizer, MarianTokenizer):
+        return MarianSide(model, getattr(tokenizer, f"{language}_pieces"), tokenizer.unk_id, name)
+    return SentencePieceSide(model, name)
 
 
 class TranslationModule(tf.Module):
@@ -46,16 +117,9 @@ class TranslationModule(tf.Module):
         # Tracked as an attribute, and so saved. Keras's own variables, which wrap these, would
         # be saved beside them, and in a session, as TensorFlow Serving has one, only they filled.
         self._weights = [weight.value for weight in model.weights]
-        # Without names of their own, loaded, both would be the first of them
-        # (tensorflow/text issue 1304, open as of 2.21).
-        self._source = self._target = tf_text.SentencepieceTokenizer(
-            tokenizer.source_model, tf.int32, name="source_tokenizer"
-        )
-        if not tokenizer.shared:
-            self._target = tf_text.SentencepieceTokenizer(
-                tokenizer.target_model, tf.int32, name="target_tokenizer"
-            )
-        self._target_pieces = int(self._target.vocab_size())
+        self._source = _side(tokenizer, "source")
+        one = tokenizer.source_model == tokenizer.target_model
+        self._target = self._source if one else _side(tokenizer, "target")
         # With signatures of their own, they are traced once and shared by all that call them. A
         # search for the best alone ends earlier.
         options = dict(input_signature=[IDS, LENGTHS], jit_compile=jit_compile)
@@ -133,7 +197,7 @@ class TranslationModule(tf.Module):
         is_text_RL = tf.cumsum(is_end_RL, axis=1) == 0
         is_text_RL &= (ids_RL != config.pad_id) & (ids_RL != config.bos_id)
         # The model's vocabulary may be larger, rounded up, than a foreign tokenizer's.
-        is_text_RL &= ids_RL < self._target_pieces
+        is_text_RL &= ids_RL < self._target.size
         return self._target.detokenize(tf.ragged.boolean_mask(ids_RL, is_text_RL))
 
 

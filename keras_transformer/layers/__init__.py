@@ -10,6 +10,7 @@ from keras_transformer.layers.embedding import PositionalEmbedding, sinusoids
 from keras_transformer.layers.encoder import Encoder, EncoderBlock
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.masks import causal_mask, padding_mask, segment_mask
+from keras_transformer.layers.relative_bias import RelativeBias
 from keras_transformer.layers.residual import AddNorm
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "FeedForward",
     "MultiHeadAttention",
     "PositionalEmbedding",
+    "RelativeBias",
     "causal_mask",
     "dot_product_attention",
     "padding_mask",

@@ -68,6 +68,8 @@ class MultiHeadAttention(Layer):
         num_heads: N; must divide the width of the query.
         cross_attention: False attends to the query's own sequence, True to `memory`.
         use_bias: whether the projections add a bias.
+        head_dim: H; None: D / N.
+        scaled: whether products are divided by sqrt(H); T5's are not (Raffel et al. 2020).
 
     Call arguments:
         query: (B, T, D).
@@ -75,7 +77,7 @@ class MultiHeadAttention(Layer):
         attention_mask: boolean, True = attend, or the numbers that `mask_bias` makes of it,
             broadcasts to (B, N, T, S). With a self-attention cache, None lets each query see all
             up to its own position.
-        bias: added to the scaled products, broadcasts to (B, N, T, S); not with a cache.
+        bias: added to the scaled products, broadcasts to (B, N, T, S).
         cache: what an earlier call returned. In self-attention the new keys and values are
             written into it at `index`; in cross-attention it stands in for `memory`, and the
             query may have a whole multiple of its rows (all beams of a sentence side by side).
@@ -85,40 +87,51 @@ class MultiHeadAttention(Layer):
         output (B, T, D), and the cache: `{"key", "value"}`, each (B, N, S, H).
 
     Raises:
-        ValueError: if D is not divisible by `num_heads`, or `memory` is given to
-            self-attention, or neither memory nor cache to cross-attention.
+        ValueError: if D is not divisible by `num_heads` without a `head_dim`, or `memory` is
+            given to self-attention, or neither memory nor cache to cross-attention.
     """
 
-    def __init__(self, num_heads, cross_attention=False, use_bias=True, **kwargs):
+    def __init__(
+        self,
+        num_heads,
+        cross_attention=False,
+        use_bias=True,
+        head_dim=None,
+        scaled=True,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.num_heads = num_heads
         self.cross_attention = cross_attention
         self.use_bias = use_bias
+        self.head_dim = head_dim
+        self.scaled = scaled
 
     def build(self, query_shape, memory_shape=None):
         d_model = query_shape[-1]
-        if d_model % self.num_heads:
+        if self.head_dim is None and d_model % self.num_heads:
             raise ValueError(
                 f"num_heads must divide the width of the query, got num_heads={self.num_heads} "
                 f"and a width of {d_model}"
             )
+        width = self.num_heads * (self.head_dim or d_model // self.num_heads)
         if self.cross_attention:
-            self.query = self._dense(d_model, "query")
-            self.key_value = self._dense(2 * d_model, "key_value")
+            self.query = self._dense(width, "query")
+            self.key_value = self._dense(2 * width, "key_value")
             self.query.build(query_shape)
             self.key_value.build(memory_shape or query_shape)
         else:
-            self.query_key_value = self._dense(3 * d_model, "query_key_value")
+            self.query_key_value = self._dense(3 * width, "query_key_value")
             self.query_key_value.build(query_shape)
         self.output_projection = self._dense(d_model, "output")
-        self.output_projection.build(query_shape)
+        self.output_projection.build((*query_shape[:-1], width))
 
     def _dense(self, units, name):
         return Dense(units, use_bias=self.use_bias, dtype=self.dtype_policy, name=name)
 
     def call(self, query, memory=None, attention_mask=None, bias=None, cache=None, index=None):
         if cache is not None:
-            return self._step(query, memory, attention_mask, cache, index)
+            return self._step(query, memory, attention_mask, bias, cache, index)
         if self.cross_attention:
             query_BNTH, cache = self._cross(query, memory, cache)
         else:
@@ -130,22 +143,26 @@ class MultiHeadAttention(Layer):
                 recorder[self.path] = weights_BNTS
         else:
             attended_BNTH = attention(*inputs)
-        attended_BTNH = ops.transpose(attended_BNTH, (0, 2, 1, 3))
-        return self.output_projection(ops.reshape(attended_BTNH, ops.shape(query))), cache
+        return self._output(attended_BNTH, query), cache
 
-    def _step(self, query, memory, attention_mask, cache, index):
+    def _step(self, query, memory, attention_mask, bias, cache, index):
         """With a cache: new positions of a sequence, or beams that look at one memory."""
         if self.cross_attention:
             query_BNTH, cache = self._cross(query, memory, cache)
-            attended_BNTH = attention(query_BNTH, cache["key"], cache["value"], attention_mask)
+            inputs = query_BNTH, cache["key"], cache["value"], attention_mask, bias
+            attended_BNTH = attention(*inputs)
         else:
             query_BNTH, cache = self._self(query, memory, cache, index)
             length = query.shape[1]
-            attended_BNTH = attend_cache(
-                query_BNTH, cache["key"], cache["value"], attention_mask, index + length, length
-            )
+            inputs = query_BNTH, cache["key"], cache["value"], attention_mask, bias
+            attended_BNTH = attend_cache(*inputs, filled=index + length, queries=length)
+        return self._output(attended_BNTH, query), cache
+
+    def _output(self, attended_BNTH, query):
         attended_BTNH = ops.transpose(attended_BNTH, (0, 2, 1, 3))
-        return self.output_projection(ops.reshape(attended_BTNH, ops.shape(query))), cache
+        rows, length = ops.shape(query)[:2]
+        width = self.num_heads * attended_BNTH.shape[-1]
+        return self.output_projection(ops.reshape(attended_BTNH, (rows, length, width)))
 
     def _self(self, query, memory, cache, index):
         if memory is not None:
@@ -153,6 +170,7 @@ class MultiHeadAttention(Layer):
         projected = ops.split(self.query_key_value(query), 3, axis=-1)
         rows = ops.shape(query)[0]
         query_BNTH, key_BNTH, value_BNTH = (self._heads(x, rows) for x in projected)
+        query_BNTH = self._unscaled(query_BNTH)
         if cache is None:
             return query_BNTH, {"key": key_BNTH, "value": value_BNTH}
         return query_BNTH, {
@@ -168,7 +186,12 @@ class MultiHeadAttention(Layer):
             key, value = ops.split(self.key_value(memory), 2, axis=-1)
             cache = {"key": self._heads(key, rows), "value": self._heads(value, rows)}
         # The beams of a sentence attend as further queries to its one copy of keys and values.
-        return self._heads(self.query(query), ops.shape(cache["key"])[0]), cache
+        query_BNTH = self._heads(self.query(query), ops.shape(cache["key"])[0])
+        return self._unscaled(query_BNTH), cache
+
+    def _unscaled(self, query_BNTH):
+        """Attention divides by sqrt(H): where that is not wanted it is multiplied before."""
+        return query_BNTH if self.scaled else query_BNTH * query_BNTH.shape[-1] ** 0.5
 
     def _heads(self, x_BTD, rows):
         head_dim = x_BTD.shape[-1] // self.num_heads
@@ -181,4 +204,6 @@ class MultiHeadAttention(Layer):
             "num_heads": self.num_heads,
             "cross_attention": self.cross_attention,
             "use_bias": self.use_bias,
+            "head_dim": self.head_dim,
+            "scaled": self.scaled,
         }

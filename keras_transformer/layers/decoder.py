@@ -8,7 +8,9 @@ from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.base import Layer
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.masks import causal_mask
+from keras_transformer.layers.relative_bias import RelativeBias
 from keras_transformer.layers.residual import AddNorm, normalization
+from keras_transformer.ops import cache_places
 from keras_transformer.ops import quick as ops
 
 
@@ -20,9 +22,12 @@ class DecoderBlock(Layer):
         num_heads: attention heads.
         d_ff: width inside the feed-forward.
         dropout: rate in [0, 1) on each sub-layer's output.
-        activation: of the feed-forward.
+        activation, gated: of the feed-forward.
         norm_first: False post-norm (the paper), True pre-norm.
         cross_attention: False leaves cross-attention out, for a decoder-only model.
+        norm, epsilon: kind of norm, "layer" or "rms", and its epsilon.
+        use_bias: whether projections add a bias.
+        head_dim, scaled: of the attention.
 
     Call arguments:
         x: (B, T, D).
@@ -33,7 +38,8 @@ class DecoderBlock(Layer):
         cross_attention_mask: boolean, which memory positions may be seen, (B, N, T, S).
         cache: what an earlier call returned, its self-attention part wide enough for all
             positions to come.
-        index: position of the first token of `x`, with a cache.
+        index: place in the cache of the first token of `x`, with a cache.
+        bias: of the self-attention, broadcasts to (B, N, T, T), or (B, N, T, S) with a cache.
 
     Returns:
         (B, T, D), and the cache `{"self": {"key", "value"}, "cross": {"key", "value"}}`.
@@ -47,6 +53,12 @@ class DecoderBlock(Layer):
         activation="relu",
         norm_first=False,
         cross_attention=True,
+        norm="layer",
+        epsilon=1e-6,
+        use_bias=True,
+        gated=False,
+        head_dim=None,
+        scaled=True,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -57,25 +69,31 @@ class DecoderBlock(Layer):
             activation=activation,
             norm_first=norm_first,
             cross_attention=cross_attention,
+            norm=norm,
+            epsilon=epsilon,
+            use_bias=use_bias,
+            gated=gated,
+            head_dim=head_dim,
+            scaled=scaled,
         )
         policy = self.dtype_policy
-        self.self_attention = MultiHeadAttention(num_heads, dtype=policy, name="self_attention")
-        self.self_attention_norm = AddNorm(
-            norm_first, dropout, dtype=policy, name="self_attention_norm"
+        attention = dict(use_bias=use_bias, head_dim=head_dim, scaled=scaled, dtype=policy)
+        add_norm = dict(
+            norm_first=norm_first, dropout=dropout, norm=norm, epsilon=epsilon, dtype=policy
         )
+        self.self_attention = MultiHeadAttention(num_heads, **attention, name="self_attention")
+        self.self_attention_norm = AddNorm(**add_norm, name="self_attention_norm")
         if cross_attention:
             self.cross_attention = MultiHeadAttention(
-                num_heads, cross_attention=True, dtype=policy, name="cross_attention"
+                num_heads, cross_attention=True, **attention, name="cross_attention"
             )
-            self.cross_attention_norm = AddNorm(
-                norm_first, dropout, dtype=policy, name="cross_attention_norm"
-            )
+            self.cross_attention_norm = AddNorm(**add_norm, name="cross_attention_norm")
         else:
             self.cross_attention = None
-        self.feed_forward = FeedForward(d_ff, activation, dtype=policy, name="feed_forward")
-        self.feed_forward_norm = AddNorm(
-            norm_first, dropout, dtype=policy, name="feed_forward_norm"
+        self.feed_forward = FeedForward(
+            d_ff, activation, gated, use_bias, dtype=policy, name="feed_forward"
         )
+        self.feed_forward_norm = AddNorm(**add_norm, name="feed_forward_norm")
 
     def build(self, x_shape, memory_shape=None):
         self.self_attention.build(x_shape)
@@ -94,12 +112,14 @@ class DecoderBlock(Layer):
         cross_attention_mask=None,
         cache=None,
         index=None,
+        bias=None,
         training=False,
     ):
         cache = cache or {"self": None, "cross": None}
         attended, self_cache = self.self_attention(
             self.self_attention_norm(x),
             attention_mask=self._causal(x, attention_mask, cache["self"]),
+            bias=bias,
             cache=cache["self"],
             index=index,
         )
@@ -133,12 +153,17 @@ class Decoder(Layer):
 
     Args:
         num_layers: number of blocks.
-        num_heads, d_ff, dropout, activation, norm_first, cross_attention: of each block.
+        num_heads, d_ff, dropout, activation, norm_first, cross_attention, norm, epsilon, use_bias,
+            gated, head_dim, scaled: of each block.
+        relative_positions: number of buckets and largest distance of a `RelativeBias` that the
+            self-attention of all blocks shares; None: none.
 
     Call arguments:
         x: (B, T, D).
-        memory, attention_mask, cross_attention_mask, index: as of `DecoderBlock`.
+        memory, attention_mask, cross_attention_mask: as of `DecoderBlock`.
         cache: what an earlier call returned.
+        index: position of the first token of `x`, with a cache.
+        beam_size: K, tokens that stand side by side at each position of the cache and of `x`.
 
     Returns:
         (B, T, D), and the cache: a list with each block's.
@@ -153,10 +178,18 @@ class Decoder(Layer):
         activation="relu",
         norm_first=False,
         cross_attention=True,
+        norm="layer",
+        epsilon=1e-6,
+        use_bias=True,
+        gated=False,
+        head_dim=None,
+        scaled=True,
+        relative_positions=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.num_layers = num_layers
+        self.relative_positions = relative_positions
         self.options = dict(
             num_heads=num_heads,
             d_ff=d_ff,
@@ -164,18 +197,31 @@ class Decoder(Layer):
             activation=activation,
             norm_first=norm_first,
             cross_attention=cross_attention,
+            norm=norm,
+            epsilon=epsilon,
+            use_bias=use_bias,
+            gated=gated,
+            head_dim=head_dim,
+            scaled=scaled,
         )
         self.blocks = [
             DecoderBlock(**self.options, dtype=self.dtype_policy, name=f"block_{i}")
             for i in range(num_layers)
         ]
-        self.norm = normalization("norm", self.dtype_policy) if norm_first else None
+        policy = self.dtype_policy
+        self.norm = normalization(norm, epsilon, policy, "norm") if norm_first else None
+        self.relative_bias = None
+        if relative_positions:
+            self.relative_bias = RelativeBias(
+                num_heads, *relative_positions, False, dtype=policy, name="relative_bias"
+            )
 
     def build(self, x_shape, memory_shape=None):
         for block in self.blocks:
             block.build(x_shape, memory_shape)
-        if self.norm:
-            self.norm.build(x_shape)
+        for layer in (self.norm, self.relative_bias):
+            if layer:
+                layer.build(x_shape)
 
     def call(
         self,
@@ -184,9 +230,11 @@ class Decoder(Layer):
         attention_mask=None,
         cross_attention_mask=None,
         cache=None,
-        index=None,
+        index=0,
+        beam_size=1,
         training=False,
     ):
+        bias = self._bias(x, cache, index, beam_size) if self.relative_bias else None
         caches = []
         for block, block_cache in zip(self.blocks, cache or [None] * self.num_layers, strict=True):
             x, new_cache = block(
@@ -195,11 +243,27 @@ class Decoder(Layer):
                 attention_mask=attention_mask,
                 cross_attention_mask=cross_attention_mask,
                 cache=block_cache,
-                index=index,
+                index=index * beam_size,
+                bias=bias,
                 training=training,
             )
             caches.append(new_cache)
         return (self.norm(x) if self.norm else x), caches
 
+    def _bias(self, x, cache, index, beam_size):
+        """(1, N, T, S); all beams of a position are at the same distance from a query."""
+        length = ops.shape(x)[1] // beam_size
+        places = length
+        if cache is not None:
+            room = cache_places(cache[0]["self"]["key"], (index + length) * beam_size)
+            places = room // beam_size
+        queries = index + ops.arange(length, dtype="int32")
+        bias = self.relative_bias(queries, ops.arange(places, dtype="int32"))
+        if beam_size == 1:
+            return bias
+        # One position at a time, whose beams all see the same.
+        return ops.repeat(bias, beam_size, axis=3)
+
     def get_config(self):
-        return {**super().get_config(), "num_layers": self.num_layers, **self.options}
+        own = {"num_layers": self.num_layers, "relative_positions": self.relative_positions}
+        return {**super().get_config(), **own, **self.options}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import keras
+from keras import ops
 
 from keras_transformer.layers.base import DirectCalls
-from keras_transformer.ops import layer_norm, linear
+from keras_transformer.ops import layer_norm, linear, rms_norm
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -32,3 +33,27 @@ class LayerNormalization(DirectCalls, keras.layers.LayerNormalization):
 
     def call(self, inputs):
         return layer_norm(inputs, self.gamma, self.beta, self.epsilon)
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class RMSNormalization(DirectCalls, keras.layers.RMSNormalization):
+    """x / sqrt(mean(x^2) + epsilon) * scale over the last axis (Zhang and Sennrich 2019).
+
+    Args and call arguments: those of `keras.layers.RMSNormalization`, `axis` the last.
+    """
+
+    def call(self, x):
+        return rms_norm(x, self.scale, self.epsilon)
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class Bias(DirectCalls, keras.layers.Layer):
+    """x + b, b along the last axis; not trained, for Marian's logits."""
+
+    def build(self, x_shape):
+        self.bias = self.add_weight(
+            shape=(x_shape[-1],), initializer="zeros", trainable=False, name="bias"
+        )
+
+    def call(self, x):
+        return x + ops.cast(self.bias, x.dtype)

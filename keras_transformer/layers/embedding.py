@@ -9,27 +9,34 @@ import numpy as np
 
 from keras_transformer.layers.base import Layer
 from keras_transformer.layers.masks import causal_mask, segment_mask
+from keras_transformer.layers.residual import normalization
 from keras_transformer.ops import dropout, linear, lookup
 from keras_transformer.ops import quick as ops
 
+SINUSOIDS = ("sinusoidal", "sinusoidal_halves", "sinusoidal_tensor2tensor")
+POSITIONS = ("learned", "none", *SINUSOIDS)
 
-def sinusoids(max_length: int, d_model: int) -> np.ndarray:
+
+def sinusoids(max_length: int, d_model: int, layout: str = "sinusoidal") -> np.ndarray:
     """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(the same) (section 3.5).
 
     Args:
         max_length: number of positions.
         d_model: D, even.
+        layout: "sinusoidal" is the paper's; "sinusoidal_halves" has all sines before all cosines,
+            as Marian does; "sinusoidal_tensor2tensor" besides lets the rates end at just 1/10000,
+            as fairseq does.
 
     Returns:
         (max_length, D) float32.
     """
-    rates = 10000.0 ** (-np.arange(0, d_model, 2) / d_model)
-    angles = np.arange(max_length)[:, None] * rates[None, :]
-    return (
-        np.stack([np.sin(angles), np.cos(angles)], axis=-1)
-        .reshape(max_length, d_model)
-        .astype("float32")
-    )
+    steps = np.arange(d_model // 2)
+    last = d_model / 2 - (layout == "sinusoidal_tensor2tensor")
+    angles = np.arange(max_length)[:, None] * 10000.0 ** -(steps / last)
+    both = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
+    if layout != "sinusoidal":
+        both = both.transpose(0, 2, 1)
+    return both.reshape(max_length, d_model).astype("float32")
 
 
 def segment_positions(segments_BT: Any) -> Any:
@@ -51,9 +58,13 @@ class PositionalEmbedding(Layer):
     Args:
         vocab_size: V.
         d_model: D.
-        positions: "sinusoidal", "learned" or "none".
+        positions: "learned", "none", or one of the layouts of `sinusoids`.
         max_length: number of positions there are.
         dropout: rate in [0, 1) on the sum (section 5.4).
+        scale: whether embeddings are multiplied by sqrt(D).
+        position_offset: number of the first position; those before it are there, unused.
+        norm: whether the sum is layer-normalized, with `epsilon`.
+        tokens: the token table of another such layer, to share it; None: an own one.
 
     Call arguments:
         inputs: ids (B, T); with `reverse`, the stream (B, T, D).
@@ -76,22 +87,29 @@ class PositionalEmbedding(Layer):
         positions="sinusoidal",
         max_length=1024,
         dropout=0.0,
+        scale=True,
+        position_offset=0,
+        norm=False,
+        epsilon=1e-6,
+        tokens=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        kinds = ("learned", "none", "sinusoidal")
-        if positions not in kinds:
-            raise ValueError(f"positions must be one of {kinds}, got {positions!r}")
-        if positions == "sinusoidal" and d_model % 2:
+        if positions not in POSITIONS:
+            raise ValueError(f"positions must be one of {POSITIONS}, got {positions!r}")
+        if positions.startswith("sinusoidal") and d_model % 2:
             raise ValueError(f"d_model must be even for sinusoidal positions, got {d_model}")
         self.vocab_size = vocab_size
         self.d_model = d_model
         self.positions = positions
         self.max_length = max_length
         self.rate = dropout
+        self.options = dict(
+            scale=scale, position_offset=position_offset, norm=norm, epsilon=epsilon
+        )
         # Scaled by sqrt(D) in the forward direction, so that both directions start at unit size.
         # In the weights' own type: in mixed precision rows are cast, not the whole table.
-        self.tokens = keras.layers.ReversibleEmbedding(
+        self.tokens = tokens or keras.layers.ReversibleEmbedding(
             vocab_size,
             d_model,
             embeddings_initializer=keras.initializers.RandomNormal(stddev=d_model**-0.5),
@@ -101,20 +119,26 @@ class PositionalEmbedding(Layer):
         )
         if positions == "learned":
             self.learned = keras.layers.Embedding(
-                max_length,
+                max_length + position_offset,
                 d_model,
                 embeddings_initializer=keras.initializers.RandomNormal(stddev=0.02),
                 dtype=self.dtype_policy,
                 name="positions",
             )
-        elif positions == "sinusoidal":
-            self.sinusoids = sinusoids(max_length, d_model)
+        elif positions != "none":
+            self.sinusoids = sinusoids(max_length + position_offset, d_model, positions)
+        self.norm = None
+        if norm:
+            self.norm = normalization("layer", epsilon, self.dtype_policy, "norm")
         self.seed_generator = keras.random.SeedGenerator()
 
     def build(self, inputs_shape):
-        self.tokens.build()
+        if not self.tokens.built:
+            self.tokens.build()
         if self.positions == "learned":
             self.learned.build()
+        if self.norm:
+            self.norm.build((None, None, self.d_model))
 
     def call(self, inputs, index=0, reverse=False, segments=None, training=False):
         is_plain = not (self.tokens.quantization_mode or self.tokens.lora_enabled)
@@ -124,14 +148,19 @@ class PositionalEmbedding(Layer):
         if reverse:
             return self.tokens(inputs, reverse=True)
         x = lookup(self.tokens.embeddings, inputs) if is_plain else self.tokens(inputs)
-        x = ops.cast(x, self.compute_dtype) * self.d_model**0.5
+        x = ops.cast(x, self.compute_dtype)
+        if self.options["scale"]:
+            x = x * self.d_model**0.5
         if self.positions != "none":
             if segments is None:
                 # cumsum, not arange: a symbolic length has no arange in an ONNX graph.
                 positions = index + ops.cumsum(ops.ones_like(inputs[0], dtype="int32"), 0) - 1
             else:
                 positions = segment_positions(segments)
+            positions = positions + self.options["position_offset"]
             x = x + ops.cast(self._position_vectors(positions), x.dtype)
+        if self.norm:
+            x = self.norm(x)
         if training and self.rate:
             x = dropout(x, self.rate, self.seed_generator)
         return x
@@ -149,4 +178,5 @@ class PositionalEmbedding(Layer):
             "positions": self.positions,
             "max_length": self.max_length,
             "dropout": self.rate,
+            **self.options,
         }

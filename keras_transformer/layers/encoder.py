@@ -7,7 +7,9 @@ import keras
 from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.base import Layer
 from keras_transformer.layers.feed_forward import FeedForward
+from keras_transformer.layers.relative_bias import RelativeBias
 from keras_transformer.layers.residual import AddNorm, normalization
+from keras_transformer.ops import quick as ops
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -18,18 +20,36 @@ class EncoderBlock(Layer):
         num_heads: attention heads.
         d_ff: width inside the feed-forward.
         dropout: rate in [0, 1) on each sub-layer's output.
-        activation: of the feed-forward.
+        activation, gated: of the feed-forward.
         norm_first: False post-norm (the paper), True pre-norm.
+        norm, epsilon: kind of norm, "layer" or "rms", and its epsilon.
+        use_bias: whether projections add a bias.
+        head_dim, scaled: of the attention.
 
     Call arguments:
         x: (B, T, D).
         attention_mask: boolean, True = attend, broadcasts to (B, N, T, T).
+        bias: of the attention, broadcasts to (B, N, T, T).
 
     Returns:
         (B, T, D).
     """
 
-    def __init__(self, num_heads, d_ff, dropout=0.1, activation="relu", norm_first=False, **kwargs):
+    def __init__(
+        self,
+        num_heads,
+        d_ff,
+        dropout=0.1,
+        activation="relu",
+        norm_first=False,
+        norm="layer",
+        epsilon=1e-6,
+        use_bias=True,
+        gated=False,
+        head_dim=None,
+        scaled=True,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.options = dict(
             num_heads=num_heads,
@@ -37,14 +57,24 @@ class EncoderBlock(Layer):
             dropout=dropout,
             activation=activation,
             norm_first=norm_first,
+            norm=norm,
+            epsilon=epsilon,
+            use_bias=use_bias,
+            gated=gated,
+            head_dim=head_dim,
+            scaled=scaled,
         )
         policy = self.dtype_policy
-        self.attention = MultiHeadAttention(num_heads, dtype=policy, name="attention")
-        self.attention_norm = AddNorm(norm_first, dropout, dtype=policy, name="attention_norm")
-        self.feed_forward = FeedForward(d_ff, activation, dtype=policy, name="feed_forward")
-        self.feed_forward_norm = AddNorm(
-            norm_first, dropout, dtype=policy, name="feed_forward_norm"
+        attention = dict(use_bias=use_bias, head_dim=head_dim, scaled=scaled, dtype=policy)
+        add_norm = dict(
+            norm_first=norm_first, dropout=dropout, norm=norm, epsilon=epsilon, dtype=policy
         )
+        self.attention = MultiHeadAttention(num_heads, **attention, name="attention")
+        self.attention_norm = AddNorm(**add_norm, name="attention_norm")
+        self.feed_forward = FeedForward(
+            d_ff, activation, gated, use_bias, dtype=policy, name="feed_forward"
+        )
+        self.feed_forward_norm = AddNorm(**add_norm, name="feed_forward_norm")
 
     def build(self, x_shape):
         for layer in (
@@ -55,8 +85,10 @@ class EncoderBlock(Layer):
         ):
             layer.build(x_shape)
 
-    def call(self, x, attention_mask=None, training=False):
-        attended, _ = self.attention(self.attention_norm(x), attention_mask=attention_mask)
+    def call(self, x, attention_mask=None, bias=None, training=False):
+        attended, _ = self.attention(
+            self.attention_norm(x), attention_mask=attention_mask, bias=bias
+        )
         x = self.attention_norm(x, attended, training=training)
         transformed = self.feed_forward(self.feed_forward_norm(x))
         return self.feed_forward_norm(x, transformed, training=training)
@@ -71,7 +103,10 @@ class Encoder(Layer):
 
     Args:
         num_layers: number of blocks.
-        num_heads, d_ff, dropout, activation, norm_first: of each block.
+        num_heads, d_ff, dropout, activation, norm_first, norm, epsilon, use_bias, gated,
+            head_dim, scaled: of each block.
+        relative_positions: number of buckets and largest distance of a `RelativeBias` that all
+            blocks share; None: none.
 
     Call arguments:
         x: (B, T, D).
@@ -89,33 +124,58 @@ class Encoder(Layer):
         dropout=0.1,
         activation="relu",
         norm_first=False,
+        norm="layer",
+        epsilon=1e-6,
+        use_bias=True,
+        gated=False,
+        head_dim=None,
+        scaled=True,
+        relative_positions=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.num_layers = num_layers
+        self.relative_positions = relative_positions
         self.options = dict(
             num_heads=num_heads,
             d_ff=d_ff,
             dropout=dropout,
             activation=activation,
             norm_first=norm_first,
+            norm=norm,
+            epsilon=epsilon,
+            use_bias=use_bias,
+            gated=gated,
+            head_dim=head_dim,
+            scaled=scaled,
         )
+        policy = self.dtype_policy
         self.blocks = [
-            EncoderBlock(**self.options, dtype=self.dtype_policy, name=f"block_{i}")
-            for i in range(num_layers)
+            EncoderBlock(**self.options, dtype=policy, name=f"block_{i}") for i in range(num_layers)
         ]
-        self.norm = normalization("norm", self.dtype_policy) if norm_first else None
+        self.norm = normalization(norm, epsilon, policy, "norm") if norm_first else None
+        self.relative_bias = None
+        if relative_positions:
+            self.relative_bias = RelativeBias(
+                num_heads, *relative_positions, dtype=policy, name="relative_bias"
+            )
 
     def build(self, x_shape):
         for block in self.blocks:
             block.build(x_shape)
-        if self.norm:
-            self.norm.build(x_shape)
+        for layer in (self.norm, self.relative_bias):
+            if layer:
+                layer.build(x_shape)
 
     def call(self, x, attention_mask=None, training=False):
+        bias = None
+        if self.relative_bias:
+            places = ops.arange(ops.shape(x)[1], dtype="int32")
+            bias = self.relative_bias(places, places)
         for block in self.blocks:
-            x = block(x, attention_mask=attention_mask, training=training)
+            x = block(x, attention_mask=attention_mask, bias=bias, training=training)
         return self.norm(x) if self.norm else x
 
     def get_config(self):
-        return {**super().get_config(), "num_layers": self.num_layers, **self.options}
+        own = {"num_layers": self.num_layers, "relative_positions": self.relative_positions}
+        return {**super().get_config(), **own, **self.options}

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import functools
+
 import keras
 
 from keras_transformer.layers.base import Layer
 from keras_transformer.layers.dense import Dense
+
+_APPROXIMATE = {"gelu_tanh": functools.partial(keras.activations.gelu, approximate=True)}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class FeedForward(Layer):
     """FFN(x) = activation(x W_1 + b_1) W_2 + b_2, equation 2.
 
+    With a gate, (activation(x W_1) * x V) W_2 (Shazeer 2020, "GLU Variants Improve Transformer").
+
     Args:
         d_ff: width of the hidden layer.
-        activation: name of the non-linearity.
+        activation: name of the non-linearity, a Keras one or "gelu_tanh".
+        gated: whether there is a gate.
+        use_bias: whether the projections add a bias.
 
     Call arguments:
         x: (B, T, D).
@@ -23,19 +31,28 @@ class FeedForward(Layer):
         (B, T, D).
     """
 
-    def __init__(self, d_ff, activation="relu", **kwargs):
+    def __init__(self, d_ff, activation="relu", gated=False, use_bias=True, **kwargs):
         super().__init__(**kwargs)
         self.d_ff = d_ff
-        self.activation = activation
-        self.hidden = Dense(d_ff, activation=activation, dtype=self.dtype_policy, name="hidden")
+        self.options = dict(activation=activation, gated=gated, use_bias=use_bias)
+        function = _APPROXIMATE.get(activation, activation)
+        self.hidden = self._dense(d_ff, "hidden", activation=function)
+        self.gate = self._dense(d_ff, "gate") if gated else None
+
+    def _dense(self, units, name, activation=None):
+        use_bias, dtype = self.options["use_bias"], self.dtype_policy
+        return Dense(units, activation=activation, use_bias=use_bias, dtype=dtype, name=name)
 
     def build(self, x_shape):
-        self.output_projection = Dense(x_shape[-1], dtype=self.dtype_policy, name="output")
+        self.output_projection = self._dense(x_shape[-1], "output")
         self.hidden.build(x_shape)
+        if self.gate:
+            self.gate.build(x_shape)
         self.output_projection.build((*x_shape[:-1], self.d_ff))
 
     def call(self, x):
-        return self.output_projection(self.hidden(x))
+        hidden = self.hidden(x)
+        return self.output_projection(hidden * self.gate(x) if self.gate else hidden)
 
     def get_config(self):
-        return {**super().get_config(), "d_ff": self.d_ff, "activation": self.activation}
+        return {**super().get_config(), "d_ff": self.d_ff, **self.options}

@@ -5,13 +5,20 @@ from __future__ import annotations
 import keras
 
 from keras_transformer.layers.base import Layer
-from keras_transformer.layers.dense import LayerNormalization
+from keras_transformer.layers.dense import LayerNormalization, RMSNormalization
 from keras_transformer.ops import dropout as drop_and_add
 
 
-def normalization(name: str, dtype: object = None) -> LayerNormalization:
-    """Layer normalization as the paper uses it (Ba et al. 2016); `name` names the layer."""
-    return LayerNormalization(epsilon=1e-6, dtype=dtype, name=name)
+def normalization(norm: str, epsilon: float, dtype: object, name: str) -> keras.layers.Layer:
+    """The layer of a kind of norm: "layer" (Ba et al. 2016), or "rms" (Zhang and Sennrich 2019).
+
+    Raises:
+        ValueError: for another kind.
+    """
+    kinds = {"layer": LayerNormalization, "rms": RMSNormalization}
+    if norm not in kinds:
+        raise ValueError(f"norm must be one of {sorted(kinds)}, got {norm!r}")
+    return kinds[norm](epsilon=epsilon, dtype=dtype, name=name)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -25,6 +32,8 @@ class AddNorm(Layer):
     Args:
         norm_first: which of the two positions the norm has.
         dropout: rate in [0, 1).
+        norm: kind of norm, "layer" or "rms".
+        epsilon: of the norm.
 
     Call arguments:
         x: (B, T, D), the residual stream.
@@ -34,11 +43,12 @@ class AddNorm(Layer):
         (B, T, D): the sub-layer's input, or with `sublayer_output` the new stream.
     """
 
-    def __init__(self, norm_first=False, dropout=0.0, **kwargs):
+    def __init__(self, norm_first=False, dropout=0.0, norm="layer", epsilon=1e-6, **kwargs):
         super().__init__(**kwargs)
         self.norm_first = norm_first
         self.rate = dropout
-        self.norm = normalization("norm", self.dtype_policy)
+        self.options = dict(norm=norm, epsilon=epsilon)
+        self.norm = normalization(**self.options, dtype=self.dtype_policy, name="norm")
         self.seed_generator = keras.random.SeedGenerator()
 
     def build(self, x_shape, sublayer_output_shape=None):
@@ -54,4 +64,5 @@ class AddNorm(Layer):
         return x if self.norm_first else self.norm(x)
 
     def get_config(self):
-        return {**super().get_config(), "norm_first": self.norm_first, "dropout": self.rate}
+        own = {"norm_first": self.norm_first, "dropout": self.rate}
+        return {**super().get_config(), **own, **self.options}

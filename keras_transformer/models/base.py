@@ -24,6 +24,7 @@ class VocabularyModel(keras.Model):
     the `ReversibleEmbedding` or `Dense` that makes logits of them.
     """
 
+    output_bias = None
     _on_hidden = False
 
     def compile(self, optimizer="rmsprop", loss=None, metrics=None, **options):
@@ -81,6 +82,7 @@ class VocabularyModel(keras.Model):
     def _training_on_hidden(self):
         layer = self.output_layer
         plain = layer.quantization_mode is None and not layer.lora_enabled
+        plain = plain and self.output_bias is None
         self._on_hidden = self._fused and plain and getattr(layer, "bias", None) is None
         try:
             yield

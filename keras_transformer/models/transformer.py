@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.layers import (
-    Decoder,
-    Encoder,
-    PositionalEmbedding,
-    padding_mask,
-    segment_mask,
-)
-from keras_transformer.layers.base import direct_calls
-from keras_transformer.models.base import VocabularyModel
-from keras_transformer.ops import mask_bias, new_cache
-from keras_transformer.ops import quick as ops
-
-_SEGMENTS = {"source_segments", "target_segments"}
+from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding
+from keras_transformer.layers.dense import Bias
+from keras_transformer.models.encoder_decoder import EncoderDecoder
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class Transformer(VocabularyModel):
+class Transformer(EncoderDecoder):
     """Figure 1: a functional model from `source_ids` and `target_ids` to logits.
 
     ```python
@@ -33,23 +22,16 @@ class Transformer(VocabularyModel):
     model.fit(batches)
     ```
 
+    With its config's fields it is also Marian's, M2M-100's, NLLB's and mBART-50's Transformer.
+
     Args:
         config: sizes and choices.
         dtype: Keras dtype policy such as "mixed_bfloat16"; None takes the global one.
 
-    Call arguments:
-        inputs: dict of `source_ids` (B, S) and `target_ids` (B, T), int32, padded with
-            `config.pad_id`; the target starts with `config.bos_id` and is one place behind
-            the labels. Where several pairs share a row, also `source_segments` (B, S) and
-            `target_segments` (B, T), int32: the number of the pair in its row, 0 for padding.
-            Each pair's logits are those that it has alone.
-
-    Returns:
-        logits (B, T, V).
-
-    Raises:
-        ValueError: if one side's segments are given and the other's are not.
+    Call arguments, returns, raises: as of `EncoderDecoder`.
     """
+
+    config_class = TransformerConfig
 
     def __init__(self, config: TransformerConfig, dtype: Any = None, **kwargs):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
@@ -59,167 +41,49 @@ class Transformer(VocabularyModel):
             dropout=config.dropout,
             activation=config.activation,
             norm_first=config.norm_first,
+            epsilon=config.epsilon,
             dtype=policy,
         )
         target_embedding = _embedding(config, config.target_vocab_size, policy, "target_embedding")
-        source_embedding = target_embedding
-        if not config.share_embeddings:
+        source_embedding, tokens = target_embedding, None
+        if config.share_embeddings:
+            tokens = target_embedding.tokens
+            target_embedding.build((None, None))  # first, for the table to have its name
+        if not config.share_embeddings or config.norm_embeddings or config.positions == "learned":
             source_embedding = _embedding(
-                config, config.source_vocab_size, policy, "source_embedding"
+                config, config.source_vocab_size, policy, "source_embedding", tokens
             )
-        encoder = Encoder(config.num_encoder_layers, **stack, name="encoder")
-        decoder = Decoder(config.num_decoder_layers, **stack, name="decoder")
-        output = None
+        output_layer = target_embedding.tokens
         if not config.tie_output:
-            output = keras.layers.Dense(
+            output_layer = keras.layers.Dense(
                 config.target_vocab_size, use_bias=False, dtype=policy, name="output"
             )
-
-        def project(x):
-            return output(x) if output else target_embedding(x, reverse=True)
-
-        source_ids = keras.Input((None,), dtype="int32", name="source_ids")
-        target_ids = keras.Input((None,), dtype="int32", name="target_ids")
-        inputs = {"source_ids": source_ids, "target_ids": target_ids}
-
-        def hidden(inputs):
-            source, target = _segments(inputs)
-            if source is None:
-                mask = cross_mask = padding_mask(inputs["source_ids"], config.pad_id)
-                self_mask = None
-            else:
-                mask, cross_mask = segment_mask(source, source), segment_mask(target, source)
-                self_mask = segment_mask(target, target)
-            x = source_embedding(inputs["source_ids"], segments=source)
-            memory = encoder(x, attention_mask=mask)
-            x, _ = decoder(
-                target_embedding(inputs["target_ids"], segments=target),
-                memory=memory,
-                attention_mask=self_mask,
-                cross_attention_mask=cross_mask,
-            )
-            return x
-
-        super().__init__(inputs=inputs, outputs=project(hidden(inputs)), **kwargs)
-        self.config = config
-        self.source_embedding = source_embedding
-        self.target_embedding = target_embedding
-        self.encoder = encoder
-        self.decoder = decoder
-        self.hidden = hidden
-        self.output_layer = output or target_embedding.tokens
-        self._policy = policy
-        self._project = project
-
-    def call(self, inputs, training=None, mask=None):
-        """As of `VocabularyModel`.
-
-        The graph has no inputs for segments. Optional ones would have to be given as None by all
-        who have none (Keras 3.15), and would stand in the signature of each export.
-        """
-        if self._on_hidden or not isinstance(inputs, dict) or not _SEGMENTS & inputs.keys():
-            return super().call(inputs, training=training, mask=mask)
-        return self._project(self.hidden(keras.tree.map_structure(_as_ids, inputs)))
-
-    def prefill(
-        self, source_ids: Any, first_ids: Any, length: Any, beam_size: int = 1
-    ) -> tuple[Any, Any, Callable]:
-        """Reads the source and the first target tokens; what a search needs to go on.
-
-        The keys and values of the source exist once a sentence; those of the target stand, all
-        beams of a position side by side, in one row a sentence: token s of beam k in place
-        s K + k, the first tokens in the places of beam 0.
-
-        Args:
-            source_ids: (B, S) int32, padded.
-            first_ids: (B, P) int32, the target's first tokens, from `config.bos_id` on.
-            length: M, positions the target may have in all, P and those to come.
-            beam_size: K, beams of a sentence.
-
-        Returns:
-            The logits (B, V) of the next token; the state, a tree of tensors whose first axis
-            is B; and `step(token_ids (B, K), state, index, ancestors (B, K, M) = None) -> logits
-            (B, K, V), state`, which takes a token of each beam at position `index`. A beam sees
-            of each position the one slot that `ancestors` names, and none where that is -1;
-            None is right for one beam. On PyTorch a step may write into the state it is given:
-            to go two ways from one state, copy it.
-        """
-        mask = padding_mask(source_ids, self.config.pad_id)
-        memory = self.encoder(self.source_embedding(source_ids), attention_mask=mask)
-        x, caches = self.decoder(
-            self.target_embedding(first_ids), memory=memory, cross_attention_mask=mask
+        output_bias = Bias(dtype=policy, name="output_bias") if config.output_bias else None
+        super().__init__(
+            config,
+            policy,
+            source_embedding,
+            target_embedding,
+            Encoder(config.num_encoder_layers, **stack, name="encoder"),
+            Decoder(config.num_decoder_layers, **stack, name="decoder"),
+            output_layer,
+            output_bias,
+            **kwargs,
         )
-        for cache in caches:
-            cache["self"] = {
-                name: new_cache(tensor, length, beam_size) for name, tensor in cache["self"].items()
-            }
-        # Made numbers once, not in each layer and step.
-        state = {"source_mask": mask_bias(mask, x.dtype), "caches": caches}
-        return self._project(x[:, -1:])[:, 0], state, self._step
-
-    def _step(self, token_ids_BK, state, index, ancestors_BKM=None):
-        token_ids_BK = keras.ops.convert_to_tensor(token_ids_BK, dtype="int32")
-        if ancestors_BKM is not None:
-            ancestors_BKM = keras.ops.convert_to_tensor(ancestors_BKM, dtype="int32")
-        with direct_calls(self.decoder):
-            return self._direct_step(token_ids_BK, state, index, ancestors_BKM)
-
-    def _direct_step(self, token_ids_BK, state, index, ancestors_BKM):
-        beam_size = token_ids_BK.shape[1]
-        # All beams are at one position: to the embedding they are rows.
-        x = self.target_embedding(ops.reshape(token_ids_BK, (-1, 1)), index=index)
-        mask = None
-        if ancestors_BKM is not None:
-            slots_K = ops.arange(beam_size, dtype="int32")
-            mask_BKMK = ops.expand_dims(ancestors_BKM, -1) == slots_K
-            places = ops.shape(ancestors_BKM)[2] * beam_size
-            mask = mask_bias(ops.reshape(mask_BKMK, (-1, 1, beam_size, places)), x.dtype)
-        x, caches = self.decoder(
-            ops.reshape(x, (-1, beam_size, self.config.d_model)),
-            attention_mask=mask,
-            cross_attention_mask=state["source_mask"],
-            cache=state["caches"],
-            index=index * beam_size,
-        )
-        return self._project(x), {**state, "caches": caches}
-
-    def get_config(self):
-        return {
-            "config": self.config.to_dict(),
-            "dtype": keras.dtype_policies.serialize(self._policy),
-            "name": self.name,
-        }
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        config = dict(config)
-        sizes = TransformerConfig.from_dict(config.pop("config"))
-        dtype = config.pop("dtype", None)
-        if isinstance(dtype, dict):
-            dtype = keras.dtype_policies.deserialize(dtype)
-        return cls(sizes, dtype=dtype, **config)
 
 
-def _segments(inputs):
-    given = sorted(_SEGMENTS & inputs.keys())
-    if len(given) == 1:
-        raise ValueError(
-            f"source_segments and target_segments must be given together, got {given[0]} alone"
-        )
-    return [inputs.get(name) for name in ("source_segments", "target_segments")]
-
-
-def _as_ids(x):
-    return keras.ops.convert_to_tensor(x, dtype="int32")
-
-
-def _embedding(config, vocab_size, policy, name):
+def _embedding(config, vocab_size, policy, name, tokens=None):
     return PositionalEmbedding(
         vocab_size,
         config.d_model,
         positions=config.positions,
         max_length=config.max_length,
         dropout=config.dropout,
+        scale=config.scale_embeddings,
+        position_offset=config.position_offset,
+        norm=config.norm_embeddings,
+        epsilon=config.epsilon,
+        tokens=tokens,
         dtype=policy,
         name=name,
     )

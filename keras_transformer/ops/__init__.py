@@ -14,6 +14,7 @@ from keras_transformer.ops.arithmetic import (
     lookup,
     mask_bias,
     projected_cross_entropy,
+    rms_norm,
     smoothed_cross_entropy,
 )
 from keras_transformer.ops.runtime import (
@@ -31,6 +32,7 @@ from keras_transformer.ops.runtime import (
 from keras_transformer.ops.search import (
     attend_cache,
     best_tokens,
+    cache_places,
     gather,
     new_cache,
     row_loop,
@@ -46,6 +48,7 @@ __all__ = [
     "attention",
     "attention_weights",
     "best_tokens",
+    "cache_places",
     "compiled",
     "dropout",
     "gather",
@@ -59,6 +62,7 @@ __all__ = [
     "projected_cross_entropy",
     "random_state",
     "reuse_memory",
+    "rms_norm",
     "row_loop",
     "set_random_state",
     "smoothed_cross_entropy",

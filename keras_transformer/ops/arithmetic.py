@@ -70,6 +70,13 @@ def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
     return ops.cast(ops.layer_normalization(x_, gamma, beta, -1, epsilon), x.dtype)
 
 
+def rms_norm(x: Any, scale: Any, epsilon: float) -> Any:
+    """x / sqrt(mean(x^2) + epsilon) * scale of the last axis, computed in float32, in x's type."""
+    x_ = ops.cast(x, "float32")
+    factor = ops.rsqrt(ops.mean(ops.square(x_), axis=-1, keepdims=True) + epsilon)
+    return ops.cast(x_ * factor * ops.cast(scale, "float32"), x.dtype)
+
+
 def attention(
     query_BNTH: Any, key_BNSH: Any, value_BNSH: Any, mask: Any = None, bias: Any = None
 ) -> Any:

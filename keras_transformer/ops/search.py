@@ -59,8 +59,20 @@ def write_cache(cache_BNSH: Any, update_BNTH: Any, index: Any) -> Any:
     return ops.slice_update(cache_BNSH, (0, 0, index, 0), update_BNTH)
 
 
+def cache_places(cache_BNSH: Any, filled: Any) -> Any:
+    """For how many positions of a cache masks and biases are needed once `filled` are filled."""
+    return filled if _grows() or isinstance(filled, int) else cache_BNSH.shape[2]
+
+
 def attend_cache(
-    query_BNTH: Any, key_BNSH: Any, value_BNSH: Any, mask: Any, filled: Any, queries: int
+    query_BNTH: Any,
+    key_BNSH: Any,
+    value_BNSH: Any,
+    mask: Any,
+    bias: Any,
+    *,
+    filled: Any,
+    queries: int,
 ) -> Any:
     """`attention` over the first `filled` positions of a cache: (B, N, T, H).
 
@@ -68,6 +80,7 @@ def attend_cache(
         query_BNTH, key_BNSH, value_BNSH: queries, keys and values, a head apart.
         mask: as of `attention`; None: each query sees all up to its own position, the last T
             of those filled.
+        bias: as of `attention`, over `cache_places` positions.
         filled: how many of the S positions are filled.
         queries: T.
     """
@@ -80,7 +93,9 @@ def attend_cache(
             places = quick.shape(key_BNSH[:, :, :size])[2]
             own_T1 = quick.expand_dims(filled - queries + quick.arange(queries, dtype="int32"), 1)
             allowed = quick.expand_dims(quick.arange(places, dtype="int32") <= own_T1, (0, 1))
-        return attention(query_BNTH, key_BNSH[:, :, :size], value_BNSH[:, :, :size], allowed)
+        added = None if bias is None else bias[..., :size]
+        keys, values = key_BNSH[:, :, :size], value_BNSH[:, :, :size]
+        return attention(query_BNTH, keys, values, allowed, added)
 
     if BACKEND == "jax" and not isinstance(filled, int):
         # Shapes are static: one of a few sizes, the first that holds all that is filled.

@@ -108,7 +108,7 @@ def test_a_failure_while_writing_keeps_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "weights.safetensors"
     save_weights(path, {"a": np.zeros(2)})
 
-    def fail(weights, file):
+    def fail(weights, file, **options):
         file.write_bytes(b"half")
         raise OSError("No space left on device")
 

@@ -130,6 +130,21 @@ def test_one_cached_step_at_a_time_equals_one_pass(rng, randomize):
         np.testing.assert_allclose(numpy(cache[name]), numpy(whole_cache[name]), atol=1e-5)
 
 
+def test_wide_heads_that_are_not_scaled(rng, randomize):
+    x = rng.standard_normal((BATCH, QUERIES, WIDTH)).astype("float32")
+    layer = MultiHeadAttention(HEADS, use_bias=False, head_dim=5, scaled=False)
+    layer.build(x.shape)
+    randomize(layer, scale=0.3)
+    attended, cache = layer(x)
+    query, _, _ = np.split(x @ numpy(layer.query_key_value.kernel), 3, axis=-1)
+    query = query.reshape(BATCH, QUERIES, HEADS, 5).transpose(0, 2, 1, 3)
+    key, value = numpy(cache["key"]), numpy(cache["value"])
+    weights = softmax(np.einsum("bnth,bnsh->bnts", query, key))
+    joined = np.einsum("bnts,bnsh->btnh", weights, value).reshape(BATCH, QUERIES, HEADS * 5)
+    expected = joined @ numpy(layer.output_projection.kernel)
+    np.testing.assert_allclose(numpy(attended), expected, atol=1e-5)
+
+
 def test_beams_share_one_copy_of_the_memory(rng, randomize):
     beams = 3
     memory = rng.standard_normal((BATCH, KEYS, 10)).astype("float32")  # of another width

@@ -31,6 +31,37 @@ def test_sinusoids_against_the_formula():
     np.testing.assert_allclose(table, expected, atol=1e-6)
 
 
+def test_other_layouts_of_sinusoids():
+    plain, halves = sinusoids(20, 8), sinusoids(20, 8, "sinusoidal_halves")
+    np.testing.assert_array_equal(halves, np.concatenate([plain[:, ::2], plain[:, 1::2]], axis=1))
+    last = sinusoids(20, 8, "sinusoidal_tensor2tensor")
+    rates = np.exp(-np.log(10_000) * np.arange(4) / 3)  # the last one is 1 / 10,000
+    angles = np.arange(20)[:, None] * rates
+    np.testing.assert_allclose(last, np.hstack([np.sin(angles), np.cos(angles)]), atol=1e-6)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_offset_scale_and_norm(randomize, positions):
+    options = dict(positions=positions, scale=False, position_offset=2, norm=True, epsilon=0.1)
+    layer = built(randomize, **options)
+    table = sinusoids(LENGTH + 2, WIDTH)
+    if positions == "learned":
+        table = numpy(layer.learned.embeddings)
+        assert len(table) == LENGTH + 2
+    x = numpy(layer.tokens.embeddings)[IDS] + table[2:6]
+    normal = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 0.1)
+    expected = normal * numpy(layer.norm.gamma) + numpy(layer.norm.beta)
+    np.testing.assert_allclose(numpy(layer(IDS)), expected, atol=1e-5)
+
+
+def test_a_shared_table(randomize):
+    one = built(randomize, positions="learned")
+    other = PositionalEmbedding(VOCABULARY, WIDTH, "none", tokens=one.tokens)
+    expected = numpy(one.tokens.embeddings)[IDS] * np.sqrt(WIDTH)
+    np.testing.assert_allclose(numpy(other(IDS)), expected, atol=1e-5)
+    assert [weight.path for weight in other.weights] == [one.tokens.embeddings.path]
+
+
 def test_a_shift_of_sinusoids_is_a_rotation():
     # Section 3.5: PE(pos + k) is a linear function of PE(pos), the same at each position.
     table, shift = sinusoids(40, 8).reshape(40, 4, 2), 7

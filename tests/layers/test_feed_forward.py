@@ -27,13 +27,31 @@ def test_equation_2(rng, randomize, activation):
     np.testing.assert_allclose(numpy(layer(x)), expected, atol=1e-5)
 
 
+def test_gate_without_bias(rng, randomize):
+    x = rng.standard_normal((2, 5, 6)).astype("float32")
+    layer = FeedForward(10, "gelu_tanh", gated=True, use_bias=False)
+    layer.build(x.shape)
+    randomize(layer)
+    hidden, gate, output = map(numpy, (layer.hidden.kernel, layer.gate.kernel, layer.weights[2]))
+    inner = x @ hidden
+    inner = 0.5 * inner * (1 + np.tanh(np.sqrt(2 / np.pi) * (inner + 0.044715 * inner**3)))
+    np.testing.assert_allclose(numpy(layer(x)), (inner * (x @ gate)) @ output, atol=1e-4)
+
+
 def test_each_position_by_itself(rng):
     x = rng.standard_normal((2, 5, 6)).astype("float32")
     layer = FeedForward(10)
     np.testing.assert_allclose(numpy(layer(x))[:, 1:2], numpy(layer(x[:, 1:2])), atol=1e-6)
 
 
-@pytest.mark.parametrize("options", [{}, {"activation": "gelu"}, {"dtype": "mixed_bfloat16"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"activation": "gelu_tanh", "gated": True, "use_bias": False},
+        {"dtype": "mixed_bfloat16"},
+    ],
+)
 def test_round_trips(rng, round_trips, options):
     layer = FeedForward(10, name="feed_forward", **options)
     round_trips(layer, x=rng.standard_normal((2, 5, 6)).astype("float32"))

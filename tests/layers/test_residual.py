@@ -27,12 +27,26 @@ def norm_of(layer, x):
 
 def test_normalization_is_that_of_ba_et_al(rng, randomize):
     x = rng.standard_normal((2, 5, 6)).astype("float32")
-    layer = normalization("norm")
+    layer = normalization("layer", 1e-6, None, "norm")
     layer.build(x.shape)
     randomize(layer)
     expected = layer_norm(x, numpy(layer.gamma), numpy(layer.beta))
     np.testing.assert_allclose(numpy(layer(x)), expected, atol=1e-5)
     assert layer.name == "norm"
+
+
+def test_rms_norm_only_scales(rng, randomize):
+    x = rng.standard_normal((2, 5, 6)).astype("float32")
+    layer = normalization("rms", 1e-3, None, "norm")
+    layer.build(x.shape)
+    randomize(layer)
+    root = np.sqrt((x**2).mean(-1, keepdims=True) + 1e-3)
+    np.testing.assert_allclose(numpy(layer(x)), x / root * numpy(layer.scale), atol=1e-5)
+
+
+def test_an_unknown_norm():
+    with pytest.raises(ValueError, match="norm must be one of .'layer', 'rms'., got 'batch'"):
+        normalization("batch", 1e-6, None, "norm")
 
 
 def test_post_norm(streams, randomize):

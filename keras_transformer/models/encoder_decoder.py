@@ -1,0 +1,210 @@
+"""What encoder-decoder models share: the graph of Figure 1, prefill and steps of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from keras_transformer.layers import (
+    Decoder,
+    Encoder,
+    PositionalEmbedding,
+    padding_mask,
+    segment_mask,
+)
+from keras_transformer.layers.base import direct_calls
+from keras_transformer.models.base import VocabularyModel
+from keras_transformer.ops import mask_bias, new_cache
+from keras_transformer.ops import quick as ops
+
+_SEGMENTS = {"source_segments", "target_segments"}
+
+
+class EncoderDecoder(VocabularyModel):
+    """A functional model from `source_ids` and `target_ids` to logits.
+
+    A family of them makes the parts and hands them on; its `config` has at least `pad_id`,
+    `bos_id`, `eos_id` and the vocabulary sizes, and comes back from `to_dict` and `from_dict`.
+
+    Args:
+        config: the family's.
+        policy: the dtype policy of the parts.
+        source_embedding, target_embedding: ids to vectors; one layer where they share the table.
+        encoder, decoder: the stacks.
+        output_layer: holds the table that makes logits, an embedding or a `Dense`.
+        output_bias: a layer that adds to the logits, or None.
+        output_scale: factor of the decoder's output, before it becomes logits.
+
+    Call arguments:
+        inputs: dict of `source_ids` (B, S) and `target_ids` (B, T), int32, padded with
+            `config.pad_id`; the target starts with `config.bos_id` and is one place behind
+            the labels. Where several pairs share a row, also `source_segments` (B, S) and
+            `target_segments` (B, T), int32: the number of the pair in its row, 0 for padding.
+            Each pair's logits are those that it has alone.
+
+    Returns:
+        logits (B, T, V).
+
+    Raises:
+        ValueError: if one side's segments are given and the other's are not.
+    """
+
+    def __init__(
+        self,
+        config: Any,
+        policy: Any,
+        source_embedding: PositionalEmbedding,
+        target_embedding: PositionalEmbedding,
+        encoder: Encoder,
+        decoder: Decoder,
+        output_layer: keras.layers.Layer,
+        output_bias: keras.layers.Layer | None = None,
+        output_scale: float = 1.0,
+        **kwargs: Any,
+    ):
+        def project(x):
+            is_tied = output_layer is target_embedding.tokens
+            logits = target_embedding(x, reverse=True) if is_tied else output_layer(x)
+            return output_bias(logits) if output_bias else logits
+
+        source_ids = keras.Input((None,), dtype="int32", name="source_ids")
+        target_ids = keras.Input((None,), dtype="int32", name="target_ids")
+        inputs = {"source_ids": source_ids, "target_ids": target_ids}
+
+        def hidden(inputs):
+            source, target = _segments(inputs)
+            if source is None:
+                mask = cross_mask = padding_mask(inputs["source_ids"], config.pad_id)
+                self_mask = None
+            else:
+                mask, cross_mask = segment_mask(source, source), segment_mask(target, source)
+                self_mask = segment_mask(target, target)
+            x = source_embedding(inputs["source_ids"], segments=source)
+            memory = encoder(x, attention_mask=mask)
+            x, _ = decoder(
+                target_embedding(inputs["target_ids"], segments=target),
+                memory=memory,
+                attention_mask=self_mask,
+                cross_attention_mask=cross_mask,
+            )
+            return scaled(x)
+
+        def scaled(x):
+            return x if output_scale == 1.0 else x * output_scale
+
+        super().__init__(inputs=inputs, outputs=project(hidden(inputs)), **kwargs)
+        self.config = config
+        self.source_embedding = source_embedding
+        self.target_embedding = target_embedding
+        self.encoder = encoder
+        self.decoder = decoder
+        self.hidden = hidden
+        self.output_layer = output_layer
+        self.output_bias = output_bias
+        self._policy = policy
+        self._project = project
+        self._scaled = scaled
+
+    def call(self, inputs, training=None, mask=None):
+        """As of `VocabularyModel`.
+
+        The graph has no inputs for segments. Optional ones would have to be given as None by all
+        who have none (Keras 3.15), and would stand in the signature of each export.
+        """
+        if self._on_hidden or not isinstance(inputs, dict) or not _SEGMENTS & inputs.keys():
+            return super().call(inputs, training=training, mask=mask)
+        return self._project(self.hidden(keras.tree.map_structure(_as_ids, inputs)))
+
+    def prefill(
+        self, source_ids: Any, first_ids: Any, length: Any, beam_size: int = 1
+    ) -> tuple[Any, Any, Callable]:
+        """Reads the source and the first target tokens; what a search needs to go on.
+
+        The keys and values of the source exist once a sentence; those of the target stand, all
+        beams of a position side by side, in one row a sentence: token s of beam k in place
+        s K + k, the first tokens in the places of beam 0.
+
+        Args:
+            source_ids: (B, S) int32, padded.
+            first_ids: (B, P) int32, the target's first tokens, from `config.bos_id` on.
+            length: M, positions the target may have in all, P and those to come.
+            beam_size: K, beams of a sentence.
+
+        Returns:
+            The logits (B, V) of the next token; the state, a tree of tensors whose first axis
+            is B; and `step(token_ids (B, K), state, index, ancestors (B, K, M) = None) -> logits
+            (B, K, V), state`, which takes a token of each beam at position `index`. A beam sees
+            of each position the one slot that `ancestors` names, and none where that is -1;
+            None is right for one beam. On PyTorch a step may write into the state it is given:
+            to go two ways from one state, copy it.
+        """
+        mask = padding_mask(source_ids, self.config.pad_id)
+        memory = self.encoder(self.source_embedding(source_ids), attention_mask=mask)
+        x, caches = self.decoder(
+            self.target_embedding(first_ids), memory=memory, cross_attention_mask=mask
+        )
+        for cache in caches:
+            cache["self"] = {
+                name: new_cache(tensor, length, beam_size) for name, tensor in cache["self"].items()
+            }
+        # Made numbers once, not in each layer and step.
+        state = {"source_mask": mask_bias(mask, x.dtype), "caches": caches}
+        return self._project(self._scaled(x[:, -1:]))[:, 0], state, self._step
+
+    def _step(self, token_ids_BK, state, index, ancestors_BKM=None):
+        token_ids_BK = keras.ops.convert_to_tensor(token_ids_BK, dtype="int32")
+        if ancestors_BKM is not None:
+            ancestors_BKM = keras.ops.convert_to_tensor(ancestors_BKM, dtype="int32")
+        with direct_calls(self.decoder):
+            return self._direct_step(token_ids_BK, state, index, ancestors_BKM)
+
+    def _direct_step(self, token_ids_BK, state, index, ancestors_BKM):
+        beam_size = token_ids_BK.shape[1]
+        # All beams are at one position: to the embedding they are rows.
+        x = self.target_embedding(ops.reshape(token_ids_BK, (-1, 1)), index=index)
+        mask = None
+        if ancestors_BKM is not None:
+            slots_K = ops.arange(beam_size, dtype="int32")
+            mask_BKMK = ops.expand_dims(ancestors_BKM, -1) == slots_K
+            places = ops.shape(ancestors_BKM)[2] * beam_size
+            mask = mask_bias(ops.reshape(mask_BKMK, (-1, 1, beam_size, places)), x.dtype)
+        x, caches = self.decoder(
+            ops.reshape(x, (-1, beam_size, self.config.d_model)),
+            attention_mask=mask,
+            cross_attention_mask=state["source_mask"],
+            cache=state["caches"],
+            index=index,
+            beam_size=beam_size,
+        )
+        return self._project(self._scaled(x)), {**state, "caches": caches}
+
+    def get_config(self):
+        return {
+            "config": self.config.to_dict(),
+            "dtype": keras.dtype_policies.serialize(self._policy),
+            "name": self.name,
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        config = dict(config)
+        sizes = cls.config_class.from_dict(config.pop("config"))
+        dtype = config.pop("dtype", None)
+        if isinstance(dtype, dict):
+            dtype = keras.dtype_policies.deserialize(dtype)
+        return cls(sizes, dtype=dtype, **config)
+
+
+def _segments(inputs):
+    given = sorted(_SEGMENTS & inputs.keys())
+    if len(given) == 1:
+        raise ValueError(
+            f"source_segments and target_segments must be given together, got {given[0]} alone"
+        )
+    return [inputs.get(name) for name in ("source_segments", "target_segments")]
+
+
+def _as_ids(x):
+    return keras.ops.convert_to_tensor(x, dtype="int32")

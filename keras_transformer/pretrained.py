@@ -1,0 +1,70 @@
+"""Pretrained translation models of Hugging Face: a folder or a name becomes a `Translator`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from keras_transformer.checkpoints import hugging_face
+from keras_transformer.files import read_json
+from keras_transformer.text import MarianTokenizer
+from keras_transformer.translator import Translator
+
+TOKENIZERS = {"marian": MarianTokenizer}
+FILES = ["*.json", "*.safetensors", "pytorch_model.bin", "*.spm", "*.model"]
+
+
+def load_pretrained(source: str | os.PathLike, precision: str | None = None) -> Translator:
+    """A translator of a model in Hugging Face's layout, such as the 1,400 of OPUS-MT.
+
+    ```python
+    translator = load_pretrained("Helsinki-NLP/opus-mt-en-de")
+    translator.translate(["My name is Sarah."])
+    translator.save("saved_models/opus-mt-en-de")  # from there on as one of our own
+    ```
+
+    Args:
+        source: a folder with `config.json`, weights and tokenizer files; or the name of a model
+            on the hub, which is fetched once and then kept in `huggingface_hub`'s cache.
+        precision: "float32", "bfloat16" or "float16" for weights and arithmetic; None: float32.
+
+    Raises:
+        ImportError: if the name of a model is given and `huggingface_hub` is missing.
+        FileNotFoundError: if there is neither such a folder nor such a model, or a file is
+            missing.
+        ConnectionError: if the model is not in the cache and the hub cannot be reached.
+        ValueError: if the family is unknown, or a file is broken or does not fit the others.
+    """
+    folder = Path(source) if Path(source).is_dir() else _fetched(os.fspath(source))
+    model = hugging_face.read_model(folder, dtype=precision or "float32")
+    kind = read_json(folder / hugging_face.CONFIG)["model_type"]
+    if kind not in TOKENIZERS:
+        raise ValueError(
+            f"translators can be made of the families {sorted(TOKENIZERS)} so far, got {kind!r}; "
+            "checkpoints.hugging_face.read_model gives the model without its tokenizer"
+        )
+    tokenizer = TOKENIZERS[kind].read(folder)
+    options = folder / "tokenizer_config.json"
+    languages = read_json(options) if options.is_file() else {}
+    return Translator(model, tokenizer, languages.get("source_lang"), languages.get("target_lang"))
+
+
+def _fetched(name: str) -> Path:
+    """The folder of a model of the hub, in the cache."""
+    try:
+        import huggingface_hub
+        from huggingface_hub import errors
+    except ImportError as error:
+        raise ImportError(
+            f"there is no folder {name}, and fetching a model needs huggingface_hub: "
+            'pip install "keras-transformer[pretrained]"'
+        ) from error
+    try:
+        return Path(huggingface_hub.snapshot_download(name, allow_patterns=FILES))
+    except (errors.HFValidationError, errors.RepositoryNotFoundError) as error:
+        raise FileNotFoundError(f"there is no folder {name} and no model of that name") from error
+    except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, OSError) as error:
+        raise ConnectionError(
+            f"there is no folder {name}; as a model's name it is not in the cache of "
+            f"huggingface_hub, and the hub cannot be reached: {error}"
+        ) from error
