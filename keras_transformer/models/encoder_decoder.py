@@ -64,6 +64,12 @@ class EncoderDecoder(VocabularyModel):
         output_scale: float = 1.0,
         **kwargs: Any,
     ):
+        # A layer: the product of a symbolic tensor and a number is sparse to Keras (3.15).
+        rescale = keras.layers.Rescaling(output_scale, dtype=policy, name="output_scale")
+
+        def scaled(x):
+            return x if output_scale == 1.0 else rescale(x)
+
         def project(x):
             is_tied = output_layer is target_embedding.tokens
             logits = target_embedding(x, reverse=True) if is_tied else output_layer(x)
@@ -90,9 +96,6 @@ class EncoderDecoder(VocabularyModel):
                 cross_attention_mask=cross_mask,
             )
             return scaled(x)
-
-        def scaled(x):
-            return x if output_scale == 1.0 else x * output_scale
 
         super().__init__(inputs=inputs, outputs=project(hidden(inputs)), **kwargs)
         self.config = config
