@@ -1,4 +1,4 @@
-"""The command line: train, translate, evaluate, export, average and info, as Unix tools are."""
+"""The command line, as Unix tools are: train, translate, evaluate, import, export and more."""
 
 from __future__ import annotations
 

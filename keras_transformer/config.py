@@ -48,8 +48,8 @@ class TransformerConfig:
         epsilon: of the norms.
         output_bias: whether the logits have a bias, which is not trained.
         max_length: longest sequence in tokens, either side.
-        share_embeddings: one matrix for source and target tokens (needs one vocabulary); learned
-            positions and norms are each side's own.
+        share_embeddings: one matrix for source and target tokens (needs one vocabulary), and one
+            of learned positions, unless each side has its norm.
         tie_output: the target embedding is also the output projection (section 3.4).
         pad_id, bos_id, eos_id: ids of the token that pads, of the one that the decoder's input
             begins with, and of the one that ends; the second may be one of the others.

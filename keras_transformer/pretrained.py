@@ -6,12 +6,14 @@ import os
 from pathlib import Path
 
 from keras_transformer.checkpoints import hugging_face
+from keras_transformer.config import require
 from keras_transformer.files import read_json
 from keras_transformer.text import MarianTokenizer
-from keras_transformer.translator import Translator
+from keras_transformer.translator import PRECISIONS, Translator
 
 TOKENIZERS = {"marian": MarianTokenizer}
-FILES = ["*.json", "*.safetensors", "pytorch_model.bin", "*.spm", "*.model"]
+CONFIG = hugging_face.CONFIG
+FILES = ["*.json", "*.safetensors", "*.spm", "*.model"]
 
 
 def load_pretrained(source: str | os.PathLike, precision: str | None = None) -> Translator:
@@ -33,24 +35,37 @@ def load_pretrained(source: str | os.PathLike, precision: str | None = None) -> 
         FileNotFoundError: if there is neither such a folder nor such a model, or a file is
             missing.
         ConnectionError: if the model is not in the cache and the hub cannot be reached.
-        ValueError: if the family is unknown, or a file is broken or does not fit the others.
+        PermissionError: if the model asks for a login.
+        ValueError: if the family is unknown, the precision is another, or a file is broken or
+            does not fit the others.
     """
-    folder = Path(source) if Path(source).is_dir() else _fetched(os.fspath(source))
-    model = hugging_face.read_model(folder, dtype=precision or "float32")
-    kind = read_json(folder / hugging_face.CONFIG)["model_type"]
-    if kind not in TOKENIZERS:
+    require(
+        precision in (*PRECISIONS, None), "precision", precision, f"one of {PRECISIONS} or None"
+    )
+    is_folder = Path(source).is_dir()
+    config = Path(source, CONFIG) if is_folder else _fetched(os.fspath(source), [CONFIG]) / CONFIG
+    if not config.is_file():
+        raise FileNotFoundError(f"{source} is no checkpoint: it has no {CONFIG}")
+    theirs = read_json(config)
+    kind = theirs.get("model_type") if isinstance(theirs, dict) else None
+    if kind not in TOKENIZERS:  # before gigabytes are fetched
         raise ValueError(
-            f"translators can be made of the families {sorted(TOKENIZERS)} so far, got {kind!r}; "
-            "checkpoints.hugging_face.read_model gives the model without its tokenizer"
+            f"model_type in {config} must be one of {sorted(TOKENIZERS)} for a translator, got "
+            f"{kind!r}; checkpoints.hugging_face.read_model reads the models, without their "
+            f"tokenizers, of {sorted(hugging_face.FAMILIES)}"
         )
+    folder = Path(source) if is_folder else _fetched(os.fspath(source), FILES)
+    if not is_folder and not any(folder.glob("*.safetensors")):
+        folder = _fetched(os.fspath(source), [hugging_face.PICKLED])
     tokenizer = TOKENIZERS[kind].read(folder)
+    model = hugging_face.read_model(folder, dtype=precision or "float32")
     options = folder / "tokenizer_config.json"
     languages = read_json(options) if options.is_file() else {}
     return Translator(model, tokenizer, languages.get("source_lang"), languages.get("target_lang"))
 
 
-def _fetched(name: str) -> Path:
-    """The folder of a model of the hub, in the cache."""
+def _fetched(name: str, patterns: list[str]) -> Path:
+    """The folder of a model of the hub in the cache, with these files of it."""
     try:
         import huggingface_hub
         from huggingface_hub import errors
@@ -60,7 +75,9 @@ def _fetched(name: str) -> Path:
             'pip install "keras-transformer[pretrained]"'
         ) from error
     try:
-        return Path(huggingface_hub.snapshot_download(name, allow_patterns=FILES))
+        return Path(huggingface_hub.snapshot_download(name, allow_patterns=patterns))
+    except errors.GatedRepoError as error:
+        raise PermissionError(f"the model {name} asks for a login: {error}") from error
     except (errors.HFValidationError, errors.RepositoryNotFoundError) as error:
         raise FileNotFoundError(f"there is no folder {name} and no model of that name") from error
     except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, OSError) as error:

@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.decoding import SCORINGS, beam_search, greedy_search, sampler
-from keras_transformer.models import Transformer
+from keras_transformer.models import EncoderDecoder
 from keras_transformer.ops import smoothed_cross_entropy
 
 
@@ -41,7 +41,7 @@ class Search:
             accepted = f"at most beam_size={self.beam_size}"
             require(within, "num_hypotheses", self.num_hypotheses, accepted)
 
-    def function(self, model: Transformer) -> Callable:
+    def function(self, model: EncoderDecoder) -> Callable:
         """`search(source_ids, max_lengths, prefix=None, uniforms=None)` -> ids, scores.
 
         A function of tensors, which can be compiled or traced: source ids (B, S), most target
@@ -83,7 +83,7 @@ class Search:
         return search
 
 
-def score_function(model: Transformer) -> Callable:
+def score_function(model: EncoderDecoder) -> Callable:
     """`score(source_ids (B, S), labels (B, T))` -> log p(labels | source) (B,)."""
     config = model.config
 

@@ -117,11 +117,13 @@ def test_bad_input(folder, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(ImportError, match=r'pip install "keras-transformer\[pretrained\]"'):
         load_pretrained("nobody/nothing")
+    with pytest.raises(ValueError, match="precision must be one of .*, got 'half'"):
+        load_pretrained(folder, precision="half")
     config = transformers.T5Config(
         vocab_size=20, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2
     )
     transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match=r"of the families \['marian'\] so far, got 't5'"):
+    with pytest.raises(ValueError, match=r"must be one of \['marian'\] for a translator, got 't5'"):
         load_pretrained(tmp_path)
 
 

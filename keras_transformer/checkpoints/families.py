@@ -67,8 +67,9 @@ class Family:
         config: their `config.json` and the names of their weights -> our config.
         rules: our config -> the rules of all weights.
         aliases: their names of what another one may hold already, and those others.
-        computed: ends of their names of tables that are no weights, such as sinusoids.
-        config_file: our config -> their `config.json`, without what depends on nothing of ours.
+        unused: ends of their names of what is no weight, such as tables of sinusoids, or is one
+            that no model looks at.
+        config_file: our config -> their `config.json`, without its `model_type`.
     """
 
     model: type
@@ -76,7 +77,7 @@ class Family:
     rules: Callable[[Any], list[Rule]]
     config_file: Callable[[Any], dict[str, Any]]
     aliases: Mapping[str, tuple[str, ...]]
-    computed: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
 
 
 # Layouts: what a layer of ours is there.
@@ -199,7 +200,20 @@ def _one(theirs: Mapping[str, Any], *names: str) -> Any:
     return values[0]
 
 
-def _bart_config(theirs: Mapping[str, Any], names: Iterable[str], **family: Any):
+def _id(theirs: Mapping[str, Any], name: str, *others: str) -> int:
+    """The first of these fields that is there and not null; one number, or a list of one."""
+    for field in (name, *others):
+        value = theirs.get(field)
+        if isinstance(value, list) and len(value) == 1:
+            (value,) = value
+        if isinstance(value, int):
+            return value
+        if value is not None:
+            raise ValueError(f"{field} must be one token's number, got {value!r}")
+    raise KeyError(name)
+
+
+def _bart_config(theirs: Mapping[str, Any], names: Iterable[str], scaled: bool, **family: Any):
     return TransformerConfig(
         source_vocab_size=theirs["vocab_size"],
         d_model=theirs["d_model"],
@@ -209,12 +223,12 @@ def _bart_config(theirs: Mapping[str, Any], names: Iterable[str], **family: Any)
         num_heads=_one(theirs, "encoder_attention_heads", "decoder_attention_heads"),
         dropout=theirs.get("dropout", 0.1),
         activation=_activation(theirs["activation_function"]),
-        scale_embeddings=theirs.get("scale_embedding", False),
+        scale_embeddings=theirs.get("scale_embedding", scaled),
         max_length=theirs["max_position_embeddings"],
         epsilon=1e-5,
         tie_output=theirs.get("tie_word_embeddings", True),
-        pad_id=theirs["pad_token_id"],
-        eos_id=theirs["eos_token_id"],
+        pad_id=_id(theirs, "pad_token_id"),
+        eos_id=_id(theirs, "eos_token_id"),
         **family,
     )
 
@@ -223,11 +237,12 @@ def _marian_config(theirs, names):
     return _bart_config(
         theirs,
         names,
+        scaled=False,
         target_vocab_size=theirs.get("decoder_vocab_size") or theirs["vocab_size"],
         share_embeddings=theirs.get("share_encoder_decoder_embeddings", True),
         positions="sinusoidal_halves",
         output_bias=True,
-        bos_id=theirs["decoder_start_token_id"],
+        bos_id=_id(theirs, "decoder_start_token_id", "pad_token_id"),
     )
 
 
@@ -235,26 +250,27 @@ def _m2m_config(theirs, names):
     return _bart_config(
         theirs,
         names,
+        scaled=True,
         target_vocab_size=theirs["vocab_size"],
         positions="sinusoidal_tensor2tensor",
         position_offset=2,
         norm_first=True,
-        bos_id=theirs.get("decoder_start_token_id", theirs["eos_token_id"]),
+        bos_id=_id(theirs, "decoder_start_token_id", "eos_token_id"),
     )
 
 
 def _mbart_config(theirs, names):
-    start = theirs.get("decoder_start_token_id")
     return _bart_config(
         theirs,
         names,
+        scaled=False,
         target_vocab_size=theirs["vocab_size"],
         positions="learned",
         position_offset=2,
         norm_first=True,
         norm_embeddings=True,
         output_bias=True,
-        bos_id=theirs["eos_token_id"] if start is None else start,
+        bos_id=_id(theirs, "decoder_start_token_id", "eos_token_id"),
     )
 
 
@@ -284,7 +300,6 @@ def _bart_file(config: TransformerConfig) -> dict[str, Any]:
 
 def _marian_file(config):
     return _bart_file(config) | dict(
-        model_type="marian",
         architectures=["MarianMTModel"],
         decoder_vocab_size=config.target_vocab_size,
         share_encoder_decoder_embeddings=config.share_embeddings,
@@ -294,12 +309,11 @@ def _marian_file(config):
 
 def _m2m_file(config):
     architectures = ["M2M100ForConditionalGeneration"]
-    return _bart_file(config) | dict(model_type="m2m_100", architectures=architectures)
+    return _bart_file(config) | dict(architectures=architectures)
 
 
 def _mbart_file(config):
     return _bart_file(config) | dict(
-        model_type="mbart",
         architectures=["MBartForConditionalGeneration"],
         forced_eos_token_id=config.eos_id,
         add_final_layer_norm=True,
@@ -307,6 +321,7 @@ def _mbart_file(config):
 
 
 def _t5_config(theirs, names):
+    theirs = {"pad_token_id": 0, "eos_token_id": 1, **theirs}
     gated, _, activation = theirs.get("feed_forward_proj", "relu").rpartition("-")
     if gated and activation == "gelu":
         activation = "gelu_new"
@@ -328,9 +343,10 @@ def _t5_config(theirs, names):
         tie_output="lm_head.weight" not in set(names),
         scale_output=_scales_output(theirs),
         epsilon=theirs.get("layer_norm_epsilon", 1e-6),
-        pad_id=theirs.get("pad_token_id", 0),
-        bos_id=theirs.get("decoder_start_token_id") or theirs.get("pad_token_id", 0),
-        eos_id=theirs.get("eos_token_id", 1),
+        max_length=theirs.get("n_positions", 512),
+        pad_id=_id(theirs, "pad_token_id"),
+        bos_id=_id(theirs, "decoder_start_token_id", "pad_token_id"),
+        eos_id=_id(theirs, "eos_token_id"),
     )
 
 
@@ -345,7 +361,6 @@ def _t5_file(config):
     activation = _their_activation(config.activation)
     activation = "gelu" if config.gated and activation == "gelu_new" else activation
     return dict(
-        model_type="t5",
         architectures=["T5ForConditionalGeneration"],
         is_encoder_decoder=True,
         vocab_size=config.vocab_size,
@@ -378,7 +393,10 @@ _POSITIONS = ("embed_positions.weight", "embed_positions.weights")
 _T5_ALIASES = {
     "encoder.embed_tokens.weight": ("shared.weight",),
     "decoder.embed_tokens.weight": ("shared.weight",),
+    "lm_head.weight": ("shared.weight", "decoder.embed_tokens.weight"),
 }
+# Of the first T5s, which computed positions there and used them nowhere.
+_T5_UNUSED = ("EncDecAttention.relative_attention_bias.weight",)
 
 FAMILIES = {
     "marian": Family(
@@ -386,6 +404,6 @@ FAMILIES = {
     ),
     "m2m_100": Family(Transformer, _m2m_config, _bart_rules, _m2m_file, _BART_ALIASES, _POSITIONS),
     "mbart": Family(Transformer, _mbart_config, _bart_rules, _mbart_file, _BART_ALIASES),
-    "t5": Family(T5, _t5_config, _t5_rules, _t5_file, _T5_ALIASES),
+    "t5": Family(T5, _t5_config, _t5_rules, _t5_file, _T5_ALIASES, _T5_UNUSED),
 }
 FAMILIES["mt5"] = FAMILIES["t5"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from keras_transformer.checkpoints.families import FAMILIES, Family
 from keras_transformer.checkpoints.weights import save_weights, weights_of
 from keras_transformer.files import read_json, write_json
+from keras_transformer.models import T5Config
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -89,7 +91,9 @@ class Checkpoint:
                 "the checkpoint into safetensors where it is"
             ) from error
         try:
-            tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+            # Of PyTorch before 1.6 the file is no archive, and cannot be mapped.
+            mapped = zipfile.is_zipfile(path)
+            tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
         except Exception as error:  # a broken or a hostile file raises all sorts
             raise ValueError(f"{path} cannot be read: {error}") from error
         for name, tensor in tensors.items():
@@ -132,26 +136,27 @@ def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
         raise ValueError(f"{folder / CONFIG} must hold an object, got {type(theirs).__name__}")
     family = family_of(theirs, folder / CONFIG)
     checkpoint = Checkpoint(folder)
+    names = _without_copies(family, checkpoint)
     try:
-        config = family.config(theirs, checkpoint.names())
+        config = family.config(theirs, names)
     except KeyError as error:
         raise ValueError(f"{folder / CONFIG} lacks {error.args[0]!r}") from error
+    except ValueError as error:
+        raise ValueError(f"{folder / CONFIG} does not fit: {error}") from error
     model = family.model(config, dtype=dtype)
-    _assign(model, family, config, checkpoint)
+    _assign(model, family.rules(config), *_renamed(family, config, checkpoint, names))
     return model
 
 
-def _assign(model, family, config, checkpoint):
-    names, read = _canonical(family, config, checkpoint)
-    rules = {rule.ours: rule for rule in family.rules(config)}
-    needed = {name for rule in rules.values() for name in rule.theirs}
-    where = checkpoint.folder
+def _assign(model, rules, names, read, where):
+    needed = {name for rule in rules for name in rule.theirs}
     if missing := sorted(needed - names):
         raise ValueError(f"the weights in {where} lack {_some(missing)}")
     if unknown := sorted(names - needed):
         raise ValueError(f"the weights in {where} have what no rule takes: {_some(unknown)}")
+    by_path = {rule.ours: rule for rule in rules}
     for weight in model.weights:
-        rule = rules[weight.path]
+        rule = by_path[weight.path]
         value = rule.take(read)
         if value.shape != tuple(weight.shape):
             raise ValueError(
@@ -161,24 +166,38 @@ def _assign(model, family, config, checkpoint):
         weight.assign(value)
 
 
-def _canonical(family, config, checkpoint):
-    """Names without aliases and computed tables, and a function that reads by such a name."""
+def _without_copies(family, checkpoint):
+    """The names, without those of what another name that is there holds as well."""
+    names = checkpoint.names()
+    for alias, holders in family.aliases.items():
+        holder = next((name for name in holders if name in names), None)
+        if holder is None or alias not in names:
+            continue
+        if np.array_equal(checkpoint.read(alias), checkpoint.read(holder)):
+            names.discard(alias)
+    return names
+
+
+def _renamed(family, config, checkpoint, names):
+    """The names that rules look for, without what is never used; a reader by them; the folder."""
     needed = {name for rule in family.rules(config) for name in rule.theirs}
-    names, other = checkpoint.names(), {}
+    places = {name: name for name in names}
     for alias, holders in family.aliases.items():
         holder = next((name for name in holders if name in needed), None)
         if alias not in names or alias in needed or holder is None:
             continue
-        if holder not in names:
-            other[holder] = alias
-        elif not np.array_equal(checkpoint.read(alias), checkpoint.read(holder)):
+        value = places.setdefault(holder, alias)
+        if value != alias and not np.array_equal(checkpoint.read(alias), checkpoint.read(value)):
             raise ValueError(
-                f"{alias} and {holder} in {checkpoint.folder} must be equal: they are one weight"
+                f"{alias} and {value} in {checkpoint.folder} must be equal: they are one weight"
             )
-        names.discard(alias)
-    names |= set(other)
-    names = {name for name in names if name in needed or not name.endswith(family.computed or "/")}
-    return names, lambda name: checkpoint.read(other.get(name, name))
+        del places[alias]
+    unused = {x for x in places if x not in needed and x.endswith(family.unused or "/")}
+    return (
+        places.keys() - unused,
+        lambda name: checkpoint.read(places[name]),
+        checkpoint.folder,
+    )
 
 
 def write_model(folder: str | os.PathLike, model: keras.Model, kind: str | None = None) -> None:
@@ -187,38 +206,49 @@ def write_model(folder: str | os.PathLike, model: keras.Model, kind: str | None 
     Args:
         folder: made if it is missing.
         model: of one of our families.
-        kind: its `model_type`; None: the one whose config is the model's.
+        kind: its `model_type`; None: the first that has such models.
 
     Raises:
-        ValueError: if no family has such a model; says what stands in the way.
+        ValueError: if there is no such family, or it has no such models; says what stands in
+            the way.
     """
+    if kind is not None and kind not in FAMILIES:
+        raise ValueError(f"kind must be one of {sorted(FAMILIES)} or None, got {kind!r}")
     config = model.config
-    kind = kind or kind_of(config)
-    family = FAMILIES[kind]
+    problems = {one: _difference(one, config) for one in ([kind] if kind else FAMILIES)}
+    kind = next((one for one, problem in problems.items() if problem is None), None)
+    if kind is None:
+        reasons = "; ".join(f"{one}: {problem}" for one, problem in problems.items())
+        raise ValueError(f"the model cannot be written as a Hugging Face checkpoint. {reasons}")
     ours = weights_of(model)
     tensors: dict[str, np.ndarray] = {}
-    for rule in family.rules(config):
+    for rule in FAMILIES[kind].rules(config):
         tensors |= rule.give(ours[rule.ours])
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     save_weights(folder / WEIGHTS, tensors)
-    write_json(folder / CONFIG, {**family.config_file(config), "dtype": "float32"})
+    write_json(folder / CONFIG, _config_file(kind, config) | {"dtype": "float32"})
 
 
-def kind_of(config: Any) -> str:
-    """The `model_type` whose checkpoints make just such a config.
+def _config_file(kind, config):
+    return FAMILIES[kind].config_file(config) | {"model_type": kind}
 
-    Raises:
-        ValueError: if there is none.
-    """
-    for kind, family in FAMILIES.items():
-        rules = family.rules(config) if isinstance(config, family.model.config_class) else None
-        if rules is None:
-            continue
-        names = {name for rule in rules for name in rule.theirs}
-        if family.config(family.config_file(config), names) == config:
-            return kind
-    raise ValueError(f"no Hugging Face family has a model of {config}")
+
+def _difference(kind, config):
+    """What such a checkpoint would make other than it is in our config; None if nothing."""
+    family = FAMILIES[kind]
+    if not isinstance(config, family.model.config_class):
+        return f"its models are {family.model.__name__}s"
+    names = {name for rule in family.rules(config) for name in rule.theirs}
+    try:
+        again = family.config(_config_file(kind, config), names).to_dict()
+    except ValueError as error:
+        return str(error)
+    ours = config.to_dict()
+    # What no weight and no result depends on.
+    free = {"max_length"} if family.model.config_class is T5Config else set()
+    other = [name for name in ours if name not in free and ours[name] != again[name]]
+    return f"it has {', '.join(f'{x}={again[x]!r}' for x in other)}" if other else None
 
 
 def _some(names, limit=5):

@@ -118,7 +118,7 @@ class TranslationModule(tf.Module):
         # be saved beside them, and in a session, as TensorFlow Serving has one, only they filled.
         self._weights = [weight.value for weight in model.weights]
         self._source = _side(tokenizer, "source")
-        one = tokenizer.source_model == tokenizer.target_model
+        one = tokenizer.shared and tokenizer.source_model == tokenizer.target_model
         self._target = self._source if one else _side(tokenizer, "target")
         # With signatures of their own, they are traced once and shared by all that call them. A
         # search for the best alone ends earlier.

@@ -46,6 +46,9 @@ class RelativeBias(Layer):
 
     Returns:
         (1, N, T, S), to be added to the products of queries and keys.
+
+    Raises:
+        ValueError: if there are fewer than 4 buckets, or `max_distance` has one of its own.
     """
 
     def __init__(self, num_heads, num_buckets=32, max_distance=128, bidirectional=True, **kwargs):
@@ -56,6 +59,13 @@ class RelativeBias(Layer):
             max_distance=max_distance,
             bidirectional=bidirectional,
         )
+        if num_buckets < 4 or num_buckets % 2:
+            raise ValueError(f"num_buckets must be even and at least 4, got {num_buckets}")
+        if max_distance <= num_buckets // 2:
+            raise ValueError(
+                f"max_distance must be above num_buckets / 2 = {num_buckets // 2}, got "
+                f"{max_distance}"
+            )
         self.half = num_buckets // 2 if bidirectional else num_buckets
         self.buckets = distance_buckets(self.half, max_distance)
         self.embedding = keras.layers.Embedding(

@@ -14,11 +14,9 @@ from typing import Any
 
 import keras
 
-from keras_transformer.config import known, require, require_whole
+from keras_transformer.config import ACTIVATIONS, known, require, require_whole
 from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding
 from keras_transformer.models.encoder_decoder import EncoderDecoder
-
-ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class Transformer(EncoderDecoder):
         if config.share_embeddings:
             tokens = target_embedding.tokens
             target_embedding.build((None, None))  # first, for the table to have its name
-        if not config.share_embeddings or config.norm_embeddings or config.positions == "learned":
+        if not config.share_embeddings or config.norm_embeddings:
             source_embedding = _embedding(
                 config, config.source_vocab_size, policy, "source_embedding", tokens
             )

@@ -61,7 +61,7 @@ def write_cache(cache_BNSH: Any, update_BNTH: Any, index: Any) -> Any:
 
 def cache_places(cache_BNSH: Any, filled: Any) -> Any:
     """For how many positions of a cache masks and biases are needed once `filled` are filled."""
-    return filled if _grows() or isinstance(filled, int) else cache_BNSH.shape[2]
+    return filled if _grows() or isinstance(filled, int) else quick.shape(cache_BNSH)[2]
 
 
 def attend_cache(

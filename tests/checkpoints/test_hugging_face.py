@@ -79,6 +79,7 @@ MODELS = {
         relative_attention_num_buckets=8, relative_attention_max_distance=9, num_decoder_layers=1
     ),
     "t5-gated": lambda: t5(feed_forward_proj="gated-gelu"),
+    "t5-begins-with-another": lambda: t5(pad_token_id=1, eos_token_id=2),
     "t5-gated-untied": lambda: t5_untied(feed_forward_proj="gated-silu"),
     "mt5": mt5,
 }
@@ -207,8 +208,10 @@ def test_shards_and_pickles_hold_the_same(folder, tmp_path_factory):
     pickled = tmp_path_factory.mktemp("pickled")
     shutil.copy(folder / "config.json", pickled)
     weights = {name: torch.tensor(value) for name, value in tensors.items()}
-    torch.save(weights, pickled / "pytorch_model.bin")
-    np.testing.assert_array_equal(logits(read_model(pickled)), expected)
+    for archive in (True, False):  # the second as PyTorch before 1.6 wrote them
+        path = pickled / "pytorch_model.bin"
+        torch.save(weights, path, _use_new_zipfile_serialization=archive)
+        np.testing.assert_array_equal(logits(read_model(pickled)), expected)
     names = sorted(tensors)
     parts = {"one.safetensors": names[::2], "two.safetensors": names[1::2]}
     for shard, part in parts.items():
@@ -250,6 +253,52 @@ def test_tied_copies_and_computed_tables_are_left_out(folder):
     edit(folder, lambda tensors: tensors.pop("model.shared.weight"))
     np.testing.assert_array_equal(logits(read_model(folder)), expected)
 
+    def another(tensors):
+        copy = tensors["lm_head.weight"] + 1
+        tensors["model.decoder.embed_tokens.weight"] = copy
+
+    edit(folder, another)
+    with pytest.raises(ValueError, match="must be equal: they are one weight"):
+        read_model(folder)
+
+
+def test_what_the_first_t5s_had_besides(tmp_path):
+    t5().save_pretrained(tmp_path)
+
+    def besides(tensors):
+        tensors["lm_head.weight"] = tensors["shared.weight"].copy()
+        unused = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
+        tensors[unused] = np.zeros((32, 3), "float32")
+
+    edit(tmp_path, besides)
+    model = read_model(tmp_path)
+    assert model.config.tie_output and model.config.scale_output
+    write_model(tmp_path / "mt5", read_model(tmp_path), kind="t5")
+
+
+def test_forced_first_tokens(tmp_path):
+    torch.manual_seed(0)
+    theirs = m2m(init_std=0.5).eval()
+    theirs.save_pretrained(tmp_path)
+    ours = read_model(tmp_path, dtype="float32")
+    source, _ = batch(ours.config)
+    expected = theirs.generate(
+        input_ids=torch.tensor(source).long(),
+        attention_mask=torch.tensor(source != ours.config.pad_id).long(),
+        num_beams=3,
+        length_penalty=1.0,
+        max_length=13,
+        forced_bos_token_id=7,
+        forced_eos_token_id=ours.config.eos_id,
+        bad_words_ids=[[ours.config.pad_id]],
+    ).numpy()[:, 1:]
+    search = compiled(Search(3, 1.0, scoring="transformers").function(ours), ours)
+    inputs = source, np.full(len(source), 12, "int32"), np.full((len(source), 1), 7, "int32")
+    found = ops.convert_to_numpy(search(*map(ops.convert_to_tensor, inputs))[0])[:, 0]
+    for mine, other in zip(found.tolist(), expected.tolist(), strict=True):
+        assert mine[0] == 7
+        assert _until_end(mine, ours.config) == _until_end(other, ours.config)
+
 
 @pytest.mark.parametrize(
     "change,message",
@@ -284,6 +333,11 @@ def test_configs_that_do_not_fit(folder):
     configure(folder, encoder_ffn_dim=24, activation_function="mish")
     with pytest.raises(ValueError, match="activation must be one of .*'swish'.*, got 'mish'"):
         read_model(folder)
+    configure(folder, activation_function="gelu", eos_token_id=[0, 1])
+    with pytest.raises(ValueError, match=r"eos_token_id must be one token's number, got \[0, 1\]"):
+        read_model(folder)
+    configure(folder, eos_token_id=[0], decoder_start_token_id=None)
+    assert read_model(folder).config.bos_id == 52
     configure(folder, model_type="pegasus")
     with pytest.raises(ValueError, match="model_type in .* must be one of .*'marian'.*'pegasus'"):
         read_model(folder)
@@ -308,7 +362,16 @@ def test_broken_files(folder):
         read_model(folder)
 
 
-def test_a_model_that_no_family_has(tiny_transformer, tmp_path):
-    with pytest.raises(ValueError, match="no Hugging Face family has a model of Transformer"):
-        write_model(tmp_path / "out", tiny_transformer())
+def test_models_that_cannot_be_written(tiny_transformer, tmp_path):
+    ours = tiny_transformer()
+    with pytest.raises(ValueError, match="cannot be written .* marian: it has .*epsilon=1e-05"):
+        write_model(tmp_path / "out", ours)
+    with pytest.raises(
+        ValueError, match="checkpoint. marian: it has positions='sinusoidal_halves'"
+    ):
+        write_model(tmp_path / "out", ours, kind="marian")
+    with pytest.raises(ValueError, match="checkpoint. t5: its models are T5s"):
+        write_model(tmp_path / "out", ours, kind="t5")
+    with pytest.raises(ValueError, match="kind must be one of .* or None, got 'bart'"):
+        write_model(tmp_path / "out", ours, kind="bart")
     assert not (tmp_path / "out").exists()

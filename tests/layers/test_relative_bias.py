@@ -37,3 +37,15 @@ def test_round_trip():
     layer = RelativeBias(3, num_buckets=8, max_distance=6, bidirectional=False, name="bias")
     again = RelativeBias.from_config(layer.get_config())
     assert again.get_config() == layer.get_config()
+
+
+@pytest.mark.parametrize(
+    "options,message",
+    [
+        (dict(num_buckets=2), "num_buckets must be even and at least 4, got 2"),
+        (dict(num_buckets=8, max_distance=4), "max_distance must be above num_buckets / 2 = 4"),
+    ],
+)
+def test_bad_sizes(options, message):
+    with pytest.raises(ValueError, match=message):
+        RelativeBias(3, **options)

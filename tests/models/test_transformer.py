@@ -263,3 +263,16 @@ def test_trains(tiny_transformer):
     labels = np.roll(TARGET, -1, axis=1)
     history = model.fit(inputs, labels, epochs=8, batch_size=2, verbose=0).history["loss"]
     assert history[-1] < 0.8 * history[0]
+
+
+def test_which_embeddings_are_shared(tiny_transformer):
+    def embeddings(**options):
+        weights = tiny_transformer(**options).weights
+        return {w.path for w in weights if w.path.split("/")[0].endswith("_embedding")}
+
+    table, learned = "target_embedding/tokens/embeddings", "target_embedding/positions/embeddings"
+    assert embeddings() == {table}
+    assert embeddings(positions="learned") == {table, learned}
+    own = {f"{x}_embedding/norm/{y}" for x in ("source", "target") for y in ("gamma", "beta")}
+    own |= {learned, learned.replace("target", "source"), table}
+    assert embeddings(positions="learned", norm_embeddings=True) == own

@@ -1,0 +1,95 @@
+"""T5 beside what tests/checkpoints/test_hugging_face.py compares with `transformers`."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer import LabelSmoothedCrossentropy, adam
+from keras_transformer.models import T5, T5Config
+from keras_transformer.ops import BACKEND, compiled
+from keras_transformer.search import Search
+
+SIZES = dict(d_model=12, d_ff=16, num_encoder_layers=2, num_decoder_layers=2, num_heads=2)
+SIZES |= dict(head_dim=4, dropout=0.0, num_buckets=8, max_distance=9)
+SOURCE = np.array([[5, 6, 7, 8, 1], [9, 4, 1, 0, 0]], "int32")
+TARGET = np.array([[0, 7, 9, 3], [0, 5, 1, 0]], "int32")
+CONFIG = T5Config(19, **SIZES)
+
+
+@pytest.fixture(scope="module")
+def model(randomize):
+    return randomize(T5(CONFIG), scale=0.5)
+
+
+def logits(model):
+    return ops.convert_to_numpy(model({"source_ids": SOURCE, "target_ids": TARGET}))
+
+
+def test_saved_and_loaded(model, tmp_path):
+    model.save(tmp_path / "t5.keras")
+    again = keras.saving.load_model(tmp_path / "t5.keras")
+    assert again.config == CONFIG
+    np.testing.assert_allclose(logits(again), logits(model), atol=1e-6)
+
+
+def test_trains(randomize):
+    model = T5(CONFIG)
+    model.compile(adam(1e-2), LabelSmoothedCrossentropy())
+    inputs = {"source_ids": SOURCE, "target_ids": TARGET}
+    labels = np.concatenate([TARGET[:, 1:], [[1], [0]]], axis=1)
+    losses = model.fit(inputs, labels, epochs=15, verbose=0).history["loss"]
+    assert losses[-1] < 0.8 * losses[0]
+
+
+def test_greedy_search_is_that_of_full_passes(model):
+    search = compiled(Search(1).function(model), model)
+    limits = ops.convert_to_tensor(np.array([6, 6], "int32"))
+    found = ops.convert_to_numpy(search(ops.convert_to_tensor(SOURCE), limits)[0])[:, 0]
+    ids = np.zeros((2, 1), "int32")
+    for i in range(5):
+        scores = ops.convert_to_numpy(model({"source_ids": SOURCE, "target_ids": ids}))[:, -1]
+        scores[:, CONFIG.pad_id] = -np.inf
+        chosen = scores.argmax(-1).astype("int32")
+        for row in range(2):
+            if CONFIG.eos_id not in ids[row]:
+                assert found[row, i] == chosen[row]
+        ids = np.concatenate([ids, chosen[:, None]], axis=1)
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="of TensorFlow's XLA")
+def test_search_compiled_by_xla_for_any_shape(model):
+    import tensorflow as tf
+
+    function = Search(2, max_extra_length=4).function(model)
+    ids = tf.TensorSpec([None, None], tf.int32)
+    options = dict(input_signature=[ids, tf.TensorSpec([None], tf.int32)])
+    limits = np.array([6, 6], "int32")
+    plain = tf.function(function, **options)(SOURCE, limits)[0]
+    fast = tf.function(function, jit_compile=True, **options)(SOURCE, limits)[0]
+    np.testing.assert_array_equal(fast, plain)
+
+
+CASES = {
+    "vocab_size": 0, "d_model": 0, "d_ff": -1, "num_encoder_layers": 1.5, "num_heads": 0,
+    "head_dim": 0, "max_length": 0, "num_buckets": 3, "max_distance": 4, "dropout": 1.0,
+    "activation": "mish", "epsilon": 0, "pad_id": 19, "eos_id": -1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bad_values_are_named(name):
+    with pytest.raises(ValueError, match=f"{name} must be .*, got {CASES[name]!r}"):
+        dataclasses.replace(CONFIG, **{name: CASES[name]})
+
+
+def test_padding_is_not_the_end():
+    with pytest.raises(ValueError, match="pad_id and eos_id must differ, both are 1"):
+        dataclasses.replace(CONFIG, pad_id=1)
+
+
+def test_unknown_fields():
+    with pytest.raises(ValueError, match=r"unknown config fields \['heads'\]"):
+        T5Config.from_dict(CONFIG.to_dict() | {"heads": 2})
