@@ -96,6 +96,7 @@ class Translator:
         prefixes: Sequence[str] | None = None,
         tokens_per_batch: int = 4096,
         strict: bool = False,
+        scoring: str = "wu",
     ) -> list[str]:
         """The best translation of each text.
 
@@ -111,6 +112,8 @@ class Translator:
             tokens_per_batch: most source tokens in a batch, padding included.
             strict: whether a text longer than the model's `max_length` raises; else it is cut
                 with a warning.
+            scoring: "wu", or "transformers" for the length penalty and the stop rule of that
+                library; see `decoding.beam_search`.
 
         Returns:
             One translation a text, in order.
@@ -118,7 +121,8 @@ class Translator:
         Raises:
             ValueError: on an option out of range, or a too long text when `strict`.
         """
-        search = Search(beam_size, length_penalty, max_extra_length, min_length, num_hypotheses=1)
+        options = dict(num_hypotheses=1, scoring=scoring)
+        search = Search(beam_size, length_penalty, max_extra_length, min_length, **options)
         found = self._search(texts, search, prefixes, tokens_per_batch, strict)
         return [hypotheses[0].text for hypotheses in found]
 
@@ -134,6 +138,7 @@ class Translator:
         prefixes: Sequence[str] | None = None,
         tokens_per_batch: int = 4096,
         strict: bool = False,
+        scoring: str = "wu",
     ) -> list[list[Hypothesis]]:
         """The best translations of each text with their scores, best first.
 
@@ -141,13 +146,12 @@ class Translator:
             num_hypotheses: how many, at most and by default `beam_size`; fewer come only where
                 there are no more.
             texts, beam_size, length_penalty, max_extra_length, min_length, prefixes,
-                tokens_per_batch, strict: as of `translate`.
+                tokens_per_batch, strict, scoring: as of `translate`.
         """
         if num_hypotheses is None:
             num_hypotheses = beam_size
-        search = Search(
-            beam_size, length_penalty, max_extra_length, min_length, num_hypotheses=num_hypotheses
-        )
+        options = dict(num_hypotheses=num_hypotheses, scoring=scoring)
+        search = Search(beam_size, length_penalty, max_extra_length, min_length, **options)
         found = self._search(texts, search, prefixes, tokens_per_batch, strict)
         return [hypotheses[:num_hypotheses] for hypotheses in found]
 
@@ -192,6 +196,7 @@ class Translator:
         min_length: int = 0,
         tokens_per_batch: int = 4096,
         strict: bool = False,
+        scoring: str = "wu",
     ) -> Iterator[str]:
         """Translates without end: reads and yields in order, with `chunk_size` texts in memory.
 
@@ -199,11 +204,12 @@ class Translator:
             texts: any iterable, such as an open file's lines.
             chunk_size: texts that are read, then sorted and batched together; 1 answers each
                 text before it reads the next.
-            beam_size, length_penalty, max_extra_length, min_length, tokens_per_batch, strict: as
-                of `translate`.
+            beam_size, length_penalty, max_extra_length, min_length, tokens_per_batch, strict,
+                scoring: as of `translate`.
         """
         require_whole("chunk_size", chunk_size, 1)
-        search = Search(beam_size, length_penalty, max_extra_length, min_length, num_hypotheses=1)
+        options = dict(num_hypotheses=1, scoring=scoring)
+        search = Search(beam_size, length_penalty, max_extra_length, min_length, **options)
 
         def stream(texts):
             while chunk := list(itertools.islice(texts, chunk_size)):

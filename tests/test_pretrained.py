@@ -36,7 +36,7 @@ def folder(marian_files, tmp_path_factory):
     return folder
 
 
-def expected(folder, beam_size):
+def expected(folder, beam_size, length_penalty):
     tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
     model = transformers.MarianMTModel.from_pretrained(folder).eval()
     found = []
@@ -44,19 +44,23 @@ def expected(folder, beam_size):
         inputs = tokenizer([text], return_tensors="pt")
         room = inputs["input_ids"].shape[1] + 10
         ids = model.generate(
-            **inputs, num_beams=beam_size, do_sample=False, length_penalty=0.0, max_length=room + 1,
+            **inputs, num_beams=beam_size, do_sample=False,
+            length_penalty=length_penalty, max_length=room + 1,
             bad_words_ids=[[tokenizer.pad_token_id]],
         )  # fmt: skip
         found += tokenizer.batch_decode(ids, skip_special_tokens=True)
     return [*found, ""]
 
 
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_translations(folder, beam_size):
-    options = dict(beam_size=beam_size, length_penalty=0.0, max_extra_length=10)
+@pytest.mark.parametrize("beam_size,length_penalty", [(1, 0.0), (4, 0.0), (4, 1.5)])
+def test_translations(folder, beam_size, length_penalty):
+    options = dict(beam_size=beam_size, length_penalty=length_penalty, scoring="transformers")
     translator = load_pretrained(folder)
-    found = translator.translate(TEXTS, **options)
-    assert found == expected(folder, beam_size)
+    found = translator.translate(TEXTS, max_extra_length=10, **options)
+    assert found == expected(folder, beam_size, length_penalty)
+    assert list(translator.translate_stream(TEXTS, max_extra_length=10, **options)) == found
+    best = translator.nbest(TEXTS, max_extra_length=10, **options)
+    assert [hypotheses[0].text for hypotheses in best] == found
     assert len(set(found)) > 2
     assert (translator.source_language, translator.target_language) == ("en", "de")
 
@@ -117,6 +121,8 @@ def test_bad_input(folder, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(ImportError, match=r'pip install "keras-transformer\[pretrained\]"'):
         load_pretrained("nobody/nothing")
+    with pytest.raises(ValueError, match="scoring must be one of .*, got 'mean'"):
+        load_pretrained(folder).translate(["a"], scoring="mean")
     with pytest.raises(ValueError, match="precision must be one of .*, got 'half'"):
         load_pretrained(folder, precision="half")
     config = transformers.T5Config(
