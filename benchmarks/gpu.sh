@@ -6,7 +6,8 @@
 # training, base and big, bfloat16, against the peers; Transformer-Tiny on Multi30k; decoding with
 # it. PYTHON names the interpreter, which must have the peers. On a CPU, to see that it runs:
 #
-#     SIZES=toy ROWS=8 LENGTH=8 EPOCHS=1 SENTENCES=16 bash benchmarks/gpu.sh MULTI30K_FOLDER
+#     SIZES=toy ROWS=8 LENGTH=8 STEPS=2 EPOCHS=1 WARMUP=20 SENTENCES=16 CTRANSLATE2=int8 \
+#       bash benchmarks/gpu.sh MULTI30K_FOLDER
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python="${PYTHON:-.venv/bin/python}"
@@ -20,7 +21,8 @@ for size in ${SIZES:-base big}; do
 done
 
 KERAS_BACKEND=jax "$python" -m training.translation --recipe multi30k --output "$run" \
-  --data-folder "$data" --workers 4 --set epochs="${EPOCHS:-60}" --set precision=mixed_bfloat16
+  --data-folder "$data" --workers 4 --set epochs="${EPOCHS:-60}" \
+  --set warmup_steps="${WARMUP:-1000}" --set precision=mixed_bfloat16
 
 for beam in 4 1; do
   "$python" -m benchmarks.decode "$run" --data-folder "$data" --beam-size "$beam" --save \
