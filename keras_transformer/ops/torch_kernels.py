@@ -175,16 +175,22 @@ class Dropout(torch.autograd.Function):
     def forward(ctx, x, residual, dropped):
         words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
         bytes_ = words.view(torch.uint8)[: x.numel()].view(x.shape)
-        mask = torch.ge(bytes_, dropped, out=torch.empty(x.shape, dtype=x.dtype))
-        mask.mul_(256 / (256 - dropped))
-        ctx.save_for_backward(mask)
+        ctx.save_for_backward(bytes_)  # a quarter of the mask itself in float32
+        ctx.dropped = dropped
+        mask = _mask(bytes_, dropped, x.dtype)
         return x * mask if residual is None else torch.addcmul(residual, x, mask)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, gradient):
-        (mask,) = ctx.saved_tensors
-        return gradient * mask, gradient if ctx.needs_input_grad[1] else None, None
+        (bytes_,) = ctx.saved_tensors
+        mask = _mask(bytes_, ctx.dropped, gradient.dtype)
+        return mask.mul_(gradient), gradient if ctx.needs_input_grad[1] else None, None
+
+
+def _mask(bytes_, dropped, dtype):
+    mask = torch.ge(bytes_, dropped, out=torch.empty(bytes_.shape, dtype=dtype))
+    return mask.mul_(256 / (256 - dropped))
 
 
 class _Workspace:
