@@ -8,26 +8,38 @@ from pathlib import Path
 from keras_transformer.checkpoints import hugging_face
 from keras_transformer.config import require
 from keras_transformer.files import read_json
-from keras_transformer.text import MarianTokenizer
+from keras_transformer.text import read_tokenizer
 from keras_transformer.translator import PRECISIONS, Translator
 
-TOKENIZERS = {"marian": MarianTokenizer}
 CONFIG = hugging_face.CONFIG
 FILES = ["*.json", "*.safetensors", "*.spm", "*.model"]
 
 
-def load_pretrained(source: str | os.PathLike, precision: str | None = None) -> Translator:
+def load_pretrained(
+    source: str | os.PathLike,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    precision: str | None = None,
+) -> Translator:
     """A translator of a model in Hugging Face's layout, such as the 1,400 of OPUS-MT.
+
+    The families are Marian, M2M-100 and NLLB-200, mBART-50, T5, T5 v1.1, mT5 and MADLAD-400.
 
     ```python
     translator = load_pretrained("Helsinki-NLP/opus-mt-en-de")
     translator.translate(["My name is Sarah."])
     translator.save("saved_models/opus-mt-en-de")  # from there on as one of our own
+
+    many = load_pretrained("facebook/nllb-200-distilled-600M", "eng_Latn", "deu_Latn")
+    many.between("deu_Latn", "fra_Latn").translate(["Ich heiße Sarah."])
     ```
 
     Args:
         source: a folder with `config.json`, weights and tokenizer files; or the name of a model
             on the hub, which is fetched once and then kept in `huggingface_hub`'s cache.
+        source_language, target_language: codes of a multilingual model, such as "de" (M2M-100),
+            "deu_Latn" (NLLB-200), "de_DE" (mBART-50), "deu" (a tag of Marian) or "de" (T5,
+            MADLAD-400); None: as its files say. `Translator.between` chooses others.
         precision: "float32", "bfloat16" or "float16" for weights and arithmetic; None: float32.
 
     Raises:
@@ -36,8 +48,8 @@ def load_pretrained(source: str | os.PathLike, precision: str | None = None) -> 
             missing.
         ConnectionError: if the model is not in the cache and the hub cannot be reached.
         PermissionError: if the model asks for a login.
-        ValueError: if the family is unknown, the precision is another, or a file is broken or
-            does not fit the others.
+        ValueError: if the family or a language is unknown, the precision is another, or a file
+            is broken or does not fit the others.
     """
     require(
         precision in (*PRECISIONS, None), "precision", precision, f"one of {PRECISIONS} or None"
@@ -48,20 +60,29 @@ def load_pretrained(source: str | os.PathLike, precision: str | None = None) -> 
         raise FileNotFoundError(f"{source} is no checkpoint: it has no {CONFIG}")
     theirs = read_json(config)
     kind = theirs.get("model_type") if isinstance(theirs, dict) else None
-    if kind not in TOKENIZERS:  # before gigabytes are fetched
-        raise ValueError(
-            f"model_type in {config} must be one of {sorted(TOKENIZERS)} for a translator, got "
-            f"{kind!r}; checkpoints.hugging_face.read_model reads the models, without their "
-            f"tokenizers, of {sorted(hugging_face.FAMILIES)}"
-        )
+    hugging_face.family_of({"model_type": kind}, config)  # before gigabytes are fetched
     folder = Path(source) if is_folder else _fetched(os.fspath(source), FILES)
     if not is_folder and not any(folder.glob("*.safetensors")):
         folder = _fetched(os.fspath(source), [hugging_face.PICKLED])
-    tokenizer = TOKENIZERS[kind].read(folder)
+    tokenizer = read_tokenizer(folder, theirs)
+    usual = _usual_languages(folder, tokenizer)
+    source_language, target_language = source_language or usual[0], target_language or usual[1]
+    tokenizer.between(source_language, target_language)  # before gigabytes are read
     model = hugging_face.read_model(folder, dtype=precision or "float32")
+    return Translator(model, tokenizer, source_language, target_language)
+
+
+def _usual_languages(folder, tokenizer):
+    """What the folder says, as far as these are languages that can be chosen."""
     options = folder / "tokenizer_config.json"
-    languages = read_json(options) if options.is_file() else {}
-    return Translator(model, tokenizer, languages.get("source_lang"), languages.get("target_lang"))
+    options = read_json(options) if options.is_file() else {}
+    source = options.get("source_lang") or options.get("src_lang")
+    target = options.get("target_lang") or options.get("tgt_lang")
+    sources, targets = tokenizer.source_languages, tokenizer.target_languages
+    return (
+        source if not sources or source in sources else None,
+        target if not targets or target in targets else None,
+    )
 
 
 def _fetched(name: str, patterns: list[str]) -> Path:

@@ -83,8 +83,11 @@ class Search:
         return search
 
 
-def score_function(model: EncoderDecoder) -> Callable:
-    """`score(source_ids (B, S), labels (B, T))` -> log p(labels | source) (B,)."""
+def score_function(model: EncoderDecoder, given: int = 0) -> Callable:
+    """`score(source_ids (B, S), labels (B, T))` -> log p(labels | source) (B,).
+
+    The first `given` labels, such as a language, are conditions, too.
+    """
     config = model.config
 
     def score(source_ids, labels):
@@ -96,6 +99,6 @@ def score_function(model: EncoderDecoder) -> Callable:
         }
         loss_BT = smoothed_cross_entropy(model(inputs), labels, 0.0)
         is_token_BT = ops.cast(ops.not_equal(labels, config.pad_id), loss_BT.dtype)
-        return -ops.sum(loss_BT * is_token_BT, axis=1)
+        return -ops.sum((loss_BT * is_token_BT)[:, given:], axis=1)
 
     return score

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import os
 import shutil
@@ -59,10 +60,12 @@ class Translator:
     Args:
         model: a `Transformer`, or any model with its `config` and `prefill`.
         tokenizer: the tokenizer it was trained with.
-        source_language, target_language: codes such as "en", kept for those who ask.
+        source_language, target_language: codes such as "en". A model of many languages translates
+            between these two; others only keep them for those who ask.
 
     Raises:
-        ValueError: if the vocabularies or special ids of the two do not match.
+        ValueError: if the vocabularies or special ids of the two do not match, or a model of many
+            languages does not know one.
     """
 
     def __init__(
@@ -80,10 +83,21 @@ class Translator:
                     f"the model's {ours}"
                 )
         self.model = model
-        self.tokenizer = tokenizer
+        self.tokenizer = tokenizer.between(source_language, target_language)
         self.source_language = source_language
         self.target_language = target_language
         self._compiled: dict[Any, Callable] = {}
+
+    def between(self, source_language: str | None, target_language: str | None) -> Translator:
+        """The same model, for two other of its languages.
+
+        Raises:
+            ValueError: if it does not know one; names those that look like it.
+        """
+        chosen = copy.copy(self)
+        chosen.tokenizer = self.tokenizer.between(source_language, target_language)
+        chosen.source_language, chosen.target_language = source_language, target_language
+        return chosen
 
     def translate(
         self,
@@ -249,15 +263,17 @@ class Translator:
         source_ids = self._encode(texts, "texts", strict)
         found = [[Hypothesis("", 0.0)] for _ in source_ids]
         prefix_ids = self._encode_prefixes(prefixes, len(source_ids))
-        # A text without any token but EOS is empty, and so is its translation.
-        full = [i for i, ids in enumerate(source_ids) if len(ids) > 1]
+        # A text without any token of its own is empty, and so is its translation.
+        empty = sum(map(len, self.tokenizer.source_frame))
+        full = [i for i, ids in enumerate(source_ids) if len(ids) > empty]
         lengths = [len(source_ids[i]) for i in full]
         for batch, rows, length in self._batches(lengths, tokens_per_batch):
             chosen = [full[i] for i in batch]
             source = self._pad([source_ids[i] for i in chosen], rows, length)
             prefix, prefix_length = None, max(len(prefix_ids[i]) for i in chosen)
             if prefix_length:
-                prefix_length = round_up(prefix_length, LENGTH_MULTIPLE)
+                if prefixes is not None:
+                    prefix_length = round_up(prefix_length, LENGTH_MULTIPLE)
                 prefix = self._pad([prefix_ids[i] for i in chosen], rows, prefix_length)
             limits = np.ones(rows, "int32")
             for row, i in enumerate(chosen):
@@ -283,16 +299,22 @@ class Translator:
     def _run(self, name, arguments):
         """Calls the compiled function of a `Search` or "score" with arrays; gives arrays."""
         if name not in self._compiled:
-            make = score_function if name == "score" else name.function
-            self._compiled[name] = compiled(make(self.model), self.model)
+            if name == "score":
+                given = len(self.tokenizer.target_frame.before)
+                function = score_function(self.model, given)
+            else:
+                function = name.function(self.model)
+            self._compiled[name] = compiled(function, self.model)
         tensors = [None if x is None else ops.convert_to_tensor(x) for x in arguments]
         result = self._compiled[name](*tensors)
         return [ops.convert_to_numpy(x) for x in (result if name != "score" else [result])]
 
     def _encode(self, texts, name, strict):
         texts = checked_texts(texts, name)
-        encode = self.tokenizer.encode_target if name == "targets" else self.tokenizer.encode_source
-        ids = encode(texts)
+        if name == "targets":
+            ids, frame = self.tokenizer.encode_target(texts), self.tokenizer.target_frame
+        else:
+            ids, frame = self.tokenizer.encode_source(texts), self.tokenizer.source_frame
         limit = self.model.config.max_length
         for i, tokens in enumerate(ids):
             if len(tokens) > limit:
@@ -303,16 +325,18 @@ class Translator:
                 if strict:
                     raise ValueError(problem)
                 warnings.warn(f"{problem}: it is cut", stacklevel=4)
-                ids[i] = [*tokens[: limit - 1], self.tokenizer.eos_id]
+                content = tokens[len(frame.before) : -len(frame.after)]
+                ids[i] = frame.around(content, limit)
         return ids
 
     def _encode_prefixes(self, prefixes, count):
+        frame = self.tokenizer.target_frame
         if prefixes is None:
-            return [[]] * count
+            return [list(frame.before)] * count
         prefixes = checked_texts(prefixes, "prefixes")
         if len(prefixes) != count:
             raise ValueError(f"prefixes must be as many as texts, got {len(prefixes)} for {count}")
-        ids = [tokens[:-1] for tokens in self.tokenizer.encode_target(prefixes)]
+        ids = [x[: -len(frame.after)] for x in self.tokenizer.encode_target(prefixes)]
         limit = self.model.config.max_length - 2
         for prefix, tokens in zip(prefixes, ids, strict=True):
             if len(tokens) > limit:
@@ -381,18 +405,25 @@ class Translator:
                 os.replace(Path(temporary, name), folder / name)
 
     @classmethod
-    def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Translator:
+    def load(
+        cls,
+        folder: str | os.PathLike,
+        precision: str | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
+    ) -> Translator:
         """Reads what `save` wrote, under any backend.
 
         Args:
             folder: where it was saved.
             precision: "float32", "bfloat16" or "float16" for weights and arithmetic of that
                 type; None: as the model was trained.
+            source_language, target_language: as of the class; None: as it was saved.
 
         Raises:
             ValueError: if the folder is no saved translator, a file of it is broken, its
-                tokenizer is not the one that its model was trained with, or the precision is
-                another.
+                tokenizer is not the one that its model was trained with, or the precision or a
+                language is another.
         """
         accepted = f"one of {PRECISIONS} or None"
         require(precision in (*PRECISIONS, None), "precision", precision, accepted)
@@ -420,4 +451,6 @@ class Translator:
         if precision is not None:
             saved, model = model, type(model).from_config(model.get_config() | {"dtype": precision})
             model.set_weights(saved.get_weights())
-        return cls(model, tokenizer, config.get("source_language"), config.get("target_language"))
+        source_language = source_language or config.get("source_language")
+        target_language = target_language or config.get("target_language")
+        return cls(model, tokenizer, source_language, target_language)

@@ -174,11 +174,17 @@ def marian_files():
     return _marian_files
 
 
-def _learn(texts, vocab_size):
+@pytest.fixture(scope="session")
+def tokenizer_files():
+    """`tokenizer_files(kind, folder, texts)`: as the hub has them of "nllb", "mbart", "t5" ..."""
+    return _tokenizer_files
+
+
+def _learn(texts, vocab_size, **options):
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(texts), model_writer=model, vocab_size=vocab_size,
-        hard_vocab_limit=False, minloglevel=2,
+        hard_vocab_limit=False, minloglevel=2, **options,
     )  # fmt: skip
     return model.getvalue()
 
@@ -201,3 +207,47 @@ def _marian_files(folder, source, target, vocab_size=90, separate=False):
     config = dict(source_lang="en", target_lang="de", separate_vocabs=separate)
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
     return folder
+
+
+_T5 = dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+_MADLAD = dict(unk_id=0, bos_id=1, eos_id=2, user_defined_symbols=["<2de>", "<2fr>"])
+LAYOUTS = {  # kind: SentencePiece's options, the model's file, tokenizer_config.json
+    "m2m_100": ({}, "sentencepiece.bpe.model", dict(tokenizer_class="M2M100Tokenizer")),
+    "nllb": (
+        dict(model_type="bpe"),
+        "sentencepiece.bpe.model",
+        dict(tokenizer_class="NllbTokenizer"),
+    ),
+    "mbart": ({}, "sentencepiece.bpe.model", dict(tokenizer_class="MBart50Tokenizer")),
+    "t5": (_T5, "spiece.model", dict(tokenizer_class="T5Tokenizer")),
+    "madlad": (
+        _MADLAD,
+        "spiece.model",
+        dict(tokenizer_class="T5Tokenizer", extra_ids=0, pad_token="<s>"),
+    ),
+}
+
+
+def _tokenizer_files(kind, folder, texts, vocab_size=120):
+    """The files of a tokenizer of the kind, and what `config.json` must say of it."""
+    learning, name, options = LAYOUTS[kind]
+    model = _learn(texts, vocab_size, **learning)
+    (folder / name).write_bytes(model)
+    (folder / "tokenizer_config.json").write_text(json.dumps(options))
+    size = sentencepiece.SentencePieceProcessor(model_proto=model).get_piece_size()
+    special = dict(pad_token_id=1, eos_token_id=2, decoder_start_token_id=2)
+    if kind == "t5":
+        return dict(
+            model_type="t5",
+            vocab_size=size + 100 + 7,
+            **dict(pad_token_id=0, eos_token_id=1, decoder_start_token_id=0),
+        )
+    if kind == "madlad":
+        return dict(model_type="t5", vocab_size=size, **special | dict(decoder_start_token_id=0))
+    if kind == "m2m_100":
+        pieces = ["<s>", "<pad>", "</s>", "<unk>", *_pieces_of(model)]
+        (folder / "vocab.json").write_text(json.dumps({x: i for i, x in enumerate(pieces)}))
+        return dict(model_type="m2m_100", vocab_size=len(pieces) + 100 + 8, **special)
+    if kind == "nllb":
+        return dict(model_type="m2m_100", vocab_size=size + 1 + 202 + 1 + 2, **special)
+    return dict(model_type="mbart", vocab_size=size + 1 + 52 + 1, **special)

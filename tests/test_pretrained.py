@@ -62,7 +62,7 @@ def test_translations(folder, beam_size, length_penalty):
     best = translator.nbest(TEXTS, max_extra_length=10, **options)
     assert [hypotheses[0].text for hypotheses in best] == found
     assert len(set(found)) > 2
-    assert (translator.source_language, translator.target_language) == ("en", "de")
+    assert translator.source_language == "en"  # "de" is none of its tags
 
 
 def test_imported_by_the_command_line(folder, tmp_path):
@@ -72,22 +72,149 @@ def test_imported_by_the_command_line(folder, tmp_path):
     assert Translator.load(out).translate(TEXTS) == load_pretrained(folder).translate(TEXTS)
 
 
+SERVE = """
+import json, sys, tensorflow as tf, tensorflow_text
+served = tf.saved_model.load(sys.argv[1])
+for task in json.loads(sys.argv[2]):
+    name = task.pop("signature")
+    output = served.signatures[name](**{x: tf.constant(y) for x, y in task.items()})
+    print(json.dumps([x.decode() for x in output["translations"].numpy()]))
+assert not any(name.startswith(("keras_transformer", "transformers", "torch")) for name in sys.modules)
+"""
+
+
+def served(path, *tasks):
+    """What signatures of a SavedModel answer in a process with TensorFlow alone."""
+    command = [sys.executable, "-c", SERVE, str(path), json.dumps(tasks)]
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
+    environment.pop("KERAS_BACKEND", None)  # TensorFlow looks for Keras, and that for a backend
+    output = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    return [json.loads(line) for line in output.stdout.splitlines()[-len(tasks) :]]
+
+
 def test_saved_model(folder, tmp_path):
     translator = load_pretrained(folder)
     translator.save(tmp_path / "saved")
     path = export.saved_model(tmp_path / "saved", tmp_path / "served", max_extra_length=10)
-    program = (
-        "import json, sys, tensorflow as tf, tensorflow_text\n"
-        "served = tf.saved_model.load(sys.argv[1])\n"
-        "texts = tf.constant(json.loads(sys.argv[2]))\n"
-        "print(json.dumps([x.decode() for x in served.translate(texts)['translations'].numpy()]))\n"
-        "assert not any(name.startswith('keras_transformer') for name in sys.modules)\n"
+    found = served(path, dict(signature="translate", texts=TEXTS))
+    assert found == [translator.translate(TEXTS, max_extra_length=10)]
+
+
+FAMILIES = {  # languages of the tests; what `generate` is told of the target
+    "m2m_100": ("en", "de", "fr"),
+    "nllb": ("eng_Latn", "deu_Latn", "fra_Latn"),
+    "mbart": ("en_XX", "de_DE", "fr_XX"),
+    "t5": ("en", "de", "fr"),
+    "madlad": (None, "de", "fr"),
+}
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def family(request, tokenizer_files, tmp_path_factory):
+    """A random model of a family of many languages, whole, as the hub has them."""
+    kind = request.param
+    folder = tmp_path_factory.mktemp(kind)
+    found = tokenizer_files(kind, folder, [*ENGLISH, *GERMAN] * 20)
+    torch.manual_seed(5)
+    if found["model_type"] == "t5":
+        tasks = {
+            f"translation_en_to_{x}": dict(prefix=f"translate English to {y}: ")
+            for x, y in dict(de="German", fr="French").items()
+        }
+        config = transformers.T5Config(
+            **found, d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2, initializer_factor=3.0,
+            task_specific_params=tasks if kind == "t5" else None,
+        )  # fmt: skip
+        model = transformers.T5ForConditionalGeneration(config)
+    else:
+        sizes = dict(
+            d_model=16, max_position_embeddings=64, encoder_layers=2, decoder_layers=2,
+            encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=32,
+            decoder_ffn_dim=32, init_std=0.5, scale_embedding=True,
+        )  # fmt: skip
+        is_mbart = kind == "mbart"
+        config = (transformers.MBartConfig if is_mbart else transformers.M2M100Config)(
+            **found, **sizes
+        )
+        model = transformers.MBartForConditionalGeneration if is_mbart else (
+            transformers.M2M100ForConditionalGeneration
+        )  # fmt: skip
+        model = model(config)
+    model.save_pretrained(folder)
+    return kind, folder, model.eval()
+
+
+def generated(model, tokenizer, texts, beam_size):
+    """What `generate` of `transformers` makes of the ids of our tokenizer, text by text."""
+    first = tokenizer.target_frame.before
+    options = dict(forced_bos_token_id=first[0]) if first else {}
+    # These no translation of ours has.
+    options["bad_words_ids"] = [
+        [i] for i in {tokenizer.pad_id, tokenizer.bos_id} - {tokenizer.eos_id}
+    ]
+    found = []
+    for ids in tokenizer.encode_source(texts):
+        room = min(len(ids) + 10, 63)
+        output = model.generate(
+            torch.tensor([ids]), num_beams=beam_size, do_sample=False, length_penalty=1.0,
+            max_length=room + 1, forced_eos_token_id=tokenizer.eos_id, **options,
+        )  # fmt: skip
+        found += tokenizer.decode_target(output[:, 1:].tolist())
+    return found
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_many_languages(family, beam_size):
+    kind, folder, model = family
+    source, *targets = FAMILIES[kind]
+    translator = load_pretrained(folder, source, targets[0])
+    options = dict(beam_size=beam_size, length_penalty=1.0, scoring="transformers")
+    for target in targets:
+        chosen = translator.between(source, target)
+        found = chosen.translate([*ENGLISH, ""], max_extra_length=10, **options)
+        assert found == [*generated(model, chosen.tokenizer, ENGLISH, beam_size), ""]
+        assert any(found)
+    assert translator.between(source, targets[1]).score(ENGLISH, GERMAN) != pytest.approx(
+        translator.score(ENGLISH, GERMAN)
     )
-    command = [sys.executable, "-c", program, str(path), json.dumps(TEXTS)]
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
-    output = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
-    found = json.loads(output.stdout.splitlines()[-1])
-    assert found == translator.translate(TEXTS, max_extra_length=10)
+
+
+def test_languages_are_saved_and_served(family, tmp_path):
+    kind, folder, _ = family
+    source, target, other = FAMILIES[kind]
+    translator = load_pretrained(folder, source, target)
+    translator.save(tmp_path / "saved")
+    options = dict(max_extra_length=10)
+    expected = translator.translate(TEXTS, **options)
+    again = Translator.load(tmp_path / "saved")
+    assert again.translate(TEXTS, **options) == expected
+    into = translator.between(source, other).translate(TEXTS, **options)
+    assert Translator.load(tmp_path / "saved", target_language=other).translate(
+        TEXTS, **options
+    ) == into  # fmt: skip
+    path = export.saved_model(tmp_path / "saved", tmp_path / "served", **options)
+    tasks = [dict(signature="serving_default", texts=TEXTS)]
+    if translator.tokenizer.source_languages:
+        codes = [target, other] * 3
+        tasks.append(
+            dict(
+                signature="translate_between",
+                texts=TEXTS,
+                source_languages=[source] * 6,
+                target_languages=codes,
+            )
+        )
+    found = served(path, *tasks)
+    assert found[0] == expected
+    if len(tasks) > 1:
+        assert found[1] == [(expected, into)[i % 2][i] for i in range(6)]
+
+
+def test_unknown_languages(family):
+    kind, folder, _ = family
+    _, target, _ = FAMILIES[kind]
+    with pytest.raises(ValueError, match=f"target_language must be .*{target}.*got 'dee'"):
+        load_pretrained(folder, target_language="dee")
 
 
 def test_training_goes_on_from_it(folder):
@@ -125,11 +252,17 @@ def test_bad_input(folder, tmp_path, monkeypatch):
         load_pretrained(folder).translate(["a"], scoring="mean")
     with pytest.raises(ValueError, match="precision must be one of .*, got 'half'"):
         load_pretrained(folder, precision="half")
+    with pytest.raises(ValueError, match="target_language must be .*deu, fra, got 'de'"):
+        load_pretrained(folder, target_language="de")
     config = transformers.T5Config(
         vocab_size=20, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2
     )
     transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match=r"must be one of \['marian'\] for a translator, got 't5'"):
+    with pytest.raises(FileNotFoundError, match="holds no tokenizer: there is neither"):
+        load_pretrained(tmp_path)
+    config = transformers.BertConfig(vocab_size=20).to_dict() | dict(model_type="bert")
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=r"must be one of \['m2m_100', 'marian', .*got 'bert'"):
         load_pretrained(tmp_path)
 
 

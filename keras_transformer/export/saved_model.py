@@ -25,6 +25,8 @@ def saved_model(
     beam_size: int = 4,
     length_penalty: float = 0.6,
     max_extra_length: int = 50,
+    source_language: str | None = None,
+    target_language: str | None = None,
     jit_compile: bool = False,
     overwrite: bool = False,
 ) -> Path:
@@ -42,7 +44,9 @@ def saved_model(
     - `serving_default` and `translate`: `texts` (B,) -> `translations` (B,);
     - `nbest`: `texts` (B,) -> `translations` (B, beam_size) and their `scores`, best first;
       where there are fewer, "" with the score -1e9;
-    - `score`: `sources` (B,), `targets` (B,) -> `scores` (B,), log p(target | source).
+    - `score`: `sources` (B,), `targets` (B,) -> `scores` (B,), log p(target | source);
+    - `translate_between`, of M2M-100, NLLB-200 and mBART-50: `texts`, `source_languages` and
+      `target_languages` (B,) -> `translations` (B,).
 
     They give what `Translator.translate`, `nbest` and `score` give; a text longer than the model's
     `max_length` is cut without a warning, in `score` it is an error. All texts of a call are one
@@ -59,6 +63,7 @@ def saved_model(
         beam_size: hypotheses kept a text; 1 is greedy search.
         length_penalty: alpha of Wu et al. 2016.
         max_extra_length: a translation has at most so many tokens more than its source.
+        source_language, target_language: as of `Translator.load`.
         jit_compile: compiles search and score by XLA, for GPUs. Each new shape costs seconds, so
             lengths are padded to multiples of 16 and batches to powers of two.
         overwrite: whether to replace this version if it exists.
@@ -68,8 +73,8 @@ def saved_model(
 
     Raises:
         ImportError: without TensorFlow or tensorflow-text.
-        ValueError: on an option out of range, or if `folder` is no saved translator or its
-            tokenizer has no SentencePiece model.
+        ValueError: on an option out of range, or if `folder` is no saved translator, its
+            tokenizer has no SentencePiece model, or a language is unknown or not chosen.
         FileExistsError: if the version exists.
         RuntimeError: if the export itself fails.
     """
@@ -91,6 +96,7 @@ def saved_model(
             path=os.fspath(temporary),
             model_name=Path(out).resolve().name,
             search=asdict(search),
+            languages=dict(source_language=source_language, target_language=target_language),
             jit_compile=bool(jit_compile),
         )
         _run(task)

@@ -2,13 +2,17 @@
 
 from keras_transformer.text.base import Tokenizer
 from keras_transformer.text.hub import KerasHubTokenizer
+from keras_transformer.text.hugging_face import read_tokenizer
 from keras_transformer.text.marian import MarianTokenizer
+from keras_transformer.text.multilingual import MultilingualTokenizer
 from keras_transformer.text.tokenizer import SentencePieceTokenizer, load_tokenizer
 
 __all__ = [
     "KerasHubTokenizer",
     "MarianTokenizer",
+    "MultilingualTokenizer",
     "SentencePieceTokenizer",
     "Tokenizer",
     "load_tokenizer",
+    "read_tokenizer",
 ]

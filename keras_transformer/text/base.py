@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import abc
+import difflib
 import hashlib
 import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +36,19 @@ def round_up(size: int, multiple: int = 8) -> int:
     return -(-size // multiple) * multiple
 
 
+class Frame(NamedTuple):
+    """The ids that stand before and after those of a text."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+    def around(self, ids: Sequence[int], room: int | None = None) -> list[int]:
+        """The ids, cut for all to be at most `room` tokens, in their frame."""
+        if room is not None:
+            ids = ids[: max(0, room - len(self.before) - len(self.after))]
+        return [*self.before, *ids, *self.after]
+
+
 class Tokenizer(abc.ABC):
     """Text to ids and back, for the source and the target language of a translation model.
 
@@ -47,8 +61,12 @@ class Tokenizer(abc.ABC):
         unk_id: Stands for what the vocabulary cannot spell; None if it can spell everything.
         bos_id: Begins the decoder's input.
         eos_id: Ends every sequence.
+        source_languages, target_languages: Codes that `between` takes; none if any will do.
+        source_frame, target_frame: What stands around the ids of a text.
     """
 
+    source_languages: tuple[str, ...] = ()
+    target_languages: tuple[str, ...] = ()
     shared: bool
     source_vocab_size: int
     target_vocab_size: int
@@ -56,6 +74,35 @@ class Tokenizer(abc.ABC):
     unk_id: int | None
     bos_id: int
     eos_id: int
+
+    @property
+    def source_frame(self) -> Frame:
+        """What stands around the ids of a source text."""
+        return Frame((), (self.eos_id,))
+
+    @property
+    def target_frame(self) -> Frame:
+        """What stands around the ids of a target text; what is before them is given, not found."""
+        return Frame((), (self.eos_id,))
+
+    def between(self, source_language: str | None, target_language: str | None) -> Tokenizer:
+        """This tokenizer for two of its languages; itself where it has no choice of them.
+
+        Raises:
+            ValueError: If a code is none of `source_languages` or `target_languages`; names those
+                that look like it.
+        """
+        for name, code in dict(source=source_language, target=target_language).items():
+            known = getattr(self, f"{name}_languages")
+            if code is not None and known and code not in known:
+                raise ValueError(
+                    f"{name}_language must be one of {len(known)} codes{_near(code, known)}, got "
+                    f"{code!r}"
+                )
+        return self._between(source_language, target_language)
+
+    def _between(self, source_language: str | None, target_language: str | None) -> Tokenizer:
+        return self
 
     def encode_source(
         self, texts: Sequence[str], *, sampling: float = 0.0, seed: int | None = None
@@ -147,6 +194,15 @@ class Tokenizer(abc.ABC):
 
     @abc.abstractmethod
     def _config(self) -> dict[str, Any]: ...
+
+
+def _near(code: str, known: Sequence[str]) -> str:
+    """What of the known codes a user may have meant: all of a few."""
+    if len(known) <= 12:
+        return ": " + ", ".join(known)
+    stems = [x for x in known if x.lower().startswith(code.lower()[:2])]
+    found = dict.fromkeys(difflib.get_close_matches(code, known, 5, 0.5) + stems)
+    return " such as " + ", ".join(list(found or known)[:8])
 
 
 def _checked(

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import sentencepiece
-
 from keras_transformer.files import read_json
-from keras_transformer.text.base import Tokenizer
+from keras_transformer.text.base import Frame, Tokenizer
+from keras_transformer.text.pieces import SentencePieces
 
 PAD, UNK, EOS = "<pad>", "<unk>", "</s>"
-SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # what SentencePiece writes for a space
+TAG = r"^>>.*?<<"
 
 
 class MarianTokenizer(Tokenizer):
     """The tokenizer of OPUS-MT models, with the ids and texts of `transformers.MarianTokenizer`.
 
     A source that begins with a tag such as ">>fra<<" has it as its first token, by which a
-    multilingual model knows what to translate into. Text that looks like "</s>" is spelled out,
-    where `transformers` would end the sequence.
+    multilingual model knows what to translate into; `between` puts it there. Text that looks like
+    "</s>" is spelled out, where `transformers` would end the sequence.
 
     Args:
         source_model, target_model: serialized SentencePiece models of the two languages.
@@ -42,13 +43,10 @@ class MarianTokenizer(Tokenizer):
         target_vocabulary: Mapping[str, int] | None = None,
     ):
         self.shared = target_vocabulary is None
-        self._source = _Side(source_model, vocabulary, "source_model", "vocabulary")
-        self._target = _Side(
-            target_model,
-            vocabulary if target_vocabulary is None else target_vocabulary,
-            "target_model",
-            "vocabulary" if target_vocabulary is None else "target_vocabulary",
-        )
+        names = "vocabulary", "vocabulary" if self.shared else "target_vocabulary"
+        target_vocabulary = vocabulary if self.shared else target_vocabulary
+        self._source = _pieces(source_model, vocabulary, "source_model", names[0], TAG)
+        self._target = _pieces(target_model, target_vocabulary, "target_model", names[1])
         ids, other = (
             {name: side.ids[piece] for name, piece in _SPECIAL.items()}
             for side in (self._source, self._target)
@@ -58,8 +56,26 @@ class MarianTokenizer(Tokenizer):
             raise ValueError(f"vocabulary and target_vocabulary differ: {ids} and {other}")
         self.pad_id, self.unk_id, self.eos_id = other.values()
         self.bos_id = self.pad_id
-        self.source_vocab_size = len(self._source.ids)
-        self.target_vocab_size = len(self._target.ids)
+        self.source_vocab_size = len(self._source.pieces)
+        self.target_vocab_size = len(self._target.pieces)
+        tags = [piece for piece in self._source.pieces if re.fullmatch(TAG, piece)]
+        self.target_languages = tuple(tag[2:-2] for tag in tags)
+        self._before: tuple[int, ...] = ()
+
+    @property
+    def source_frame(self) -> Frame:
+        """A tag, if `between` has chosen one, and EOS."""
+        return Frame(self._before, (self.eos_id,))
+
+    def _between(self, source_language: str | None, target_language: str | None) -> MarianTokenizer:
+        chosen = copy.copy(self)
+        tags = [f">>{target_language}<<"] if target_language in self.target_languages else []
+        chosen._before = tuple(self._source.ids[tag] for tag in tags)
+        return chosen
+
+    def side(self, language: str) -> SentencePieces:
+        """The pieces of the "source" or the "target"."""
+        return getattr(self, f"_{language}")
 
     @property
     def source_model(self) -> bytes:
@@ -71,29 +87,19 @@ class MarianTokenizer(Tokenizer):
         """The serialized SentencePiece model of the target language."""
         return self._target.model
 
-    @property
-    def source_pieces(self) -> list[str]:
-        """The source vocabulary in the order of its ids."""
-        return self._source.pieces
-
-    @property
-    def target_pieces(self) -> list[str]:
-        """The target vocabulary in the order of its ids."""
-        return self._target.pieces
-
-    @property
-    def tags(self) -> list[str]:
-        """The tags that a source may begin with, such as ">>fra<<"."""
-        return [piece for piece in self._source.pieces if _split_tag(piece) == (piece, "")]
+    def skipped_ids(self) -> set[int]:
+        """What is no text."""
+        return {self.pad_id, self.unk_id, self.eos_id}
 
     def _encode(
-        self, side: _Side, texts: list[str], sampling: float, seed: int | None
+        self, side: SentencePieces, texts: list[str], sampling: float, seed: int | None
     ) -> list[list[int]]:
         if sampling:
             raise ValueError(f"sampling must be 0 for a MarianTokenizer, got {sampling!r}")
-        return [[*side.encode(text), self.eos_id] for text in texts]
+        frame = self.source_frame if side is self._source else self.target_frame
+        return [frame.around(side.encode(text)) for text in texts]
 
-    def _decode(self, side: _Side, ids: list[list[int]]) -> list[str]:
+    def _decode(self, side: SentencePieces, ids: list[list[int]]) -> list[str]:
         return [side.decode([i for i in row if i != self.unk_id]) for row in ids]
 
     def _files(self) -> dict[str, bytes]:
@@ -138,41 +144,19 @@ class MarianTokenizer(Tokenizer):
 _SPECIAL = {"pad_id": PAD, "unk_id": UNK, "eos_id": EOS}
 
 
-class _Side:
-    """A language: its SentencePiece model and the ids of its pieces."""
-
-    def __init__(self, model: bytes, ids: Mapping[str, int], model_name: str, ids_name: str):
-        self.model, self.ids = model, dict(ids) if isinstance(ids, Mapping) else {}
-        try:
-            self.processor = sentencepiece.SentencePieceProcessor()
-            self.processor.LoadFromSerializedProto(model)
-        except (RuntimeError, TypeError) as error:
-            raise ValueError(f"{model_name} must be the bytes of a SentencePiece model") from error
-        if missing := [piece for piece in _SPECIAL.values() if piece not in self.ids]:
-            raise ValueError(f"{ids_name} must have the pieces {missing}")
-        self.pieces = sorted(self.ids, key=self.ids.get)
-        if [self.ids[piece] for piece in self.pieces] != list(range(len(self.ids))):
-            raise ValueError(f"{ids_name} must have each id from 0 to {len(self.ids) - 1} once")
-
-    def encode(self, text: str) -> list[int]:
-        tag, text = _split_tag(text)
-        try:
-            pieces = self.processor.encode(text, out_type=str)
-        except (RuntimeError, TypeError) as error:
-            raise ValueError(f"texts must be valid Unicode, got {text!r:.80}") from error
-        pieces = [tag, *pieces] if tag else pieces
-        unknown = self.ids[UNK]
-        return [self.ids.get(piece, unknown) for piece in pieces]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        pieces = [self.pieces[i] for i in ids]
-        return self.processor.decode_pieces(pieces).replace(SPACE, " ").strip()
-
-
-def _split_tag(text: str) -> tuple[str, str]:
-    """A tag at the beginning, "" if there is none, and the rest."""
-    end = text.find("<<") + 2 if text.startswith(">>") else 0
-    return (text[:end], text[end:]) if end > 1 else ("", text)
+def _pieces(
+    model: bytes, ids: Mapping[str, int], model_name: str, ids_name: str, symbols: str = ""
+) -> SentencePieces:
+    ids = dict(ids) if isinstance(ids, Mapping) else {}
+    if missing := [piece for piece in _SPECIAL.values() if piece not in ids]:
+        raise ValueError(f"{ids_name} must have the pieces {missing}")
+    pieces = sorted(ids, key=ids.get)
+    if [ids[piece] for piece in pieces] != list(range(len(ids))):
+        raise ValueError(f"{ids_name} must have each id from 0 to {len(ids) - 1} once")
+    try:
+        return SentencePieces(model, pieces, ids[UNK], symbols)
+    except ValueError as error:
+        raise ValueError(f"{model_name} must be the bytes of a SentencePiece model") from error
 
 
 def _json(ids: Mapping[str, int]) -> bytes:

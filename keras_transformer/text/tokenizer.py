@@ -18,6 +18,7 @@ from keras_transformer.files import read_json
 from keras_transformer.text.base import MANIFEST, Tokenizer, checked_texts, round_up
 from keras_transformer.text.hub import KerasHubTokenizer
 from keras_transformer.text.marian import MarianTokenizer
+from keras_transformer.text.multilingual import MultilingualTokenizer
 from keras_transformer.text.subword_sampling import SubwordSampler
 
 KINDS = ("bpe", "unigram")
@@ -182,7 +183,7 @@ def load_tokenizer(folder: str | os.PathLike) -> Tokenizer:
     if not path.is_file():
         raise FileNotFoundError(f"{folder} holds no tokenizer: {MANIFEST} is missing")
     manifest = read_json(path)
-    kinds = (SentencePieceTokenizer, KerasHubTokenizer, MarianTokenizer)
+    kinds = (SentencePieceTokenizer, KerasHubTokenizer, MarianTokenizer, MultilingualTokenizer)
     classes = {kind.__name__: kind for kind in kinds}
     if not isinstance(manifest, dict) or manifest.get("class") not in classes:
         raise ValueError(f'{path} must name its "class", one of {sorted(classes)}')

@@ -14,7 +14,6 @@ from keras_transformer.text import MarianTokenizer, load_tokenizer
 
 ENGLISH = ["The old man sees the dog.", "A dog sleeps here.", "I see 3 dogs, don't I?"] * 20
 GERMAN = ["Der alte Mann sieht den Hund.", "Ein Hund schläft hier.", "Ich sehe 3 Hunde."] * 20
-TAGS = [">>deu<<", ">>fra<<"]
 LANGUAGES = {
     "de": "multi30k/test_2016_flickr.{}.gz",
     "fr": "tatoeba-en-fr/dev.{}.gz",
@@ -78,7 +77,20 @@ def test_special_ids(both):
     assert ours.eos_id == other.eos_token_id == 0
     assert ours.unk_id == other.unk_token_id == 1
     assert ours.bos_id == ours.pad_id == ours.target_vocab_size - 1
-    assert ours.tags == TAGS
+    assert ours.target_languages == ("deu", "fra")
+
+
+def test_between_puts_the_tag(both):
+    ours, _ = both
+    french = ours.between(None, "fra")
+    assert french.encode_source(ENGLISH[:3]) == ours.encode_source(
+        [f">>fra<<{text}" for text in ENGLISH[:3]]
+    )
+    assert french.encode_target(GERMAN) == ours.encode_target(GERMAN)
+    assert french.fingerprint() == ours.fingerprint()
+    message = "target_language must be one of 2 codes: deu, fra, got 'de'"
+    with pytest.raises(ValueError, match=message):
+        ours.between("en", "de")
 
 
 def test_what_looks_like_the_end_is_spelled_out(both):
@@ -108,6 +120,7 @@ def test_bad_files(marian_files, tmp_path):
         (folder / "vocab.json").write_text(json.dumps(changed))
         with pytest.raises(ValueError, match=message):
             MarianTokenizer.read(folder)
+    (folder / "vocab.json").write_text(json.dumps(vocabulary))
     (folder / "source.spm").write_bytes(b"x")
     with pytest.raises(ValueError, match="source_model must be the bytes of a SentencePiece model"):
         MarianTokenizer.read(folder)

@@ -1,0 +1,236 @@
+"""A translator as a folder that CTranslate2 runs: C++, few megabytes, no Python needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.checkpoints import weights_of
+from keras_transformer.config import TransformerConfig, require
+from keras_transformer.files import replacing
+from keras_transformer.layers.embedding import sinusoids
+from keras_transformer.models import T5Config
+from keras_transformer.translator import Translator
+
+QUANTIZATIONS = (
+    "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16",
+    "float32",
+)  # fmt: skip
+ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "silu": "SWISH"}
+
+Weights = Mapping[str, np.ndarray]
+
+
+def ctranslate2(
+    folder: str | os.PathLike,
+    out: str | os.PathLike,
+    *,
+    quantization: str | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Writes a model folder of CTranslate2, with the SentencePiece models beside it.
+
+    ```python
+    export.ctranslate2("saved_models/grammar", "served/grammar", quantization="int8")
+    # any process with the packages ctranslate2 and sentencepiece:
+    source, target = (SentencePieceProcessor(f"served/grammar/{x}.spm") for x in ("source", "target"))
+    tokens = source.encode("The old man sees the dog.", out_type=str) + ["</s>"]
+    found = Translator("served/grammar").translate_batch([tokens], beam_size=4)
+    print(target.decode_pieces(found[0].hypotheses[0]))
+    ```
+
+    What the tokenizer puts around a text is for the caller to put there: EOS after the source, and
+    of M2M-100, NLLB-200 and mBART-50 the languages' tokens, the target's as `target_prefix`.
+
+    Args:
+        folder: what `Translator.save` wrote.
+        out: the folder to write.
+        quantization: of the weights, one of `QUANTIZATIONS`; None keeps float32.
+        overwrite: whether to replace `out` if it exists.
+
+    Returns:
+        The path `out`.
+
+    Raises:
+        ImportError: without the package `ctranslate2`.
+        ValueError: if `folder` is no saved translator, its tokenizer has no SentencePiece model,
+            or the quantization is another.
+        FileExistsError: if `out` exists.
+    """
+    accepted = f"one of {QUANTIZATIONS} or None"
+    require(quantization in (*QUANTIZATIONS, None), "quantization", quantization, accepted)
+    out = Path(out)
+    if out.exists() and not overwrite:
+        raise FileExistsError(f"{out} exists: choose another folder, or pass overwrite=True")
+    translator = Translator.load(folder, precision="float32")
+    tokenizer = translator.tokenizer
+    models = {"source.spm": tokenizer.source_model, "target.spm": tokenizer.target_model}
+    spec = specification(
+        translator.model.config,
+        weights_of(translator.model),
+        tokenizer.pieces_of("source"),
+        tokenizer.pieces_of("target"),
+        tokenizer.unk_id,
+    )
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    with replacing(out) as temporary:
+        temporary.mkdir()
+        spec.save(os.fspath(temporary))
+        for name, content in models.items():
+            (temporary / name).write_bytes(content)
+    return out
+
+
+def specification(
+    config: TransformerConfig | T5Config,
+    weights: Weights,
+    source_pieces: Sequence[str],
+    target_pieces: Sequence[str],
+    unk_id: int | None = None,
+) -> Any:
+    """CTranslate2's specification of a model, for its method `save`.
+
+    Args:
+        config: of the model.
+        weights: by Keras path, in float32.
+        source_pieces, target_pieces: the vocabularies in the order of their ids.
+        unk_id: of the unknown piece.
+
+    Raises:
+        ImportError: without the package `ctranslate2`.
+    """
+    try:
+        from ctranslate2.specs import common_spec, transformer_spec
+    except ImportError as error:
+        raise ImportError(
+            'writing CTranslate2 models needs ctranslate2: pip install "keras-transformer[ctranslate2]"'
+        ) from error
+    is_t5 = isinstance(config, T5Config)
+    spec = transformer_spec.TransformerSpec.from_config(
+        (config.num_encoder_layers, config.num_decoder_layers),
+        config.num_heads,
+        pre_norm=is_t5 or config.norm_first,
+        activation=getattr(common_spec.Activation, ACTIVATIONS[config.activation]),
+        layernorm_embedding=not is_t5 and config.norm_embeddings,
+        relative_attention_bias=is_t5,
+        ffn_glu=is_t5 and config.gated,
+        rms_norm=is_t5,
+    )
+    fill = _Filler(config, weights, is_t5)
+    fill.stack(spec.encoder, "encoder", spec.encoder.embeddings[0])
+    fill.stack(spec.decoder, "decoder", spec.decoder.embeddings)
+    fill.output(spec.decoder)
+    spec.config.add_source_bos = spec.config.add_source_eos = False
+    spec.config.decoder_start_token = target_pieces[config.bos_id]
+    spec.config.bos_token = target_pieces[config.bos_id]
+    spec.config.eos_token = target_pieces[config.eos_id]
+    if unk_id is not None:
+        spec.config.unk_token = target_pieces[unk_id]
+    spec.config.layer_norm_epsilon = config.epsilon
+    spec.register_source_vocabulary(list(source_pieces))
+    spec.register_target_vocabulary(list(target_pieces))
+    return spec
+
+
+class _Filler:
+    """Puts our weights where a specification has room for them."""
+
+    def __init__(self, config, weights, is_t5):
+        self.config, self.weights, self.is_t5 = config, weights, is_t5
+        self.shared = is_t5 or config.share_embeddings
+
+    def stack(self, spec, side, embeddings):
+        """The encoder or the decoder, and its embedding."""
+        config = self.config
+        embeddings.weight = self.weights[f"{self._table(side)}/tokens/embeddings"]
+        spec.scale_embeddings = False
+        if not self.is_t5:
+            spec.scale_embeddings = config.d_model**0.5 if config.scale_embeddings else 1.0
+            spec.position_encodings.encodings = self._positions(side)
+            if config.norm_embeddings:
+                self.norm(spec.layernorm_embedding, f"{self._own_table(side)}/norm")
+        if self.is_t5 or config.norm_first:
+            self.norm(spec.layer_norm, f"{side}/norm")
+        for i, layer in enumerate(spec.layer):
+            block = f"{side}/block_{i}"
+            name = "attention" if side == "encoder" else "self_attention"
+            self.attention(layer.self_attention, f"{block}/{name}", ["query_key_value"])
+            if self.is_t5:
+                table = self.weights[f"{side}/relative_bias/embedding/embeddings"]
+                layer.self_attention.relative_attention_bias = table
+                farthest = np.dtype("int32").type(config.max_distance)
+                layer.self_attention.relative_attention_max_distance = farthest
+            if side == "decoder":
+                names = ["query", "key_value"]
+                self.attention(layer.attention, f"{block}/cross_attention", names)
+            self.feed_forward(layer.ffn, f"{block}/feed_forward")
+
+    def attention(self, spec, path, projections):
+        """One attention sub-layer with its norm."""
+        for linear, name in zip(spec.linear, [*projections, "output"], strict=True):
+            self.linear(linear, f"{path}/{name}")
+        if self.is_t5:
+            spec.queries_scale = 1.0
+        self.norm(spec.layer_norm, f"{path}_norm/norm")
+
+    def feed_forward(self, spec, path):
+        """One feed-forward sub-layer with its norm."""
+        self.linear(spec.linear_0, f"{path}/hidden")
+        if self.is_t5 and self.config.gated:
+            self.linear(spec.linear_0_noact, f"{path}/gate")
+        self.linear(spec.linear_1, f"{path}/output")
+        self.norm(spec.layer_norm, f"{path}_norm/norm")
+
+    def output(self, spec):
+        """What makes logits; neither padding nor a second beginning may be found."""
+        config = self.config
+        if config.tie_output:
+            table = self.weights[f"{self._own_table('decoder')}/tokens/embeddings"]
+        else:
+            table = self.weights["output/kernel"].T
+        spec.projection.weight = np.ascontiguousarray(table)
+        bias = np.zeros(len(table), "float32")
+        if "output_bias/bias" in self.weights:
+            bias = self.weights["output_bias/bias"].copy()
+        bias[list({config.pad_id, config.bos_id} - {config.eos_id})] = -1e9
+        spec.projection.bias = bias
+        if self.is_t5 and config.scale_output:
+            spec.scale_outputs = np.dtype("float32").type(config.d_model**-0.5)
+
+    def linear(self, spec, path):
+        """A dense layer."""
+        spec.weight = np.ascontiguousarray(self.weights[f"{path}/kernel"].T)
+        if f"{path}/bias" in self.weights:
+            spec.bias = self.weights[f"{path}/bias"]
+
+    def norm(self, spec, path):
+        """A layer norm, or one that only scales."""
+        if f"{path}/scale" in self.weights:
+            spec.gamma = self.weights[f"{path}/scale"]
+        else:
+            spec.gamma = self.weights[f"{path}/gamma"]
+            spec.beta = self.weights[f"{path}/beta"]
+
+    def _own_table(self, side):
+        if self.is_t5:
+            return "embedding"
+        return "source_embedding" if side == "encoder" else "target_embedding"
+
+    def _table(self, side):
+        return self._own_table("decoder" if self.shared else side)
+
+    def _positions(self, side):
+        config = self.config
+        offset = config.position_offset
+        if config.positions == "learned":
+            path = f"{self._own_table(side)}/positions/embeddings"
+            if path not in self.weights:
+                path = f"{self._table(side)}/positions/embeddings"
+            return self.weights[path][offset:]
+        size = config.max_length + offset
+        return sinusoids(size, config.d_model, config.positions)[offset:]

@@ -1,0 +1,94 @@
+"""The tokenizers' languages as TensorFlow functions, by tensorflow-text."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from keras_transformer.text import MarianTokenizer, MultilingualTokenizer, Tokenizer
+from keras_transformer.text.pieces import SPACE, SentencePieces
+
+
+class SentencePieceSide(tf.Module):
+    """A language of a tokenizer whose ids are those of its SentencePiece model.
+
+    Args:
+        model: the serialized model.
+        name: a name of its own; without, two of them would be the first when they are loaded
+            (tensorflow/text issue 1304, open as of 2.21).
+    """
+
+    def __init__(self, model: bytes, name: str):
+        super().__init__()
+        self._tokenizer = tf_text.SentencepieceTokenizer(model, tf.int32, name=name)
+        self.size = int(self._tokenizer.vocab_size())
+
+    def tokenize(self, texts):
+        """Ids of each text, ragged, without EOS."""
+        return self._tokenizer.tokenize(texts)
+
+    def detokenize(self, ids):
+        """Texts of ragged ids."""
+        return self._tokenizer.detokenize(ids)
+
+
+class PiecesSide(tf.Module):
+    """A language whose pieces a vocabulary of its own numbers, as in pretrained models.
+
+    Args:
+        pieces: of the tokenizer.
+        skipped: ids that are no text.
+        name: as of `SentencePieceSide`.
+    """
+
+    def __init__(self, pieces: SentencePieces, skipped: set[int], name: str):
+        super().__init__()
+        self._tokenizer = tf_text.SentencepieceTokenizer(pieces.model, tf.string, name=name)
+        self._surfaces, self._symbols = pieces.surfaces(), pieces.symbols
+        self.size = len(pieces.pieces)
+        self._is_text = [i not in skipped for i in range(self.size)]
+        ids = tf.lookup.KeyValueTensorInitializer(
+            tf.constant(pieces.pieces), tf.range(self.size, dtype=tf.int32)
+        )
+        self._ids = tf.lookup.StaticHashTable(ids, pieces.unk_id, name=f"{name}_ids")
+
+    def tokenize(self, texts):
+        """Ids of each text, ragged, nothing before or after them."""
+        if not self._symbols:
+            pieces = self._tokenizer.tokenize(texts)
+            return pieces.with_flat_values(self._ids.lookup(pieces.flat_values))
+        # Marked, the text is cut at the marks into segments, some of which are symbols.
+        marked = tf.strings.regex_replace(texts, f"(?s)({self._symbols})", "\0\\1\0")
+        segments = tf.strings.split(marked, "\0")
+        flat = segments.flat_values
+        is_symbol = tf.strings.regex_full_match(flat, f"(?s){self._symbols}")
+        pieces = self._tokenizer.tokenize(tf.where(is_symbol, "", flat))
+        symbols = tf.RaggedTensor.from_row_lengths(
+            tf.boolean_mask(flat, is_symbol), tf.cast(is_symbol, tf.int64)
+        )
+        pieces = segments.with_flat_values(tf.concat([symbols, pieces], axis=1)).merge_dims(1, 2)
+        return pieces.with_flat_values(self._ids.lookup(pieces.flat_values))
+
+    def detokenize(self, ids):
+        """Texts of ragged ids; what is no text is left out."""
+        is_text = tf.ragged.map_flat_values(tf.gather, tf.constant(self._is_text), ids)
+        ids = tf.ragged.boolean_mask(ids, is_text)
+        pieces = tf.ragged.map_flat_values(tf.gather, tf.constant(self._surfaces), ids)
+        texts = tf.strings.reduce_join(pieces, axis=1)
+        texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")  # bytes may not fit together
+        return tf.strings.strip(tf.strings.regex_replace(texts, SPACE, " "))
+
+
+def side_of(tokenizer: Tokenizer, language: str) -> tf.Module:
+    """The "source" or the "target" of a tokenizer.
+
+    Raises:
+        ValueError: if it has no SentencePiece model.
+    """
+    name = f"{language}_tokenizer"
+    if not isinstance(tokenizer, MarianTokenizer | MultilingualTokenizer):
+        return SentencePieceSide(getattr(tokenizer, f"{language}_model"), name)
+    pieces = tokenizer.side(language)
+    if not isinstance(pieces, SentencePieces):
+        raise ValueError("its tokenizer has no SentencePiece model, only a tokenizer.json")
+    return PiecesSide(pieces, tokenizer.skipped_ids(), name)

@@ -1,0 +1,196 @@
+"""The tokenizer of a folder in Hugging Face's layout."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+
+from keras_transformer.files import read_json
+from keras_transformer.text.base import Tokenizer
+from keras_transformer.text.languages import M2M100, MBART50, NLLB200, WMT21
+from keras_transformer.text.marian import MarianTokenizer
+from keras_transformer.text.multilingual import MultilingualTokenizer
+from keras_transformer.text.pieces import FastPieces, SentencePieces
+
+OPTIONS, FAST = "tokenizer_config.json", "tokenizer.json"
+MODELS = ("sentencepiece.bpe.model", "spiece.model", "sentencepiece.model")
+FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # in place of SentencePiece's first three
+SENTINEL, TARGET_TAG = r"<extra_id_\d+>", r"<2[A-Za-z_]+>"
+KINDS = ("m2m_100", "marian", "mbart", "mt5", "t5")
+
+
+def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Tokenizer:
+    """The tokenizer that belongs to a `config.json`.
+
+    Args:
+        folder: with its files: a SentencePiece model, which is preferred for being what the model
+            was trained with, or a `tokenizer.json`.
+        config: the model's, which numbers T5's special tokens and says how many ids there are.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        ValueError: if the kind of model is unknown, a file is broken, or they do not fit each
+            other.
+    """
+    folder, kind = Path(folder), config.get("model_type")
+    if kind not in KINDS:
+        raise ValueError(f"model_type must be one of {KINDS} for a tokenizer, got {kind!r}")
+    if kind == "marian":
+        return MarianTokenizer.read(folder)
+    options = _json(folder / OPTIONS)
+    content = _sentencepiece_model(folder)
+    if content is None:
+        return _fast(folder, config, options)
+    own = _own_pieces(content, folder)
+    if kind in ("t5", "mt5"):
+        return _t5(folder, content, own, config, options)
+    if kind == "mbart" and options.get("tokenizer_class", "").startswith("MBartTokenizer"):
+        raise ValueError(f"{folder} is of mBART-25, whose tokenizer is not known; mBART-50's is")
+    if (folder / "vocab.json").is_file():  # M2M-100; NLLB has none
+        ids = read_json(folder / "vocab.json")
+        codes = WMT21 if options.get("language_codes") == "wmt21" else M2M100
+        pieces, names = sorted(ids, key=ids.get), {code: f"__{code}__" for code in codes}
+    else:
+        pieces = [*FAIRSEQ, *own[3:]]
+        codes = MBART50 if kind == "mbart" else _listed_languages(folder, options) or NLLB200
+        names = {code: code for code in codes}
+    content_size = len(pieces)
+    pieces += names.values()
+    pieces += [] if (folder / "vocab.json").is_file() else ["<mask>"]
+    pieces = _filled(pieces, folder, options, config)
+    ids = {piece: i for i, piece in enumerate(pieces)}
+    if missing := [piece for piece in FAIRSEQ if piece not in ids]:
+        raise ValueError(f"the vocabulary in {folder} must have the pieces {missing}")
+    return MultilingualTokenizer(
+        SentencePieces(content, pieces, ids["<unk>"]),
+        style="suffix" if options.get("legacy_behaviour") else "prefix",
+        pad_id=ids["<pad>"],
+        unk_id=ids["<unk>"],
+        bos_id=ids["</s>"],
+        eos_id=ids["</s>"],
+        content_size=content_size,
+        languages={code: ids[name] for code, name in names.items()},
+    )
+
+
+def _t5(folder, content, own, config, options):
+    count = options.get("extra_ids", 100)
+    sentinels = [f"<extra_id_{i}>" for i in reversed(range(count))]
+    pieces = _filled([*own, *(x for x in sentinels if x not in own)], folder, options, config)
+    unknown = sentencepiece.SentencePieceProcessor(model_proto=content).unk_id()
+    symbols = f"{SENTINEL}|{TARGET_TAG}"
+    return MultilingualTokenizer(
+        SentencePieces(content, pieces, unknown, symbols),
+        unk_id=unknown,
+        content_size=len(own),
+        symbols=symbols,
+        **_task_options(config, pieces),
+    )
+
+
+def _task_options(config, pieces):
+    """Special ids of a T5 and what its tasks or tags are."""
+    tasks = {}
+    for name, task in (config.get("task_specific_params") or {}).items():
+        if match := re.fullmatch(r"translation_\w+_to_(\w+)", name):
+            tasks[match[1]] = task.get("prefix", "")
+    tags = [piece for piece in pieces if re.fullmatch(TARGET_TAG, piece)]
+    pad_id = config.get("pad_token_id", 0)
+    return dict(
+        style="task",
+        pad_id=pad_id,
+        bos_id=config.get("decoder_start_token_id", pad_id),
+        eos_id=config.get("eos_token_id", 1),
+        tasks=tasks or {tag[2:-1]: tag for tag in tags},
+    )
+
+
+def _fast(folder, config, options):
+    """Of a `tokenizer.json` alone."""
+    if not (folder / FAST).is_file():
+        raise FileNotFoundError(
+            f"{folder} holds no tokenizer: there is neither {FAST} nor one of {', '.join(MODELS)}"
+        )
+    pieces = FastPieces((folder / FAST).read_bytes())
+    _check_size(len(pieces.pieces), folder, config)
+    size = len(pieces.pieces)
+    pieces.pieces += [f"<unused_{i}>" for i in range(size, config["vocab_size"])]
+    ids = pieces.ids
+    if config["model_type"] in ("t5", "mt5"):
+        unknown = ids.get("<unk>", 2)
+        return MultilingualTokenizer(
+            pieces, unk_id=unknown, content_size=size, **_task_options(config, pieces.pieces)
+        )
+    names = {code: code for code in (*NLLB200, *MBART50) if code in ids}
+    names = names or {code: f"__{code}__" for code in M2M100 if f"__{code}__" in ids}
+    if missing := [piece for piece in FAIRSEQ if piece not in ids]:
+        raise ValueError(f"{folder / FAST} must have the pieces {missing}")
+    return MultilingualTokenizer(
+        pieces,
+        style="suffix" if options.get("legacy_behaviour") else "prefix",
+        pad_id=ids["<pad>"],
+        unk_id=ids["<unk>"],
+        bos_id=ids["</s>"],
+        eos_id=ids["</s>"],
+        content_size=size,
+        languages={code: ids[name] for code, name in names.items()},
+    )
+
+
+def _filled(pieces, folder, options, config):
+    """The vocabulary with what the folder adds, and names for what the model's matrix adds."""
+    listed = options.get("added_tokens_decoder") or {}
+    added = {int(i): token.get("content") for i, token in listed.items()}
+    for i, content in sorted(added.items()):
+        if i == len(pieces):
+            pieces.append(content)
+        elif i > len(pieces) or pieces[i] != content:
+            found = repr(pieces[i]) if i < len(pieces) else "nothing"
+            raise ValueError(
+                f"{folder / OPTIONS} and the vocabulary differ: token {i} is {content!r} in the "
+                f"one and {found} in the other"
+            )
+    _check_size(len(pieces), folder, config)
+    return pieces + [f"<unused_{i}>" for i in range(len(pieces), config["vocab_size"])]
+
+
+def _check_size(size, folder, config):
+    if not size <= config["vocab_size"] < size + 128:  # a matrix may have rows to spare
+        raise ValueError(
+            f"the tokenizer in {folder} does not match its model: it has {size:,} pieces, the "
+            f"model {config['vocab_size']:,}"
+        )
+
+
+def _listed_languages(folder, options):
+    """NLLB's languages, where the folder lists them."""
+    for found in (options, _json(folder / "special_tokens_map.json")):
+        for name in ("additional_special_tokens", "extra_special_tokens"):
+            tokens = found.get(name) or []
+            tokens = [x.get("content") if isinstance(x, dict) else x for x in tokens]
+            if tokens := [x for x in tokens if re.fullmatch(r"[a-z]{3}_[A-Z][a-z]{3}", x)]:
+                return tokens
+    return []
+
+
+def _sentencepiece_model(folder):
+    path = next((folder / name for name in MODELS if (folder / name).is_file()), None)
+    return path.read_bytes() if path else None
+
+
+def _own_pieces(content, folder):
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=content)
+    except RuntimeError as error:
+        raise ValueError(f"the SentencePiece model in {folder} cannot be read: {error}") from error
+    return [processor.id_to_piece(i) for i in range(len(processor))]
+
+
+def _json(path):
+    found = read_json(path) if path.is_file() else {}
+    return found if isinstance(found, dict) else {}

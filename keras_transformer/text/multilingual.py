@@ -1,0 +1,138 @@
+"""Tokenizers of pretrained models of many languages or tasks: M2M-100, NLLB, mBART-50, T5."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.files import read_json
+from keras_transformer.text.base import Frame, Tokenizer
+from keras_transformer.text.pieces import FastPieces, SentencePieces
+
+STYLES = ("prefix", "suffix", "task")
+_MANIFEST = (
+    "style", "languages", "tasks", "content_size", "pad_id", "unk_id", "bos_id", "eos_id",
+    "symbols",
+)  # fmt: skip
+
+
+class MultilingualTokenizer(Tokenizer):
+    """One vocabulary for many languages, and for each a token or a text that names it.
+
+    With the ids of `transformers`, but for white space at a text's end, for which some of its
+    tokenizers have a token and SentencePiece, which the models were trained with, has none; and
+    for text that looks like a special token, which is spelled out.
+
+    Args:
+        pieces: the vocabulary and what cuts texts into it.
+        style: how a language enters: "prefix" is `[language] X </s>` on both sides, "suffix"
+            `X </s> [language]`, where the target's language still is the first token that a
+            search is given; "task" is a text before the source.
+        pad_id, unk_id, bos_id, eos_id: special ids; the decoder begins with `bos_id`.
+        content_size: ids from here on are not text.
+        languages: ids of the languages' tokens, of style "prefix" and "suffix".
+        tasks: texts before the source by target language, of style "task".
+        symbols: regular expression of the pieces that stand in a text as they are.
+    """
+
+    shared = True
+
+    def __init__(
+        self,
+        pieces: SentencePieces | FastPieces,
+        *,
+        style: str,
+        pad_id: int,
+        unk_id: int,
+        bos_id: int,
+        eos_id: int,
+        content_size: int,
+        languages: Mapping[str, int] | None = None,
+        tasks: Mapping[str, str] | None = None,
+        symbols: str = "",
+    ):
+        if style not in STYLES:
+            raise ValueError(f"style must be one of {STYLES}, got {style!r}")
+        self.pieces, self.style, self.symbols = pieces, style, symbols
+        self.pad_id, self.unk_id, self.bos_id, self.eos_id = pad_id, unk_id, bos_id, eos_id
+        self.content_size = content_size
+        self.languages, self.tasks = dict(languages or {}), dict(tasks or {})
+        self.source_vocab_size = self.target_vocab_size = len(pieces.pieces)
+        self.source_languages = tuple(self.languages)
+        self.target_languages = tuple(self.tasks if style == "task" else self.languages)
+        self._source, self._target = "source", "target"
+        self._chosen: tuple[str | None, str | None] = None, None
+
+    def side(self, language: str) -> SentencePieces | FastPieces:
+        """The pieces of the "source" or the "target", which are the same."""
+        return self.pieces
+
+    @property
+    def source_frame(self) -> Frame:
+        """The source's language, or the task, and EOS."""
+        if self.style != "task":
+            return self._frame("source", self.style == "suffix")
+        task = self.tasks.get(self._chosen[1], "")
+        return Frame(tuple(self.pieces.encode(task)), (self.eos_id,))
+
+    @property
+    def target_frame(self) -> Frame:
+        """The target's language and EOS."""
+        return Frame((), (self.eos_id,)) if self.style == "task" else self._frame("target", False)
+
+    def _frame(self, side, is_suffix):
+        language = self._chosen[side == "target"]
+        if language is None:
+            raise ValueError(
+                f"{side}_language must be chosen among this model's {len(self.languages)}, such "
+                f"as {', '.join(list(self.languages)[:8])}: by Translator.between"
+            )
+        token = self.languages[language]
+        if is_suffix:
+            return Frame((), (self.eos_id, token))
+        return Frame((token,), (self.eos_id,))
+
+    def _between(
+        self, source_language: str | None, target_language: str | None
+    ) -> MultilingualTokenizer:
+        chosen = copy.copy(self)
+        chosen._chosen = source_language, target_language
+        return chosen
+
+    def _encode(
+        self, side: str, texts: list[str], sampling: float, seed: int | None
+    ) -> list[list[int]]:
+        if sampling:
+            raise ValueError(f"sampling must be 0 for a pretrained tokenizer, got {sampling!r}")
+        frame = self.source_frame if side == "source" else self.target_frame
+        return [frame.around(self.pieces.encode(text)) for text in texts]
+
+    def skipped_ids(self) -> set[int]:
+        """What is no text."""
+        special = {self.pad_id, self.unk_id, self.bos_id, self.eos_id}
+        return special.union(range(self.content_size, len(self.pieces.pieces)))
+
+    def _decode(self, side: str, ids: list[list[int]]) -> list[str]:
+        skipped = self.skipped_ids()
+        return [self.pieces.decode([i for i in row if i not in skipped]) for row in ids]
+
+    def _files(self) -> dict[str, bytes]:
+        return self.pieces.files()
+
+    def _config(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _MANIFEST}
+
+    @classmethod
+    def _load(cls, folder: Path, manifest: Mapping[str, Any]) -> MultilingualTokenizer:
+        options = {name: manifest[name] for name in _MANIFEST}
+        fast = folder / "huggingface_tokenizer.json"
+        if fast.is_file():
+            return cls(FastPieces(fast.read_bytes()), **options)
+        for name in ("sentencepiece.model", "pieces.json"):
+            if not (folder / name).is_file():
+                raise FileNotFoundError(f"{folder} holds no whole tokenizer: {name} is missing")
+        model = (folder / "sentencepiece.model").read_bytes()
+        pieces = read_json(folder / "pieces.json")
+        return cls(SentencePieces(model, pieces, options["unk_id"], options["symbols"]), **options)
