@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import itertools
 import platform
 import sys
@@ -13,6 +14,7 @@ from typing import Annotated, TextIO
 
 import keras
 import typer
+from click.core import ParameterSource
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from typer.core import TyperGroup
@@ -22,7 +24,7 @@ from keras_transformer.assessment import assess, read_metrics, save_metrics
 from keras_transformer.checkpoints import assign_weights, average_weights, save_weights
 from keras_transformer.data.corpora import iterate_lines, load_corpus, read_pairs
 from keras_transformer.evaluation import table
-from keras_transformer.export import saved_model
+from keras_transformer.export import ctranslate2, hugging_face, saved_model
 from keras_transformer.files import replacing
 from keras_transformer.ops import keep_compilations
 from keras_transformer.parallel import TranslatorPool
@@ -100,6 +102,17 @@ LengthPenalty = Annotated[
 MaxExtraLength = Annotated[
     int, typer.Option(min=1, help="Most tokens of a translation beyond those of its source.")
 ]
+SourceLanguage = Annotated[
+    str | None,
+    typer.Option(help="Of a model of many languages, as its files name it.  [default: as saved]"),
+]
+TargetLanguage = Annotated[
+    str | None, typer.Option(help="The same, of the translation.  [default: as saved]")
+]
+Precision = Annotated[
+    str | None,
+    typer.Option(help="float32, bfloat16, float16 or int8.  [default: as the model was saved]"),
+]
 TokensPerBatch = Annotated[int, typer.Option(min=1, help="Most source tokens in a batch.")]
 
 
@@ -133,10 +146,9 @@ def translate(
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse a line longer than the model takes; else cut.")
     ] = False,
-    precision: Annotated[
-        str | None,
-        typer.Option(help="float32, bfloat16 or float16.  [default: as the model was trained]"),
-    ] = None,
+    precision: Precision = None,
+    source_language: SourceLanguage = None,
+    target_language: TargetLanguage = None,
     processes: Annotated[
         int,
         typer.Option(min=1, help="Processes that share the cores and the text."),
@@ -153,11 +165,13 @@ def translate(
         echo "The old man sees the dog." | keras-transformer translate saved_models/grammar
         keras-transformer translate saved_models/grammar -i news.en.gz -o news.de --beam-size 5
         keras-transformer translate saved_models/grammar -n 4 < news.en > news.nbest
+        keras-transformer translate saved_models/nllb --target-language fra_Latn < news.en
     """
+    loading = (precision, source_language, target_language)
     if processes == 1:
-        translator = Translator.load(folder, precision)
+        translator = Translator.load(folder, *loading)
     else:
-        translator = TranslatorPool(folder, processes, precision)
+        translator = TranslatorPool(folder, processes, *loading)
     is_typed = input_file is None and sys.stdin.isatty()
     chunk_size = chunk_size or (1 if is_typed else 2048)
     options = dict(
@@ -211,6 +225,7 @@ def evaluate(
     length_penalty: LengthPenalty = 0.6,
     max_extra_length: MaxExtraLength = 50,
     tokens_per_batch: TokensPerBatch = 4096,
+    precision: Precision = None,
     lowercase: Annotated[
         bool, typer.Option("--lowercase", help="BLEU, chrF and exact match ignore case.")
     ] = False,
@@ -237,7 +252,7 @@ def evaluate(
         raise ValueError("--reference belongs to --source, not to --corpus")
     if corpus is None and data_folder is not None:
         raise ValueError("--data-folder belongs to --corpus, not to --source")
-    translator = Translator.load(folder)
+    translator = Translator.load(folder, precision)
     languages = dict(
         source_language=translator.source_language or "en",
         target_language=translator.target_language or "de",
@@ -271,57 +286,100 @@ def import_(
         str, typer.Argument(help="A folder in Hugging Face's layout, or a model's name there.")
     ],
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="The translator to write.")],
+    source_language: SourceLanguage = None,
+    target_language: TargetLanguage = None,
+    precision: Precision = None,
 ) -> None:
     """Makes a translator of a pretrained model.
 
-    It is then one of our own, on any backend, to translate, to train further, to export.
+    Marian (OPUS-MT), M2M-100, NLLB-200, mBART-50, T5, T5 v1.1, mT5 or MADLAD-400. It is then one of
+    our own, on any backend, to translate, to train further, to export.
 
     \b
-    Example:
+    Examples:
         keras-transformer import Helsinki-NLP/opus-mt-en-de saved_models/opus-mt-en-de
+        keras-transformer import facebook/nllb-200-distilled-600M saved_models/nllb
+            --source-language eng_Latn --target-language deu_Latn --precision int8
     """
-    load_pretrained(source).save(out)
+    load_pretrained(source, source_language, target_language, precision).save(out)
     typer.echo(out)
+
+
+class Format(enum.StrEnum):
+    """What `export` writes."""
+
+    SAVED_MODEL = "saved-model"
+    HUGGING_FACE = "hugging-face"
+    CTRANSLATE2 = "ctranslate2"
+
+
+# The options of `export` that only one format has.
+OPTIONS = {
+    Format.SAVED_MODEL: (
+        "version", "beam_size", "length_penalty", "max_extra_length", "source_language",
+        "target_language", "jit_compile",
+    ),
+    Format.HUGGING_FACE: (),
+    Format.CTRANSLATE2: ("quantization",),
+}  # fmt: skip
+EXPORTERS = {
+    Format.SAVED_MODEL: saved_model,
+    Format.HUGGING_FACE: hugging_face,
+    Format.CTRANSLATE2: ctranslate2,
+}
 
 
 @app.command()
 def export(
+    context: typer.Context,
     folder: Folder,
-    out: Annotated[Path, typer.Argument(help="The served model's folder, named as the model.")],
+    out: Annotated[Path, typer.Argument(help="The folder to write, named as the model.")],
+    format_: Annotated[
+        Format, typer.Option("--format", help="For TensorFlow Serving, transformers, CTranslate2.")
+    ] = Format.SAVED_MODEL,
     version: Annotated[
-        int, typer.Option(min=1, help="Its subfolder; servers take the highest.")
+        int, typer.Option(min=1, help="Of a SavedModel: its subfolder; servers take the highest.")
     ] = 1,
     beam_size: BeamSize = 4,
     length_penalty: LengthPenalty = 0.6,
     max_extra_length: MaxExtraLength = 50,
+    source_language: SourceLanguage = None,
+    target_language: TargetLanguage = None,
     jit_compile: Annotated[
-        bool, typer.Option("--jit-compile", help="Compile the search by XLA, for GPUs.")
+        bool, typer.Option("--jit-compile", help="Compile a SavedModel's search by XLA, for GPUs.")
     ] = False,
+    quantization: Annotated[
+        str | None, typer.Option(help="Of CTranslate2's weights: int8, float16 ...")
+    ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace this version if it exists.")
+        bool, typer.Option("--overwrite", help="Replace what exists there.")
     ] = False,
 ) -> None:
-    """Writes a TensorFlow SavedModel.
+    """Writes a translator as others run it.
 
-    Strings go in, strings come out. It is written to OUT/VERSION, where TensorFlow Serving looks
-    for it; a process with tensorflow and tensorflow-text loads it without keras-transformer.
-    Exporting needs these two, whatever backend the model was trained on.
+    As a TensorFlow SavedModel, strings go in, strings come out. It is written to OUT/VERSION, where
+    TensorFlow Serving looks for it; a process with tensorflow and tensorflow-text loads it without
+    keras-transformer. Exporting needs these two, whatever backend the model was trained on. The
+    search's options are the SavedModel's; who runs the other formats chooses them anew.
 
     \b
-    Example:
+    Examples:
         keras-transformer export saved_models/grammar serving/grammar
+        keras-transformer export saved_models/grammar served/hf --format hugging-face
+        keras-transformer export saved_models/grammar served/ct2 --format ctranslate2
+            --quantization int8
     """
-    path = saved_model(
-        folder,
-        out,
-        version=version,
-        beam_size=beam_size,
-        length_penalty=length_penalty,
-        max_extra_length=max_extra_length,
-        jit_compile=jit_compile,
-        overwrite=overwrite,
-    )
-    typer.echo(path)
+    given = {
+        name: value
+        for name, value in context.params.items()
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    given = {x: y for x, y in given.items() if x not in ("folder", "out", "format_", "overwrite")}
+    if strange := [name for name in given if name not in OPTIONS[format_]]:
+        raise ValueError(
+            f"--{strange[0].replace('_', '-')} is no option of --format {format_.value}"
+        )
+    typer.echo(EXPORTERS[format_](folder, out, overwrite=overwrite, **given))
 
 
 @app.command()

@@ -180,6 +180,8 @@ class TranslationRecipe:
         decay: after the peak, "inverse_sqrt" (the paper), or "linear" to zero at the last epoch.
         label_smoothing: in [0, 1).
         gradient_accumulation: batches an update.
+        lora_rank: of the products that alone are trained, when a run starts from a translator; 0:
+            all weights are.
         precision: Keras dtype policy: "float32", "mixed_bfloat16" or "mixed_float16".
         monitor: "val_loss" or "val_bleu", for early stopping.
         patience: epochs without a better `monitor` before training stops; None: never.
@@ -211,6 +213,7 @@ class TranslationRecipe:
     decay: str = "inverse_sqrt"
     label_smoothing: float = 0.1
     gradient_accumulation: int = 1
+    lora_rank: int = 0
     precision: str = "float32"
     monitor: str = "val_loss"
     patience: int | None = None
@@ -224,6 +227,7 @@ class TranslationRecipe:
         for name in ("epochs", "warmup_steps", "gradient_accumulation", "average_last"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
         require(self.bleu_every >= 0, "bleu_every", self.bleu_every, "at least 0")
+        require_whole("lora_rank", self.lora_rank, 0)
         require(self.monitor in MONITORS, "monitor", self.monitor, f"one of {MONITORS}")
         require(self.decay in DECAYS, "decay", self.decay, f"one of {DECAYS}")
         require(self.precision in PRECISIONS, "precision", self.precision, f"one of {PRECISIONS}")

@@ -38,7 +38,7 @@ class TranslatorPool:
     Args:
         folder: a saved translator.
         processes: how many, at least 1; by default one for each core this process may use.
-        precision: as of `Translator.load`.
+        precision, source_language, target_language: as of `Translator.load`.
 
     Raises:
         ValueError: if `processes` is out of range, or what `Translator.load` raises.
@@ -49,6 +49,8 @@ class TranslatorPool:
         folder: str | os.PathLike,
         processes: int | None = None,
         precision: str | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
     ):
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
         if processes is None:
@@ -62,7 +64,8 @@ class TranslatorPool:
             self._workers.append(_start(cores[number::processes] or cores))
         try:
             for worker in self._workers:
-                _send(worker, {"folder": os.fspath(folder), "precision": precision})
+                languages = dict(source_language=source_language, target_language=target_language)
+                _send(worker, dict(folder=os.fspath(folder), precision=precision) | languages)
             for worker in self._workers:
                 _receive(worker)
                 self._idle.put(worker)

@@ -9,7 +9,7 @@ from keras_transformer.checkpoints import hugging_face
 from keras_transformer.config import require
 from keras_transformer.files import read_json
 from keras_transformer.text import read_tokenizer
-from keras_transformer.translator import PRECISIONS, Translator
+from keras_transformer.translator import FLOATS, PRECISIONS, Translator
 
 CONFIG = hugging_face.CONFIG
 FILES = ["*.json", "*.safetensors", "*.spm", "*.model"]
@@ -40,7 +40,7 @@ def load_pretrained(
         source_language, target_language: codes of a multilingual model, such as "de" (M2M-100),
             "deu_Latn" (NLLB-200), "de_DE" (mBART-50), "deu" (a tag of Marian) or "de" (T5,
             MADLAD-400); None: as its files say. `Translator.between` chooses others.
-        precision: "float32", "bfloat16" or "float16" for weights and arithmetic; None: float32.
+        precision: as of `Translator.load`; None: float32.
 
     Raises:
         ImportError: if the name of a model is given and `huggingface_hub` is missing.
@@ -68,7 +68,10 @@ def load_pretrained(
     usual = _usual_languages(folder, tokenizer)
     source_language, target_language = source_language or usual[0], target_language or usual[1]
     tokenizer.between(source_language, target_language)  # before gigabytes are read
-    model = hugging_face.read_model(folder, dtype=precision or "float32")
+    dtype = precision if precision in FLOATS else "float32"
+    model = hugging_face.read_model(folder, dtype=dtype)
+    if precision == "int8":
+        model.quantize("int8")
     return Translator(model, tokenizer, source_language, target_language)
 
 

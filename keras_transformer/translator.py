@@ -20,7 +20,7 @@ from keras import ops
 from keras_transformer.config import require, require_whole
 from keras_transformer.decoding import IMPOSSIBLE, uniforms
 from keras_transformer.files import read_json, write_json
-from keras_transformer.models import Transformer
+from keras_transformer.models import Transformer, merged
 from keras_transformer.ops import COMPILES_EACH_SHAPE, compiled
 from keras_transformer.search import Search, score_function
 from keras_transformer.text import Tokenizer, load_tokenizer
@@ -30,7 +30,8 @@ MODEL = "model.keras"
 CONFIG = "config.json"
 METRICS = "metrics.json"
 FORMAT = 1  # of the saved folder
-PRECISIONS = ("float32", "bfloat16", "float16")
+FLOATS = ("float32", "bfloat16", "float16")
+PRECISIONS = (*FLOATS, "int8")
 
 LENGTH_MULTIPLE = 16 if COMPILES_EACH_SHAPE else 1
 
@@ -383,8 +384,7 @@ class Translator:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         # A plain copy leaves optimizer and loss behind, which loading would need the classes of.
-        plain = type(self.model).from_config(self.model.get_config())
-        plain.set_weights(self.model.get_weights())
+        plain = merged(self.model)
         config = {
             "format": FORMAT,
             "source_language": self.source_language,
@@ -417,7 +417,8 @@ class Translator:
         Args:
             folder: where it was saved.
             precision: "float32", "bfloat16" or "float16" for weights and arithmetic of that
-                type; None: as the model was trained.
+                type; "int8" for dense and embedding weights of 8 bits, a scale a row or column,
+                which `save` keeps: a quarter of the size. None: as the model was saved.
             source_language, target_language: as of the class; None: as it was saved.
 
         Raises:
@@ -448,7 +449,12 @@ class Translator:
             model = keras.saving.load_model(folder / MODEL, compile=False)
         except Exception as error:  # a broken file raises all sorts
             raise ValueError(f"{folder / MODEL} cannot be read: {error}") from error
-        if precision is not None:
+        if model.quantization:
+            accepted = f"{model.quantization!r} or None, as {folder} was saved"
+            require(precision in (model.quantization, None), "precision", precision, accepted)
+        elif precision == "int8":
+            model.quantize("int8")
+        elif precision is not None:
             saved, model = model, type(model).from_config(model.get_config() | {"dtype": precision})
             model.set_weights(saved.get_weights())
         source_language = source_language or config.get("source_language")

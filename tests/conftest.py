@@ -180,6 +180,12 @@ def tokenizer_files():
     return _tokenizer_files
 
 
+@pytest.fixture(scope="session")
+def pretrained_folder():
+    """`pretrained_folder(kind, folder, texts)`: a random model of `transformers`, whole, saved."""
+    return _pretrained_folder
+
+
 def _learn(texts, vocab_size, **options):
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
@@ -251,3 +257,49 @@ def _tokenizer_files(kind, folder, texts, vocab_size=120):
     if kind == "nllb":
         return dict(model_type="m2m_100", vocab_size=size + 1 + 202 + 1 + 2, **special)
     return dict(model_type="mbart", vocab_size=size + 1 + 52 + 1, **special)
+
+
+_SIZES = dict(
+    d_model=16, max_position_embeddings=64, encoder_layers=2, decoder_layers=2, init_std=0.5,
+    encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32,
+    scale_embedding=True,
+)  # fmt: skip
+
+
+def _pretrained_folder(kind, folder, texts, targets=None):
+    """A random model of a family, with its tokenizer, as the hub has them."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(1 if kind == "marian" else 5)
+    if kind == "marian":
+        _marian_files(folder, texts, targets)
+        size = len(json.loads((folder / "vocab.json").read_text()))
+        special = dict(pad_token_id=size - 1, decoder_start_token_id=size - 1)
+        config = transformers.MarianConfig(
+            vocab_size=size, activation_function="swish", bad_words_ids=[[size - 1]],
+            **special, **_SIZES,
+        )  # fmt: skip
+        model = transformers.MarianMTModel(config)
+        model.save_pretrained(folder)
+        return model.eval()
+    found = _tokenizer_files(kind, folder, texts)
+    if found["model_type"] == "t5":
+        tasks = {
+            f"translation_en_to_{x}": dict(prefix=f"translate English to {y}: ")
+            for x, y in dict(de="German", fr="French").items()
+        }
+        config = transformers.T5Config(
+            **found, d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2,
+            initializer_factor=3.0, task_specific_params=tasks if kind == "t5" else None,
+            **(dict(feed_forward_proj="gated-gelu", tie_word_embeddings=False)
+               if kind == "madlad" else {}),
+        )  # fmt: skip
+        model = transformers.T5ForConditionalGeneration(config)
+    elif kind == "mbart":
+        config = transformers.MBartConfig(**found, **_SIZES)
+        model = transformers.MBartForConditionalGeneration(config)
+    else:
+        config = transformers.M2M100Config(**found, **_SIZES)
+        model = transformers.M2M100ForConditionalGeneration(config)
+    model.save_pretrained(folder)
+    return model.eval()

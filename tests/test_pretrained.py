@@ -12,7 +12,6 @@ import transformers
 from typer.testing import CliRunner
 
 from keras_transformer import Translator, cli, export, load_pretrained
-from keras_transformer.text import MarianTokenizer
 
 ENGLISH = ["The old man sees the dog.", "A dog sleeps here.", "I see 3 dogs, don't I?"]
 GERMAN = ["Der alte Mann sieht den Hund.", "Ein Hund schläft hier.", "Ich sehe 3 Hunde."]
@@ -20,19 +19,10 @@ TEXTS = [*ENGLISH, ">>fra<<A dog.", "sleeps 犬", ""]
 
 
 @pytest.fixture(scope="module")
-def folder(marian_files, tmp_path_factory):
+def folder(pretrained_folder, tmp_path_factory):
     """A random OPUS-MT model, whole, and what `transformers` translates with it."""
-    folder = marian_files(tmp_path_factory.mktemp("opus"), ENGLISH * 20, GERMAN * 20)
-    tokenizer = MarianTokenizer.read(folder)
-    torch.manual_seed(1)
-    config = transformers.MarianConfig(
-        vocab_size=tokenizer.source_vocab_size, d_model=16, max_position_embeddings=64,
-        encoder_layers=2, decoder_layers=2, encoder_attention_heads=2, decoder_attention_heads=2,
-        encoder_ffn_dim=32, decoder_ffn_dim=32, activation_function="swish", scale_embedding=True,
-        pad_token_id=tokenizer.pad_id, decoder_start_token_id=tokenizer.pad_id, init_std=0.5,
-        bad_words_ids=[[tokenizer.pad_id]],
-    )  # fmt: skip
-    transformers.MarianMTModel(config).save_pretrained(folder)
+    folder = tmp_path_factory.mktemp("opus")
+    pretrained_folder("marian", folder, ENGLISH * 20, GERMAN * 20)
     return folder
 
 
@@ -79,7 +69,8 @@ for task in json.loads(sys.argv[2]):
     name = task.pop("signature")
     output = served.signatures[name](**{x: tf.constant(y) for x, y in task.items()})
     print(json.dumps([x.decode() for x in output["translations"].numpy()]))
-assert not any(name.startswith(("keras_transformer", "transformers", "torch")) for name in sys.modules)
+strangers = ("keras_transformer", "transformers", "torch")
+assert not any(name.startswith(strangers) for name in sys.modules)
 """
 
 
@@ -110,38 +101,11 @@ FAMILIES = {  # languages of the tests; what `generate` is told of the target
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
-def family(request, tokenizer_files, tmp_path_factory):
+def family(request, pretrained_folder, tmp_path_factory):
     """A random model of a family of many languages, whole, as the hub has them."""
-    kind = request.param
-    folder = tmp_path_factory.mktemp(kind)
-    found = tokenizer_files(kind, folder, [*ENGLISH, *GERMAN] * 20)
-    torch.manual_seed(5)
-    if found["model_type"] == "t5":
-        tasks = {
-            f"translation_en_to_{x}": dict(prefix=f"translate English to {y}: ")
-            for x, y in dict(de="German", fr="French").items()
-        }
-        config = transformers.T5Config(
-            **found, d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2, initializer_factor=3.0,
-            task_specific_params=tasks if kind == "t5" else None,
-        )  # fmt: skip
-        model = transformers.T5ForConditionalGeneration(config)
-    else:
-        sizes = dict(
-            d_model=16, max_position_embeddings=64, encoder_layers=2, decoder_layers=2,
-            encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=32,
-            decoder_ffn_dim=32, init_std=0.5, scale_embedding=True,
-        )  # fmt: skip
-        is_mbart = kind == "mbart"
-        config = (transformers.MBartConfig if is_mbart else transformers.M2M100Config)(
-            **found, **sizes
-        )
-        model = transformers.MBartForConditionalGeneration if is_mbart else (
-            transformers.M2M100ForConditionalGeneration
-        )  # fmt: skip
-        model = model(config)
-    model.save_pretrained(folder)
-    return kind, folder, model.eval()
+    folder = tmp_path_factory.mktemp(request.param)
+    model = pretrained_folder(request.param, folder, [*ENGLISH, *GERMAN] * 20)
+    return request.param, folder, model
 
 
 def generated(model, tokenizer, texts, beam_size):
@@ -192,6 +156,8 @@ def test_languages_are_saved_and_served(family, tmp_path):
     assert Translator.load(tmp_path / "saved", target_language=other).translate(
         TEXTS, **options
     ) == into  # fmt: skip
+    if kind != "nllb" and keras.backend.backend() != "tensorflow":
+        return  # the export is TensorFlow's, whatever runs here
     path = export.saved_model(tmp_path / "saved", tmp_path / "served", **options)
     tasks = [dict(signature="serving_default", texts=TEXTS)]
     if translator.tokenizer.source_languages:

@@ -482,8 +482,21 @@ def test_load_in_another_precision(translator, saved):
     assert len(half.translate(TEXTS, **SHORT)) == len(TEXTS)
     whole = Translator.load(saved, precision="float32")
     np.testing.assert_allclose(whole.score(TEXTS, TEXTS), scores, rtol=1e-5)
-    with pytest.raises(ValueError, match="precision must be one of .* got 'int8'"):
-        Translator.load(saved, precision="int8")
+    with pytest.raises(ValueError, match="precision must be one of .* got 'int4'"):
+        Translator.load(saved, precision="int4")
+
+
+def test_in_8_bits(translator, saved, tmp_path):
+    small = Translator.load(saved, precision="int8")
+    scores = small.score(TEXTS, TEXTS)
+    np.testing.assert_allclose(scores, translator.score(TEXTS, TEXTS), rtol=0.05)
+    small.save(tmp_path)
+    again = Translator.load(tmp_path)
+    assert again.translate(TEXTS) == small.translate(TEXTS)
+    assert again.score(TEXTS, TEXTS) == pytest.approx(scores, rel=1e-5)
+    message = r"precision must be 'int8' or None, as .* was saved, got 'float32'"
+    with pytest.raises(ValueError, match=message):
+        Translator.load(tmp_path, precision="float32")
 
 
 def test_load_refuses_another_tokenizer(saved, tmp_path):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import shutil
@@ -23,7 +24,7 @@ from keras_transformer.callbacks import (
     TensorBoard,
     TranslationQuality,
 )
-from keras_transformer.checkpoints import assign_weights, average_weights
+from keras_transformer.checkpoints import assign_weights, average_weights, weights_of
 from keras_transformer.config import TransformerConfig
 from keras_transformer.data.batching import TokenBatches
 from keras_transformer.data.cleaning import clean
@@ -31,7 +32,7 @@ from keras_transformer.data.corpora import Corpus, load_corpus, read_pairs
 from keras_transformer.evaluation import table
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
-from keras_transformer.models import Transformer
+from keras_transformer.models import Transformer, enable_lora, merged
 from keras_transformer.ops import keep_compilations
 from keras_transformer.schedules import WarmupSchedule, adam
 from keras_transformer.text import SentencePieceTokenizer
@@ -62,6 +63,13 @@ def train(
     test_files: Annotated[
         list[Path] | None, typer.Option("--test", help="The same, for the last measurement.")
     ] = None,
+    start_from: Annotated[
+        Path | None,
+        typer.Option(
+            help="A saved or imported translator to train further: its weights, pieces and sizes "
+            "in place of the recipe's, of whose [model] only the dropout counts."
+        ),
+    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", help="Change an option of the recipe: epochs=3, model.d_model=256."),
@@ -86,6 +94,9 @@ def train(
 
         keras-transformer train --recipe base --train train.en --train train.de
         --validation dev.en --validation dev.de --set tokens_per_batch=8000
+
+        keras-transformer train --recipe multi30k --start-from saved_models/opus-mt-en-de
+        --set lora_rank=16 --set epochs=1
     """
     keep_compilations()
     options = read_recipe(recipe, changes)
@@ -104,28 +115,20 @@ def train(
         raise ValueError(f"the training corpus is empty after cleaning: {report}")
     _say(f"corpus {corpus.name}: {report}")
 
-    # Pieces: token ids.
-    sources, targets = zip(*pairs, strict=True)
-    tokenizer = SentencePieceTokenizer.train(
-        sources,
-        targets,
-        vocab_size=options.vocab_size,
-        kind=options.tokenizer,
-        shared=options.shared_vocabulary,
-        byte_fallback=options.byte_fallback,
-        lowercase=options.lowercase,
-    )
-
-    # Sizes.
-    shared = {"share_embeddings": options.shared_vocabulary}
-    config = TransformerConfig(
-        source_vocab_size=tokenizer.source_vocab_size,
-        target_vocab_size=tokenizer.target_vocab_size,
-        pad_id=tokenizer.pad_id,
-        bos_id=tokenizer.bos_id,
-        eos_id=tokenizer.eos_id,
-        **shared | options.model,
-    )
+    # Pieces and sizes: anew, or those of what the run starts from.
+    languages = corpus.source_language, corpus.target_language
+    if start_from is None:
+        start, family = None, Transformer
+        tokenizer = _tokenizer(options, pairs)
+        config = _config(options, tokenizer)
+    else:
+        start = Translator.load(start_from, "float32")
+        tokenizer, family = start.tokenizer, type(start.model)
+        languages = start.source_language or languages[0], start.target_language or languages[1]
+        dropout = options.model.get("dropout", start.model.config.dropout)
+        config = dataclasses.replace(start.model.config, dropout=dropout)
+    if options.lora_rank and start is None:
+        raise ValueError("lora_rank needs --start-from: LoRA trains a trained model further")
 
     # Batches of a few shapes; packed, of one.
     row = options.packed_length or options.tokens_per_batch
@@ -141,7 +144,11 @@ def train(
 
     # Training: model, optimizer, and what happens after each epoch.
     keras.utils.set_random_seed(options.seed)
-    model = Transformer(config, dtype=options.precision)
+    model = family(config, dtype=options.precision)
+    if start is not None:
+        assign_weights(weights_of(start.model), model)
+    if options.lora_rank:
+        enable_lora(model, options.lora_rank)
     accumulation = options.gradient_accumulation
     total_steps = options.epochs * len(batches) if options.decay == "linear" else None
     # Keras 3.15 asks a schedule for the rate of a batch, not of an update: steps are batches.
@@ -165,6 +172,7 @@ def train(
     run = {k: v for k, v in options.to_dict().items() if k not in NOT_THE_RUN}
     run |= {"pairs": len(pairs), "tokenizer": tokenizer.fingerprint()}
     run |= {"backend": keras.backend.backend(), "total_steps": total_steps}
+    run |= {"start_from": start_from and os.fspath(start_from)}
     checkpoints = Checkpoints(
         folder / "checkpoints",
         keep=options.average_last,
@@ -173,7 +181,7 @@ def train(
         mode="max" if options.monitor == "val_bleu" else "min",
         run=run,
     )
-    translator = Translator(model, tokenizer, corpus.source_language, corpus.target_language)
+    translator = Translator(model, tokenizer, *languages)
     callbacks = [Progress(batches.num_tokens / len(batches))]
     if options.bleu_every:
         search = dict(beam_size=options.beam_size, length_penalty=options.length_penalty)
@@ -202,9 +210,11 @@ def train(
 
     # The mean of the last checkpoints (section 6.1), in float32, is what is saved.
     last = checkpoints.paths()[-options.average_last :]
-    averaged = Transformer(config, dtype="float32")
+    averaged = family(config, dtype="float32")
+    if options.lora_rank:
+        enable_lora(averaged, options.lora_rank)
     assign_weights(average_weights(last), averaged)
-    translator = Translator(averaged, tokenizer, corpus.source_language, corpus.target_language)
+    translator = Translator(merged(averaged), tokenizer, *languages)
     translator.save(folder)
 
     # How good it is.
@@ -215,7 +225,7 @@ def train(
         {
             "recipe": options.to_dict(),
             "backend": keras.backend.backend(),
-            "parameters": averaged.count_params(),
+            "parameters": translator.model.count_params(),
             "pairs": len(pairs),
             "epochs": checkpoints.epoch,
             "averaged_checkpoints": len(last),
@@ -236,6 +246,31 @@ def train(
         save_metrics(folder, name, metrics)
         print(f"\n{name}\n{table(metrics)}")
     _say(f"trained {checkpoints.epoch} epochs in {seconds:.0f} s; saved to {folder}")
+
+
+def _tokenizer(options, pairs):
+    sources, targets = zip(*pairs, strict=True)
+    return SentencePieceTokenizer.train(
+        sources,
+        targets,
+        vocab_size=options.vocab_size,
+        kind=options.tokenizer,
+        shared=options.shared_vocabulary,
+        byte_fallback=options.byte_fallback,
+        lowercase=options.lowercase,
+    )
+
+
+def _config(options, tokenizer):
+    shared = {"share_embeddings": options.shared_vocabulary}
+    return TransformerConfig(
+        source_vocab_size=tokenizer.source_vocab_size,
+        target_vocab_size=tokenizer.target_vocab_size,
+        pad_id=tokenizer.pad_id,
+        bos_id=tokenizer.bos_id,
+        eos_id=tokenizer.eos_id,
+        **shared | options.model,
+    )
 
 
 def _corpus(options, data_folder, files):

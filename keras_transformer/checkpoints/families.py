@@ -1,8 +1,8 @@
 """Which weight of ours is which of a Hugging Face checkpoint: a map a family, as data.
 
 A family is the `model_type`s of its `config.json`, what our config makes of that file and back,
-and `Rule`s from weight to weight. Marian, M2M-100 (and NLLB-200) and mBART-50 have one layout,
-T5 (v1.1, mT5, MADLAD-400) another.
+and `Rule`s from weight to weight. Marian, Pegasus, M2M-100 (and NLLB-200) and mBART-50 have one
+layout, T5 (v1.1, mT5, MADLAD-400) another.
 """
 
 from __future__ import annotations
@@ -274,6 +274,19 @@ def _mbart_config(theirs, names):
     )
 
 
+def _pegasus_config(theirs, names):
+    return _bart_config(
+        theirs,
+        names,
+        scaled=False,
+        target_vocab_size=theirs["vocab_size"],
+        positions="sinusoidal_halves",
+        norm_first=True,
+        output_bias=True,
+        bos_id=_id(theirs, "decoder_start_token_id", "pad_token_id"),
+    )
+
+
 def _bart_file(config: TransformerConfig) -> dict[str, Any]:
     return dict(
         is_encoder_decoder=True,
@@ -304,6 +317,12 @@ def _marian_file(config):
         decoder_vocab_size=config.target_vocab_size,
         share_encoder_decoder_embeddings=config.share_embeddings,
         forced_eos_token_id=config.eos_id,
+    )
+
+
+def _pegasus_file(config):
+    return _bart_file(config) | dict(
+        architectures=["PegasusForConditionalGeneration"], forced_eos_token_id=config.eos_id
     )
 
 
@@ -401,6 +420,9 @@ _T5_UNUSED = ("EncDecAttention.relative_attention_bias.weight",)
 FAMILIES = {
     "marian": Family(
         Transformer, _marian_config, _bart_rules, _marian_file, _BART_ALIASES, _POSITIONS
+    ),
+    "pegasus": Family(
+        Transformer, _pegasus_config, _bart_rules, _pegasus_file, _BART_ALIASES, _POSITIONS
     ),
     "m2m_100": Family(Transformer, _m2m_config, _bart_rules, _m2m_file, _BART_ALIASES, _POSITIONS),
     "mbart": Family(Transformer, _mbart_config, _bart_rules, _mbart_file, _BART_ALIASES),

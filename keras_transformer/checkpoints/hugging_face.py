@@ -212,18 +212,30 @@ def write_model(folder: str | os.PathLike, model: keras.Model, kind: str | None 
         ValueError: if there is no such family, or it has no such models; says what stands in
             the way.
     """
+    write_checkpoint(folder, model.config, weights_of(model), kind)
+
+
+def write_checkpoint(
+    folder: str | os.PathLike,
+    config: Any,
+    weights: Mapping[str, np.ndarray],
+    kind: str | None = None,
+) -> None:
+    """As `write_model`, of a config and weights by Keras path."""
     if kind is not None and kind not in FAMILIES:
         raise ValueError(f"kind must be one of {sorted(FAMILIES)} or None, got {kind!r}")
-    config = model.config
     problems = {one: _difference(one, config) for one in ([kind] if kind else FAMILIES)}
     kind = next((one for one, problem in problems.items() if problem is None), None)
     if kind is None:
         reasons = "; ".join(f"{one}: {problem}" for one, problem in problems.items())
         raise ValueError(f"the model cannot be written as a Hugging Face checkpoint. {reasons}")
-    ours = weights_of(model)
     tensors: dict[str, np.ndarray] = {}
     for rule in FAMILIES[kind].rules(config):
-        tensors |= rule.give(ours[rule.ours])
+        tensors |= rule.give(weights[rule.ours])
+    if not config.tie_output:  # then `transformers` (5.23) ties none of BART's tables to another
+        for alias, (holder, *_) in FAMILIES[kind].aliases.items():
+            if alias.startswith("model.") and holder in tensors:
+                tensors.setdefault(alias, tensors[holder])
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     save_weights(folder / WEIGHTS, tensors)

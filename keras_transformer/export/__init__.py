@@ -1,5 +1,7 @@
-"""Trained translators in forms that others run: a TensorFlow SavedModel of strings."""
+"""Trained translators in forms that others run: SavedModel, CTranslate2, Hugging Face."""
 
+from keras_transformer.export.ctranslate2 import ctranslate2
+from keras_transformer.export.hugging_face import hugging_face
 from keras_transformer.export.saved_model import saved_model
 
-__all__ = ["saved_model"]
+__all__ = ["ctranslate2", "hugging_face", "saved_model"]

@@ -37,7 +37,8 @@ def ctranslate2(
     ```python
     export.ctranslate2("saved_models/grammar", "served/grammar", quantization="int8")
     # any process with the packages ctranslate2 and sentencepiece:
-    source, target = (SentencePieceProcessor(f"served/grammar/{x}.spm") for x in ("source", "target"))
+    source = SentencePieceProcessor("served/grammar/source.spm")
+    target = SentencePieceProcessor("served/grammar/target.spm")
     tokens = source.encode("The old man sees the dog.", out_type=str) + ["</s>"]
     found = Translator("served/grammar").translate_batch([tokens], beam_size=4)
     print(target.decode_pieces(found[0].hypotheses[0]))
@@ -108,7 +109,8 @@ def specification(
         from ctranslate2.specs import common_spec, transformer_spec
     except ImportError as error:
         raise ImportError(
-            'writing CTranslate2 models needs ctranslate2: pip install "keras-transformer[ctranslate2]"'
+            "writing CTranslate2 models needs ctranslate2: "
+            'pip install "keras-transformer[ctranslate2]"'
         ) from error
     is_t5 = isinstance(config, T5Config)
     spec = transformer_spec.TransformerSpec.from_config(

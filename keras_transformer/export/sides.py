@@ -88,7 +88,5 @@ def side_of(tokenizer: Tokenizer, language: str) -> tf.Module:
     name = f"{language}_tokenizer"
     if not isinstance(tokenizer, MarianTokenizer | MultilingualTokenizer):
         return SentencePieceSide(getattr(tokenizer, f"{language}_model"), name)
-    pieces = tokenizer.side(language)
-    if not isinstance(pieces, SentencePieces):
-        raise ValueError("its tokenizer has no SentencePiece model, only a tokenizer.json")
-    return PiecesSide(pieces, tokenizer.skipped_ids(), name)
+    tokenizer.source_model  # noqa: B018, an error where there is none
+    return PiecesSide(tokenizer.side(language), tokenizer.skipped_ids(), name)

@@ -1,7 +1,8 @@
 """Whole models: functional graphs built from one frozen config."""
 
+from keras_transformer.models.adapting import enable_lora, merged
 from keras_transformer.models.encoder_decoder import EncoderDecoder
 from keras_transformer.models.t5 import T5, T5Config
 from keras_transformer.models.transformer import Transformer
 
-__all__ = ["T5", "EncoderDecoder", "T5Config", "Transformer"]
+__all__ = ["T5", "EncoderDecoder", "T5Config", "Transformer", "enable_lora", "merged"]

@@ -51,6 +51,8 @@ class EncoderDecoder(VocabularyModel):
         ValueError: if one side's segments are given and the other's are not.
     """
 
+    quantization: str | None = None  # of the weights, such as "int8"
+
     def __init__(
         self,
         config: Any,
@@ -183,12 +185,18 @@ class EncoderDecoder(VocabularyModel):
         )
         return self._project(self._scaled(x)), {**state, "caches": caches}
 
+    def quantize(self, mode=None, **options):
+        """As `keras.Model.quantize`; the config says so, and a saved model is loaded so."""
+        super().quantize(mode, **options)
+        self.quantization = mode
+
     def get_config(self):
-        return {
+        config = {
             "config": self.config.to_dict(),
             "dtype": keras.dtype_policies.serialize(self._policy),
             "name": self.name,
         }
+        return config | ({"quantization": self.quantization} if self.quantization else {})
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
@@ -197,7 +205,11 @@ class EncoderDecoder(VocabularyModel):
         dtype = config.pop("dtype", None)
         if isinstance(dtype, dict):
             dtype = keras.dtype_policies.deserialize(dtype)
-        return cls(sizes, dtype=dtype, **config)
+        quantization = config.pop("quantization", None)
+        model = cls(sizes, dtype=dtype, **config)
+        if quantization:
+            model.quantize(quantization)
+        return model
 
 
 def _segments(inputs):

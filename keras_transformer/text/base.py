@@ -169,6 +169,14 @@ class Tokenizer(abc.ABC):
         manifest = {"class": type(self).__name__, "shared": self.shared, **self._config()}
         write_json(folder / MANIFEST, {**manifest, "fingerprint": self.fingerprint()})
 
+    def pieces_of(self, language: str) -> list[str]:
+        """The vocabulary of the "source" or the "target" in the order of its ids.
+
+        Raises:
+            ValueError: If there is none to be had.
+        """
+        raise ValueError(f"a {type(self).__name__} does not list its pieces")
+
     def _content(self, row: Sequence[int]) -> list[int]:
         row = np.asarray(row).tolist()
         if not isinstance(row, list):

@@ -10,7 +10,7 @@ from typing import Any
 
 import sentencepiece
 
-from keras_transformer.files import read_json
+from keras_transformer.files import read_json, write_json
 from keras_transformer.text.base import Tokenizer
 from keras_transformer.text.languages import M2M100, MBART50, NLLB200, WMT21
 from keras_transformer.text.marian import MarianTokenizer
@@ -21,7 +21,11 @@ OPTIONS, FAST = "tokenizer_config.json", "tokenizer.json"
 MODELS = ("sentencepiece.bpe.model", "spiece.model", "sentencepiece.model")
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # in place of SentencePiece's first three
 SENTINEL, TARGET_TAG = r"<extra_id_\d+>", r"<2[A-Za-z_]+>"
-KINDS = ("m2m_100", "marian", "mbart", "mt5", "t5")
+FACTS = (
+    "model_type", "vocab_size", "pad_token_id", "eos_token_id", "decoder_start_token_id",
+    "task_specific_params",
+)  # fmt: skip
+KINDS = ("m2m_100", "marian", "mbart", "mt5", "pegasus", "t5")
 
 
 def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Tokenizer:
@@ -40,8 +44,10 @@ def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Toke
     folder, kind = Path(folder), config.get("model_type")
     if kind not in KINDS:
         raise ValueError(f"model_type must be one of {KINDS} for a tokenizer, got {kind!r}")
-    if kind == "marian":
-        return MarianTokenizer.read(folder)
+    if kind == "marian" or (folder / "source.spm").is_file():
+        return MarianTokenizer.read(folder, bos_id=config.get("decoder_start_token_id"))
+    if kind == "pegasus":
+        raise ValueError(f"{folder} has no Marian tokenizer, the one that is read for Pegasus")
     options = _json(folder / OPTIONS)
     content = _sentencepiece_model(folder)
     if content is None:
@@ -75,6 +81,7 @@ def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Toke
         eos_id=ids["</s>"],
         content_size=content_size,
         languages={code: ids[name] for code, name in names.items()},
+        **_origin(folder, config),
     )
 
 
@@ -88,8 +95,8 @@ def _t5(folder, content, own, config, options):
         SentencePieces(content, pieces, unknown, symbols),
         unk_id=unknown,
         content_size=len(own),
-        symbols=symbols,
         **_task_options(config, pieces),
+        **_origin(folder, config),
     )
 
 
@@ -124,7 +131,11 @@ def _fast(folder, config, options):
     if config["model_type"] in ("t5", "mt5"):
         unknown = ids.get("<unk>", 2)
         return MultilingualTokenizer(
-            pieces, unk_id=unknown, content_size=size, **_task_options(config, pieces.pieces)
+            pieces,
+            unk_id=unknown,
+            content_size=size,
+            **_task_options(config, pieces.pieces),
+            **_origin(folder, config),
         )
     names = {code: code for code in (*NLLB200, *MBART50) if code in ids}
     names = names or {code: f"__{code}__" for code in M2M100 if f"__{code}__" in ids}
@@ -139,6 +150,7 @@ def _fast(folder, config, options):
         eos_id=ids["</s>"],
         content_size=size,
         languages={code: ids[name] for code, name in names.items()},
+        **_origin(folder, config),
     )
 
 
@@ -178,6 +190,16 @@ def _listed_languages(folder, options):
     return []
 
 
+def _origin(folder, config):
+    """What the tokenizer is saved as: the files that say all, and what of the config they need."""
+    names = (OPTIONS, "special_tokens_map.json", FAST, "vocab.json", *MODELS)
+    files = {name: folder / name for name in names}
+    return dict(
+        originals={name: path.read_bytes() for name, path in files.items() if path.is_file()},
+        model={name: config[name] for name in FACTS if name in config},
+    )
+
+
 def _sentencepiece_model(folder):
     path = next((folder / name for name in MODELS if (folder / name).is_file()), None)
     return path.read_bytes() if path else None
@@ -194,3 +216,32 @@ def _own_pieces(content, folder):
 def _json(path):
     found = read_json(path) if path.is_file() else {}
     return found if isinstance(found, dict) else {}
+
+
+def write_tokenizer(folder: str | os.PathLike, tokenizer: Tokenizer) -> None:
+    """Writes a tokenizer's files as `transformers` and `read_tokenizer` read them.
+
+    One of our own goes out as Marian's: two SentencePiece models and a vocabulary.
+
+    Raises:
+        ValueError: if it has no SentencePiece model.
+    """
+    folder = Path(folder)
+    if isinstance(tokenizer, MultilingualTokenizer):
+        for name, content in tokenizer.originals.items():
+            (folder / name).write_bytes(content)
+        return
+    for side in ("source", "target"):
+        (folder / f"{side}.spm").write_bytes(getattr(tokenizer, f"{side}_model"))
+        name = "vocab.json" if side == "source" else "target_vocab.json"
+        if side == "source" or not tokenizer.shared:
+            ids = {piece: i for i, piece in enumerate(tokenizer.pieces_of(side))}
+            write_json(folder / name, ids)
+    special = {name: tokenizer.pieces_of("source")[i] for name, i in _special(tokenizer).items()}
+    options = dict(tokenizer_class="MarianTokenizer", separate_vocabs=not tokenizer.shared)
+    write_json(folder / OPTIONS, options | special)
+
+
+def _special(tokenizer):
+    ids = dict(unk_token=tokenizer.unk_id, eos_token=tokenizer.eos_id, pad_token=tokenizer.pad_id)
+    return {name: i for name, i in ids.items() if i is not None}

@@ -29,6 +29,7 @@ class MarianTokenizer(Tokenizer):
         source_model, target_model: serialized SentencePiece models of the two languages.
         vocabulary: ids of the pieces.
         target_vocabulary: ids of the target's pieces; None: one vocabulary for both.
+        bos_id: what the decoder begins with; None: padding.
 
     Raises:
         ValueError: if a model cannot be read, or a vocabulary lacks a special piece, has an id
@@ -41,6 +42,7 @@ class MarianTokenizer(Tokenizer):
         target_model: bytes,
         vocabulary: Mapping[str, int],
         target_vocabulary: Mapping[str, int] | None = None,
+        bos_id: int | None = None,
     ):
         self.shared = target_vocabulary is None
         names = "vocabulary", "vocabulary" if self.shared else "target_vocabulary"
@@ -55,7 +57,7 @@ class MarianTokenizer(Tokenizer):
         if (ids["unk_id"], ids["eos_id"]) != (other["unk_id"], other["eos_id"]):
             raise ValueError(f"vocabulary and target_vocabulary differ: {ids} and {other}")
         self.pad_id, self.unk_id, self.eos_id = other.values()
-        self.bos_id = self.pad_id
+        self.bos_id = self.pad_id if bos_id is None else bos_id
         self.source_vocab_size = len(self._source.pieces)
         self.target_vocab_size = len(self._target.pieces)
         tags = [piece for piece in self._source.pieces if re.fullmatch(TAG, piece)]
@@ -87,9 +89,13 @@ class MarianTokenizer(Tokenizer):
         """The serialized SentencePiece model of the target language."""
         return self._target.model
 
+    def pieces_of(self, language: str) -> list[str]:
+        """The vocabulary of the "source" or the "target" in the order of its ids."""
+        return self.side(language).pieces
+
     def skipped_ids(self) -> set[int]:
         """What is no text."""
-        return {self.pad_id, self.unk_id, self.eos_id}
+        return {self.pad_id, self.unk_id, self.bos_id, self.eos_id}
 
     def _encode(
         self, side: SentencePieces, texts: list[str], sampling: float, seed: int | None
@@ -110,19 +116,22 @@ class MarianTokenizer(Tokenizer):
         return files
 
     def _config(self) -> dict[str, Any]:
-        return {}
+        return {"bos_id": self.bos_id}
 
     @classmethod
     def _load(cls, folder: Path, manifest: Mapping[str, Any]) -> MarianTokenizer:
-        return cls.read(folder, shared=manifest["shared"])
+        return cls.read(folder, manifest["shared"], manifest["bos_id"])
 
     @classmethod
-    def read(cls, folder: str | os.PathLike, shared: bool | None = None) -> MarianTokenizer:
+    def read(
+        cls, folder: str | os.PathLike, shared: bool | None = None, bos_id: int | None = None
+    ) -> MarianTokenizer:
         """Reads the files of a Hugging Face folder: two `.spm`, `vocab.json`, `target_vocab.json`.
 
         Args:
             folder: where they are.
             shared: whether there is one vocabulary; None: as `tokenizer_config.json` says.
+            bos_id: as of the class.
 
         Raises:
             FileNotFoundError: if one is missing.
@@ -138,7 +147,7 @@ class MarianTokenizer(Tokenizer):
             if not (folder / name).is_file():
                 raise FileNotFoundError(f"{folder} holds no whole tokenizer: {name} is missing")
         models = [(folder / name).read_bytes() for name in names[:2]]
-        return cls(*models, *(read_json(folder / name) for name in names[2:]))
+        return cls(*models, *(read_json(folder / name) for name in names[2:]), bos_id=bos_id)
 
 
 _SPECIAL = {"pad_id": PAD, "unk_id": UNK, "eos_id": EOS}

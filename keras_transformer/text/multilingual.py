@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from keras_transformer.files import read_json
 from keras_transformer.text.base import Frame, Tokenizer
 from keras_transformer.text.pieces import FastPieces, SentencePieces
 
 STYLES = ("prefix", "suffix", "task")
-_MANIFEST = (
-    "style", "languages", "tasks", "content_size", "pad_id", "unk_id", "bos_id", "eos_id",
-    "symbols",
-)  # fmt: skip
+ORIGINALS = "hugging_face"  # folder of the files that it was read from
 
 
 class MultilingualTokenizer(Tokenizer):
@@ -34,7 +29,8 @@ class MultilingualTokenizer(Tokenizer):
         content_size: ids from here on are not text.
         languages: ids of the languages' tokens, of style "prefix" and "suffix".
         tasks: texts before the source by target language, of style "task".
-        symbols: regular expression of the pieces that stand in a text as they are.
+        originals: contents of the files that it was read from, by name, to be saved again.
+        model: what of the model's `config.json` it was read with.
     """
 
     shared = True
@@ -51,11 +47,13 @@ class MultilingualTokenizer(Tokenizer):
         content_size: int,
         languages: Mapping[str, int] | None = None,
         tasks: Mapping[str, str] | None = None,
-        symbols: str = "",
+        originals: Mapping[str, bytes] | None = None,
+        model: Mapping[str, Any] | None = None,
     ):
         if style not in STYLES:
             raise ValueError(f"style must be one of {STYLES}, got {style!r}")
-        self.pieces, self.style, self.symbols = pieces, style, symbols
+        self.pieces, self.style = pieces, style
+        self.originals, self.model = dict(originals or {}), dict(model or {})
         self.pad_id, self.unk_id, self.bos_id, self.eos_id = pad_id, unk_id, bos_id, eos_id
         self.content_size = content_size
         self.languages, self.tasks = dict(languages or {}), dict(tasks or {})
@@ -109,6 +107,19 @@ class MultilingualTokenizer(Tokenizer):
         frame = self.source_frame if side == "source" else self.target_frame
         return [frame.around(self.pieces.encode(text)) for text in texts]
 
+    @property
+    def source_model(self) -> bytes:
+        """The serialized SentencePiece model of all languages; ValueError if there is none."""
+        if isinstance(self.pieces, FastPieces):
+            raise ValueError("its tokenizer has no SentencePiece model, only a tokenizer.json")
+        return self.pieces.model
+
+    target_model = source_model
+
+    def pieces_of(self, language: str) -> list[str]:
+        """The vocabulary in the order of its ids."""
+        return self.pieces.pieces
+
     def skipped_ids(self) -> set[int]:
         """What is no text."""
         special = {self.pad_id, self.unk_id, self.bos_id, self.eos_id}
@@ -119,20 +130,7 @@ class MultilingualTokenizer(Tokenizer):
         return [self.pieces.decode([i for i in row if i not in skipped]) for row in ids]
 
     def _files(self) -> dict[str, bytes]:
-        return self.pieces.files()
+        return {f"{ORIGINALS}/{name}": content for name, content in self.originals.items()}
 
     def _config(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _MANIFEST}
-
-    @classmethod
-    def _load(cls, folder: Path, manifest: Mapping[str, Any]) -> MultilingualTokenizer:
-        options = {name: manifest[name] for name in _MANIFEST}
-        fast = folder / "huggingface_tokenizer.json"
-        if fast.is_file():
-            return cls(FastPieces(fast.read_bytes()), **options)
-        for name in ("sentencepiece.model", "pieces.json"):
-            if not (folder / name).is_file():
-                raise FileNotFoundError(f"{folder} holds no whole tokenizer: {name} is missing")
-        model = (folder / "sentencepiece.model").read_bytes()
-        pieces = read_json(folder / "pieces.json")
-        return cls(SentencePieces(model, pieces, options["unk_id"], options["symbols"]), **options)
+        return {"model": self.model}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 
@@ -65,12 +64,9 @@ class SentencePieces:
             piece = self.processor.id_to_piece(i)
             if self.processor.is_byte(i) and piece in self.ids:
                 found[self.ids[piece]] = bytes([int(piece[1:-1], 16)])
+            elif self.processor.is_control(i) and piece in self.ids:
+                found[self.ids[piece]] = b""
         return found
-
-    def files(self) -> dict[str, bytes]:
-        """What `from_files` reads."""
-        pieces = json.dumps(self.pieces, ensure_ascii=False, indent=0).encode()
-        return {"sentencepiece.model": self.model, "pieces.json": pieces}
 
 
 class FastPieces:
@@ -92,7 +88,6 @@ class FastPieces:
                 "a tokenizer.json without a SentencePiece model beside it needs tokenizers: "
                 'pip install "keras-transformer[pretrained]"'
             ) from error
-        self.content = content
         try:
             self._tokenizer = tokenizers.Tokenizer.from_buffer(content)
         except Exception as error:  # the library's own, without a class
@@ -116,7 +111,3 @@ class FastPieces:
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, without spaces at its ends."""
         return self._tokenizer.decode(list(ids), skip_special_tokens=True).strip()
-
-    def files(self) -> dict[str, bytes]:
-        """What the class reads."""
-        return {"huggingface_tokenizer.json": self.content}

@@ -17,8 +17,9 @@ import sentencepiece
 from keras_transformer.files import read_json
 from keras_transformer.text.base import MANIFEST, Tokenizer, checked_texts, round_up
 from keras_transformer.text.hub import KerasHubTokenizer
+from keras_transformer.text.hugging_face import read_tokenizer
 from keras_transformer.text.marian import MarianTokenizer
-from keras_transformer.text.multilingual import MultilingualTokenizer
+from keras_transformer.text.multilingual import ORIGINALS, MultilingualTokenizer
 from keras_transformer.text.subword_sampling import SubwordSampler
 
 KINDS = ("bpe", "unigram")
@@ -132,6 +133,11 @@ class SentencePieceTokenizer(Tokenizer):
         """The serialized SentencePiece model of the target language."""
         return self._target.content
 
+    def pieces_of(self, language: str) -> list[str]:
+        """The vocabulary of the "source" or the "target" in the order of its ids."""
+        processor = getattr(self, f"_{language}").processor
+        return [processor.id_to_piece(i) for i in range(len(processor))]
+
     def _encode(
         self, side: _Model, texts: list[str], sampling: float, seed: int | None
     ) -> list[list[int]]:
@@ -183,12 +189,13 @@ def load_tokenizer(folder: str | os.PathLike) -> Tokenizer:
     if not path.is_file():
         raise FileNotFoundError(f"{folder} holds no tokenizer: {MANIFEST} is missing")
     manifest = read_json(path)
-    kinds = (SentencePieceTokenizer, KerasHubTokenizer, MarianTokenizer, MultilingualTokenizer)
-    classes = {kind.__name__: kind for kind in kinds}
-    if not isinstance(manifest, dict) or manifest.get("class") not in classes:
-        raise ValueError(f'{path} must name its "class", one of {sorted(classes)}')
+    kinds = (SentencePieceTokenizer, KerasHubTokenizer, MarianTokenizer)
+    loaders = {kind.__name__: kind._load for kind in kinds}
+    loaders[MultilingualTokenizer.__name__] = _load_originals
+    if not isinstance(manifest, dict) or manifest.get("class") not in loaders:
+        raise ValueError(f'{path} must name its "class", one of {sorted(loaders)}')
     try:
-        tokenizer = classes[manifest["class"]]._load(folder, manifest)
+        tokenizer = loaders[manifest["class"]](folder, manifest)
         expected = manifest["fingerprint"]
     except KeyError as error:
         raise ValueError(f"{path} lacks {error}: save the tokenizer again") from error
@@ -198,6 +205,10 @@ def load_tokenizer(folder: str | os.PathLike) -> Tokenizer:
             f"fingerprint {tokenizer.fingerprint()}, expected {expected}"
         )
     return tokenizer
+
+
+def _load_originals(folder, manifest):
+    return read_tokenizer(folder / ORIGINALS, manifest["model"])
 
 
 class _Model:

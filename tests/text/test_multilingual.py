@@ -180,8 +180,8 @@ def test_saved_and_loaded(both, tmp_path, kind):
     again = load_tokenizer(tmp_path)
     assert again.fingerprint() == ours.fingerprint()
     assert again.between(*LANGUAGES[kind]).encode_target(TEXTS) == ours.encode_target(TEXTS)
-    (tmp_path / "pieces.json").unlink()
-    with pytest.raises(FileNotFoundError, match=r"pieces.json is missing"):
+    next((tmp_path / "hugging_face").glob("*.model")).unlink()
+    with pytest.raises(FileNotFoundError, match=r"holds no tokenizer: there is neither"):
         load_tokenizer(tmp_path)
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -159,6 +160,40 @@ def test_a_packed_run_has_one_shape_and_goes_on_bit_for_bit(files, tmp_path, cap
             train_files=paths[0],
             validation_files=paths[1],
             changes=[*settings, "packed_length=none"],
+        )
+
+
+@pytest.mark.parametrize("lora_rank", [0, 4])
+def test_a_run_starts_from_a_translator(runs, files, tmp_path, lora_rank):
+    paths = [files / "train.tsv"], [files / "validation.tsv"]
+    settings = [x for x in SETTINGS if not x.startswith(("model.", "subword"))]
+    settings += ["epochs=1", "warmup_steps=5", "average_last=1", f"lora_rank={lora_rank}"]
+    train(
+        output=tmp_path,
+        train_files=paths[0],
+        validation_files=paths[1],
+        start_from=runs / "whole",
+        changes=[*settings, "model.dropout=0.0", "model.d_model=7"],
+    )
+    before, after = (Translator.load(folder) for folder in (runs / "whole", tmp_path))
+    assert after.tokenizer.fingerprint() == before.tokenizer.fingerprint()
+    assert after.model.config.d_model == 32 and after.model.config.dropout == 0.0
+    pairs = [line.split("\t") for line in (files / "test.tsv").read_text().splitlines()]
+    sources, targets = map(list, zip(*pairs, strict=True))
+    assert np.mean(after.score(sources, targets)) > np.mean(before.score(sources, targets))
+    for one, other in zip(before.model.weights, after.model.weights, strict=True):
+        same = np.array_equal(*(keras.ops.convert_to_numpy(x) for x in (one, other)))
+        frozen = lora_rank and not one.path.endswith("kernel")
+        assert one.path == other.path and same == bool(frozen or "seed" in one.path), one.path
+
+
+def test_lora_needs_a_start(files, tmp_path):
+    with pytest.raises(ValueError, match="lora_rank needs --start-from"):
+        train(
+            output=tmp_path,
+            train_files=[files / "train.tsv"],
+            validation_files=[files / "validation.tsv"],
+            changes=[*SETTINGS, "lora_rank=2"],
         )
 
 

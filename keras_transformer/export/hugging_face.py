@@ -1,0 +1,71 @@
+"""A translator as a folder that `transformers` loads."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from keras_transformer.checkpoints import weights_of
+from keras_transformer.checkpoints.hugging_face import write_checkpoint
+from keras_transformer.checkpoints.standard import standard_form
+from keras_transformer.config import TransformerConfig
+from keras_transformer.files import replacing, write_json
+from keras_transformer.text.hugging_face import write_tokenizer
+from keras_transformer.translator import Translator
+
+
+def hugging_face(
+    folder: str | os.PathLike, out: str | os.PathLike, *, overwrite: bool = False
+) -> Path:
+    """Writes a checkpoint with its tokenizer in Hugging Face's layout.
+
+    ```python
+    export.hugging_face("saved_models/grammar", "served/grammar")
+    # any process with `transformers` and `sentencepiece`:
+    tokenizer = AutoTokenizer.from_pretrained("served/grammar")
+    model = AutoModelForSeq2SeqLM.from_pretrained("served/grammar")
+    found = model.generate(**tokenizer(["The old man sees the dog."], return_tensors="pt"))
+    print(tokenizer.batch_decode(found, skip_special_tokens=True))
+    ```
+
+    An imported model goes out as what it was. One that was trained here goes out as Marian, with
+    Marian's tokenizer; with norms before the sub-layers, which Marian does not have, as Pegasus,
+    which differs in just that. See `checkpoints.standard` for how its weights are laid out anew.
+
+    Args:
+        folder: what `Translator.save` wrote.
+        out: the folder to write.
+        overwrite: whether to replace `out` if it exists.
+
+    Returns:
+        The path `out`.
+
+    Raises:
+        ValueError: if `folder` is no saved translator, or no family there has such a model or
+            such a tokenizer; says what stands in the way.
+        FileExistsError: if `out` exists.
+    """
+    out = Path(out)
+    if out.exists() and not overwrite:
+        raise FileExistsError(f"{out} exists: choose another folder, or pass overwrite=True")
+    translator = Translator.load(folder, precision="float32")
+    config, weights = translator.model.config, weights_of(translator.model)
+    if isinstance(config, TransformerConfig):
+        config, weights = standard_form(config, weights)
+    tokenizer = translator.tokenizer
+    generation = dict(
+        decoder_start_token_id=config.bos_id,
+        pad_token_id=config.pad_id,
+        eos_token_id=config.eos_id,
+        forced_eos_token_id=config.eos_id,
+        num_beams=4,
+        max_length=config.max_length,
+    )
+    # Neither padding nor a second beginning is ever found here.
+    if never := sorted({config.pad_id, config.bos_id} - {config.eos_id}):
+        generation["bad_words_ids"] = [[i] for i in never]
+    with replacing(out) as temporary:
+        write_checkpoint(temporary, config, weights)
+        write_tokenizer(temporary, tokenizer)
+        write_json(temporary / "generation_config.json", generation)
+    return out

@@ -1,0 +1,122 @@
+"""What goes out as a Hugging Face folder: `transformers` says what the Translator says."""
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from safetensors.numpy import load_file
+
+from keras_transformer import load_pretrained
+from keras_transformer.config import TransformerConfig
+from keras_transformer.export import hugging_face
+from keras_transformer.files import read_json
+from keras_transformer.models import Transformer
+from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.translator import Translator
+
+ENGLISH = ["The old man sees the dog.", "A dog sleeps here.", "I see 3 dogs, don't I?"] * 20
+GERMAN = ["Der alte Mann sieht den Hund.", "Ein Hund schläft hier.", "Ich sehe 3 Hunde."] * 20
+TEXTS = [*ENGLISH[:3], "犬 dog </s>", "dog ½"]
+FAMILIES = ("marian", "m2m_100", "nllb", "mbart", "t5", "madlad")
+OWN = {
+    "post_norm": {},
+    "pre_norm": dict(norm_first=True, activation="gelu"),
+    "untied": dict(tie_output=False, norm_first=True),
+    "separate": dict(share_embeddings=False),
+}
+
+
+@pytest.fixture(scope="module", params=OWN)
+def own(request, randomize, tmp_path_factory):
+    """A translator as training leaves it, random."""
+    changes = OWN[request.param]
+    shared = changes.get("share_embeddings", True)
+    tokenizer = SentencePieceTokenizer.train(ENGLISH, GERMAN, vocab_size=360, shared=shared)
+    sizes = dict(
+        source_vocab_size=tokenizer.source_vocab_size, d_model=16, d_ff=24, num_heads=2,
+        target_vocab_size=tokenizer.target_vocab_size, num_encoder_layers=2, num_decoder_layers=2,
+        max_length=64,
+    )  # fmt: skip
+    model = randomize(Transformer(TransformerConfig(**sizes | changes)), scale=2.0)
+    folder = tmp_path_factory.mktemp(request.param)
+    Translator(model, tokenizer, "en", "de").save(folder)
+    return folder
+
+
+def generated(folder, texts, beam_size):
+    """What `transformers` makes of a folder, text by text."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+    found = []
+    for text in texts:
+        inputs = tokenizer([text], return_tensors="pt")
+        room = inputs["input_ids"].shape[1] + 10
+        options = dict(num_beams=beam_size, length_penalty=1.0, do_sample=False)
+        output = model.generate(**inputs, max_length=room + 1, **options)
+        found += tokenizer.batch_decode(output, skip_special_tokens=True)
+    return found
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_our_own(own, tmp_path, beam_size):
+    out = hugging_face(own, tmp_path / "out")
+    translator = Translator.load(own)
+    plain = [text.replace("</s>", "") for text in TEXTS]  # the end of a text to `transformers`
+    options = dict(beam_size=beam_size, length_penalty=1.0, scoring="transformers")
+    found = translator.translate(plain, max_extra_length=10, **options)
+    assert generated(out, plain, beam_size) == found
+    assert any(found)
+    again = load_pretrained(out)
+    assert again.translate(TEXTS, max_extra_length=10) == translator.translate(
+        TEXTS, max_extra_length=10
+    )
+    np.testing.assert_allclose(
+        again.score(ENGLISH[:3], GERMAN[:3]), translator.score(ENGLISH[:3], GERMAN[:3]), rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_there_and_back(pretrained_folder, tmp_path, kind):
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    pretrained_folder(kind, folder, ENGLISH, GERMAN)
+    load_pretrained(folder).save(tmp_path / "ours")
+    out = hugging_face(tmp_path / "ours", tmp_path / "out")
+    before, after = (load_file(x / "model.safetensors") for x in (folder, out))
+    assert after
+    for name, value in after.items():
+        assert np.array_equal(value, before[name]), name
+    missing = {name.rpartition(".")[0] for name in before.keys() - after.keys()}
+    # Only what another name holds as well.
+    assert missing <= {"encoder.embed_tokens", "decoder.embed_tokens", "lm_head"} | {
+        f"model.{side}.embed_tokens" for side in ("encoder", "decoder")
+    }
+    for name in ("sentencepiece.bpe.model", "spiece.model", "source.spm", "target.spm"):
+        if (folder / name).is_file():
+            assert (folder / name).read_bytes() == (out / name).read_bytes()
+    if (vocabulary := folder / "vocab.json").is_file():
+        assert read_json(vocabulary) == read_json(out / "vocab.json")
+    loaded, problems = transformers.AutoModelForSeq2SeqLM.from_pretrained(
+        out, output_loading_info=True
+    )
+    assert not problems["missing_keys"] and not problems["unexpected_keys"]
+    ids = torch.tensor([[5, 6, 7, 2]])
+    theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
+    both = [model.eval()(input_ids=ids, decoder_input_ids=ids).logits for model in (loaded, theirs)]
+    assert torch.equal(*both)
+
+
+def test_bad_input(own, tmp_path, randomize):
+    out = hugging_face(own, tmp_path / "out")
+    with pytest.raises(FileExistsError, match="out exists: choose another folder"):
+        hugging_face(own, out)
+    hugging_face(own, out, overwrite=True)
+    with pytest.raises(ValueError, match="is no saved translator"):
+        hugging_face(tmp_path / "none", tmp_path / "other")
+    saved = Translator.load(own)
+    config = saved.model.config.to_dict() | dict(positions="learned", share_embeddings=False)
+    model = randomize(Transformer(TransformerConfig.from_dict(config)))
+    Translator(model, saved.tokenizer).save(tmp_path / "learned")
+    with pytest.raises(ValueError, match=r"cannot be written as a Hugging Face checkpoint. marian"):
+        hugging_face(tmp_path / "learned", tmp_path / "other")
+    assert not (tmp_path / "other").exists()
