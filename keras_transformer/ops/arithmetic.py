@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from keras_transformer.ops import quick
-from keras_transformer.ops.runtime import BACKEND, in_training_step
+from keras_transformer.ops.runtime import BACKEND, in_training_step, is_portable
 
 if BACKEND == "jax":
     import jax
@@ -25,7 +25,7 @@ elif BACKEND == "torch":
 
 def _by_kernel(x: Any) -> bool:
     """Whether a kernel of `torch_kernels` takes x; shapes are inferred by the plain formula."""
-    return BACKEND == "torch" and x.device.type != "meta"
+    return BACKEND == "torch" and x.device.type != "meta" and not is_portable()
 
 
 def _by_loop() -> bool:
