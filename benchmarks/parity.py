@@ -1,10 +1,11 @@
-"""Does one saved translator say the same everywhere? Each backend, and the SavedModel.
+"""Does one saved translator say the same everywhere? Each backend, and whatever is exported.
 
-    python -m benchmarks.parity saved_models/multi30k --data-folder multi30k
+    python -m benchmarks.parity saved_models/multi30k --data-folder multi30k [--save]
 
 Prints the greatest difference of logits between backends, and how many of the translations of
-test sentences are the same, under each backend and from the SavedModel in a process without
-keras_transformer.
+test sentences are the same, under each backend and from the SavedModel, CTranslate2, ONNX and
+Hugging Face folders, each run in a process without keras_transformer. Beam 4, no length penalty:
+the one rule that all of them share.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import contest
+from keras_transformer import export
 from keras_transformer.data.corpora import load_corpus
-from keras_transformer.export import saved_model
 
 BACKENDS = ("tensorflow", "jax", "torch")
 
@@ -42,7 +44,7 @@ first = np.full((len(labels), 1), translator.tokenizer.bos_id, "int32")
 target_ids = np.concatenate([first, labels[:, :-1]], axis=1)
 inputs = {"source_ids": source_ids, "target_ids": target_ids}
 np.save(out, translator.model.predict(inputs, batch_size=50, verbose=0))
-print(json.dumps(translator.translate(sources, beam_size=4)))
+print(json.dumps(translator.translate(sources, beam_size=4, length_penalty=0.0)))
 """
 
 FROM_THE_SAVED_MODEL = """
@@ -56,6 +58,44 @@ for start in range(0, len(sources), 50):
     texts = tf.constant(sources[start : start + 50])
     lines += [x.decode() for x in loaded.translate(texts)["translations"].numpy()]
 assert "keras_transformer" not in sys.modules
+print(json.dumps(lines))
+"""
+
+FROM_CTRANSLATE2 = """
+import json, sys
+import ctranslate2, sentencepiece
+source, target = (
+    sentencepiece.SentencePieceProcessor(f"{sys.argv[1]}/{x}.spm") for x in ("source", "target")
+)
+sources = [source for source, _ in json.load(open(sys.argv[2]))]
+tokens = [[*pieces, "</s>"] for pieces in source.encode(sources, out_type=str)]
+found = ctranslate2.Translator(sys.argv[1], compute_type=sys.argv[3]).translate_batch(
+    tokens, beam_size=4, length_penalty=0.0, max_batch_size=50
+)
+print(json.dumps([target.decode_pieces(x.hypotheses[0]) for x in found]))
+"""
+
+FROM_ONNX = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from translate import OnnxTranslator
+translator = OnnxTranslator(sys.argv[1])
+sources = [source for source, _ in json.load(open(sys.argv[2]))]
+print(json.dumps([translator.translate(x, beam_size=4, length_penalty=0.0) for x in sources]))
+"""
+
+FROM_HUGGING_FACE = """
+import json, sys
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+tokenizer, model = (
+    x.from_pretrained(sys.argv[1]) for x in (AutoTokenizer, AutoModelForSeq2SeqLM)
+)
+sources = [source for source, _ in json.load(open(sys.argv[2]))]
+lines = []
+for start in range(0, len(sources), 50):
+    inputs = tokenizer(sources[start : start + 50], return_tensors="pt", padding=True)
+    found = model.generate(**inputs, num_beams=4, length_penalty=0.0, do_sample=False)
+    lines += tokenizer.batch_decode(found, skip_special_tokens=True)
 print(json.dumps(lines))
 """
 
@@ -80,6 +120,7 @@ def main() -> None:
     parser.add_argument("--corpus", default="multi30k")
     parser.add_argument("--data-folder", type=Path)
     parser.add_argument("--sentences", type=int, default=200)
+    parser.add_argument("--save", action="store_true", help="write the table to results/")
     options = parser.parse_args()
     tests = load_corpus(options.corpus, options.data_folder, train_size=1).tests
     pairs = next(iter(tests.values()))[: options.sentences]
@@ -92,15 +133,27 @@ def main() -> None:
             arguments = str(options.folder.resolve()), str(texts), out
             lines[backend] = run(UNDER_A_BACKEND, *arguments, KERAS_BACKEND=backend)
             logits[backend] = np.load(out)
-        path = saved_model(options.folder, Path(room, "exported"))
+        folder = options.folder
+        path = export.saved_model(folder, Path(room, "served"), beam_size=4, length_penalty=0.0)
         lines["SavedModel"] = run(FROM_THE_SAVED_MODEL, str(path), str(texts))
+        path = str(export.ctranslate2(folder, Path(room, "ctranslate2")))
+        lines["CTranslate2"] = run(FROM_CTRANSLATE2, path, str(texts), "float32")
+        path = str(export.ctranslate2(folder, Path(room, "int8"), quantization="int8"))
+        lines["CTranslate2, int8"] = run(FROM_CTRANSLATE2, path, str(texts), "int8")
+        path = str(export.onnx(folder, Path(room, "onnx")))
+        lines["ONNX"] = run(FROM_ONNX, path, str(texts))
+        path = str(export.hugging_face(folder, Path(room, "hugging_face")))
+        lines["Hugging Face"] = run(FROM_HUGGING_FACE, path, str(texts))
     first = BACKENDS[0]
-    print(f"| compared with {first} | greatest difference of logits | same translations |")
-    print("| --- | --- | --- |")
+    rows = []
     for name in lines:
         same = sum(a == b for a, b in zip(lines[name], lines[first], strict=True))
         difference = f"{np.abs(logits[name] - logits[first]).max():.1e}" if name in logits else ""
-        print(f"| {name} | {difference} | {same} of {len(pairs)} |")
+        rows.append([name, difference, f"{same} of {len(pairs)}"])
+    header = [f"compared with {first}", "greatest difference of logits", "same translations"]
+    name = f"parity-{options.folder.resolve().name}"
+    title = f"The same translations: {options.folder.resolve().name}, beam 4"
+    contest.report(name, title, [contest.table(header, rows)], options.save)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from keras_transformer.assessment import assess, read_metrics, save_metrics
 from keras_transformer.checkpoints import assign_weights, average_weights, save_weights
 from keras_transformer.data.corpora import iterate_lines, load_corpus, read_pairs
 from keras_transformer.evaluation import table
-from keras_transformer.export import ctranslate2, hugging_face, saved_model
+from keras_transformer.export import ctranslate2, hugging_face, onnx, saved_model
 from keras_transformer.files import replacing
 from keras_transformer.ops import keep_compilations
 from keras_transformer.parallel import TranslatorPool
@@ -311,6 +311,7 @@ class Format(enum.StrEnum):
     SAVED_MODEL = "saved-model"
     HUGGING_FACE = "hugging-face"
     CTRANSLATE2 = "ctranslate2"
+    ONNX = "onnx"
 
 
 # The options of `export` that only one format has.
@@ -321,11 +322,13 @@ OPTIONS = {
     ),
     Format.HUGGING_FACE: (),
     Format.CTRANSLATE2: ("quantization",),
+    Format.ONNX: (),
 }  # fmt: skip
 EXPORTERS = {
     Format.SAVED_MODEL: saved_model,
     Format.HUGGING_FACE: hugging_face,
     Format.CTRANSLATE2: ctranslate2,
+    Format.ONNX: onnx,
 }
 
 
@@ -335,7 +338,8 @@ def export(
     folder: Folder,
     out: Annotated[Path, typer.Argument(help="The folder to write, named as the model.")],
     format_: Annotated[
-        Format, typer.Option("--format", help="For TensorFlow Serving, transformers, CTranslate2.")
+        Format,
+        typer.Option("--format", help="For TensorFlow Serving, transformers, CTranslate2, ONNX."),
     ] = Format.SAVED_MODEL,
     version: Annotated[
         int, typer.Option(min=1, help="Of a SavedModel: its subfolder; servers take the highest.")

@@ -1,7 +1,8 @@
-"""Trained translators in forms that others run: SavedModel, CTranslate2, Hugging Face."""
+"""Trained translators in forms that others run: SavedModel, CTranslate2, ONNX, Hugging Face."""
 
 from keras_transformer.export.ctranslate2 import ctranslate2
 from keras_transformer.export.hugging_face import hugging_face
+from keras_transformer.export.onnx import onnx
 from keras_transformer.export.saved_model import saved_model
 
-__all__ = ["ctranslate2", "hugging_face", "saved_model"]
+__all__ = ["ctranslate2", "hugging_face", "onnx", "saved_model"]

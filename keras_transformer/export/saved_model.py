@@ -99,22 +99,22 @@ def saved_model(
             languages=dict(source_language=source_language, target_language=target_language),
             jit_compile=bool(jit_compile),
         )
-        _run(task)
+        run_elsewhere("keras_transformer.export.graph", task, "tensorflow")
     return path
 
 
-def _run(task: dict) -> None:
-    """Has `export.graph` do the task in a process where Keras runs on TensorFlow."""
+def run_elsewhere(module: str, task: dict, backend: str) -> None:
+    """Has a module of this package do a task in a process where Keras runs on this backend."""
     environment = {
         **os.environ,
-        "KERAS_BACKEND": "tensorflow",
+        "KERAS_BACKEND": backend,
         "PYTHONPATH": os.pathsep.join(sys.path),
         # Tracing needs no GPU, whose memory the process here may hold.
         "CUDA_VISIBLE_DEVICES": "-1",
         "TF_CPP_MIN_LOG_LEVEL": "3",
     }
     process = subprocess.run(
-        [sys.executable, "-m", "keras_transformer.export.graph", json.dumps(task)],
+        [sys.executable, "-m", module, json.dumps(task)],
         env=environment,
         capture_output=True,
         text=True,

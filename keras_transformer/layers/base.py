@@ -30,10 +30,11 @@ class DirectCalls:
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """As `keras.layers.Layer.__call__`."""
-        if not (IS_EAGER and self.built) or self.quantization_mode or self._remat_mode:
+        if not (IS_EAGER and self.built) or self._remat_mode:
             return super().__call__(*arguments, **options)
         if _outer.dtype == self.compute_dtype:
-            return self.call(*arguments, **options)
+            call = self.quantized_call if self.quantization_mode else self.call
+            return call(*arguments, **options)
         with direct_calls(self):
             return super().__call__(*arguments, **options)
 

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.base import DirectCalls
-from keras_transformer.ops import layer_norm, linear, rms_norm
+from keras_transformer.ops import has_int8_linear, int8_linear, layer_norm, linear, rms_norm
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -18,6 +18,12 @@ class Dense(DirectCalls, keras.layers.Dense):
 
     def call(self, inputs, training=None):
         return linear(inputs, self.kernel, self.bias, self.activation)
+
+    def _int8_call(self, inputs, training=None):
+        if self.lora_enabled or not has_int8_linear(inputs):
+            return super()._int8_call(inputs, training)
+        x = int8_linear(inputs, self._kernel, self.kernel_scale, self.bias)
+        return x if self.activation is None else self.activation(x)
 
     def quantize(self, mode=None, type_check=True, **options):
         """As of `keras.layers.Dense`, which by itself refuses its subclasses."""

@@ -10,7 +10,7 @@ import numpy as np
 from keras_transformer.layers.base import Layer
 from keras_transformer.layers.masks import causal_mask, segment_mask
 from keras_transformer.layers.residual import normalization
-from keras_transformer.ops import dropout, linear, lookup
+from keras_transformer.ops import dropout, has_int8_linear, int8_linear, linear, lookup
 from keras_transformer.ops import quick as ops
 
 SINUSOIDS = ("sinusoidal", "sinusoidal_halves", "sinusoidal_tensor2tensor")
@@ -145,6 +145,9 @@ class PositionalEmbedding(Layer):
         if reverse and is_plain:
             x = ops.cast(inputs, self.compute_dtype)
             return linear(x, self.tokens.embeddings, transposed=True)
+        if reverse and self.tokens.quantization_mode == "int8" and has_int8_linear(inputs):
+            table, scale = self.tokens._embeddings, self.tokens.embeddings_scale
+            return int8_linear(inputs, table, scale, transposed=True)
         if reverse:
             return self.tokens(inputs, reverse=True)
         x = lookup(self.tokens.embeddings, inputs) if is_plain else self.tokens(inputs)

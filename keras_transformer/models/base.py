@@ -21,10 +21,10 @@ class VocabularyModel(keras.Model):
     projects them; the numbers are the same. With any other loss or metric they see logits.
 
     A subclass has, besides its functional graph, `hidden(inputs)`, (B, T, D), and `output_layer`,
-    the `ReversibleEmbedding` or `Dense` that makes logits of them.
+    the `ReversibleEmbedding` or `Dense` that makes logits of them; and `output_bias`, if something
+    is added to these.
     """
 
-    output_bias = None
     _on_hidden = False
 
     def compile(self, optimizer="rmsprop", loss=None, metrics=None, **options):
@@ -82,7 +82,7 @@ class VocabularyModel(keras.Model):
     def _training_on_hidden(self):
         layer = self.output_layer
         plain = layer.quantization_mode is None and not layer.lora_enabled
-        plain = plain and self.output_bias is None
+        plain = plain and getattr(self, "output_bias", None) is None
         self._on_hidden = self._fused and plain and getattr(layer, "bias", None) is None
         try:
             yield

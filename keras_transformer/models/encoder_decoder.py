@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -72,8 +73,10 @@ class EncoderDecoder(VocabularyModel):
         def scaled(x):
             return x if output_scale == 1.0 else rescale(x)
 
+        # Found now: while PyTorch exports a graph, attributes are proxies (2.13).
+        is_tied = output_layer is target_embedding.tokens
+
         def project(x):
-            is_tied = output_layer is target_embedding.tokens
             logits = target_embedding(x, reverse=True) if is_tied else output_layer(x)
             return output_bias(logits) if output_bias else logits
 
@@ -187,7 +190,9 @@ class EncoderDecoder(VocabularyModel):
 
     def quantize(self, mode=None, **options):
         """As `keras.Model.quantize`; the config says so, and a saved model is loaded so."""
-        super().quantize(mode, **options)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*does not have a `quantize` method")
+            super().quantize(mode, **options)
         self.quantization = mode
 
     def get_config(self):

@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from keras_transformer.ops import quick
-from keras_transformer.ops.runtime import BACKEND, in_training_step
+from keras_transformer.ops.runtime import BACKEND, in_training_step, is_portable
 
 if BACKEND == "jax":
     import jax
@@ -25,7 +25,7 @@ elif BACKEND == "torch":
 
 def _by_kernel(x: Any) -> bool:
     """Whether a kernel of `torch_kernels` takes x; shapes are inferred by the plain formula."""
-    return BACKEND == "torch" and x.device.type != "meta"
+    return BACKEND == "torch" and x.device.type != "meta" and not is_portable()
 
 
 def _by_loop() -> bool:
@@ -57,6 +57,27 @@ def linear(
         if bias is not None:
             x = x + bias
     return x if activation is None else activation(x)
+
+
+def int8_linear(x: Any, kernel: Any, scale: Any, bias: Any = None, transposed: bool = False) -> Any:
+    """x @ kernel / scale + bias of the last axis, x rounded to 8 bits a row, too.
+
+    What Keras's layers compute that are quantized to "int8", where `has_int8_linear` says so.
+
+    Args:
+        x: (..., D).
+        kernel: (D, F) int8, or (F, D) if `transposed`, a variable.
+        scale: (F,), a variable: what the kernel was multiplied by.
+        bias: (F,), a variable, or None.
+        transposed: whether the kernel is.
+    """
+    return torch_kernels.int8_linear(x, kernel, scale, bias, transposed)
+
+
+def has_int8_linear(x: Any) -> bool:
+    """Whether `int8_linear` takes x: on PyTorch's CPU without gradients. Keras (3.15) goes by
+    32-bit integers there, five times as slow as floats."""
+    return _by_kernel(x) and x.device.type == "cpu" and not torch.is_grad_enabled()
 
 
 def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:

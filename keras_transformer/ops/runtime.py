@@ -52,6 +52,28 @@ def reuse_memory() -> None:
         mallopt(_M_TOP_PAD, 64 << 20)
 
 
+class _Portable(threading.local):
+    on: bool = False
+
+
+_portable = _Portable()
+
+
+@contextlib.contextmanager
+def portable() -> Iterator[None]:
+    """Inside it only operations are used that other runtimes have, too: for exporting graphs."""
+    before, _portable.on = _portable.on, True
+    try:
+        yield
+    finally:
+        _portable.on = before
+
+
+def is_portable() -> bool:
+    """Whether we are inside `portable`."""
+    return _portable.on
+
+
 def keep_compilations() -> None:
     """Lets JAX keep what it compiles for the next process, in the user's cache folder.
 

@@ -11,7 +11,7 @@ from keras import ops
 
 from keras_transformer.ops import quick
 from keras_transformer.ops.arithmetic import attention
-from keras_transformer.ops.runtime import BACKEND
+from keras_transformer.ops.runtime import BACKEND, is_portable
 
 if BACKEND == "jax":
     import jax
@@ -52,7 +52,7 @@ def write_cache(cache_BNSH: Any, update_BNTH: Any, index: Any) -> Any:
     Where caches grow, what lies behind is dropped. On PyTorch without gradients the cache is
     written in place, or moved into a longer one.
     """
-    if BACKEND == "torch" and not torch.is_grad_enabled():
+    if BACKEND == "torch" and not torch.is_grad_enabled() and not is_portable():
         return torch_search.write_cache(cache_BNSH, update_BNTH, int(index))
     if _grows():
         return ops.concatenate([cache_BNSH[:, :, :index], update_BNTH], axis=2)

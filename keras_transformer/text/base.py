@@ -169,6 +169,11 @@ class Tokenizer(abc.ABC):
         manifest = {"class": type(self).__name__, "shared": self.shared, **self._config()}
         write_json(folder / MANIFEST, {**manifest, "fingerprint": self.fingerprint()})
 
+    def skipped_ids(self) -> set[int]:
+        """Ids that are no text."""
+        ids = {self.pad_id, self.unk_id, self.bos_id, self.eos_id}
+        return {i for i in ids if i is not None}
+
     def pieces_of(self, language: str) -> list[str]:
         """The vocabulary of the "source" or the "target" in the order of its ids.
 

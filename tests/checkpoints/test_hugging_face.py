@@ -179,8 +179,11 @@ def _until_end(ids, config):
 def test_round_trip(pair, tmp_path):
     theirs, folder, ours = pair
     write_model(tmp_path, ours)
-    assert set(Checkpoint(tmp_path).names()) == set(load_file(folder / "model.safetensors"))
-    for name, value in load_file(folder / "model.safetensors").items():
+    before = load_file(folder / "model.safetensors")
+    if theirs.config.model_type == "pegasus":  # it writes its sinusoids, too
+        before = {x: y for x, y in before.items() if not x.endswith("embed_positions.weight")}
+    assert set(Checkpoint(tmp_path).names()) == set(before)
+    for name, value in before.items():
         np.testing.assert_array_equal(load_file(tmp_path / "model.safetensors")[name], value)
     again = type(theirs).from_pretrained(tmp_path).eval()
     source, target = (torch.tensor(x).long() for x in batch(ours.config))

@@ -87,3 +87,21 @@ def test_int8_is_close_and_small(kind, tiny_transformer, randomize, saved_and_lo
     again = saved_and_loaded(model)
     assert again.quantization == "int8"
     np.testing.assert_allclose(logits(again), close, atol=1e-6)
+
+
+def test_int8_computes_what_keras_computes(tiny_transformer):
+    """Without gradients PyTorch's CPU takes a way of its own; with them all take Keras's."""
+    layer = tiny_transformer().encoder.blocks[0].feed_forward.hidden
+    layer.quantize("int8")
+    x = np.random.default_rng(0).standard_normal((2, 3, 6)).astype("float32")
+    x[0, 1] = 0.0
+    x = keras.ops.convert_to_tensor(x)
+    plain = keras.ops.convert_to_numpy(keras.layers.Dense._int8_call(layer, x))
+    np.testing.assert_allclose(
+        keras.ops.convert_to_numpy(keras.ops.stop_gradient(layer(x))), plain, atol=1e-6
+    )
+    if keras.backend.backend() == "torch":
+        import torch
+
+        with torch.no_grad():
+            np.testing.assert_allclose(layer(x).numpy(), plain, atol=1e-5)

@@ -1,0 +1,83 @@
+"""A translator as ONNX graphs, for onnxruntime and what else runs them."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+
+from keras_transformer.export.saved_model import run_elsewhere
+from keras_transformer.files import replacing, write_json
+from keras_transformer.translator import Translator
+
+RUNNER = "translate.py"
+
+
+def onnx(folder: str | os.PathLike, out: str | os.PathLike, *, overwrite: bool = False) -> Path:
+    """Writes an encoder, a decoder step with its cache, and a small program that runs them.
+
+    ```bash
+    pip install numpy onnxruntime sentencepiece
+    echo "The old man sees the dog." | python served/grammar/translate.py
+    ```
+
+    - `encoder.onnx`: `source_ids` (B, S) int64 -> `source_mask`, and `cross_key_i`,
+      `cross_value_i` (B, N, S, H) of each decoder block;
+    - `decoder.onnx`: `token_ids` (B, 1) int64, these, and `past_key_i`, `past_value_i`
+      (B, N, T, H), T from 0 on -> `logits` (B, V) and `present_key_i`, `present_value_i`
+      (B, N, T + 1, H);
+    - `translator.json`: special ids, vocabularies, what stands around a text; two SentencePiece
+      models; and `translate.py`, a beam search in NumPy to run as it is or to copy from.
+
+    The export runs PyTorch in a process of its own, whatever backend runs here.
+
+    Args:
+        folder: what `Translator.save` wrote, of one pair of languages.
+        out: the folder to write.
+        overwrite: whether to replace `out` if it exists.
+
+    Returns:
+        The path `out`.
+
+    Raises:
+        ImportError: without PyTorch, `onnx` or `onnxscript`.
+        ValueError: if `folder` is no saved translator, its weights are quantized, its tokenizer
+            has no SentencePiece model, or a language is not chosen.
+        FileExistsError: if `out` exists.
+        RuntimeError: if the export itself fails.
+    """
+    for name in ("torch", "onnx", "onnxscript"):
+        if importlib.util.find_spec(name) is None:
+            raise ImportError(
+                f"exporting ONNX graphs needs {name}, which is not installed: "
+                'pip install "keras-transformer[torch,onnx]"'
+            )
+    out = Path(out)
+    if out.exists() and not overwrite:
+        raise FileExistsError(f"{out} exists: choose another folder, or pass overwrite=True")
+    translator = Translator.load(folder, "float32")
+    tokenizer, config = translator.tokenizer, translator.model.config
+    facts = dict(
+        pad_id=config.pad_id,
+        bos_id=config.bos_id,
+        eos_id=config.eos_id,
+        unk_id=tokenizer.unk_id,
+        never_ids=sorted({config.pad_id, config.bos_id} - {config.eos_id}),
+        skipped_ids=sorted(tokenizer.skipped_ids()),
+        max_length=config.max_length,
+        source_frame=tokenizer.source_frame,
+        target_frame=tokenizer.target_frame,
+        source_pieces=tokenizer.pieces_of("source"),
+        target_pieces=tokenizer.pieces_of("target"),
+    )
+    models = {"source.spm": tokenizer.source_model, "target.spm": tokenizer.target_model}
+    with replacing(out) as temporary:
+        temporary.mkdir()
+        task = dict(folder=os.fspath(folder), path=os.fspath(temporary))
+        run_elsewhere("keras_transformer.export.onnx_graph", task, "torch")
+        for name, content in models.items():
+            (temporary / name).write_bytes(content)
+        write_json(temporary / "translator.json", facts)
+        shutil.copy(Path(__file__).with_name("onnx_runner.py"), temporary / RUNNER)
+    return out

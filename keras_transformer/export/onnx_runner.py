@@ -1,0 +1,109 @@
+"""Translates lines of stdin with the ONNX graphs beside this file, or in the folder given.
+
+    python translate.py [FOLDER] < english.txt > german.txt
+
+It needs numpy, onnxruntime and sentencepiece, and nothing of the project that wrote it: copy it,
+change it. Text by text, beam search as of Wu et al. 2016: a text ends when `beam_size` hypotheses
+have, and the best of them has a better score than any unfinished one has so far.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import sentencepiece
+
+NEVER = -1e9
+
+
+class OnnxTranslator:
+    """Text to text.
+
+    Args:
+        folder: with `encoder.onnx`, `decoder.onnx`, `translator.json` and the two `.spm`.
+        threads: of each operation; 0: as onnxruntime likes.
+    """
+
+    def __init__(self, folder, threads=0):
+        folder = Path(folder)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        self.encoder, self.decoder = (
+            onnxruntime.InferenceSession(str(folder / f"{x}.onnx"), options)
+            for x in ("encoder", "decoder")
+        )
+        self.facts = json.loads((folder / "translator.json").read_text("utf-8"))
+        self.source, self.target = (
+            sentencepiece.SentencePieceProcessor(str(folder / f"{x}.spm"))
+            for x in ("source", "target")
+        )
+        self.source_ids = {piece: i for i, piece in enumerate(self.facts["source_pieces"])}
+
+    def translate(self, text, beam_size=4, length_penalty=0.6, max_extra_length=50):
+        """The best translation of a text; of one without any piece, ""."""
+        facts = self.facts
+        before, after = facts["source_frame"]
+        unknown = facts["unk_id"]
+        ids = [self.source_ids.get(x, unknown) for x in self.source.encode(text, out_type=str)]
+        if not ids:
+            return ""
+        ids = ids[: facts["max_length"] - len(before) - len(after)]
+        ids = [*before, *ids, *after]
+        limit = min(len(ids) + max_extra_length, facts["max_length"] - 1)
+        found = self._search(np.array([ids]), limit, beam_size, length_penalty)
+        skipped = set(facts["skipped_ids"])
+        pieces = [facts["target_pieces"][i] for i in found if i not in skipped]
+        return self.target.decode_pieces(pieces).replace("\N{LOWER ONE EIGHTH BLOCK}", " ").strip()
+
+    def _search(self, source_ids, limit, beam_size, length_penalty):
+        facts = self.facts
+        names = [x.name for x in self.encoder.get_outputs()]
+        memory = dict(zip(names, self.encoder.run(None, {"source_ids": source_ids}), strict=True))
+        memory = {x: np.repeat(y, beam_size, axis=0) for x, y in memory.items()}
+        pasts = [x.name for x in self.decoder.get_inputs() if x.name.startswith("past_")]
+        shape = next(y.shape for x, y in memory.items() if x.startswith("cross_"))
+        past = {x: np.zeros((shape[0], shape[1], 0, shape[3]), "float32") for x in pasts}
+        tokens = np.full(beam_size, facts["bos_id"])
+        totals = np.where(np.arange(beam_size) == 0, 0.0, NEVER)  # one beam to begin with
+        rows = [[] for _ in range(beam_size)]
+        finished = []
+        for length in range(1, limit + 1):
+            inputs = {"token_ids": tokens[:, None], **memory, **past}
+            logits, *present = self.decoder.run(None, inputs)
+            logs = logits - _log_sum_exp(logits)
+            logs[:, facts["never_ids"]] = NEVER
+            forced = facts["target_frame"][0][length - 1 : length]
+            forced = [facts["eos_id"]] if length == limit else forced
+            if forced:
+                others = np.arange(logs.shape[1]) != forced[0]
+                logs[:, others] = NEVER
+            scores = (totals[:, None] + logs).ravel()
+            best = np.argsort(-scores, kind="stable")[: 2 * beam_size]
+            beams, chosen = best // logs.shape[1], best % logs.shape[1]
+            penalty = ((5 + length) / 6) ** length_penalty
+            for place in range(beam_size):
+                if chosen[place] == facts["eos_id"] and scores[best[place]] > NEVER / 2:
+                    finished.append((scores[best[place]] / penalty, rows[beams[place]]))
+            finished = sorted(finished, key=lambda x: -x[0])[:beam_size]
+            going_on = np.flatnonzero(chosen != facts["eos_id"])[:beam_size]
+            if length == limit or len(going_on) < beam_size:
+                break
+            beams, tokens, totals = beams[going_on], chosen[going_on], scores[best[going_on]]
+            if len(finished) == beam_size and finished[0][0] >= totals[0] / penalty:
+                break
+            rows = [[*rows[beam], int(token)] for beam, token in zip(beams, tokens, strict=True)]
+            past = {name: value[beams] for name, value in zip(pasts, present, strict=True)}
+        return finished[0][1]
+
+
+def _log_sum_exp(x):
+    highest = x.max(axis=-1, keepdims=True)
+    return highest + np.log(np.exp(x - highest).sum(axis=-1, keepdims=True))
+
+
+if __name__ == "__main__":
+    translator = OnnxTranslator(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent)
+    for line in sys.stdin:
+        print(translator.translate(line.rstrip("\n")), flush=True)

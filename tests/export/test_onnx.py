@@ -1,0 +1,106 @@
+"""What goes out as ONNX graphs translates as the Translator does, without us."""
+
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import onnxruntime
+import pytest
+
+from keras_transformer import load_pretrained
+from keras_transformer.config import TransformerConfig
+from keras_transformer.export import onnx
+from keras_transformer.models import Transformer
+from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.translator import Translator
+
+ENGLISH = ["The old man sees the dog.", "A dog sleeps here.", "I see 3 dogs, don't I?"] * 20
+GERMAN = ["Der alte Mann sieht den Hund.", "Ein Hund schläft hier.", "Ich sehe 3 Hunde."] * 20
+TEXTS = [*ENGLISH[:3], "", "dog ½"]
+FAMILIES = {"marian": (None, "deu"), "nllb": ("eng_Latn", "fra_Latn"), "t5": ("en", "de")}
+if keras.backend.backend() != "torch":  # the export is PyTorch's, whatever runs here
+    FAMILIES = {}
+
+
+def translated(out, texts):
+    """What the exported program prints, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, str(out / "translate.py")],
+        input="".join(f"{text}\n" for text in texts), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return done.stdout.split("\n")[:-1]
+
+
+@pytest.fixture(scope="module")
+def own(randomize, tmp_path_factory):
+    """A random translator of our own, saved, and its export."""
+    folder = tmp_path_factory.mktemp("own")
+    tokenizer = SentencePieceTokenizer.train(ENGLISH, GERMAN, vocab_size=360)
+    size = tokenizer.source_vocab_size
+    config = TransformerConfig(
+        source_vocab_size=size, target_vocab_size=size, d_model=8, d_ff=12, num_heads=2,
+        num_encoder_layers=1, num_decoder_layers=2, max_length=64,
+    )  # fmt: skip
+    model = randomize(Transformer(config), scale=2.0)
+    Translator(model, tokenizer, "en", "de").save(folder / "saved")
+    return folder / "saved", onnx(folder / "saved", folder / "out")
+
+
+def test_our_own(own):
+    folder, out = own
+    found = Translator.load(folder).translate(TEXTS)
+    assert translated(out, TEXTS) == found
+    assert any(found)
+
+
+def test_graphs_give_the_logits_of_the_model(own):
+    folder, out = own
+    model = Translator.load(folder).model
+    encoder, decoder = (
+        onnxruntime.InferenceSession(str(out / f"{x}.onnx")) for x in ("encoder", "decoder")
+    )
+    source = np.array([[5, 6, 7, 3, 0, 0], [8, 9, 10, 11, 12, 3], [4, 3, 0, 0, 0, 0]])
+    target = np.array([[2, 20, 21], [2, 30, 31], [2, 40, 41]])
+    memory = dict(
+        zip(
+            [x.name for x in encoder.get_outputs()],
+            encoder.run(None, {"source_ids": source}),
+            strict=True,
+        )
+    )
+    names = [x.name for x in decoder.get_inputs() if x.name.startswith("past_")]
+    past = {name: np.zeros((3, 2, 0, 4), "float32") for name in names}
+    inputs = {"source_ids": source.astype("int32"), "target_ids": target.astype("int32")}
+    expected = keras.ops.convert_to_numpy(model(inputs))
+    for i in range(target.shape[1]):
+        logits, *present = decoder.run(None, {"token_ids": target[:, i : i + 1], **memory, **past})
+        past = dict(zip(names, present, strict=True))
+        np.testing.assert_allclose(logits, expected[:, i], atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_imported(kind, pretrained_folder, tmp_path):
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    pretrained_folder(kind, folder, ENGLISH, GERMAN)
+    translator = load_pretrained(folder, *FAMILIES[kind])
+    translator.save(tmp_path / "saved")
+    out = onnx(tmp_path / "saved", tmp_path / "out")
+    assert translated(out, TEXTS) == translator.translate(TEXTS)
+
+
+def test_bad_input(own, tmp_path, monkeypatch):
+    folder, out = own
+    with pytest.raises(FileExistsError, match="out exists: choose another folder"):
+        onnx(folder, out)
+    with pytest.raises(ValueError, match="is no saved translator"):
+        onnx(tmp_path, tmp_path / "out")
+    Translator.load(folder, "int8").save(tmp_path / "small")
+    with pytest.raises(ValueError, match="precision must be 'int8' or None"):
+        onnx(tmp_path / "small", tmp_path / "out")
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r'pip install "keras-transformer\[torch,onnx\]"'):
+        onnx(folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
