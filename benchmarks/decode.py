@@ -80,13 +80,15 @@ def saved_model(folder, lines, beam_size, one_by_one, batch_size=64, jit_compile
 def ctranslate2(folder, lines, beam_size, one_by_one, precision, workers=1):
     """A contestant: CTranslate2 on our weights, all cores for one batch or shared by workers."""
     import ctranslate2
-    import sentencepiece
+
+    from keras_transformer.export.ctranslate2 import specification
 
     tokenizer, config, weights = _model(folder)
-    processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.target_model)
-    pieces = [processor.id_to_piece(i) for i in range(len(processor))]
+    pieces = tokenizer.pieces_of("target")
     room = _room()
-    peers.ctranslate2_model(config, weights, room, pieces)
+    spec = specification(config, weights, tokenizer.pieces_of("source"), pieces)
+    spec.validate()
+    spec.save(room)
     numbers = {piece: number for number, piece in enumerate(pieces)}
     device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
     threads = {}
@@ -195,8 +197,8 @@ def _all(precisions_of):
 CONTESTANTS = {
     **_all(
         {
-            "ours-torch": ("ours", ("float32", "bfloat16", "float16"), BACKENDS["torch"]),
-            "ours-torch-pool": ("pool", ("float32", "bfloat16"), BACKENDS["torch"]),
+            "ours-torch": ("ours", ("float32", "bfloat16", "float16", "int8"), BACKENDS["torch"]),
+            "ours-torch-pool": ("pool", ("float32", "bfloat16", "int8"), BACKENDS["torch"]),
             "ours-tensorflow": ("ours", ("float32", "bfloat16"), BACKENDS["tensorflow"]),
             "ours-jax": ("ours", ("float32", "bfloat16"), BACKENDS["jax"]),
             "ctranslate2": (

@@ -1,4 +1,4 @@
-"""Peers with our weights: the same model in `transformers`, `torch.nn`, KerasHub and CTranslate2.
+"""Peers with our weights: the same model in `transformers`, `torch.nn` and KerasHub.
 
 Each takes a `TransformerConfig` and our weights by Keras path, so that both sides compute the same
 and a check can say so.
@@ -7,7 +7,6 @@ and a check can say so.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -262,62 +261,3 @@ def keras_hub_transformer(config: TransformerConfig, weights: Weights, dtype: st
 def _keras_norm(layer, weights, path):
     layer.gamma.assign(weights[f"{path}/norm/gamma"])
     layer.beta.assign(weights[f"{path}/norm/beta"])
-
-
-def ctranslate2_model(config: TransformerConfig, weights: Weights, folder: str, vocabulary) -> None:
-    """Writes a CTranslate2 model folder.
-
-    Args:
-        config: sizes.
-        weights: ours by Keras path.
-        folder: to write; made if it does not exist.
-        vocabulary: the pieces, of both sides.
-    """
-    from ctranslate2.specs import common_spec, transformer_spec
-
-    spec = transformer_spec.TransformerSpec.from_config(
-        (config.num_encoder_layers, config.num_decoder_layers),
-        config.num_heads,
-        pre_norm=config.norm_first,
-        activation=getattr(common_spec.Activation, config.activation.upper()),
-    )
-
-    def linear(spec, kernel, bias):
-        spec.weight, spec.bias = np.ascontiguousarray(kernel.T), bias
-
-    def norm(spec, path):
-        spec.gamma, spec.beta = weights[f"{path}/gamma"], weights[f"{path}/beta"]
-
-    embedding = weights["target_embedding/tokens/embeddings"]
-    for stack in (spec.encoder, spec.decoder):
-        tables = stack.embeddings if isinstance(stack.embeddings, list) else [stack.embeddings]
-        tables[0].weight, tables[0].multiply_by_sqrt_depth = embedding, True
-        stack.position_encodings.encodings = sinusoids(config.max_length, config.d_model)
-    spec.decoder.projection.weight = embedding
-    for stack, number, attentions in blocks(config):
-        theirs, ours = getattr(spec, stack).layer[number], f"{stack}/block_{number}"
-        for name, is_cross in attentions.items():
-            attention = theirs.attention if is_cross else theirs.self_attention
-            parts = attention_parts(weights, f"{ours}/{name}")
-            groups = [["query", "key", "value"]] if not is_cross else [["query"], ["key", "value"]]
-            for target, group in zip(attention.linear, [*groups, ["output"]], strict=True):
-                kernel = np.concatenate([parts[part][0] for part in group], axis=1)
-                linear(target, kernel, np.concatenate([parts[part][1] for part in group]))
-            norm(attention.layer_norm, f"{ours}/{name}_norm/norm")
-        for name, ff in (("linear_0", "hidden"), ("linear_1", "output")):
-            path = f"{ours}/feed_forward/{ff}"
-            linear(getattr(theirs.ffn, name), weights[f"{path}/kernel"], weights[f"{path}/bias"])
-        norm(theirs.ffn.layer_norm, f"{ours}/feed_forward_norm/norm")
-    if config.norm_first:
-        for stack in ("encoder", "decoder"):
-            norm(getattr(spec, stack).layer_norm, f"{stack}/norm")
-    spec.config.add_source_eos = False
-    spec.config.decoder_start_token = vocabulary[config.bos_id]
-    spec.config.bos_token = vocabulary[config.bos_id]
-    spec.config.eos_token = vocabulary[config.eos_id]
-    spec.config.layer_norm_epsilon = 1e-6
-    spec.register_source_vocabulary(list(vocabulary))
-    spec.register_target_vocabulary(list(vocabulary))
-    spec.validate()
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    spec.save(folder)

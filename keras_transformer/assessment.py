@@ -98,7 +98,8 @@ def perplexity(
         [pairs[i][1] for i in fitting],
         tokens_per_batch=tokens_per_batch,
     )
-    return math.exp(-math.fsum(scores) / sum(len(target_ids[i]) for i in fitting))
+    given = len(translator.tokenizer.target_frame.before)  # a language, which is not found
+    return math.exp(-math.fsum(scores) / sum(len(target_ids[i]) - given for i in fitting))
 
 
 def save_metrics(folder: str | os.PathLike, name: str, metrics: Mapping[str, Any]) -> None:

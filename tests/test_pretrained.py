@@ -12,6 +12,7 @@ import transformers
 from typer.testing import CliRunner
 
 from keras_transformer import Translator, cli, export, load_pretrained
+from keras_transformer.pretrained import FILES
 
 ENGLISH = ["The old man sees the dog.", "A dog sleeps here.", "I see 3 dogs, don't I?"]
 GERMAN = ["Der alte Mann sieht den Hund.", "Ein Hund schläft hier.", "Ich sehe 3 Hunde."]
@@ -202,6 +203,30 @@ def test_training_goes_on_from_it(folder):
     inputs = {"source_ids": source_ids, "target_ids": target_ids}
     translator.model.fit(inputs, labels, epochs=10, verbose=0)
     assert all(a > b for a, b in zip(translator.score(ENGLISH, GERMAN), before, strict=True))
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_precisions(folder, precision):
+    whole, small = load_pretrained(folder), load_pretrained(folder, precision=precision)
+    kinds = {keras.backend.standardize_dtype(weight.dtype) for weight in small.model.weights}
+    assert precision in kinds
+    expected = whole.score(ENGLISH, GERMAN)
+    assert small.score(ENGLISH, GERMAN) == pytest.approx(expected, rel=0.1)
+
+
+def test_a_name_of_the_hub(folder, monkeypatch):
+    asked = []
+
+    def download(name, allow_patterns):
+        asked.append((name, allow_patterns))
+        return str(folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    translator = load_pretrained("somebody/opus-mt-en-de")
+    assert translator.translate(TEXTS) == load_pretrained(folder).translate(TEXTS)
+    # First what the model is, then the rest of it; no pickle where there are safetensors.
+    assert [patterns for _, patterns in asked] == [["config.json"], FILES]
+    assert {name for name, _ in asked} == {"somebody/opus-mt-en-de"}
 
 
 def test_bad_input(folder, tmp_path, monkeypatch):
