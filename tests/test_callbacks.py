@@ -12,6 +12,7 @@ from keras_transformer.config import TransformerConfig
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.models import Transformer
 from keras_transformer.schedules import WarmupSchedule, adam
+from keras_transformer.text import Tokenizer
 from keras_transformer.translator import Translator
 
 CONFIG = TransformerConfig(
@@ -126,17 +127,25 @@ def test_bad_checkpoint_arguments(tmp_path, data):
         Checkpoints(tmp_path / "y", run={"seed": 2})
 
 
-class Words:
+class Words(Tokenizer):
     """A tokenizer of two-letter words, enough for a Translator."""
 
+    shared, unk_id = True, None
     source_vocab_size = target_vocab_size = 16
     pad_id, bos_id, eos_id = 0, 2, 3
+    _source = _target = None
 
-    def encode_source(self, texts):
+    def _encode(self, side, texts, sampling, seed):
         return [[4 + ord(c) % 12 for c in text] + [3] for text in texts]
 
-    def decode_target(self, ids):
+    def _decode(self, side, ids):
         return [" ".join(chr(97 + i) for i in row if i > 3) for row in ids]
+
+    def _files(self):
+        return {}
+
+    def _config(self):
+        return {}
 
 
 def test_translation_quality_logs_bleu_of_the_model_in_training(tmp_path, data):

@@ -223,7 +223,7 @@ def test_export_hands_its_options_on(run, folder, monkeypatch):
         calls.append((arguments, options))
         return Path("out/7")
 
-    monkeypatch.setattr(cli, "saved_model", record)
+    monkeypatch.setitem(cli.EXPORTERS, cli.Format.SAVED_MODEL, record)
     options = ["--version", 7, "--beam-size", 2, "--length-penalty", 1, "--max-extra-length", 9]
     result = run("export", folder, "out", *options, "--jit-compile", "--overwrite")
     assert result.stdout == f"{Path('out/7')}\n"
@@ -237,6 +237,18 @@ def test_export_hands_its_options_on(run, folder, monkeypatch):
         jit_compile=True,
         overwrite=True,
     )
+
+
+@pytest.mark.parametrize("name", ["hugging-face", "ctranslate2", "onnx"])
+def test_export_in_another_format(run, folder, monkeypatch, name):
+    calls = []
+    monkeypatch.setitem(cli.EXPORTERS, cli.Format(name), lambda *x, **y: calls.append((x, y)))
+    options = ["--quantization", "int8"] if name == "ctranslate2" else []
+    assert run("export", folder, "out", "--format", name, *options).exit_code == 0
+    expected = dict(overwrite=False) | (dict(quantization="int8") if options else {})
+    assert calls == [((folder, Path("out")), expected)]
+    result = run("export", folder, "out", "--format", name, "--beam-size", 2)
+    assert result.exit_code == 2 and f"--beam-size is no option of --format {name}" in result.stderr
 
 
 def test_export_says_in_one_line_what_is_in_its_way(run, folder, tmp_path):

@@ -316,11 +316,11 @@ def test_version_is_not_overwritten_unless_asked(folders, tmp_path, monkeypatch)
         saved_model(folders["plain"], tmp_path / "name", version=3)
     assert os.listdir(path) == ["old"]
 
-    def export(task):
+    def export(module, task, backend):
         Path(task["path"]).mkdir()
         Path(task["path"], "new").touch()
 
-    monkeypatch.setattr(implementation(), "_run", export)
+    monkeypatch.setattr(implementation(), "run_elsewhere", export)
     saved_model(folders["plain"], tmp_path / "name", version=3, overwrite=True)
     assert os.listdir(path) == ["new"]
 
