@@ -70,7 +70,7 @@ source, target = (
 sources = [source for source, _ in json.load(open(sys.argv[2]))]
 tokens = [[*pieces, "</s>"] for pieces in source.encode(sources, out_type=str)]
 found = ctranslate2.Translator(sys.argv[1], compute_type=sys.argv[3]).translate_batch(
-    tokens, beam_size=4, length_penalty=0.0, max_batch_size=50
+    tokens, beam_size=4, length_penalty=0.0, min_decoding_length=0, max_batch_size=50
 )
 print(json.dumps([target.decode_pieces(x.hypotheses[0]) for x in found]))
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import zipfile
 from collections.abc import Callable, Mapping
@@ -61,12 +62,18 @@ class Checkpoint:
 
     def _open(self, path):
         try:
-            file = safe_open(path, framework="numpy")
-            names = list(file.keys())
+            with safe_open(path, framework="numpy") as file:
+                names = list(file.keys())
         except (SafetensorError, OSError) as error:
             raise ValueError(f"{path} is no whole safetensors file: {error}") from error
+
+        def read(name):
+            # Opened anew for each: pages of an open file that were read stay in memory.
+            with safe_open(path, framework="numpy") as file:
+                return _as_float32(file.get_tensor(name))
+
         for name in names:
-            self._readers[name] = lambda file=file, name=name: _as_float32(file.get_tensor(name))
+            self._readers[name] = functools.partial(read, name)
         return set(names)
 
     def _open_shards(self):
