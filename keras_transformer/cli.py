@@ -14,7 +14,6 @@ from typing import Annotated, TextIO
 
 import keras
 import typer
-from click.core import ParameterSource
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from typer.core import TyperGroup
@@ -322,7 +321,7 @@ OPTIONS = {
     ),
     Format.HUGGING_FACE: (),
     Format.CTRANSLATE2: ("quantization",),
-    Format.ONNX: (),
+    Format.ONNX: ("source_language", "target_language"),
 }  # fmt: skip
 EXPORTERS = {
     Format.SAVED_MODEL: saved_model,
@@ -376,7 +375,7 @@ def export(
     given = {
         name: value
         for name, value in context.params.items()
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if context.get_parameter_source(name).name == "COMMANDLINE"
     }
     given = {x: y for x, y in given.items() if x not in ("folder", "out", "format_", "overwrite")}
     if strange := [name for name in given if name not in OPTIONS[format_]]:

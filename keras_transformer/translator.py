@@ -301,6 +301,7 @@ class Translator:
         """Calls the compiled function of a `Search` or "score" with arrays; gives arrays."""
         if name not in self._compiled:
             if name == "score":
+                # The same for all languages of a tokenizer.
                 given = len(self.tokenizer.target_frame.before)
                 function = score_function(self.model, given)
             else:
@@ -450,7 +451,7 @@ class Translator:
         except Exception as error:  # a broken file raises all sorts
             raise ValueError(f"{folder / MODEL} cannot be read: {error}") from error
         if model.quantization:
-            accepted = f"{model.quantization!r} or None, as {folder} was saved"
+            accepted = f"{model.quantization!r} or None: {folder} has no other weights"
             require(precision in (model.quantization, None), "precision", precision, accepted)
         elif precision == "int8":
             model.quantize("int8")

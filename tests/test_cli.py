@@ -244,11 +244,11 @@ def test_export_in_another_format(run, folder, monkeypatch, name):
     calls = []
     monkeypatch.setitem(cli.EXPORTERS, cli.Format(name), lambda *x, **y: calls.append((x, y)))
     options = ["--quantization", "int8"] if name == "ctranslate2" else []
-    assert run("export", folder, "out", "--format", name, *options).exit_code == 0
+    run("export", folder, "out", "--format", name, *options)
     expected = dict(overwrite=False) | (dict(quantization="int8") if options else {})
     assert calls == [((folder, Path("out")), expected)]
-    result = run("export", folder, "out", "--format", name, "--beam-size", 2)
-    assert result.exit_code == 2 and f"--beam-size is no option of --format {name}" in result.stderr
+    result = run("export", folder, "out", "--format", name, "--beam-size", 2, status=2)
+    assert f"--beam-size is no option of --format {name}" in result.stderr
 
 
 def test_export_says_in_one_line_what_is_in_its_way(run, folder, tmp_path):

@@ -494,7 +494,7 @@ def test_in_8_bits(translator, saved, tmp_path):
     again = Translator.load(tmp_path)
     assert again.translate(TEXTS) == small.translate(TEXTS)
     assert again.score(TEXTS, TEXTS) == pytest.approx(scores, rel=1e-5)
-    message = r"precision must be 'int8' or None, as .* was saved, got 'float32'"
+    message = r"precision must be 'int8' or None: .* has no other weights, got 'float32'"
     with pytest.raises(ValueError, match=message):
         Translator.load(tmp_path, precision="float32")
 

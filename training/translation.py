@@ -101,6 +101,8 @@ def train(
     keep_compilations()
     options = read_recipe(recipe, changes)
     folder = output or Path("saved_models") / Path(recipe).stem
+    if overwrite and start_from and folder.resolve() in Path(start_from / "x").resolve().parents:
+        raise ValueError(f"output must not hold start_from when it is overwritten, got {folder}")
     if overwrite:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
@@ -123,8 +125,9 @@ def train(
         config = _config(options, tokenizer)
     else:
         start = Translator.load(start_from, "float32")
-        tokenizer, family = start.tokenizer, type(start.model)
+        family = type(start.model)
         languages = start.source_language or languages[0], start.target_language or languages[1]
+        tokenizer = start.tokenizer.between(*languages)
         dropout = options.model.get("dropout", start.model.config.dropout)
         config = dataclasses.replace(start.model.config, dropout=dropout)
     if options.lora_rank and start is None:
@@ -172,7 +175,7 @@ def train(
     run = {k: v for k, v in options.to_dict().items() if k not in NOT_THE_RUN}
     run |= {"pairs": len(pairs), "tokenizer": tokenizer.fingerprint()}
     run |= {"backend": keras.backend.backend(), "total_steps": total_steps}
-    run |= {"start_from": start_from and os.fspath(start_from)}
+    run |= {"starts": start is not None, "languages": list(languages)}
     checkpoints = Checkpoints(
         folder / "checkpoints",
         keep=options.average_last,
@@ -209,7 +212,8 @@ def train(
         )
 
     # The mean of the last checkpoints (section 6.1), in float32, is what is saved.
-    last = checkpoints.paths()[-options.average_last :]
+    # Of LoRA's the last alone: the mean of products is not the product of means.
+    last = checkpoints.paths()[-1 if options.lora_rank else -options.average_last :]
     averaged = family(config, dtype="float32")
     if options.lora_rank:
         enable_lora(averaged, options.lora_rank)

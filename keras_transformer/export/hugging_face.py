@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 from keras_transformer.checkpoints import weights_of
-from keras_transformer.checkpoints.hugging_face import write_checkpoint
+from keras_transformer.checkpoints.hugging_face import CONFIG, write_checkpoint
 from keras_transformer.checkpoints.standard import standard_form
 from keras_transformer.config import TransformerConfig
-from keras_transformer.files import replacing, write_json
+from keras_transformer.files import read_json, replacing, write_json
 from keras_transformer.text.hugging_face import write_tokenizer
 from keras_transformer.translator import Translator
 
@@ -67,5 +67,9 @@ def hugging_face(
     with replacing(out) as temporary:
         write_checkpoint(temporary, config, weights)
         write_tokenizer(temporary, tokenizer)
+        tasks = getattr(tokenizer, "model", {}).get("task_specific_params")
+        if tasks:  # of T5: the texts before a source, which are its tokenizer's here
+            theirs = read_json(temporary / CONFIG)
+            write_json(temporary / CONFIG, theirs | {"task_specific_params": tasks})
         write_json(temporary / "generation_config.json", generation)
     return out

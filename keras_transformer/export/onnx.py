@@ -14,7 +14,14 @@ from keras_transformer.translator import Translator
 RUNNER = "translate.py"
 
 
-def onnx(folder: str | os.PathLike, out: str | os.PathLike, *, overwrite: bool = False) -> Path:
+def onnx(
+    folder: str | os.PathLike,
+    out: str | os.PathLike,
+    *,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    overwrite: bool = False,
+) -> Path:
     """Writes an encoder, a decoder step with its cache, and a small program that runs them.
 
     ```bash
@@ -33,8 +40,10 @@ def onnx(folder: str | os.PathLike, out: str | os.PathLike, *, overwrite: bool =
     The export runs PyTorch in a process of its own, whatever backend runs here.
 
     Args:
-        folder: what `Translator.save` wrote, of one pair of languages.
+        folder: what `Translator.save` wrote.
         out: the folder to write.
+        source_language, target_language: as of `Translator.load`; the program translates between
+            these two.
         overwrite: whether to replace `out` if it exists.
 
     Returns:
@@ -56,7 +65,7 @@ def onnx(folder: str | os.PathLike, out: str | os.PathLike, *, overwrite: bool =
     out = Path(out)
     if out.exists() and not overwrite:
         raise FileExistsError(f"{out} exists: choose another folder, or pass overwrite=True")
-    translator = Translator.load(folder, "float32")
+    translator = Translator.load(folder, "float32", source_language, target_language)
     tokenizer, config = translator.tokenizer, translator.model.config
     facts = dict(
         pad_id=config.pad_id,
@@ -66,6 +75,7 @@ def onnx(folder: str | os.PathLike, out: str | os.PathLike, *, overwrite: bool =
         never_ids=sorted({config.pad_id, config.bos_id} - {config.eos_id}),
         skipped_ids=sorted(tokenizer.skipped_ids()),
         max_length=config.max_length,
+        symbols=getattr(tokenizer, "symbols", ""),
         source_frame=tokenizer.source_frame,
         target_frame=tokenizer.target_frame,
         source_pieces=tokenizer.pieces_of("source"),

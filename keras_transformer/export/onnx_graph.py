@@ -75,7 +75,7 @@ def write(model: EncoderDecoder, folder: Path) -> None:
             dynamic_shapes={"source_ids": {0: batch, 1: source}},
             **options,
         )
-        program.save(folder / "encoder.onnx", external_data=size > LARGEST)
+        _save(program, folder / "encoder.onnx", size > LARGEST)
         old = [x[:, :, :3] for x in cross]
         program = torch.onnx.export(
             DecoderGraph(model).eval(),
@@ -92,7 +92,13 @@ def write(model: EncoderDecoder, folder: Path) -> None:
             },
             **options,
         )  # fmt: skip
-        program.save(folder / "decoder.onnx", external_data=size > LARGEST)
+        _save(program, folder / "decoder.onnx", size > LARGEST)
+
+
+def _save(program, path, external_data):
+    for node in program.model.graph.all_nodes():
+        node.metadata_props.clear()  # PyTorch notes there in which file of this machine it arose
+    program.save(path, external_data=external_data)
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ have, and the best of them has a better score than any unfinished one has so far
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -46,7 +47,13 @@ class OnnxTranslator:
         facts = self.facts
         before, after = facts["source_frame"]
         unknown = facts["unk_id"]
-        ids = [self.source_ids.get(x, unknown) for x in self.source.encode(text, out_type=str)]
+        # What stands in a text as it is, such as ">>fra<<", cuts it.
+        symbols = facts["symbols"]
+        parts = re.split(f"({symbols})", text, flags=re.DOTALL) if symbols else [text]
+        pieces = []
+        for i, part in enumerate(parts):
+            pieces += [part] if i % 2 else self.source.encode(part, out_type=str)
+        ids = [self.source_ids.get(piece, unknown) for piece in pieces]
         if not ids:
             return ""
         ids = ids[: facts["max_length"] - len(before) - len(after)]

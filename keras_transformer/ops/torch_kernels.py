@@ -114,17 +114,17 @@ def int8_linear(
     x: torch.Tensor, kernel: Any, scale: Any, bias: Any, transposed: bool
 ) -> torch.Tensor:
     """As `ops.int8_linear`: each row of x in 8 bits by its largest number, products in integers."""
-    x_ND = x.reshape(-1, x.shape[-1])
+    x_ND = x.reshape(-1, x.shape[-1]).float()
     largest_N1 = x_ND.abs().amax(1, keepdim=True).clamp_(min=1e-7)
     rounded_ND = (x_ND * (127 / largest_N1)).round_().to(torch.int8)
     kernel_DF = _tensor(kernel).t() if transposed else _tensor(kernel)
-    x_NF = torch._int_mm(rounded_ND, kernel_DF).to(x.dtype).mul_(largest_N1 / 127)
-    unit_F = _kept(scale, x.dtype, torch.reciprocal)
+    x_NF = torch._int_mm(rounded_ND, kernel_DF).float().mul_(largest_N1 / 127)
+    unit_F = _kept(scale, torch.float32, torch.reciprocal)
     if bias is None:
         x_NF.mul_(unit_F)
     else:
-        x_NF = torch.addcmul(_kept(bias, x.dtype, torch.clone), x_NF, unit_F)
-    return x_NF.view(*x.shape[:-1], -1)
+        x_NF = torch.addcmul(_kept(bias, torch.float32, torch.clone), x_NF, unit_F)
+    return x_NF.to(x.dtype).view(*x.shape[:-1], -1)
 
 
 def _tensor(x):

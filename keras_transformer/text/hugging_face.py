@@ -45,7 +45,7 @@ def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Toke
     if kind not in KINDS:
         raise ValueError(f"model_type must be one of {KINDS} for a tokenizer, got {kind!r}")
     if kind == "marian" or (folder / "source.spm").is_file():
-        return MarianTokenizer.read(folder, bos_id=config.get("decoder_start_token_id"))
+        return MarianTokenizer.read(folder, bos_id=_id(config, "decoder_start_token_id", None))
     if kind == "pegasus":
         raise ValueError(f"{folder} has no Marian tokenizer, the one that is read for Pegasus")
     options = _json(folder / OPTIONS)
@@ -55,10 +55,12 @@ def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Toke
     own = _own_pieces(content, folder)
     if kind in ("t5", "mt5"):
         return _t5(folder, content, own, config, options)
-    if kind == "mbart" and options.get("tokenizer_class", "").startswith("MBartTokenizer"):
+    if kind == "mbart" and (options.get("tokenizer_class") or "").startswith("MBartTokenizer"):
         raise ValueError(f"{folder} is of mBART-25, whose tokenizer is not known; mBART-50's is")
     if (folder / "vocab.json").is_file():  # M2M-100; NLLB has none
-        ids = read_json(folder / "vocab.json")
+        ids = _json(folder / "vocab.json")
+        if sorted(ids.values()) != list(range(len(ids))):
+            raise ValueError(f"{folder / 'vocab.json'} must have each id from 0 on once")
         codes = WMT21 if options.get("language_codes") == "wmt21" else M2M100
         pieces, names = sorted(ids, key=ids.get), {code: f"__{code}__" for code in codes}
     else:
@@ -86,7 +88,7 @@ def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Toke
 
 
 def _t5(folder, content, own, config, options):
-    count = options.get("extra_ids", 100)
+    count = options.get("extra_ids", 100 if len(own) + 100 <= config["vocab_size"] else 0)
     sentinels = [f"<extra_id_{i}>" for i in reversed(range(count))]
     pieces = _filled([*own, *(x for x in sentinels if x not in own)], folder, options, config)
     unknown = sentencepiece.SentencePieceProcessor(model_proto=content).unk_id()
@@ -107,14 +109,22 @@ def _task_options(config, pieces):
         if match := re.fullmatch(r"translation_\w+_to_(\w+)", name):
             tasks[match[1]] = task.get("prefix", "")
     tags = [piece for piece in pieces if re.fullmatch(TARGET_TAG, piece)]
-    pad_id = config.get("pad_token_id", 0)
+    pad_id = _id(config, "pad_token_id", 0)
     return dict(
         style="task",
         pad_id=pad_id,
-        bos_id=config.get("decoder_start_token_id", pad_id),
-        eos_id=config.get("eos_token_id", 1),
+        bos_id=_id(config, "decoder_start_token_id", pad_id),
+        eos_id=_id(config, "eos_token_id", 1),
         tasks=tasks or {tag[2:-1]: tag for tag in tags},
     )
+
+
+def _id(config, name, default):
+    """A special id: a number, or a list of one; the default if there is none."""
+    value = config.get(name)
+    if isinstance(value, list) and len(value) == 1:
+        (value,) = value
+    return default if value is None else value
 
 
 def _fast(folder, config, options):
@@ -185,7 +195,8 @@ def _listed_languages(folder, options):
         for name in ("additional_special_tokens", "extra_special_tokens"):
             tokens = found.get(name) or []
             tokens = [x.get("content") if isinstance(x, dict) else x for x in tokens]
-            if tokens := [x for x in tokens if re.fullmatch(r"[a-z]{3}_[A-Z][a-z]{3}", x)]:
+            tokens = [x for x in tokens if re.fullmatch(r"[a-z]{3}_[A-Z][a-z]{3}", str(x))]
+            if set(tokens) == set(NLLB200):  # in an order of its own; more of them stand elsewhere
                 return tokens
     return []
 

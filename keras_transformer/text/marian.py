@@ -75,6 +75,11 @@ class MarianTokenizer(Tokenizer):
         chosen._before = tuple(self._source.ids[tag] for tag in tags)
         return chosen
 
+    @property
+    def symbols(self) -> str:
+        """Regular expression of the tag that a source may begin with."""
+        return self._source.symbols
+
     def side(self, language: str) -> SentencePieces:
         """The pieces of the "source" or the "target"."""
         return getattr(self, f"_{language}")

@@ -63,6 +63,11 @@ class MultilingualTokenizer(Tokenizer):
         self._source, self._target = "source", "target"
         self._chosen: tuple[str | None, str | None] = None, None
 
+    @property
+    def symbols(self) -> str:
+        """Regular expression of the pieces that stand in a text as they are; "" for none."""
+        return getattr(self.pieces, "symbols", "")
+
     def side(self, language: str) -> SentencePieces | FastPieces:
         """The pieces of the "source" or the "target", which are the same."""
         return self.pieces
@@ -73,7 +78,9 @@ class MultilingualTokenizer(Tokenizer):
         if self.style != "task":
             return self._frame("source", self.style == "suffix")
         task = self.tasks.get(self._chosen[1], "")
-        return Frame(tuple(self.pieces.encode(task)), (self.eos_id,))
+        own = self.pieces.ids.get(task)
+        before = self.pieces.encode(task) if own is None else [own]
+        return Frame(tuple(before), (self.eos_id,))
 
     @property
     def target_frame(self) -> Frame:

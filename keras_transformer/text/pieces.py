@@ -94,6 +94,7 @@ class FastPieces:
             raise ValueError(f"tokenizer.json cannot be read: {error}") from error
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
+        self._tokenizer.encode_special_tokens = True  # as text: what looks so is spelled out
         vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
         size = max(vocabulary.values()) + 1
         self.pieces = [""] * size

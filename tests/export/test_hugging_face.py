@@ -104,6 +104,8 @@ def test_there_and_back(pretrained_folder, tmp_path, kind):
         out, output_loading_info=True
     )
     assert not problems["missing_keys"] and not problems["unexpected_keys"]
+    again = load_pretrained(out)
+    assert again.tokenizer.target_languages == load_pretrained(folder).tokenizer.target_languages
     ids = torch.tensor([[5, 6, 7, 2]])
     theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
     both = [model.eval()(input_ids=ids, decoder_input_ids=ids).logits for model in (loaded, theirs)]
