@@ -72,18 +72,25 @@ def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Toke
     pieces += [] if (folder / "vocab.json").is_file() else ["<mask>"]
     pieces = _filled(pieces, folder, options, config)
     ids = {piece: i for i, piece in enumerate(pieces)}
+    return MultilingualTokenizer(
+        SentencePieces(content, pieces, ids.get("<unk>", 0)),
+        content_size=content_size,
+        **_language_options(ids, names, options, folder),
+        **_origin(folder, config),
+    )
+
+
+def _language_options(ids, names, options, folder):
+    """Special ids of fairseq's vocabularies, and where the languages' tokens are."""
     if missing := [piece for piece in FAIRSEQ if piece not in ids]:
         raise ValueError(f"the vocabulary in {folder} must have the pieces {missing}")
-    return MultilingualTokenizer(
-        SentencePieces(content, pieces, ids["<unk>"]),
+    return dict(
         style="suffix" if options.get("legacy_behaviour") else "prefix",
         pad_id=ids["<pad>"],
         unk_id=ids["<unk>"],
         bos_id=ids["</s>"],
         eos_id=ids["</s>"],
-        content_size=content_size,
         languages={code: ids[name] for code, name in names.items()},
-        **_origin(folder, config),
     )
 
 
@@ -149,17 +156,10 @@ def _fast(folder, config, options):
         )
     names = {code: code for code in (*NLLB200, *MBART50) if code in ids}
     names = names or {code: f"__{code}__" for code in M2M100 if f"__{code}__" in ids}
-    if missing := [piece for piece in FAIRSEQ if piece not in ids]:
-        raise ValueError(f"{folder / FAST} must have the pieces {missing}")
     return MultilingualTokenizer(
         pieces,
-        style="suffix" if options.get("legacy_behaviour") else "prefix",
-        pad_id=ids["<pad>"],
-        unk_id=ids["<unk>"],
-        bos_id=ids["</s>"],
-        eos_id=ids["</s>"],
         content_size=size,
-        languages={code: ids[name] for code, name in names.items()},
+        **_language_options(ids, names, options, folder),
         **_origin(folder, config),
     )
 
