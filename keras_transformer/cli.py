@@ -25,9 +25,11 @@ from keras_transformer.data.corpora import iterate_lines, load_corpus, read_pair
 from keras_transformer.evaluation import table
 from keras_transformer.export import ctranslate2, hugging_face, onnx, saved_model
 from keras_transformer.files import replacing
+from keras_transformer.models.adapting import enable_lora, lora_rank, merged
 from keras_transformer.ops import keep_compilations
 from keras_transformer.parallel import TranslatorPool
 from keras_transformer.pretrained import load_pretrained
+from keras_transformer.text.languages import short_code
 from keras_transformer.translator import Translator
 from training.translation import train
 
@@ -225,6 +227,8 @@ def evaluate(
     max_extra_length: MaxExtraLength = 50,
     tokens_per_batch: TokensPerBatch = 4096,
     precision: Precision = None,
+    source_language: SourceLanguage = None,
+    target_language: TargetLanguage = None,
     lowercase: Annotated[
         bool, typer.Option("--lowercase", help="BLEU, chrF and exact match ignore case.")
     ] = False,
@@ -251,10 +255,10 @@ def evaluate(
         raise ValueError("--reference belongs to --source, not to --corpus")
     if corpus is None and data_folder is not None:
         raise ValueError("--data-folder belongs to --corpus, not to --source")
-    translator = Translator.load(folder, precision)
+    translator = Translator.load(folder, precision, source_language, target_language)
     languages = dict(
-        source_language=translator.source_language or "en",
-        target_language=translator.target_language or "de",
+        source_language=short_code(translator.source_language or "en"),
+        target_language=short_code(translator.target_language or "de"),
     )
     if source is not None:
         pairs = read_pairs(source, reference, **languages)
@@ -399,7 +403,8 @@ def average(
 ) -> None:
     """Averages the weights of checkpoints.
 
-    The mean of the last ones mostly translates better than the last one alone.
+    The mean of the last ones mostly translates better than the last one alone. With --translator,
+    one checkpoint of a run with LoRA becomes a translator too, the products added to its weights.
 
     \b
     Examples:
@@ -409,8 +414,14 @@ def average(
     if translator is None:
         save_weights(out, average_weights(checkpoints))
         return
-    loaded = Translator.load(translator)
-    assign_weights(average_weights(checkpoints), loaded.model)
+    loaded, weights = Translator.load(translator), average_weights(checkpoints)
+    if rank := lora_rank(weights):
+        if len(checkpoints) > 1:
+            raise ValueError("give one checkpoint of LoRA: the mean of products is another thing")
+        enable_lora(loaded.model, rank)
+    assign_weights(weights, loaded.model)
+    if rank:
+        loaded.model = merged(loaded.model)
     loaded.save(out)
 
 

@@ -63,7 +63,7 @@ def load_pretrained(
     hugging_face.family_of({"model_type": kind}, config)  # before gigabytes are fetched
     folder = Path(source) if is_folder else _fetched(os.fspath(source), FILES)
     if not is_folder and not any(folder.glob("*.safetensors")):
-        folder = _fetched(os.fspath(source), [hugging_face.PICKLED])
+        folder = _fetched(os.fspath(source), ["pytorch_model*.bin"])
     tokenizer = read_tokenizer(folder, theirs)
     usual = _usual_languages(folder, tokenizer)
     source_language, target_language = source_language or usual[0], target_language or usual[1]
@@ -79,6 +79,7 @@ def _usual_languages(folder, tokenizer):
     """What the folder says, as far as these are languages that can be chosen."""
     options = folder / "tokenizer_config.json"
     options = read_json(options) if options.is_file() else {}
+    options = options if isinstance(options, dict) else {}
     source = options.get("source_lang") or options.get("src_lang")
     target = options.get("target_lang") or options.get("tgt_lang")
     sources, targets = tokenizer.source_languages, tokenizer.target_languages

@@ -20,6 +20,7 @@ from keras import ops
 from keras_transformer.config import require, require_whole
 from keras_transformer.decoding import IMPOSSIBLE, uniforms
 from keras_transformer.files import read_json, write_json
+from keras_transformer.layers.base import unfilled
 from keras_transformer.models import Transformer, merged
 from keras_transformer.ops import COMPILES_EACH_SHAPE, compiled
 from keras_transformer.search import Search, score_function
@@ -447,7 +448,8 @@ class Translator:
         if tokenizer.fingerprint() != config.get("tokenizer"):
             raise ValueError(f"the tokenizer in {folder} is not the one its model was trained with")
         try:
-            model = keras.saving.load_model(folder / MODEL, compile=False)
+            with unfilled():
+                model = keras.saving.load_model(folder / MODEL, compile=False)
         except Exception as error:  # a broken file raises all sorts
             raise ValueError(f"{folder / MODEL} cannot be read: {error}") from error
         if model.quantization:
@@ -456,7 +458,9 @@ class Translator:
         elif precision == "int8":
             model.quantize("int8")
         elif precision is not None:
-            saved, model = model, type(model).from_config(model.get_config() | {"dtype": precision})
+            saved = model
+            with unfilled():
+                model = type(model).from_config(model.get_config() | {"dtype": precision})
             model.set_weights(saved.get_weights())
         source_language = source_language or config.get("source_language")
         target_language = target_language or config.get("target_language")

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from keras_transformer import cli
 from keras_transformer.checkpoints import save_weights, weights_of, write_weights
+from keras_transformer.models import enable_lora
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.translator import Translator
 from training.translation import train
@@ -273,6 +274,23 @@ def test_averages_to_a_file_or_a_translator(run, translator, folder, tmp_path):
     run("average", tmp_path / "mean.safetensors", "--out", tmp_path / "same.safetensors")
     same = (tmp_path / "same.safetensors").read_bytes()
     assert same == (tmp_path / "mean.safetensors").read_bytes()
+
+
+def test_a_checkpoint_of_lora_becomes_a_translator(run, translator, folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "run")
+    trained = Translator.load.__wrapped__(tmp_path / "run")
+    enable_lora(trained.model, rank=2)
+    for weight in trained.model.trainable_weights:
+        weight.assign(np.full(weight.shape, 0.5, "float32"))
+    write_weights(tmp_path / "epoch-1" / "weights.safetensors", trained.model)
+    out = ["--out", tmp_path / "merged", "--translator", tmp_path / "run"]
+    checkpoint = tmp_path / "epoch-1"
+    assert "give one" in failure(run("average", checkpoint, checkpoint, *out, status=2))
+    run("average", checkpoint, *out)
+    before, after = weights_of(translator.model), weights_of(Translator.load(out[1]).model)
+    name = "encoder/block_0/feed_forward/hidden/kernel"
+    np.testing.assert_allclose(after.pop(name), before.pop(name) + 2 * 0.5 * 0.5, atol=1e-6)
+    assert before.keys() == after.keys()
 
 
 def test_info_shows_sizes_and_versions(run, translator, folder):

@@ -16,19 +16,21 @@ from safetensors import SafetensorError, safe_open
 from keras_transformer.checkpoints.families import FAMILIES, Family
 from keras_transformer.checkpoints.weights import save_weights, weights_of
 from keras_transformer.files import read_json, write_json
+from keras_transformer.layers.base import unfilled
 from keras_transformer.models import T5Config
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 PICKLED = "pytorch_model.bin"
+PICKLED_INDEX = "pytorch_model.bin.index.json"
 
 
 class Checkpoint:
     """The tensors of a folder by name, each read when it is asked for.
 
     They lie in `model.safetensors`, in the shards that `model.safetensors.index.json` lists, or in
-    `pytorch_model.bin`, which PyTorch reads without running anything in it.
+    `pytorch_model.bin` or its shards, which PyTorch reads without running anything in them.
 
     Args:
         folder: with one of these.
@@ -44,9 +46,11 @@ class Checkpoint:
         if (self.folder / WEIGHTS).is_file():
             self._open(self.folder / WEIGHTS)
         elif (self.folder / INDEX).is_file():
-            self._open_shards()
+            self._open_shards(INDEX, self._open)
         elif (self.folder / PICKLED).is_file():
             self._open_pickled(self.folder / PICKLED)
+        elif (self.folder / PICKLED_INDEX).is_file():
+            self._open_shards(PICKLED_INDEX, self._open_pickled)
         else:
             raise FileNotFoundError(
                 f"{self.folder} holds no weights: there is no {WEIGHTS}, {INDEX} or {PICKLED}"
@@ -76,17 +80,17 @@ class Checkpoint:
             self._readers[name] = functools.partial(read, name)
         return set(names)
 
-    def _open_shards(self):
-        index = read_json(self.folder / INDEX)
+    def _open_shards(self, name, open_one):
+        index = read_json(self.folder / name)
         places = index.get("weight_map") if isinstance(index, dict) else None
         if not isinstance(places, dict) or not places:
-            raise ValueError(f"{self.folder / INDEX} is no index: it has no weight_map")
+            raise ValueError(f"{self.folder / name} is no index: it has no weight_map")
         for shard in sorted(set(places.values())):
             path = self.folder / shard
             if Path(shard).name != shard or not path.is_file():
                 raise FileNotFoundError(f"{self.folder} is not whole: its shard {shard} is missing")
             listed = {name for name, place in places.items() if place == shard}
-            if missing := sorted(listed - self._open(path)):
+            if missing := sorted(listed - open_one(path)):
                 raise ValueError(f"{path} lacks {missing[0]}, which the index says is in it")
 
     def _open_pickled(self, path):
@@ -105,6 +109,7 @@ class Checkpoint:
             raise ValueError(f"{path} cannot be read: {error}") from error
         for name, tensor in tensors.items():
             self._readers[name] = lambda tensor=tensor: tensor.float().numpy()
+        return set(tensors)
 
 
 def _as_float32(array: np.ndarray) -> np.ndarray:
@@ -150,7 +155,8 @@ def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
         raise ValueError(f"{folder / CONFIG} lacks {error.args[0]!r}") from error
     except ValueError as error:
         raise ValueError(f"{folder / CONFIG} does not fit: {error}") from error
-    model = family.model(config, dtype=dtype)
+    with unfilled():
+        model = family.model(config, dtype=dtype)
     _assign(model, family.rules(config), *_renamed(family, config, checkpoint, names))
     return model
 

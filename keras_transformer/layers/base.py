@@ -14,9 +14,28 @@ from keras_transformer.ops import IS_EAGER
 
 class _Outer(threading.local):
     dtype: str | None = None  # of the layer around, while one of ours runs
+    fills: bool = True  # whether new weights get their initial values
 
 
 _outer = _Outer()
+
+
+@contextlib.contextmanager
+def unfilled() -> Iterator[None]:
+    """Inside it weights begin as zeros, for a model whose weights are all given afterwards.
+
+    To draw a quarter of a billion random numbers takes longer than to read them from a file.
+    """
+    before, _outer.fills = _outer.fills, False
+    try:
+        yield
+    finally:
+        _outer.fills = before
+
+
+def initializer(value: Any) -> Any:
+    """What a new weight begins with: `value`, or inside `unfilled` zeros."""
+    return value if _outer.fills else "zeros"
 
 
 class DirectCalls:
@@ -37,6 +56,10 @@ class DirectCalls:
             return call(*arguments, **options)
         with direct_calls(self):
             return super().__call__(*arguments, **options)
+
+    def add_weight(self, shape=None, initializer=None, **options):
+        """As `keras.layers.Layer.add_weight`; inside `unfilled`, of zeros."""
+        return super().add_weight(shape, initializer if _outer.fills else "zeros", **options)
 
 
 @contextlib.contextmanager

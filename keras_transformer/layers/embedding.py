@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_transformer.layers.base import Layer
+from keras_transformer.layers.base import Layer, initializer
 from keras_transformer.layers.masks import causal_mask, segment_mask
 from keras_transformer.layers.residual import normalization
 from keras_transformer.ops import dropout, has_int8_linear, int8_linear, linear, lookup
@@ -112,7 +112,9 @@ class PositionalEmbedding(Layer):
         self.tokens = tokens or keras.layers.ReversibleEmbedding(
             vocab_size,
             d_model,
-            embeddings_initializer=keras.initializers.RandomNormal(stddev=d_model**-0.5),
+            embeddings_initializer=initializer(
+                keras.initializers.RandomNormal(stddev=d_model**-0.5)
+            ),
             dtype=self.variable_dtype,
             reverse_dtype=self.compute_dtype,
             name="tokens",

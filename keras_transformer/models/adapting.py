@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import keras
 
 from keras_transformer.config import require_whole
+from keras_transformer.layers.base import unfilled
 
 
 def enable_lora(model: keras.Model, rank: int, alpha: float | None = None) -> None:
@@ -37,12 +41,19 @@ def enable_lora(model: keras.Model, rank: int, alpha: float | None = None) -> No
             weight.trainable = False
 
 
+def lora_rank(weights: Mapping[str, Any]) -> int:
+    """The rank of the products that a checkpoint's weights, by path, have; 0 if there are none."""
+    ranks = (value.shape[-1] for path, value in weights.items() if "lora_kernel_a" in path)
+    return next(ranks, 0)
+
+
 def merged(model: keras.Model) -> keras.Model:
     """A copy of the model, LoRA's products added to the weights that they belong to.
 
     The copy has neither optimizer nor loss, and is trainable as a new model is.
     """
-    copy = type(model).from_config(model.get_config())
+    with unfilled():
+        copy = type(model).from_config(model.get_config())
     values = {weight.path: weight for weight in model.weights}
     for layer in _layers(model):
         if getattr(layer, "lora_enabled", False):

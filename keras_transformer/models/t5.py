@@ -16,6 +16,7 @@ import keras
 
 from keras_transformer.config import ACTIVATIONS, known, require, require_whole
 from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding
+from keras_transformer.layers.dense import Dense
 from keras_transformer.models.encoder_decoder import EncoderDecoder
 
 
@@ -154,9 +155,7 @@ class T5(EncoderDecoder):
         )
         output_layer = embedding.tokens
         if not config.tie_output:
-            output_layer = keras.layers.Dense(
-                config.vocab_size, use_bias=False, dtype=policy, name="output"
-            )
+            output_layer = Dense(config.vocab_size, use_bias=False, dtype=policy, name="output")
         super().__init__(
             config,
             policy,

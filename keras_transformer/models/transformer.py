@@ -8,7 +8,7 @@ import keras
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding
-from keras_transformer.layers.dense import Bias
+from keras_transformer.layers.dense import Bias, Dense
 from keras_transformer.models.encoder_decoder import EncoderDecoder
 
 
@@ -55,7 +55,7 @@ class Transformer(EncoderDecoder):
             )
         output_layer = target_embedding.tokens
         if not config.tie_output:
-            output_layer = keras.layers.Dense(
+            output_layer = Dense(
                 config.target_vocab_size, use_bias=False, dtype=policy, name="output"
             )
         output_bias = Bias(dtype=policy, name="output_bias") if config.output_bias else None

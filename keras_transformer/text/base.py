@@ -95,9 +95,9 @@ class Tokenizer(abc.ABC):
         for name, code in dict(source=source_language, target=target_language).items():
             known = getattr(self, f"{name}_languages")
             if code is not None and known and code not in known:
+                near = _near(str(code), known)
                 raise ValueError(
-                    f"{name}_language must be one of {len(known)} codes{_near(code, known)}, got "
-                    f"{code!r}"
+                    f"{name}_language must be one of {len(known)} codes{near}, got {code!r}"
                 )
         return self._between(source_language, target_language)
 

@@ -166,8 +166,14 @@ def _fast(folder, config, options):
 
 def _filled(pieces, folder, options, config):
     """The vocabulary with what the folder adds, and names for what the model's matrix adds."""
-    listed = options.get("added_tokens_decoder") or {}
-    added = {int(i): token.get("content") for i, token in listed.items()}
+    try:
+        listed = dict(options.get("added_tokens_decoder") or {})
+        added = {int(i): token["content"] for i, token in listed.items()}
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"added_tokens_decoder in {folder / OPTIONS} must have a token with its content for "
+            f"each id: {error!r}"
+        ) from error
     for i, content in sorted(added.items()):
         if i == len(pieces):
             pieces.append(content)

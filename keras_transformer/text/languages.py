@@ -4,6 +4,37 @@ M2M-100: Fan et al. 2020, Table 1, and WMT21 of Tran et al. 2021, by fairseq's n
 et al. 2020, Table 1. NLLB-200: NLLB Team 2022, Table 1, by FLORES-200's names.
 """
 
+from __future__ import annotations
+
+
+def short_code(language: str) -> str:
+    """The code that corpora use, of two letters where there is one: "de" for "deu_Latn", "de_DE".
+
+    Args:
+        language: a model's name of it.
+
+    Returns:
+        The code, of the language as a whole ("ar" for "arb_Arab"); `language` itself if it is no
+        language's code.
+
+    Raises:
+        ImportError: if it has not two letters and langcodes is missing.
+    """
+    if len(language) == 2:
+        return language
+    try:
+        import langcodes
+    except ImportError as error:
+        raise ImportError(
+            f"to find the usual code of the language {language} needs langcodes: "
+            'pip install "keras-transformer[pretrained]"'
+        ) from error
+    try:
+        return langcodes.Language.get(language).prefer_macrolanguage().language or language
+    except langcodes.LanguageTagError:
+        return language
+
+
 M2M100 = tuple(
     """
 af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha

@@ -222,6 +222,13 @@ def test_shards_and_pickles_hold_the_same(folder, tmp_path_factory):
         path = pickled / "pytorch_model.bin"
         torch.save(weights, path, _use_new_zipfile_serialization=archive)
         np.testing.assert_array_equal(logits(read_model(pickled)), expected)
+    path.unlink()
+    places = {}
+    for i, part in enumerate((sorted(weights)[::2], sorted(weights)[1::2])):
+        places |= dict.fromkeys(part, f"pytorch_model-{i}.bin")
+        torch.save({name: weights[name] for name in part}, pickled / f"pytorch_model-{i}.bin")
+    (pickled / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": places}))
+    np.testing.assert_array_equal(logits(read_model(pickled)), expected)
     names = sorted(tensors)
     parts = {"one.safetensors": names[::2], "two.safetensors": names[1::2]}
     for shard, part in parts.items():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.layers import Encoder, base
+from keras_transformer.layers import Encoder, PositionalEmbedding, base
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
@@ -50,3 +50,21 @@ def test_the_outer_type_is_forgotten_after_an_error():
     with pytest.raises(RuntimeError):
         layer(keras.ops.ones((1, 2)))
     assert base._outer.dtype is None
+
+
+def test_unfilled_weights_are_zeros_and_others_as_ever():
+    def zeros():
+        encoder = Encoder(1, num_heads=2, d_ff=8, name="encoder")
+        encoder.build((None, None, 4))
+        embedding = PositionalEmbedding(7, 4, positions="learned", max_length=5)
+        embedding.build((None, None))
+        weights = [w for w in encoder.weights + embedding.weights if "seed" not in w.path]
+        return [not np.any(ops.convert_to_numpy(w)) for w in weights if w.name != "beta"]
+
+    before = zeros()
+    with base.unfilled():
+        with base.unfilled():
+            pass
+        inside = zeros()
+    assert sum(inside) >= len(inside) - 1  # but the few of learned positions
+    assert zeros() == before and sum(before) < len(before) / 2

@@ -225,6 +225,8 @@ def test_bad_files(made, tmp_path):
             dict(added_tokens_decoder={"5": dict(content="<x>")}),
             "token 5 is '<x>' in the one and .* in the other",
         ),
+        (dict(added_tokens_decoder={"5": "<x>"}), "must have a token with its content for each"),
+        (dict(added_tokens_decoder=[5]), "must have a token with its content for each"),
     ):
         (tmp_path / "tokenizer_config.json").write_text(json.dumps(options))
         with pytest.raises(ValueError, match=message):
