@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
 SINUSOIDS = ("sinusoidal", "sinusoidal_halves", "sinusoidal_tensor2tensor")
@@ -27,7 +27,44 @@ def require_whole(name: str, value: Any, least: int) -> None:
 
 
 @dataclass(frozen=True)
-class TransformerConfig:
+class Config:
+    """What every config can: become plain values and be made of them again, check itself."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """The inverse of `to_dict`; an unknown field is refused."""
+        return cls(**known(cls, values, "config fields"))
+
+    def _check_whole(self, *names: str, least: int = 1) -> None:
+        for name in names:
+            require_whole(name, getattr(self, name), least)
+
+    def _check_rates(self) -> None:
+        require(0 <= self.dropout < 1, "dropout", self.dropout, "in [0, 1)")
+        require(self.epsilon > 0, "epsilon", self.epsilon, "above 0")
+
+    def _check_choice(self, name: str, choices: tuple[str, ...]) -> None:
+        require(getattr(self, name) in choices, name, getattr(self, name), f"one of {choices}")
+
+    def _check_multiple(self, name: str, divisor: str) -> None:
+        value, by = getattr(self, name), getattr(self, divisor)
+        if value % by:
+            raise ValueError(
+                f"{name} must be divisible by {divisor}, got {name}={value} and {divisor}={by}"
+            )
+
+    def _check_ids(self, vocab_size: int, *names: str) -> None:
+        for name in names:
+            value = getattr(self, name)
+            require(0 <= value < vocab_size, name, value, f"in [0, {vocab_size})")
+
+
+@dataclass(frozen=True)
+class TransformerConfig(Config):
     """Sizes and choices of an encoder-decoder Transformer (Vaswani et al. 2017, Table 3).
 
     Args:
@@ -82,29 +119,13 @@ class TransformerConfig:
     eos_id: int = 3
 
     def __post_init__(self):
-        for name in (
-            "source_vocab_size",
-            "target_vocab_size",
-            "d_model",
-            "d_ff",
-            "num_encoder_layers",
-            "num_decoder_layers",
-            "num_heads",
-            "max_length",
-        ):
-            require_whole(name, getattr(self, name), 1)
-        if self.d_model % self.num_heads:
-            raise ValueError(
-                f"d_model must be divisible by num_heads, got d_model={self.d_model} and "
-                f"num_heads={self.num_heads}"
-            )
-        require(0 <= self.dropout < 1, "dropout", self.dropout, "in [0, 1)")
-        require(
-            self.activation in ACTIVATIONS, "activation", self.activation, f"one of {ACTIVATIONS}"
-        )
-        require(self.positions in POSITIONS, "positions", self.positions, f"one of {POSITIONS}")
-        require_whole("position_offset", self.position_offset, 0)
-        require(self.epsilon > 0, "epsilon", self.epsilon, "above 0")
+        self._check_whole("source_vocab_size", "target_vocab_size", "d_model", "d_ff", "num_heads")
+        self._check_whole("num_encoder_layers", "num_decoder_layers", "max_length")
+        self._check_whole("position_offset", least=0)
+        self._check_multiple("d_model", "num_heads")
+        self._check_rates()
+        self._check_choice("activation", ACTIVATIONS)
+        self._check_choice("positions", POSITIONS)
         if self.positions in SINUSOIDS:
             require(self.d_model % 2 == 0, "d_model", self.d_model, "even for sinusoidal positions")
         if self.share_embeddings and self.source_vocab_size != self.target_vocab_size:
@@ -114,9 +135,7 @@ class TransformerConfig:
                 f"target_vocab_size={self.target_vocab_size}; pass share_embeddings=False"
             )
         smallest = min(self.source_vocab_size, self.target_vocab_size)
-        for name in ("pad_id", "bos_id", "eos_id"):
-            value = getattr(self, name)
-            require(0 <= value < smallest, name, value, f"in [0, {smallest})")
+        self._check_ids(smallest, "pad_id", "bos_id", "eos_id")
         if self.pad_id == self.eos_id:
             raise ValueError(f"pad_id and eos_id must differ, both are {self.pad_id}")
 
@@ -137,15 +156,6 @@ class TransformerConfig:
         """6+6 layers, 1024 wide: the paper's big model."""
         sizes = dict(d_model=1024, d_ff=4096, num_heads=16, dropout=0.3)
         return cls(**_vocabulary(vocab_size) | sizes | changes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> TransformerConfig:
-        """The inverse of `to_dict`; an unknown field is refused."""
-        return cls(**known(cls, values, "config fields"))
 
 
 def _vocabulary(size: int) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from keras_transformer.checkpoints.families import FAMILIES, Family
 from keras_transformer.checkpoints.weights import save_weights, weights_of
 from keras_transformer.files import read_json, write_json
 from keras_transformer.layers.base import unfilled
-from keras_transformer.models import T5Config
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -34,13 +33,14 @@ class Checkpoint:
 
     Args:
         folder: with one of these.
+        prefix: put before all names, if none has it.
 
     Raises:
         FileNotFoundError: if there is none, or a shard is missing.
         ValueError: if a file is broken, or a shard lacks what the index says is in it.
     """
 
-    def __init__(self, folder: str | os.PathLike):
+    def __init__(self, folder: str | os.PathLike, prefix: str = ""):
         self.folder = Path(folder)
         self._readers: dict[str, Callable[[], np.ndarray]] = {}
         if (self.folder / WEIGHTS).is_file():
@@ -55,6 +55,8 @@ class Checkpoint:
             raise FileNotFoundError(
                 f"{self.folder} holds no weights: there is no {WEIGHTS}, {INDEX} or {PICKLED}"
             )
+        if not any(name.startswith(prefix) for name in self._readers):
+            self._readers = {prefix + name: read for name, read in self._readers.items()}
 
     def names(self) -> set[str]:
         """Of all tensors."""
@@ -147,7 +149,7 @@ def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
     if not isinstance(theirs, dict):
         raise ValueError(f"{folder / CONFIG} must hold an object, got {type(theirs).__name__}")
     family = family_of(theirs, folder / CONFIG)
-    checkpoint = Checkpoint(folder)
+    checkpoint = Checkpoint(folder, family.prefix)
     names = _without_copies(family, checkpoint)
     try:
         config = family.config(theirs, names)
@@ -162,7 +164,7 @@ def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
 
 
 def _assign(model, rules, names, read, where):
-    needed = {name for rule in rules for name in rule.theirs}
+    needed = {name for rule in rules for name in rule.names}
     if missing := sorted(needed - names):
         raise ValueError(f"the weights in {where} lack {_some(missing)}")
     if unknown := sorted(names - needed):
@@ -173,7 +175,7 @@ def _assign(model, rules, names, read, where):
         value = rule.take(read)
         if value.shape != tuple(weight.shape):
             raise ValueError(
-                f"{' and '.join(rule.theirs)} in {where} must make {tuple(weight.shape)}, the "
+                f"{' and '.join(rule.names)} in {where} must make {tuple(weight.shape)}, the "
                 f"shape of {weight.path}, got {value.shape}"
             )
         weight.assign(value)
@@ -193,7 +195,7 @@ def _without_copies(family, checkpoint):
 
 def _renamed(family, config, checkpoint, names):
     """The names that rules look for, without what is never used; a reader by them; the folder."""
-    needed = {name for rule in family.rules(config) for name in rule.theirs}
+    needed = {name for rule in family.rules(config) for name in rule.names}
     places = {name: name for name in names}
     for alias, holders in family.aliases.items():
         holder = next((name for name in holders if name in needed), None)
@@ -245,7 +247,9 @@ def write_checkpoint(
     tensors: dict[str, np.ndarray] = {}
     for rule in FAMILIES[kind].rules(config):
         tensors |= rule.give(weights[rule.ours])
-    if not config.tie_output:  # then `transformers` (5.23) ties none of BART's tables to another
+    if not getattr(
+        config, "tie_output", True
+    ):  # then `transformers` (5.23) ties none of BART's tables to another
         for alias, (holder, *_) in FAMILIES[kind].aliases.items():
             if alias.startswith("model.") and holder in tensors:
                 tensors.setdefault(alias, tensors[holder])
@@ -264,15 +268,13 @@ def _difference(kind, config):
     family = FAMILIES[kind]
     if not isinstance(config, family.model.config_class):
         return f"its models are {family.model.__name__}s"
-    names = {name for rule in family.rules(config) for name in rule.theirs}
+    names = {name for rule in family.rules(config) for name in rule.names}
     try:
         again = family.config(_config_file(kind, config), names).to_dict()
     except ValueError as error:
         return str(error)
     ours = config.to_dict()
-    # What no weight and no result depends on.
-    free = {"max_length"} if family.model.config_class is T5Config else set()
-    other = [name for name in ours if name not in free and ours[name] != again[name]]
+    other = [name for name in ours if name not in family.free and ours[name] != again[name]]
     return f"it has {', '.join(f'{x}={again[x]!r}' for x in other)}" if other else None
 
 

@@ -9,9 +9,15 @@ from keras_transformer.layers.decoder import Decoder, DecoderBlock
 from keras_transformer.layers.embedding import PositionalEmbedding, sinusoids
 from keras_transformer.layers.encoder import Encoder, EncoderBlock
 from keras_transformer.layers.feed_forward import FeedForward
-from keras_transformer.layers.masks import causal_mask, padding_mask, segment_mask
+from keras_transformer.layers.masks import (
+    causal_mask,
+    padding_mask,
+    segment_mask,
+    segment_positions,
+)
 from keras_transformer.layers.relative_bias import RelativeBias
 from keras_transformer.layers.residual import AddNorm
+from keras_transformer.layers.rotary import Rotary, rotate
 
 __all__ = [
     "AddNorm",
@@ -23,10 +29,13 @@ __all__ = [
     "MultiHeadAttention",
     "PositionalEmbedding",
     "RelativeBias",
+    "Rotary",
     "causal_mask",
     "dot_product_attention",
     "padding_mask",
     "record_attention",
+    "rotate",
     "segment_mask",
+    "segment_positions",
     "sinusoids",
 ]

@@ -10,6 +10,7 @@ import keras
 
 from keras_transformer.layers.base import Layer
 from keras_transformer.layers.dense import Dense
+from keras_transformer.layers.rotary import rotate
 from keras_transformer.ops import attend_cache, attention, attention_weights, write_cache
 from keras_transformer.ops import quick as ops
 
@@ -66,6 +67,8 @@ class MultiHeadAttention(Layer):
 
     Args:
         num_heads: N; must divide the width of the query.
+        num_kv_heads: K heads of keys and values, each for N / K queries' (Ainslie et al. 2023; 1:
+            Shazeer 2019); None: N.
         cross_attention: False attends to the query's own sequence, True to `memory`.
         use_bias: whether the projections add a bias.
         head_dim: H; None: D / N.
@@ -78,17 +81,18 @@ class MultiHeadAttention(Layer):
             broadcasts to (B, N, T, S). With a self-attention cache, None lets each query see all
             up to its own position.
         bias: added to the scaled products, broadcasts to (B, N, T, S).
+        rotation: of the query's positions, from `Rotary`, which queries and keys are turned by.
         cache: what an earlier call returned. In self-attention the new keys and values are
             written into it at `index`; in cross-attention it stands in for `memory`, and the
             query may have a whole multiple of its rows (all beams of a sentence side by side).
         index: position of the first query, with a self-attention cache.
 
     Returns:
-        output (B, T, D), and the cache: `{"key", "value"}`, each (B, N, S, H).
+        output (B, T, D), and the cache: `{"key", "value"}`, each (B, K, S, H).
 
     Raises:
-        ValueError: if D is not divisible by `num_heads` without a `head_dim`, or `memory` is
-            given to self-attention, or neither memory nor cache to cross-attention.
+        ValueError: if D is not divisible by `num_heads` without a `head_dim`, or N by K; if
+            `memory` is given to self-attention, or neither memory nor cache to cross-attention.
     """
 
     def __init__(
@@ -98,9 +102,15 @@ class MultiHeadAttention(Layer):
         use_bias=True,
         head_dim=None,
         scaled=True,
+        num_kv_heads=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.num_kv_heads = num_kv_heads or num_heads
+        if num_heads % self.num_kv_heads:
+            raise ValueError(
+                f"num_kv_heads must divide num_heads={num_heads}, got {self.num_kv_heads}"
+            )
         self.num_heads = num_heads
         self.cross_attention = cross_attention
         self.use_bias = use_bias
@@ -114,14 +124,15 @@ class MultiHeadAttention(Layer):
                 f"num_heads must divide the width of the query, got num_heads={self.num_heads} "
                 f"and a width of {d_model}"
             )
-        width = self.num_heads * (self.head_dim or d_model // self.num_heads)
+        head_dim = self.head_dim or d_model // self.num_heads
+        width, kv_width = self.num_heads * head_dim, self.num_kv_heads * head_dim
         if self.cross_attention:
             self.query = self._dense(width, "query")
-            self.key_value = self._dense(2 * width, "key_value")
+            self.key_value = self._dense(2 * kv_width, "key_value")
             self.query.build(query_shape)
             self.key_value.build(memory_shape or query_shape)
         else:
-            self.query_key_value = self._dense(3 * width, "query_key_value")
+            self.query_key_value = self._dense(width + 2 * kv_width, "query_key_value")
             self.query_key_value.build(query_shape)
         self.output_projection = self._dense(d_model, "output")
         self.output_projection.build((*query_shape[:-1], width))
@@ -129,14 +140,24 @@ class MultiHeadAttention(Layer):
     def _dense(self, units, name):
         return Dense(units, use_bias=self.use_bias, dtype=self.dtype_policy, name=name)
 
-    def call(self, query, memory=None, attention_mask=None, bias=None, cache=None, index=None):
+    def call(
+        self,
+        query,
+        memory=None,
+        attention_mask=None,
+        bias=None,
+        rotation=None,
+        cache=None,
+        index=None,
+    ):
         if cache is not None:
-            return self._step(query, memory, attention_mask, bias, cache, index)
+            return self._step(query, memory, attention_mask, bias, rotation, cache, index)
         if self.cross_attention:
             query_BNTH, cache = self._cross(query, memory, cache)
         else:
-            query_BNTH, cache = self._self(query, memory, cache, index)
-        inputs = query_BNTH, cache["key"], cache["value"], attention_mask, bias
+            query_BNTH, cache = self._self(query, memory, rotation, cache, index)
+        key_BNSH, value_BNSH = self._for_each_head(cache)
+        inputs = query_BNTH, key_BNSH, value_BNSH, attention_mask, bias
         if _recorders:
             attended_BNTH, weights_BNTS = dot_product_attention(*inputs)
             for recorder in _recorders:
@@ -145,18 +166,33 @@ class MultiHeadAttention(Layer):
             attended_BNTH = attention(*inputs)
         return self._output(attended_BNTH, query), cache
 
-    def _step(self, query, memory, attention_mask, bias, cache, index):
+    def _step(self, query, memory, attention_mask, bias, rotation, cache, index):
         """With a cache: new positions of a sequence, or beams that look at one memory."""
+        length = query.shape[1]
         if self.cross_attention:
             query_BNTH, cache = self._cross(query, memory, cache)
-            inputs = query_BNTH, cache["key"], cache["value"], attention_mask, bias
-            attended_BNTH = attention(*inputs)
+            inputs = query_BNTH, *self._for_each_head(cache), attention_mask, bias
+            return self._output(attention(*inputs), query), cache
+        query_BNTH, cache = self._self(query, memory, rotation, cache, index)
+        filled = dict(filled=index + length, queries=length)
+        if length == 1 and self.num_kv_heads < self.num_heads and bias is None:
+            # The queries that share a head of keys stand behind one another: nothing is repeated.
+            rows, _, _, head_dim = ops.shape(query_BNTH)
+            groups = self.num_heads // self.num_kv_heads
+            grouped = ops.reshape(query_BNTH, (rows, self.num_kv_heads, groups, head_dim))
+            inputs = grouped, cache["key"], cache["value"], attention_mask, None
+            attended_BNTH = attend_cache(*inputs, **filled)
+            attended_BNTH = ops.reshape(attended_BNTH, (rows, self.num_heads, 1, head_dim))
         else:
-            query_BNTH, cache = self._self(query, memory, cache, index)
-            length = query.shape[1]
-            inputs = query_BNTH, cache["key"], cache["value"], attention_mask, bias
-            attended_BNTH = attend_cache(*inputs, filled=index + length, queries=length)
+            inputs = query_BNTH, *self._for_each_head(cache), attention_mask, bias
+            attended_BNTH = attend_cache(*inputs, **filled)
         return self._output(attended_BNTH, query), cache
+
+    def _for_each_head(self, cache):
+        """Keys and values (B, N, S, H), those of one of K heads for several queries'."""
+        groups = self.num_heads // self.num_kv_heads
+        both = cache["key"], cache["value"]
+        return both if groups == 1 else tuple(ops.repeat(x, groups, axis=1) for x in both)
 
     def _output(self, attended_BNTH, query):
         attended_BTNH = ops.transpose(attended_BNTH, (0, 2, 1, 3))
@@ -164,12 +200,15 @@ class MultiHeadAttention(Layer):
         width = self.num_heads * attended_BNTH.shape[-1]
         return self.output_projection(ops.reshape(attended_BTNH, (rows, length, width)))
 
-    def _self(self, query, memory, cache, index):
+    def _self(self, query, memory, rotation, cache, index):
         if memory is not None:
             raise ValueError("memory must be None in self-attention (cross_attention=False)")
-        projected = ops.split(self.query_key_value(query), 3, axis=-1)
+        projected = self._split(self.query_key_value(query))
         rows = ops.shape(query)[0]
-        query_BNTH, key_BNTH, value_BNTH = (self._heads(x, rows) for x in projected)
+        heads = self.num_heads, self.num_kv_heads, self.num_kv_heads
+        query_BNTH, key_BNTH, value_BNTH = map(self._heads, projected, [rows] * 3, heads)
+        if rotation is not None:
+            query_BNTH, key_BNTH = rotate(query_BNTH, rotation), rotate(key_BNTH, rotation)
         query_BNTH = self._unscaled(query_BNTH)
         if cache is None:
             return query_BNTH, {"key": key_BNTH, "value": value_BNTH}
@@ -178,24 +217,33 @@ class MultiHeadAttention(Layer):
             "value": write_cache(cache["value"], value_BNTH, index),
         }
 
+    def _split(self, projected):
+        if self.num_kv_heads == self.num_heads:
+            return ops.split(projected, 3, axis=-1)
+        # As many parts as all heads make: equal ones have a cheap gradient.
+        heads = ops.split(projected, self.num_heads + 2 * self.num_kv_heads, axis=-1)
+        ends = self.num_heads, self.num_heads + self.num_kv_heads
+        parts = heads[: ends[0]], heads[ends[0] : ends[1]], heads[ends[1] :]
+        return [ops.concatenate(part, axis=-1) for part in parts]
+
     def _cross(self, query, memory, cache):
         if cache is None:
             if memory is None:
                 raise ValueError("memory or cache must be given in cross-attention, got neither")
             rows = ops.shape(memory)[0]
             key, value = ops.split(self.key_value(memory), 2, axis=-1)
-            cache = {"key": self._heads(key, rows), "value": self._heads(value, rows)}
+            heads = self.num_kv_heads
+            cache = {"key": self._heads(key, rows, heads), "value": self._heads(value, rows, heads)}
         # The beams of a sentence attend as further queries to its one copy of keys and values.
-        query_BNTH = self._heads(self.query(query), ops.shape(cache["key"])[0])
+        query_BNTH = self._heads(self.query(query), ops.shape(cache["key"])[0], self.num_heads)
         return self._unscaled(query_BNTH), cache
 
     def _unscaled(self, query_BNTH):
         """Attention divides by sqrt(H): where that is not wanted it is multiplied before."""
         return query_BNTH if self.scaled else query_BNTH * query_BNTH.shape[-1] ** 0.5
 
-    def _heads(self, x_BTD, rows):
-        head_dim = x_BTD.shape[-1] // self.num_heads
-        x_BTNH = ops.reshape(x_BTD, (rows, -1, self.num_heads, head_dim))
+    def _heads(self, x_BTD, rows, num_heads):
+        x_BTNH = ops.reshape(x_BTD, (rows, -1, num_heads, x_BTD.shape[-1] // num_heads))
         return ops.transpose(x_BTNH, (0, 2, 1, 3))
 
     def get_config(self):
@@ -206,4 +254,5 @@ class MultiHeadAttention(Layer):
             "use_bias": self.use_bias,
             "head_dim": self.head_dim,
             "scaled": self.scaled,
+            "num_kv_heads": self.num_kv_heads,
         }

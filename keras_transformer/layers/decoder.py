@@ -10,6 +10,7 @@ from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.masks import causal_mask
 from keras_transformer.layers.relative_bias import RelativeBias
 from keras_transformer.layers.residual import AddNorm, normalization
+from keras_transformer.layers.rotary import Rotary
 from keras_transformer.ops import cache_places
 from keras_transformer.ops import quick as ops
 
@@ -27,7 +28,7 @@ class DecoderBlock(Layer):
         cross_attention: False leaves cross-attention out, for a decoder-only model.
         norm, epsilon: kind of norm, "layer" or "rms", and its epsilon.
         use_bias: whether projections add a bias.
-        head_dim, scaled: of the attention.
+        head_dim, scaled, num_kv_heads: of the attention.
 
     Call arguments:
         x: (B, T, D).
@@ -40,6 +41,7 @@ class DecoderBlock(Layer):
             positions to come.
         index: place in the cache of the first token of `x`, with a cache.
         bias: of the self-attention, broadcasts to (B, N, T, T), or (B, N, T, S) with a cache.
+        rotation: of the self-attention.
 
     Returns:
         (B, T, D), and the cache `{"self": {"key", "value"}, "cross": {"key", "value"}}`.
@@ -59,6 +61,7 @@ class DecoderBlock(Layer):
         gated=False,
         head_dim=None,
         scaled=True,
+        num_kv_heads=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -75,9 +78,11 @@ class DecoderBlock(Layer):
             gated=gated,
             head_dim=head_dim,
             scaled=scaled,
+            num_kv_heads=num_kv_heads,
         )
         policy = self.dtype_policy
         attention = dict(use_bias=use_bias, head_dim=head_dim, scaled=scaled, dtype=policy)
+        attention["num_kv_heads"] = num_kv_heads
         add_norm = dict(
             norm_first=norm_first, dropout=dropout, norm=norm, epsilon=epsilon, dtype=policy
         )
@@ -113,6 +118,7 @@ class DecoderBlock(Layer):
         cache=None,
         index=None,
         bias=None,
+        rotation=None,
         training=False,
     ):
         cache = cache or {"self": None, "cross": None}
@@ -120,6 +126,7 @@ class DecoderBlock(Layer):
             self.self_attention_norm(x),
             attention_mask=self._causal(x, attention_mask, cache["self"]),
             bias=bias,
+            rotation=rotation,
             cache=cache["self"],
             index=index,
         )
@@ -154,9 +161,12 @@ class Decoder(Layer):
     Args:
         num_layers: number of blocks.
         num_heads, d_ff, dropout, activation, norm_first, cross_attention, norm, epsilon, use_bias,
-            gated, head_dim, scaled: of each block.
+            gated, head_dim, scaled, num_kv_heads: of each block.
         relative_positions: number of buckets and largest distance of a `RelativeBias` that the
             self-attention of all blocks shares; None: none.
+        rotary: arguments of a `Rotary` that the self-attention of all blocks shares; None: none.
+        window: how many positions a query sees, its own and those before (Beltagy et al. 2020,
+            section 3.1; Mistral); None: all before.
 
     Call arguments:
         x: (B, T, D).
@@ -164,6 +174,7 @@ class Decoder(Layer):
         cache: what an earlier call returned.
         index: position of the first token of `x`, with a cache.
         beam_size: K, tokens that stand side by side at each position of the cache and of `x`.
+        positions: (B, T), of the tokens, for rotary ones; None: `index`, `index` + 1 ...
 
     Returns:
         (B, T, D), and the cache: a list with each block's.
@@ -184,12 +195,20 @@ class Decoder(Layer):
         gated=False,
         head_dim=None,
         scaled=True,
+        num_kv_heads=None,
         relative_positions=None,
+        rotary=None,
+        window=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.num_layers = num_layers
-        self.relative_positions = relative_positions
+        self.own = dict(
+            num_layers=num_layers,
+            relative_positions=relative_positions,
+            rotary=rotary,
+            window=window,
+        )
         self.options = dict(
             num_heads=num_heads,
             d_ff=d_ff,
@@ -203,13 +222,16 @@ class Decoder(Layer):
             gated=gated,
             head_dim=head_dim,
             scaled=scaled,
+            num_kv_heads=num_kv_heads,
         )
         self.blocks = [
             DecoderBlock(**self.options, dtype=self.dtype_policy, name=f"block_{i}")
             for i in range(num_layers)
         ]
         policy = self.dtype_policy
+        self.window = window
         self.norm = normalization(norm, epsilon, policy, "norm") if norm_first else None
+        self.rotary = Rotary(**rotary, dtype=policy, name="rotary") if rotary else None
         self.relative_bias = None
         if relative_positions:
             self.relative_bias = RelativeBias(
@@ -232,9 +254,11 @@ class Decoder(Layer):
         cache=None,
         index=0,
         beam_size=1,
+        positions=None,
         training=False,
     ):
-        bias = self._bias(x, cache, index, beam_size) if self.relative_bias else None
+        bias = self._bias(x, cache, index, beam_size)
+        rotation = self._rotation(x, index, beam_size, positions) if self.rotary else None
         caches = []
         for block, block_cache in zip(self.blocks, cache or [None] * self.num_layers, strict=True):
             x, new_cache = block(
@@ -245,25 +269,38 @@ class Decoder(Layer):
                 cache=block_cache,
                 index=index * beam_size,
                 bias=bias,
+                rotation=rotation,
                 training=training,
             )
             caches.append(new_cache)
         return (self.norm(x) if self.norm else x), caches
 
     def _bias(self, x, cache, index, beam_size):
-        """(1, N, T, S); all beams of a position are at the same distance from a query."""
+        """(1, N or 1, T, S); all beams of a position are at the same distance from a query."""
+        if not (self.relative_bias or self.window):
+            return None
         length = ops.shape(x)[1] // beam_size
         places = length
         if cache is not None:
             room = cache_places(cache[0]["self"]["key"], (index + length) * beam_size)
             places = room // beam_size
-        queries = index + ops.arange(length, dtype="int32")
-        bias = self.relative_bias(queries, ops.arange(places, dtype="int32"))
+        queries, keys = index + ops.arange(length, dtype="int32"), ops.arange(places, dtype="int32")
+        bias = self.relative_bias(queries, keys) if self.relative_bias else 0.0
+        if self.window:
+            near_TS = ops.expand_dims(keys, 0) > ops.expand_dims(queries - self.window, 1)
+            bias = ops.where(ops.expand_dims(near_TS, (0, 1)), bias, -1e4)
         if beam_size == 1:
             return bias
         # One position at a time, whose beams all see the same.
         return ops.repeat(bias, beam_size, axis=3)
 
+    def _rotation(self, x, index, beam_size, positions):
+        if positions is None:
+            length = ops.shape(x)[1] // beam_size
+            positions = index + ops.arange(length, dtype="int32")
+            if beam_size > 1:
+                positions = ops.repeat(positions, beam_size, axis=0)
+        return self.rotary(positions)
+
     def get_config(self):
-        own = {"num_layers": self.num_layers, "relative_positions": self.relative_positions}
-        return {**super().get_config(), **own, **self.options}
+        return {**super().get_config(), **self.own, **self.options}

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 import numpy as np
 
 from keras_transformer.layers.base import Layer, initializer
-from keras_transformer.layers.masks import causal_mask, segment_mask
 from keras_transformer.layers.residual import normalization
 from keras_transformer.ops import dropout, has_int8_linear, int8_linear, linear, lookup
 from keras_transformer.ops import quick as ops
@@ -39,18 +36,6 @@ def sinusoids(max_length: int, d_model: int, layout: str = "sinusoidal") -> np.n
     return both.reshape(max_length, d_model).astype("float32")
 
 
-def segment_positions(segments_BT: Any) -> Any:
-    """How many tokens of its own segment stand before each token: (B, T) int32.
-
-    Args:
-        segments_BT: the number of each token's segment in its row; 0 for padding.
-    """
-    length = ops.shape(segments_BT)[1]
-    before = causal_mask(length, length, index=-1)
-    mine_B1TT = segment_mask(segments_BT, segments_BT) & before
-    return ops.sum(ops.cast(mine_B1TT, "int32"), axis=-1)[:, 0]
-
-
 @keras.saving.register_keras_serializable("keras_transformer")
 class PositionalEmbedding(Layer):
     """Dropout(E[ids] sqrt(D) + PE), and in reverse x E^T, the tied output of section 3.4.
@@ -64,14 +49,16 @@ class PositionalEmbedding(Layer):
         scale: whether embeddings are multiplied by sqrt(D).
         position_offset: number of the first position; those before it are there, unused.
         norm: whether the sum is layer-normalized, with `epsilon`.
+        num_types: kinds of tokens, each with a vector that is added (Devlin et al. 2019, Figure
+            2); 0: no such vectors.
         tokens: the token table of another such layer, to share it; None: an own one.
 
     Call arguments:
         inputs: ids (B, T); with `reverse`, the stream (B, T, D).
         index: position of the first token; 0 but for cached decoding.
         reverse: True projects the stream to logits.
-        segments: (B, T), the number of each token's segment where several sequences share a row,
-            0 for padding: positions begin anew in each. Not with `index`.
+        positions: (B, T), of the tokens; None: `index`, `index` + 1 ...
+        type_ids: (B, T), with `num_types`.
 
     Returns:
         (B, T, D); with `reverse`, logits (B, T, V).
@@ -91,6 +78,7 @@ class PositionalEmbedding(Layer):
         position_offset=0,
         norm=False,
         epsilon=1e-6,
+        num_types=0,
         tokens=None,
         **kwargs,
     ):
@@ -105,7 +93,11 @@ class PositionalEmbedding(Layer):
         self.max_length = max_length
         self.rate = dropout
         self.options = dict(
-            scale=scale, position_offset=position_offset, norm=norm, epsilon=epsilon
+            scale=scale,
+            position_offset=position_offset,
+            norm=norm,
+            epsilon=epsilon,
+            num_types=num_types,
         )
         # Scaled by sqrt(D) in the forward direction, so that both directions start at unit size.
         # In the weights' own type: in mixed precision rows are cast, not the whole table.
@@ -119,14 +111,9 @@ class PositionalEmbedding(Layer):
             reverse_dtype=self.compute_dtype,
             name="tokens",
         )
+        self.types = self._table(num_types, "types") if num_types else None
         if positions == "learned":
-            self.learned = keras.layers.Embedding(
-                max_length + position_offset,
-                d_model,
-                embeddings_initializer=keras.initializers.RandomNormal(stddev=0.02),
-                dtype=self.dtype_policy,
-                name="positions",
-            )
+            self.learned = self._table(max_length + position_offset, "positions")
         elif positions != "none":
             self.sinusoids = sinusoids(max_length + position_offset, d_model, positions)
         self.norm = None
@@ -134,15 +121,27 @@ class PositionalEmbedding(Layer):
             self.norm = normalization("layer", epsilon, self.dtype_policy, "norm")
         self.seed_generator = keras.random.SeedGenerator()
 
+    def _table(self, rows, name):
+        initial = initializer(keras.initializers.RandomNormal(stddev=0.02))
+        return keras.layers.Embedding(
+            rows,
+            self.d_model,
+            embeddings_initializer=initial,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
     def build(self, inputs_shape):
         if not self.tokens.built:
             self.tokens.build()
         if self.positions == "learned":
             self.learned.build()
+        if self.types:
+            self.types.build()
         if self.norm:
             self.norm.build((None, None, self.d_model))
 
-    def call(self, inputs, index=0, reverse=False, segments=None, training=False):
+    def call(self, inputs, index=0, reverse=False, positions=None, type_ids=None, training=False):
         is_plain = not (self.tokens.quantization_mode or self.tokens.lora_enabled)
         if reverse and is_plain:
             x = ops.cast(inputs, self.compute_dtype)
@@ -157,13 +156,15 @@ class PositionalEmbedding(Layer):
         if self.options["scale"]:
             x = x * self.d_model**0.5
         if self.positions != "none":
-            if segments is None:
+            if positions is None:
                 # cumsum, not arange: a symbolic length has no arange in an ONNX graph.
                 positions = index + ops.cumsum(ops.ones_like(inputs[0], dtype="int32"), 0) - 1
-            else:
-                positions = segment_positions(segments)
             positions = positions + self.options["position_offset"]
             x = x + ops.cast(self._position_vectors(positions), x.dtype)
+        if self.types:
+            if type_ids is None:
+                type_ids = ops.zeros_like(inputs)
+            x = x + self.types(type_ids)
         if self.norm:
             x = self.norm(x)
         if training and self.rate:

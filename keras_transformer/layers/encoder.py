@@ -9,6 +9,7 @@ from keras_transformer.layers.base import Layer
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.relative_bias import RelativeBias
 from keras_transformer.layers.residual import AddNorm, normalization
+from keras_transformer.layers.rotary import Rotary
 from keras_transformer.ops import quick as ops
 
 
@@ -24,12 +25,13 @@ class EncoderBlock(Layer):
         norm_first: False post-norm (the paper), True pre-norm.
         norm, epsilon: kind of norm, "layer" or "rms", and its epsilon.
         use_bias: whether projections add a bias.
-        head_dim, scaled: of the attention.
+        head_dim, scaled, num_kv_heads: of the attention.
 
     Call arguments:
         x: (B, T, D).
         attention_mask: boolean, True = attend, broadcasts to (B, N, T, T).
         bias: of the attention, broadcasts to (B, N, T, T).
+        rotation: of the attention.
 
     Returns:
         (B, T, D).
@@ -48,6 +50,7 @@ class EncoderBlock(Layer):
         gated=False,
         head_dim=None,
         scaled=True,
+        num_kv_heads=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -63,9 +66,11 @@ class EncoderBlock(Layer):
             gated=gated,
             head_dim=head_dim,
             scaled=scaled,
+            num_kv_heads=num_kv_heads,
         )
         policy = self.dtype_policy
         attention = dict(use_bias=use_bias, head_dim=head_dim, scaled=scaled, dtype=policy)
+        attention["num_kv_heads"] = num_kv_heads
         add_norm = dict(
             norm_first=norm_first, dropout=dropout, norm=norm, epsilon=epsilon, dtype=policy
         )
@@ -85,9 +90,9 @@ class EncoderBlock(Layer):
         ):
             layer.build(x_shape)
 
-    def call(self, x, attention_mask=None, bias=None, training=False):
+    def call(self, x, attention_mask=None, bias=None, rotation=None, training=False):
         attended, _ = self.attention(
-            self.attention_norm(x), attention_mask=attention_mask, bias=bias
+            self.attention_norm(x), attention_mask=attention_mask, bias=bias, rotation=rotation
         )
         x = self.attention_norm(x, attended, training=training)
         transformed = self.feed_forward(self.feed_forward_norm(x))
@@ -104,13 +109,16 @@ class Encoder(Layer):
     Args:
         num_layers: number of blocks.
         num_heads, d_ff, dropout, activation, norm_first, norm, epsilon, use_bias, gated,
-            head_dim, scaled: of each block.
+            head_dim, scaled, num_kv_heads: of each block.
         relative_positions: number of buckets and largest distance of a `RelativeBias` that all
             blocks share; None: none.
+        rotary: arguments of a `Rotary` that all blocks share; None: none.
+        shared: whether all blocks are one, run `num_layers` times (Lan et al. 2020, section 3.1).
 
     Call arguments:
         x: (B, T, D).
         attention_mask: boolean, True = attend, broadcasts to (B, N, T, T).
+        positions: (T,) or (B, T), of the tokens, for rotary ones; None: 0, 1, 2 ...
 
     Returns:
         (B, T, D), the memory that a decoder attends to.
@@ -130,12 +138,20 @@ class Encoder(Layer):
         gated=False,
         head_dim=None,
         scaled=True,
+        num_kv_heads=None,
         relative_positions=None,
+        rotary=None,
+        shared=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.num_layers = num_layers
-        self.relative_positions = relative_positions
+        self.own = dict(
+            num_layers=num_layers,
+            relative_positions=relative_positions,
+            rotary=rotary,
+            shared=shared,
+        )
         self.options = dict(
             num_heads=num_heads,
             d_ff=d_ff,
@@ -148,12 +164,15 @@ class Encoder(Layer):
             gated=gated,
             head_dim=head_dim,
             scaled=scaled,
+            num_kv_heads=num_kv_heads,
         )
         policy = self.dtype_policy
-        self.blocks = [
-            EncoderBlock(**self.options, dtype=policy, name=f"block_{i}") for i in range(num_layers)
+        self.own_blocks = [
+            EncoderBlock(**self.options, dtype=policy, name=f"block_{i}")
+            for i in range(1 if shared else num_layers)
         ]
         self.norm = normalization(norm, epsilon, policy, "norm") if norm_first else None
+        self.rotary = Rotary(**rotary, dtype=policy, name="rotary") if rotary else None
         self.relative_bias = None
         if relative_positions:
             self.relative_bias = RelativeBias(
@@ -161,21 +180,30 @@ class Encoder(Layer):
             )
 
     def build(self, x_shape):
-        for block in self.blocks:
+        for block in self.own_blocks:
             block.build(x_shape)
         for layer in (self.norm, self.relative_bias):
             if layer:
                 layer.build(x_shape)
 
-    def call(self, x, attention_mask=None, training=False):
-        bias = None
-        if self.relative_bias:
+    @property
+    def blocks(self):
+        """The block of each layer; where `shared`, the same one."""
+        return self.own_blocks * (self.num_layers // len(self.own_blocks))
+
+    def call(self, x, attention_mask=None, positions=None, training=False):
+        bias = rotation = None
+        if self.relative_bias or self.rotary:
             places = ops.arange(ops.shape(x)[1], dtype="int32")
+        if self.relative_bias:
             bias = self.relative_bias(places, places)
+        if self.rotary:
+            rotation = self.rotary(places if positions is None else positions)
         for block in self.blocks:
-            x = block(x, attention_mask=attention_mask, bias=bias, training=training)
+            x = block(
+                x, attention_mask=attention_mask, bias=bias, rotation=rotation, training=training
+            )
         return self.norm(x) if self.norm else x
 
     def get_config(self):
-        own = {"num_layers": self.num_layers, "relative_positions": self.relative_positions}
-        return {**super().get_config(), **own, **self.options}
+        return {**super().get_config(), **self.own, **self.options}

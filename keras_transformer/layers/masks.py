@@ -44,3 +44,15 @@ def causal_mask(query_length: Any, key_length: Any, index: Any = 0) -> Any:
     query_positions = quick.expand_dims(index + quick.arange(query_length, dtype="int32"), 1)
     key_positions = quick.expand_dims(quick.arange(key_length, dtype="int32"), 0)
     return quick.expand_dims(key_positions <= query_positions, (0, 1))
+
+
+def segment_positions(segments_BT: Any) -> Any:
+    """How many tokens of its own segment stand before each token: (B, T) int32.
+
+    Args:
+        segments_BT: the number of each token's segment in its row; 0 for padding.
+    """
+    length = quick.shape(segments_BT)[1]
+    before = causal_mask(length, length, index=-1)
+    mine_B1TT = segment_mask(segments_BT, segments_BT) & before
+    return quick.sum(quick.cast(mine_B1TT, "int32"), axis=-1)[:, 0]

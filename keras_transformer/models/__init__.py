@@ -1,8 +1,23 @@
 """Whole models: functional graphs built from one frozen config."""
 
 from keras_transformer.models.adapting import enable_lora, merged
+from keras_transformer.models.decoder_only import DecoderOnly
 from keras_transformer.models.encoder_decoder import EncoderDecoder
+from keras_transformer.models.gpt import GPT, GPTConfig
+from keras_transformer.models.llama import LLaMA, LLaMAConfig
 from keras_transformer.models.t5 import T5, T5Config
 from keras_transformer.models.transformer import Transformer
 
-__all__ = ["T5", "EncoderDecoder", "T5Config", "Transformer", "enable_lora", "merged"]
+__all__ = [
+    "GPT",
+    "T5",
+    "DecoderOnly",
+    "EncoderDecoder",
+    "GPTConfig",
+    "LLaMA",
+    "LLaMAConfig",
+    "T5Config",
+    "Transformer",
+    "enable_lora",
+    "merged",
+]

@@ -1,8 +1,9 @@
-"""What models over a vocabulary share: training from the last hidden states, not from logits."""
+"""What models share: a config that saves them, and training from hidden states, not from logits."""
 
 from __future__ import annotations
 
 import contextlib
+import warnings
 
 import keras
 from keras import ops
@@ -12,7 +13,45 @@ from keras_transformer.metrics import Perplexity
 from keras_transformer.ops import reuse_memory, training_step
 
 
-class VocabularyModel(keras.Model):
+class ConfiguredModel(keras.Model):
+    """A functional model that is made of one frozen config, and saved as that.
+
+    A subclass has `config_class`, is made of `(config, dtype=None, **options)`, and keeps `config`
+    and, in `_policy`, its dtype policy. The config comes back from `to_dict` and `from_dict`.
+    """
+
+    quantization: str | None = None  # of the weights, such as "int8"
+
+    def quantize(self, mode=None, **options):
+        """As `keras.Model.quantize`; the config says so, and a saved model is loaded so."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*does not have a `quantize` method")
+            super().quantize(mode, **options)
+        self.quantization = mode
+
+    def get_config(self):
+        config = {
+            "config": self.config.to_dict(),
+            "dtype": keras.dtype_policies.serialize(self._policy),
+            "name": self.name,
+        }
+        return config | ({"quantization": self.quantization} if self.quantization else {})
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        config = dict(config)
+        sizes = cls.config_class.from_dict(config.pop("config"))
+        dtype = config.pop("dtype", None)
+        if isinstance(dtype, dict):
+            dtype = keras.dtype_policies.deserialize(dtype)
+        quantization = config.pop("quantization", None)
+        model = cls(sizes, dtype=dtype, **config)
+        if quantization:
+            model.quantize(quantization)
+        return model
+
+
+class VocabularyModel(ConfiguredModel):
     """A functional model to logits that `fit` trains without making them twice.
 
     The matrix of logits (tokens x vocabulary) is the largest of a training step, and in a small

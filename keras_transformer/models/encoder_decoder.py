@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from keras_transformer.layers import (
     PositionalEmbedding,
     padding_mask,
     segment_mask,
+    segment_positions,
 )
 from keras_transformer.layers.base import direct_calls
 from keras_transformer.models.base import VocabularyModel
@@ -52,8 +52,6 @@ class EncoderDecoder(VocabularyModel):
         ValueError: if one side's segments are given and the other's are not.
     """
 
-    quantization: str | None = None  # of the weights, such as "int8"
-
     def __init__(
         self,
         config: Any,
@@ -88,14 +86,15 @@ class EncoderDecoder(VocabularyModel):
             source, target = _segments(inputs)
             if source is None:
                 mask = cross_mask = padding_mask(inputs["source_ids"], config.pad_id)
-                self_mask = None
+                self_mask = positions = target_positions = None
             else:
                 mask, cross_mask = segment_mask(source, source), segment_mask(target, source)
                 self_mask = segment_mask(target, target)
-            x = source_embedding(inputs["source_ids"], segments=source)
+                positions, target_positions = map(segment_positions, (source, target))
+            x = source_embedding(inputs["source_ids"], positions=positions)
             memory = encoder(x, attention_mask=mask)
             x, _ = decoder(
-                target_embedding(inputs["target_ids"], segments=target),
+                target_embedding(inputs["target_ids"], positions=target_positions),
                 memory=memory,
                 attention_mask=self_mask,
                 cross_attention_mask=cross_mask,
@@ -187,34 +186,6 @@ class EncoderDecoder(VocabularyModel):
             beam_size=beam_size,
         )
         return self._project(self._scaled(x)), {**state, "caches": caches}
-
-    def quantize(self, mode=None, **options):
-        """As `keras.Model.quantize`; the config says so, and a saved model is loaded so."""
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*does not have a `quantize` method")
-            super().quantize(mode, **options)
-        self.quantization = mode
-
-    def get_config(self):
-        config = {
-            "config": self.config.to_dict(),
-            "dtype": keras.dtype_policies.serialize(self._policy),
-            "name": self.name,
-        }
-        return config | ({"quantization": self.quantization} if self.quantization else {})
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        config = dict(config)
-        sizes = cls.config_class.from_dict(config.pop("config"))
-        dtype = config.pop("dtype", None)
-        if isinstance(dtype, dict):
-            dtype = keras.dtype_policies.deserialize(dtype)
-        quantization = config.pop("quantization", None)
-        model = cls(sizes, dtype=dtype, **config)
-        if quantization:
-            model.quantize(quantization)
-        return model
 
 
 def _segments(inputs):

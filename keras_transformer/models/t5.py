@@ -8,20 +8,19 @@ feed-forward (Shazeer 2020).
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
 import keras
 
-from keras_transformer.config import ACTIVATIONS, known, require, require_whole
+from keras_transformer.config import ACTIVATIONS, Config, require
 from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding
 from keras_transformer.layers.dense import Dense
 from keras_transformer.models.encoder_decoder import EncoderDecoder
 
 
 @dataclass(frozen=True)
-class T5Config:
+class T5Config(Config):
     """Sizes and choices of a T5 (Raffel et al. 2020, sections 2.1 and 3.1; defaults of T5-small).
 
     Args:
@@ -69,28 +68,14 @@ class T5Config:
     eos_id: int = 1
 
     def __post_init__(self):
-        for name in (
-            "vocab_size",
-            "d_model",
-            "d_ff",
-            "num_encoder_layers",
-            "num_decoder_layers",
-            "num_heads",
-            "head_dim",
-            "max_length",
-        ):
-            require_whole(name, getattr(self, name), 1)
-        require_whole("num_buckets", self.num_buckets, 4)
+        self._check_whole("vocab_size", "d_model", "d_ff", "num_heads", "head_dim", "max_length")
+        self._check_whole("num_encoder_layers", "num_decoder_layers")
+        self._check_whole("num_buckets", least=4)
         require(self.num_buckets % 2 == 0, "num_buckets", self.num_buckets, "even")
-        require_whole("max_distance", self.max_distance, self.num_buckets // 2 + 1)
-        require(0 <= self.dropout < 1, "dropout", self.dropout, "in [0, 1)")
-        require(
-            self.activation in ACTIVATIONS, "activation", self.activation, f"one of {ACTIVATIONS}"
-        )
-        require(self.epsilon > 0, "epsilon", self.epsilon, "above 0")
-        for name in ("pad_id", "bos_id", "eos_id"):
-            value = getattr(self, name)
-            require(0 <= value < self.vocab_size, name, value, f"in [0, {self.vocab_size})")
+        self._check_whole("max_distance", least=self.num_buckets // 2 + 1)
+        self._check_rates()
+        self._check_choice("activation", ACTIVATIONS)
+        self._check_ids(self.vocab_size, "pad_id", "bos_id", "eos_id")
         if self.pad_id == self.eos_id:
             raise ValueError(f"pad_id and eos_id must differ, both are {self.pad_id}")
 
@@ -103,15 +88,6 @@ class T5Config:
     def target_vocab_size(self) -> int:
         """`vocab_size`."""
         return self.vocab_size
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> T5Config:
-        """The inverse of `to_dict`; an unknown field is refused."""
-        return cls(**known(cls, values, "config fields"))
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

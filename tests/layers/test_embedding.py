@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.layers import PositionalEmbedding, sinusoids
+from keras_transformer.layers import PositionalEmbedding, segment_positions, sinusoids
 
 VOCABULARY, WIDTH, LENGTH = 11, 6, 9
 IDS = np.array([[4, 3, 0, 7], [1, 10, 4, 4]], "int32")
@@ -90,7 +90,7 @@ def test_positions_begin_anew_in_each_segment(randomize, positions):
     layer = built(randomize, positions=positions)
     segments = np.array([[1, 1, 2, 3], [1, 2, 2, 0]], "int32")
     places = np.array([[0, 1, 0, 0], [0, 0, 1, 0]])
-    embedded = numpy(layer(IDS, segments=segments))
+    embedded = numpy(layer(IDS, positions=segment_positions(segments)))
     for b, t in np.ndindex(IDS.shape):
         wanted = numpy(layer(IDS[b : b + 1, t : t + 1], index=int(places[b, t])))[0, 0]
         np.testing.assert_allclose(embedded[b, t], wanted, atol=1e-6)

@@ -1,0 +1,12 @@
+"""Which weight of ours is which of a Hugging Face checkpoint: a map a family, as data.
+
+A family is the `model_type`s of its `config.json`, what our config makes of that file and back,
+and `Rule`s from weight to weight.
+"""
+
+from keras_transformer.checkpoints.families import bart, gpt, llama, t5
+from keras_transformer.checkpoints.families.base import Family, Rule
+
+FAMILIES: dict[str, Family] = bart.FAMILIES | t5.FAMILIES | gpt.FAMILIES | llama.FAMILIES
+
+__all__ = ["FAMILIES", "Family", "Rule"]

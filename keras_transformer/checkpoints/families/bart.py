@@ -1,0 +1,209 @@
+"""Marian (OPUS-MT), Pegasus, M2M-100 and NLLB-200, mBART-50: one layout, that of BART."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from keras_transformer.checkpoints.families.base import (
+    Family,
+    Rule,
+    activation,
+    dense,
+    norm,
+    one,
+    their_activation,
+    token_id,
+)
+from keras_transformer.config import TransformerConfig
+from keras_transformer.models import Transformer
+
+
+def _config(theirs: Mapping[str, Any], names: Iterable[str], scaled: bool, **family: Any):
+    return TransformerConfig(
+        source_vocab_size=theirs["vocab_size"],
+        d_model=theirs["d_model"],
+        d_ff=one(theirs, "encoder_ffn_dim", "decoder_ffn_dim"),
+        num_encoder_layers=theirs["encoder_layers"],
+        num_decoder_layers=theirs["decoder_layers"],
+        num_heads=one(theirs, "encoder_attention_heads", "decoder_attention_heads"),
+        dropout=theirs.get("dropout", 0.1),
+        activation=activation(theirs["activation_function"]),
+        scale_embeddings=theirs.get("scale_embedding", scaled),
+        max_length=theirs["max_position_embeddings"],
+        epsilon=1e-5,
+        tie_output=theirs.get("tie_word_embeddings", True),
+        pad_id=token_id(theirs, "pad_token_id"),
+        eos_id=token_id(theirs, "eos_token_id"),
+        **family,
+    )
+
+
+def _marian_config(theirs, names):
+    return _config(
+        theirs,
+        names,
+        scaled=False,
+        target_vocab_size=theirs.get("decoder_vocab_size") or theirs["vocab_size"],
+        share_embeddings=theirs.get("share_encoder_decoder_embeddings", True),
+        positions="sinusoidal_halves",
+        output_bias=True,
+        bos_id=token_id(theirs, "decoder_start_token_id", "pad_token_id"),
+    )
+
+
+def _m2m_config(theirs, names):
+    return _config(
+        theirs,
+        names,
+        scaled=True,
+        target_vocab_size=theirs["vocab_size"],
+        positions="sinusoidal_tensor2tensor",
+        position_offset=2,
+        norm_first=True,
+        bos_id=token_id(theirs, "decoder_start_token_id", "eos_token_id"),
+    )
+
+
+def _mbart_config(theirs, names):
+    return _config(
+        theirs,
+        names,
+        scaled=False,
+        target_vocab_size=theirs["vocab_size"],
+        positions="learned",
+        position_offset=2,
+        norm_first=True,
+        norm_embeddings=True,
+        output_bias=True,
+        bos_id=token_id(theirs, "decoder_start_token_id", "eos_token_id"),
+    )
+
+
+def _pegasus_config(theirs, names):
+    return _config(
+        theirs,
+        names,
+        scaled=False,
+        target_vocab_size=theirs["vocab_size"],
+        positions="sinusoidal_halves",
+        norm_first=True,
+        output_bias=True,
+        bos_id=token_id(theirs, "decoder_start_token_id", "pad_token_id"),
+    )
+
+
+def _file(config: TransformerConfig) -> dict[str, Any]:
+    return dict(
+        is_encoder_decoder=True,
+        vocab_size=config.source_vocab_size,
+        d_model=config.d_model,
+        encoder_ffn_dim=config.d_ff,
+        decoder_ffn_dim=config.d_ff,
+        encoder_layers=config.num_encoder_layers,
+        decoder_layers=config.num_decoder_layers,
+        encoder_attention_heads=config.num_heads,
+        decoder_attention_heads=config.num_heads,
+        dropout=config.dropout,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        activation_function=their_activation(config.activation),
+        scale_embedding=config.scale_embeddings,
+        max_position_embeddings=config.max_length,
+        tie_word_embeddings=config.tie_output,
+        pad_token_id=config.pad_id,
+        eos_token_id=config.eos_id,
+        decoder_start_token_id=config.bos_id,
+    )
+
+
+def _marian_file(config):
+    return _file(config) | dict(
+        architectures=["MarianMTModel"],
+        decoder_vocab_size=config.target_vocab_size,
+        share_encoder_decoder_embeddings=config.share_embeddings,
+        forced_eos_token_id=config.eos_id,
+    )
+
+
+def _pegasus_file(config):
+    return _file(config) | dict(
+        architectures=["PegasusForConditionalGeneration"], forced_eos_token_id=config.eos_id
+    )
+
+
+def _m2m_file(config):
+    architectures = ["M2M100ForConditionalGeneration"]
+    return _file(config) | dict(architectures=architectures)
+
+
+def _mbart_file(config):
+    return _file(config) | dict(
+        architectures=["MBartForConditionalGeneration"],
+        forced_eos_token_id=config.eos_id,
+        add_final_layer_norm=True,
+    )
+
+
+def _attention(ours: str, theirs: str, cross: bool = False) -> list[Rule]:
+    query, key, value = (f"{theirs}.{name}_proj" for name in "qkv")
+    rules = dense(f"{ours}/output", f"{theirs}.out_proj")
+    if cross:
+        return rules + dense(f"{ours}/query", query) + dense(f"{ours}/key_value", key, value)
+    return rules + dense(f"{ours}/query_key_value", query, key, value)
+
+
+def _rules(config: TransformerConfig) -> list[Rule]:
+    """Of Marian, Pegasus, M2M-100 and mBART-50."""
+    rules = []
+    sides = dict(encoder=config.num_encoder_layers, decoder=config.num_decoder_layers)
+    for side, layers in sides.items():
+        attention = "attention" if side == "encoder" else "self_attention"
+        for i in range(layers):
+            ours, theirs = f"{side}/block_{i}", f"model.{side}.layers.{i}"
+            rules += _attention(f"{ours}/{attention}", f"{theirs}.self_attn")
+            rules += norm(f"{ours}/{attention}_norm/norm", f"{theirs}.self_attn_layer_norm")
+            if side == "decoder":
+                names = f"{ours}/cross_attention", f"{theirs}.encoder_attn"
+                rules += _attention(*names, cross=True)
+                rules += norm(f"{names[0]}_norm/norm", f"{names[1]}_layer_norm")
+            rules += dense(f"{ours}/feed_forward/hidden", f"{theirs}.fc1")
+            rules += dense(f"{ours}/feed_forward/output", f"{theirs}.fc2")
+            rules += norm(f"{ours}/feed_forward_norm/norm", f"{theirs}.final_layer_norm")
+        if config.norm_first:
+            rules += norm(f"{side}/norm", f"model.{side}.layer_norm")
+        embedding = "source_embedding" if side == "encoder" else "target_embedding"
+        if config.positions == "learned":
+            positions = f"model.{side}.embed_positions.weight"
+            rules.append(Rule(f"{embedding}/positions/embeddings", (positions,)))
+        if config.norm_embeddings:
+            rules += norm(f"{embedding}/norm", f"model.{side}.layernorm_embedding")
+    target = "model.shared.weight"
+    if not config.share_embeddings:
+        target, source = "model.decoder.embed_tokens.weight", "model.encoder.embed_tokens.weight"
+        rules.append(Rule("source_embedding/tokens/embeddings", (source,)))
+    rules.append(Rule("target_embedding/tokens/embeddings", (target,)))
+    if not config.tie_output:
+        rules += dense("output", "lm_head", bias=False)
+    if config.output_bias:
+        rules.append(Rule("output_bias/bias", ("final_logits_bias",), "row"))
+    return rules
+
+
+_SHARED, _DECODER = "model.shared.weight", "model.decoder.embed_tokens.weight"
+_ALIASES = {
+    "model.encoder.embed_tokens.weight": (_SHARED,),
+    _DECODER: (_SHARED,),
+    "lm_head.weight": (_SHARED, _DECODER),
+}
+_SINUSOIDS = ("embed_positions.weight", "embed_positions.weights")
+
+FAMILIES = {
+    kind: Family(Transformer, config, _rules, config_file, _ALIASES, unused)
+    for kind, config, config_file, unused in (
+        ("marian", _marian_config, _marian_file, _SINUSOIDS),
+        ("pegasus", _pegasus_config, _pegasus_file, _SINUSOIDS),
+        ("m2m_100", _m2m_config, _m2m_file, _SINUSOIDS),
+        ("mbart", _mbart_config, _mbart_file, ()),
+    )
+}

@@ -1,0 +1,176 @@
+"""What a family's map is made of: rules from weight to weight, and what config files say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+ACTIVATIONS = {  # theirs -> ours
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A weight of ours and what it is in a checkpoint.
+
+    Args:
+        ours: path of our weight.
+        theirs: names in the checkpoint; several lie side by side in ours, along the last axis.
+            None is a part that is not there: zeros of the width of the first.
+        layout: "same", "transposed", "row" where theirs has one more axis, of size 1, in front, or
+            "convolution", whose channels are first there and last here.
+        shares: how the width is shared among several; (): equally.
+    """
+
+    ours: str
+    theirs: tuple[str | None, ...]
+    layout: str = "same"
+    shares: tuple[int, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """Those of `theirs` that are there."""
+        return [name for name in self.theirs if name is not None]
+
+    def take(self, read: Callable[[str], np.ndarray]) -> np.ndarray:
+        """Our weight, from tensors that `read` gives by their names."""
+        parts = {name: self._ours(read(name)) for name in self.names}
+        first = parts[self.names[0]]
+        parts = [np.zeros_like(first) if name is None else parts[name] for name in self.theirs]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+
+    def give(self, value: np.ndarray) -> dict[str, np.ndarray]:
+        """Their tensors by name, from our weight."""
+        shares = np.cumsum(self.shares or [1] * len(self.theirs))
+        ends = shares[:-1] * value.shape[-1] // shares[-1]
+        parts = zip(self.theirs, np.split(value, ends, axis=-1), strict=True)
+        return {name: self._theirs(part) for name, part in parts if name is not None}
+
+    def _ours(self, x):
+        if self.layout == "transposed":
+            return x.T
+        if self.layout == "convolution":
+            return np.moveaxis(x, (0, 1), (-1, -2))
+        return x[0] if self.layout == "row" else x
+
+    def _theirs(self, x):
+        if self.layout == "transposed":
+            return x.T
+        if self.layout == "convolution":
+            return np.moveaxis(x, (-1, -2), (0, 1))
+        return x[None] if self.layout == "row" else x
+
+
+@dataclass(frozen=True)
+class Family:
+    """How one kind of checkpoint is read and written.
+
+    Args:
+        model: our class.
+        config: their `config.json` and the names of their weights -> our config.
+        rules: our config -> the rules of all weights.
+        config_file: our config -> their `config.json`, without its `model_type`.
+        aliases: their names of what another one may hold already, and those others.
+        unused: ends of their names of what is no weight, such as tables of sinusoids, or is one
+            that no model looks at.
+        free: fields of our config that no weight and no result depends on.
+        prefix: of the names, which checkpoints of the bare model lack.
+    """
+
+    model: type
+    config: Callable[[Mapping[str, Any], Iterable[str]], Any]
+    rules: Callable[[Any], list[Rule]]
+    config_file: Callable[[Any], dict[str, Any]]
+    aliases: Mapping[str, tuple[str, ...]]
+    unused: tuple[str, ...] = ()
+    free: frozenset[str] = frozenset()
+    prefix: str = ""
+
+
+# What a layer of ours is there.
+
+
+def dense(
+    ours: str,
+    *theirs: str,
+    bias: bool = True,
+    layout: str = "transposed",
+    shares: tuple[int, ...] = (),
+) -> list[Rule]:
+    """Of a dense layer, or several side by side."""
+    weights = tuple(f"{name}.weight" for name in theirs)
+    rules = [Rule(f"{ours}/kernel", weights, layout, shares)]
+    if bias:
+        biases = tuple(f"{name}.bias" for name in theirs)
+        rules.append(Rule(f"{ours}/bias", biases, shares=shares))
+    return rules
+
+
+def norm(ours: str, theirs: str) -> list[Rule]:
+    """Of a layer norm."""
+    return [
+        Rule(f"{ours}/gamma", (f"{theirs}.weight",)),
+        Rule(f"{ours}/beta", (f"{theirs}.bias",)),
+    ]
+
+
+def scale(ours: str, theirs: str) -> list[Rule]:
+    """Of an RMS norm."""
+    return [Rule(f"{ours}/scale", (f"{theirs}.weight",))]
+
+
+def table(ours: str, theirs: str) -> list[Rule]:
+    """Of an embedding."""
+    return [Rule(f"{ours}/embeddings", (f"{theirs}.weight",))]
+
+
+# What a field of a config file is here, and back.
+
+
+def activation(name: str) -> str:
+    """Ours, of theirs."""
+    if name not in ACTIVATIONS:
+        raise ValueError(f"activation must be one of {sorted(ACTIVATIONS)}, got {name!r}")
+    return ACTIVATIONS[name]
+
+
+def their_activation(name: str) -> str:
+    """Theirs, of ours."""
+    return next(theirs for theirs, ours in ACTIVATIONS.items() if ours == name)
+
+
+def one(theirs: Mapping[str, Any], *names: str) -> Any:
+    """The one value that several fields have."""
+    values = [theirs[name] for name in names]
+    if len(set(values)) > 1:
+        raise ValueError(f"{' and '.join(names)} must be equal, got {values}")
+    return values[0]
+
+
+def only(theirs: Mapping[str, Any], **accepted: Any) -> None:
+    """Refuses a field that is there and says another thing than what we have."""
+    for name, value in accepted.items():
+        if theirs.get(name, value) != value:
+            raise ValueError(f"{name} must be {value!r}, got {theirs[name]!r}")
+
+
+def token_id(theirs: Mapping[str, Any], name: str, *others: str) -> int:
+    """The first of these fields that is there and not null; one number, or a list of one."""
+    for field in (name, *others):
+        value = theirs.get(field)
+        if isinstance(value, list) and len(value) == 1:
+            (value,) = value
+        if isinstance(value, int):
+            return value
+        if value is not None:
+            raise ValueError(f"{field} must be one token's number, got {value!r}")
+    raise KeyError(name)

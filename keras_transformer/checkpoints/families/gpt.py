@@ -1,0 +1,96 @@
+"""GPT-2."""
+
+from __future__ import annotations
+
+from keras_transformer.checkpoints.families.base import (
+    Family,
+    Rule,
+    activation,
+    dense,
+    norm,
+    only,
+    table,
+    their_activation,
+    token_id,
+)
+from keras_transformer.models import GPT, GPTConfig
+
+
+def _config(theirs, names):
+    only(
+        theirs,
+        scale_attn_weights=True,
+        scale_attn_by_inverse_layer_idx=False,
+        add_cross_attention=False,
+    )
+    return GPTConfig(
+        vocab_size=theirs["vocab_size"],
+        d_model=theirs["n_embd"],
+        d_ff=theirs.get("n_inner") or 4 * theirs["n_embd"],
+        num_layers=theirs["n_layer"],
+        num_heads=theirs["n_head"],
+        dropout=theirs.get("resid_pdrop", 0.1),
+        activation=activation(theirs.get("activation_function", "gelu_new")),
+        epsilon=theirs.get("layer_norm_epsilon", 1e-5),
+        max_length=theirs["n_positions"],
+        tie_output=theirs.get("tie_word_embeddings", True),
+        pad_id=token_id(theirs, "pad_token_id", "eos_token_id"),
+        bos_id=token_id(theirs, "bos_token_id", "eos_token_id"),
+        eos_id=token_id(theirs, "eos_token_id"),
+    )
+
+
+def _config_file(config):
+    if not config.use_bias:
+        raise ValueError("use_bias must be True for a GPT-2")
+    return dict(
+        architectures=["GPT2LMHeadModel"],
+        vocab_size=config.vocab_size,
+        n_embd=config.d_model,
+        n_inner=config.d_ff,
+        n_layer=config.num_layers,
+        n_head=config.num_heads,
+        n_positions=config.max_length,
+        resid_pdrop=config.dropout,
+        embd_pdrop=config.dropout,
+        attn_pdrop=0.0,
+        activation_function=their_activation(config.activation),
+        layer_norm_epsilon=config.epsilon,
+        tie_word_embeddings=config.tie_output,
+        pad_token_id=config.pad_id,
+        bos_token_id=config.bos_id,
+        eos_token_id=config.eos_id,
+    )
+
+
+def _rules(config: GPTConfig) -> list[Rule]:
+    rules = table("embedding/tokens", "transformer.wte")
+    rules += table("embedding/positions", "transformer.wpe")
+    for i in range(config.num_layers):
+        ours, theirs = f"decoder/block_{i}", f"transformer.h.{i}"
+        for layer, name in (
+            ("self_attention/query_key_value", "attn.c_attn"),
+            ("self_attention/output", "attn.c_proj"),
+            ("feed_forward/hidden", "mlp.c_fc"),
+            ("feed_forward/output", "mlp.c_proj"),
+        ):
+            rules += dense(f"{ours}/{layer}", f"{theirs}.{name}", layout="same")
+        rules += norm(f"{ours}/self_attention_norm/norm", f"{theirs}.ln_1")
+        rules += norm(f"{ours}/feed_forward_norm/norm", f"{theirs}.ln_2")
+    rules += norm("decoder/norm", "transformer.ln_f")
+    if not config.tie_output:
+        rules += dense("output", "lm_head", bias=False)
+    return rules
+
+
+FAMILIES = {
+    "gpt2": Family(
+        GPT,
+        _config,
+        _rules,
+        _config_file,
+        aliases={"lm_head.weight": ("transformer.wte.weight",)},
+        unused=(".attn.bias", ".attn.masked_bias"),  # tables of the causal mask
+        prefix="transformer.",
+    )
+}

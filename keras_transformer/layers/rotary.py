@@ -1,0 +1,128 @@
+"""Rotary positions: queries and keys turned by an angle that grows with their place (RoPE)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_transformer.layers.base import Layer
+from keras_transformer.ops import quick as ops
+
+SCALINGS = {  # what each form of scaling must say
+    "linear": ("factor",),
+    "llama3": (
+        "factor",
+        "low_freq_factor",
+        "high_freq_factor",
+        "original_max_position_embeddings",
+    ),
+    "yarn": ("factor", "original_max_position_embeddings"),
+}
+
+
+def rates(head_dim: int, theta: float, scaling: Mapping[str, Any] | None) -> tuple[Any, float]:
+    """How fast each pair of numbers turns, and a factor of the result.
+
+    theta^(-2i/H) (Su et al. 2021, equation 15), slowed for texts longer than those of training:
+    "linear" all by a factor (Chen et al. 2023); "llama3" the slow ones, the fast ones not at all
+    (Llama 3.1); "yarn" likewise, and it sharpens attention (Peng et al. 2023, section 3).
+
+    Args:
+        head_dim: H, even.
+        theta: the base.
+        scaling: `rope_type` and its numbers, by the names of Hugging Face's `rope_scaling`; None:
+            none.
+
+    Returns:
+        (H / 2,) float64, and the factor of both sine and cosine.
+    """
+    rate = theta ** (-np.arange(0, head_dim, 2) / head_dim)
+    if scaling is None:
+        return rate, 1.0
+    slowed, kind = rate / scaling["factor"], scaling["rope_type"]
+    if kind == "linear":
+        return slowed, 1.0
+    length = scaling["original_max_position_embeddings"]
+    if kind == "llama3":
+        low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
+        turns = length * rate / (2 * math.pi)
+        kept = np.clip((turns - low) / (high - low), 0.0, 1.0)
+        return kept * rate + (1 - kept) * slowed, 1.0
+
+    def place(turns):  # of the pair that turns so often over the length of training
+        return head_dim * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(theta))
+
+    first, last = place(scaling.get("beta_fast", 32)), place(scaling.get("beta_slow", 1))
+    if scaling.get("truncate", True):
+        first, last = math.floor(first), math.ceil(last)
+    first, last = max(first, 0), min(last, head_dim - 1)
+    ramp = (np.arange(head_dim // 2) - first) / max(last - first, 0.001)
+    kept = 1 - np.clip(ramp, 0.0, 1.0)
+    factor = scaling.get("attention_factor") or 0.1 * math.log(scaling["factor"]) + 1.0
+    return kept * rate + (1 - kept) * slowed, factor
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class Rotary(Layer):
+    """cos and sin of position x rate, for `rotate` (Su et al. 2021, section 3.2).
+
+    Args:
+        head_dim: H, even.
+        theta: base of the rates.
+        scaling: as of `rates`; None: none.
+
+    Call arguments:
+        positions: (T,) or (B, T) whole numbers.
+
+    Returns:
+        cos and sin, each (1 or B, 1, T, H / 2).
+
+    Raises:
+        ValueError: if H is odd, or a form of scaling is unknown or lacks a number.
+    """
+
+    def __init__(self, head_dim, theta=10000.0, scaling=None, **kwargs):
+        super().__init__(**kwargs)
+        if head_dim % 2:
+            raise ValueError(f"head_dim must be even for rotary positions, got {head_dim}")
+        if scaling is not None:
+            kind = scaling.get("rope_type")
+            if kind not in SCALINGS:
+                raise ValueError(
+                    f"rope_type of scaling must be one of {sorted(SCALINGS)}, got {kind!r}"
+                )
+            if missing := [name for name in SCALINGS[kind] if name not in scaling]:
+                raise ValueError(f"scaling of rope_type {kind!r} must have {missing}")
+        self.options = dict(
+            head_dim=head_dim, theta=theta, scaling=None if scaling is None else dict(scaling)
+        )
+        rate, self.factor = rates(**self.options)
+        self.rates = rate.astype("float32")
+        self.built = True
+
+    def call(self, positions):
+        if len(positions.shape) == 1:
+            positions = ops.expand_dims(positions, 0)
+        angles = ops.expand_dims(ops.cast(positions, "float32"), (1, 3))
+        angles = angles * keras.ops.convert_to_tensor(self.rates)
+        both = keras.ops.cos(angles) * self.factor, keras.ops.sin(angles) * self.factor
+        return tuple(ops.cast(x, self.compute_dtype) for x in both)
+
+    def get_config(self):
+        return {**super().get_config(), **self.options}
+
+
+def rotate(x_BNTH: Any, rotation: tuple[Any, Any]) -> Any:
+    """Each pair (x_i, x_{i + H/2}) turned by its angle: products of two depend on distance alone.
+
+    Args:
+        x_BNTH: queries or keys.
+        rotation: what `Rotary` gives for their positions.
+    """
+    cos, sin = rotation
+    first, second = ops.split(x_BNTH, 2, axis=-1)
+    return ops.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)

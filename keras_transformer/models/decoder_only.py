@@ -1,0 +1,156 @@
+"""What decoder-only models share: a graph of causal blocks, prefill and steps of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from keras_transformer.layers import Decoder, PositionalEmbedding, segment_mask, segment_positions
+from keras_transformer.layers.base import direct_calls
+from keras_transformer.models.base import VocabularyModel
+from keras_transformer.ops import mask_bias, new_cache
+from keras_transformer.ops import quick as ops
+
+
+class DecoderOnly(VocabularyModel):
+    """A functional model from `token_ids` to the logits of each next token.
+
+    Args:
+        config: the family's, with at least the vocabulary size and special ids.
+        policy: the dtype policy of the parts.
+        embedding: ids to vectors.
+        decoder: the stack, without cross-attention.
+        output_layer: holds the table that makes logits, an embedding or a `Dense`.
+
+    Call arguments:
+        inputs: dict of `token_ids` (B, T), int32. Where several sequences share a row, or one
+            begins behind padding, also `segments` (B, T), int32: the number of each token's
+            sequence in its row, 0 for padding. Each sequence's logits are those that it has
+            alone. Padding behind a sequence changes nothing and needs no segments.
+
+    Returns:
+        logits (B, T, V).
+    """
+
+    def __init__(
+        self,
+        config: Any,
+        policy: Any,
+        embedding: PositionalEmbedding,
+        decoder: Decoder,
+        output_layer: keras.layers.Layer,
+        **kwargs: Any,
+    ):
+        # Found now: while PyTorch exports a graph, attributes are proxies (2.13).
+        is_tied = output_layer is embedding.tokens
+
+        def project(x):
+            return embedding(x, reverse=True) if is_tied else output_layer(x)
+
+        def hidden(inputs):
+            segments = inputs.get("segments")
+            mask = positions = None
+            if segments is not None:
+                mask, positions = segment_mask(segments, segments), segment_positions(segments)
+            x = embedding(inputs["token_ids"], positions=positions)
+            return decoder(x, attention_mask=mask, positions=positions)[0]
+
+        inputs = {"token_ids": keras.Input((None,), dtype="int32", name="token_ids")}
+        super().__init__(inputs=inputs, outputs=project(hidden(inputs)), **kwargs)
+        self.config = config
+        self.embedding = embedding
+        self.decoder = decoder
+        self.hidden = hidden
+        self.output_layer = output_layer
+        self._policy = policy
+        self._project = project
+
+    def call(self, inputs, training=None, mask=None):
+        """As of `VocabularyModel`; the graph has no input for segments, which few have."""
+        if self._on_hidden or not isinstance(inputs, dict) or "segments" not in inputs:
+            return super().call(inputs, training=training, mask=mask)
+        return self._project(self.hidden(keras.tree.map_structure(_as_ids, inputs)))
+
+    def prefill(
+        self, token_ids: Any, length: Any, beam_size: int = 1, segments: Any = None
+    ) -> tuple[Any, Any, Callable]:
+        """Reads the prompts in one pass; what a search needs to go on.
+
+        Args:
+            token_ids: (B, P) int32, prompts that end in the last column.
+            length: M, positions there may be in all, P and those to come.
+            beam_size: K, beams of a prompt.
+            segments: (B, P) int32, 1 for tokens and 0 for the padding before them; None: all
+                prompts are P long.
+
+        Returns:
+            As `EncoderDecoder.prefill`: logits (B, V), the state, and `step`.
+        """
+        mask = positions = None
+        if segments is not None:
+            mask, positions = segment_mask(segments, segments), segment_positions(segments)
+        x = self.embedding(token_ids, positions=positions)
+        x, caches = self.decoder(x, attention_mask=mask, positions=positions)
+        for cache in caches:
+            cache["self"] = {
+                name: new_cache(tensor, length, beam_size) for name, tensor in cache["self"].items()
+            }
+        state = {"caches": caches}
+        if segments is not None:
+            # Which positions are no padding, those to come among them; how many are.
+            is_token_BP = ops.not_equal(segments, 0)
+            rest = ops.ones_like(segments[:, :1], dtype="bool")
+            rest_BR = ops.repeat(rest, length - ops.shape(segments)[1], axis=1)
+            state["is_token_BM"] = ops.concatenate([is_token_BP, rest_BR], axis=1)
+            state["padding_B"] = ops.sum(ops.cast(~is_token_BP, "int32"), axis=1)
+        return self._project(x[:, -1:])[:, 0], state, self._step
+
+    def _step(self, token_ids_BK, state, index, ancestors_BKM=None):
+        token_ids_BK = keras.ops.convert_to_tensor(token_ids_BK, dtype="int32")
+        if ancestors_BKM is not None:
+            ancestors_BKM = keras.ops.convert_to_tensor(ancestors_BKM, dtype="int32")
+        with direct_calls(self.decoder):
+            return self._direct_step(token_ids_BK, state, index, ancestors_BKM)
+
+    def _direct_step(self, token_ids_BK, state, index, ancestors_BKM):
+        beam_size = token_ids_BK.shape[1]
+        positions, is_token_BM = None, state.get("is_token_BM")
+        if is_token_BM is not None:
+            positions = ops.expand_dims(index - state["padding_B"], 1)  # (B, 1)
+            if ancestors_BKM is None:
+                places_M = ops.arange(ops.shape(is_token_BM)[1], dtype="int32")
+                mask = ops.expand_dims(is_token_BM & (places_M <= index), (1, 2))
+                mask = mask_bias(mask, self.compute_dtype)
+            else:
+                ancestors_BKM = ops.where(ops.expand_dims(is_token_BM, 1), ancestors_BKM, -1)
+        if ancestors_BKM is not None:
+            slots_K = ops.arange(beam_size, dtype="int32")
+            mask_BKMK = ops.expand_dims(ancestors_BKM, -1) == slots_K
+            places = ops.shape(ancestors_BKM)[2] * beam_size
+            mask_B1KS = ops.reshape(mask_BKMK, (-1, 1, beam_size, places))
+            mask = mask_bias(mask_B1KS, self.compute_dtype)
+        elif is_token_BM is None:
+            mask = None
+        if positions is not None:
+            positions = ops.repeat(positions, beam_size, axis=1)
+        # All beams are at one position: to the embedding they are a row of it.
+        x = self.embedding(
+            ops.reshape(token_ids_BK, (-1, 1)),
+            index=index,
+            positions=None if positions is None else ops.reshape(positions, (-1, 1)),
+        )
+        x, caches = self.decoder(
+            ops.reshape(x, (-1, beam_size, self.config.d_model)),
+            attention_mask=mask,
+            cache=state["caches"],
+            index=index,
+            beam_size=beam_size,
+            positions=positions,
+        )
+        return self._project(x), {**state, "caches": caches}
+
+
+def _as_ids(x):
+    return keras.ops.convert_to_tensor(x, dtype="int32")

@@ -1,0 +1,103 @@
+"""GPT-2: the decoder alone, pre-norm, with learned positions (Radford et al. 2019, section 2.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+from keras_transformer.config import ACTIVATIONS, Config
+from keras_transformer.layers import Decoder, PositionalEmbedding
+from keras_transformer.layers.dense import Dense
+from keras_transformer.models.decoder_only import DecoderOnly
+
+
+@dataclass(frozen=True)
+class GPTConfig(Config):
+    """Sizes and choices of a GPT (defaults: GPT-2 small, Radford et al. 2019, Table 2).
+
+    Args:
+        vocab_size: V.
+        d_model: width of the residual stream; a multiple of `num_heads`.
+        d_ff: width inside the feed-forward; None: 4 `d_model`.
+        num_layers, num_heads: blocks, and attention heads of each.
+        dropout: rate in [0, 1) on sub-layer outputs and embeddings.
+        activation: of the feed-forward, one of `ACTIVATIONS`.
+        use_bias: whether projections add a bias.
+        epsilon: of the norms.
+        max_length: positions there are.
+        tie_output: whether the embedding makes the logits.
+        pad_id, bos_id, eos_id: special ids; in GPT-2 all are <|endoftext|>.
+
+    Raises:
+        ValueError: on a value out of range.
+    """
+
+    vocab_size: int
+    d_model: int = 768
+    d_ff: int | None = None
+    num_layers: int = 12
+    num_heads: int = 12
+    dropout: float = 0.1
+    activation: str = "gelu_tanh"
+    use_bias: bool = True
+    epsilon: float = 1e-5
+    max_length: int = 1024
+    tie_output: bool = True
+    pad_id: int = 0
+    bos_id: int = 0
+    eos_id: int = 0
+
+    def __post_init__(self):
+        if self.d_ff is None and isinstance(self.d_model, int):
+            object.__setattr__(self, "d_ff", 4 * self.d_model)
+        self._check_whole("vocab_size", "d_model", "d_ff", "num_layers", "num_heads", "max_length")
+        self._check_multiple("d_model", "num_heads")
+        self._check_rates()
+        self._check_choice("activation", ACTIVATIONS)
+        self._check_ids(self.vocab_size, "pad_id", "bos_id", "eos_id")
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class GPT(DecoderOnly):
+    """A functional model from `token_ids` to the logits of each next token.
+
+    Args:
+        config: sizes and choices.
+        dtype: Keras dtype policy such as "mixed_bfloat16"; None takes the global one.
+
+    Call arguments, returns: as of `DecoderOnly`.
+    """
+
+    config_class = GPTConfig
+
+    def __init__(self, config: GPTConfig, dtype: Any = None, **kwargs):
+        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        embedding = PositionalEmbedding(
+            config.vocab_size,
+            config.d_model,
+            positions="learned",
+            max_length=config.max_length,
+            dropout=config.dropout,
+            scale=False,
+            dtype=policy,
+            name="embedding",
+        )
+        decoder = Decoder(
+            config.num_layers,
+            num_heads=config.num_heads,
+            d_ff=config.d_ff,
+            dropout=config.dropout,
+            activation=config.activation,
+            norm_first=True,
+            cross_attention=False,
+            epsilon=config.epsilon,
+            use_bias=config.use_bias,
+            dtype=policy,
+            name="decoder",
+        )
+        output_layer = embedding.tokens
+        if not config.tie_output:
+            output_layer = Dense(config.vocab_size, use_bias=False, dtype=policy, name="output")
+        super().__init__(config, policy, embedding, decoder, output_layer, **kwargs)

@@ -1,0 +1,124 @@
+"""LLaMA: RMS norms, rotary positions, a gated feed-forward (Touvron et al. 2023, section 2.2).
+
+Llama 2 and 3 and Mistral share heads of keys and values (Ainslie et al. 2023); Mistral besides
+looks only at a window of the text (Jiang et al. 2023, section 2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+from keras_transformer.config import Config, require
+from keras_transformer.layers import Decoder, PositionalEmbedding
+from keras_transformer.layers.dense import Dense
+from keras_transformer.models.decoder_only import DecoderOnly
+
+
+@dataclass(frozen=True)
+class LLaMAConfig(Config):
+    """Sizes and choices of a LLaMA (defaults: 7B, Touvron et al. 2023, Table 2).
+
+    Args:
+        vocab_size: V.
+        d_model: width of the residual stream.
+        d_ff: width inside the feed-forward.
+        num_layers, num_heads: blocks, and attention heads of each.
+        num_kv_heads: heads of keys and values, which divide `num_heads`; None: as many.
+        head_dim: width of a head; None: `d_model / num_heads`.
+        dropout: rate in [0, 1) on sub-layer outputs and embeddings.
+        theta: base of the rotary positions' rates.
+        scaling: as of `layers.rotary.rates`; None: none.
+        window: how many positions a query sees; None: all before it.
+        epsilon: of the norms.
+        max_length: longest sequence that the model was made for.
+        tie_output: whether the embedding makes the logits.
+        pad_id, bos_id, eos_id: special ids.
+
+    Raises:
+        ValueError: on a value out of range.
+    """
+
+    vocab_size: int
+    d_model: int = 4096
+    d_ff: int = 11008
+    num_layers: int = 32
+    num_heads: int = 32
+    num_kv_heads: int | None = None
+    head_dim: int | None = None
+    dropout: float = 0.0
+    theta: float = 10000.0
+    scaling: dict[str, Any] | None = None
+    window: int | None = None
+    epsilon: float = 1e-6
+    max_length: int = 2048
+    tie_output: bool = False
+    pad_id: int = 0
+    bos_id: int = 1
+    eos_id: int = 2
+
+    def __post_init__(self):
+        self._check_whole("vocab_size", "d_model", "d_ff", "num_layers", "num_heads", "max_length")
+        given = ("num_kv_heads", "head_dim", "window")
+        self._check_whole(*(name for name in given if getattr(self, name) is not None))
+        if self.num_kv_heads is not None:
+            self._check_multiple("num_heads", "num_kv_heads")
+        if self.head_dim is None:
+            self._check_multiple("d_model", "num_heads")
+        width = self.head_dim or self.d_model // self.num_heads
+        require(width % 2 == 0, "head_dim", width, "even for rotary positions")
+        require(self.theta > 0, "theta", self.theta, "above 0")
+        self._check_rates()
+        self._check_ids(self.vocab_size, "pad_id", "bos_id", "eos_id")
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class LLaMA(DecoderOnly):
+    """A functional model from `token_ids` to the logits of each next token.
+
+    Args:
+        config: sizes and choices.
+        dtype: Keras dtype policy such as "mixed_bfloat16"; None takes the global one.
+
+    Call arguments, returns: as of `DecoderOnly`.
+    """
+
+    config_class = LLaMAConfig
+
+    def __init__(self, config: LLaMAConfig, dtype: Any = None, **kwargs):
+        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        embedding = PositionalEmbedding(
+            config.vocab_size,
+            config.d_model,
+            positions="none",
+            dropout=config.dropout,
+            scale=False,
+            dtype=policy,
+            name="embedding",
+        )
+        head_dim = config.head_dim or config.d_model // config.num_heads
+        decoder = Decoder(
+            config.num_layers,
+            num_heads=config.num_heads,
+            num_kv_heads=config.num_kv_heads,
+            head_dim=head_dim,
+            d_ff=config.d_ff,
+            dropout=config.dropout,
+            activation="silu",
+            gated=True,
+            norm_first=True,
+            norm="rms",
+            cross_attention=False,
+            epsilon=config.epsilon,
+            use_bias=False,
+            rotary=dict(head_dim=head_dim, theta=config.theta, scaling=config.scaling),
+            window=config.window,
+            dtype=policy,
+            name="decoder",
+        )
+        output_layer = embedding.tokens
+        if not config.tie_output:
+            output_layer = Dense(config.vocab_size, use_bias=False, dtype=policy, name="output")
+        super().__init__(config, policy, embedding, decoder, output_layer, **kwargs)
