@@ -8,8 +8,9 @@ from pathlib import Path
 from keras_transformer.checkpoints import hugging_face
 from keras_transformer.config import require
 from keras_transformer.files import read_json
+from keras_transformer.saved import FLOATS, PRECISIONS
 from keras_transformer.text import read_tokenizer
-from keras_transformer.translator import FLOATS, PRECISIONS, Translator
+from keras_transformer.translator import Translator
 
 CONFIG = hugging_face.CONFIG
 FILES = ["*.json", "*.safetensors", "*.spm", "*.model"]

@@ -2,15 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from keras import ops
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.decoding import SCORINGS, beam_search, greedy_search, sampler
-from keras_transformer.models import EncoderDecoder
-from keras_transformer.ops import smoothed_cross_entropy
+from keras_transformer.decoding import (
+    SCORINGS,
+    beam_search,
+    greedy_search,
+    penalize_repetition,
+    sampler,
+)
+from keras_transformer.models import DecoderOnly, EncoderDecoder
+from keras_transformer.ops import COMPILES_EACH_SHAPE, smoothed_cross_entropy
+from keras_transformer.text.base import round_up
+
+LENGTH_MULTIPLE = 16 if COMPILES_EACH_SHAPE else 1
+
+
+def search_batches(
+    lengths: Sequence[int], tokens_per_batch: int, max_length: int
+) -> Iterator[tuple[list[int], int, int]]:
+    """Yields (places in `lengths`, rows, length) of batches, the longest texts first.
+
+    Where each shape costs a compilation, lengths are multiples of 16 as far as the model has
+    positions, and rows powers of two.
+
+    Args:
+        lengths: tokens of each text.
+        tokens_per_batch: most tokens in a batch, padding included; a text alone may have more.
+        max_length: of the model.
+    """
+    require_whole("tokens_per_batch", tokens_per_batch, 1)
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    start = 0
+    while start < len(order):
+        length = min(round_up(lengths[order[start]], LENGTH_MULTIPLE), max_length)
+        rows = max(1, tokens_per_batch // length)
+        if COMPILES_EACH_SHAPE:
+            rows = 1 << (rows.bit_length() - 1)
+        chosen = order[start : start + rows]
+        rows = len(chosen)
+        if COMPILES_EACH_SHAPE:
+            rows = 1 << (rows - 1).bit_length()
+        yield chosen, rows, length
+        start += len(chosen)
 
 
 @dataclass(frozen=True)
@@ -81,6 +120,91 @@ class Search:
             return beam_search(step, logits, state, **options)
 
         return search
+
+
+@dataclass(frozen=True)
+class Generation(Search):
+    """How to go on with a text: the options of a language model's `generate`, checked."""
+
+    beam_size: int = 1
+    length_penalty: float = 0.0
+    max_new_tokens: int = 100
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        require_whole("max_new_tokens", self.max_new_tokens, 1)
+        require(0 <= self.min_p <= 1, "min_p", self.min_p, "in [0, 1]")
+        above = self.repetition_penalty > 0
+        require(above, "repetition_penalty", self.repetition_penalty, "above 0")
+        for name, plain in dict(temperature=None, repetition_penalty=1.0).items():
+            if self.beam_size > 1 and getattr(self, name) != plain:
+                raise ValueError(f"{name} goes with beam_size=1, got beam_size={self.beam_size}")
+
+    def function(self, model: DecoderOnly) -> Callable:
+        """`search(token_ids, max_lengths, segments=None, uniforms=None)` -> ids, scores.
+
+        A function of tensors, which can be compiled: prompts (B, P) that end in the last column,
+        most new tokens a row, EOS included (B,), 0 in the places of padding before a prompt and 1
+        elsewhere (B, P), random numbers (B, L); gives new ids (B, K, L), filled with -1, and
+        scores (B, K).
+        """
+        config = model.config
+
+        def search(token_ids, max_lengths, segments=None, uniforms=None):
+            prompt_length = ops.shape(token_ids)[1]
+            length = self.max_new_tokens + 1  # at the last place all end
+            logits, state, step = model.prefill(
+                token_ids, prompt_length + length, self.beam_size, segments
+            )
+
+            # -1 is no token: rows that are done need one all the same.
+            def next_step(token_ids, *arguments):
+                return step(ops.maximum(token_ids, 0), *arguments)
+
+            options = dict(
+                eos_id=config.eos_id,
+                length=length,
+                max_lengths_B=max_lengths,
+                index=prompt_length,
+                pad_id=-1,
+                min_length=self.min_length,
+                length_penalty=self.length_penalty,
+                scoring=self.scoring,
+            )
+            if self.beam_size > 1:
+                options |= dict(beam_size=self.beam_size, num_hypotheses=self.num_hypotheses)
+                return beam_search(next_step, logits, state, **options)
+            if self.repetition_penalty != 1.0:
+                options["repetition_penalty"] = self.repetition_penalty
+                options["seen_BV"] = _seen(token_ids, segments, config.vocab_size)
+            if self.temperature is not None:
+                options |= dict(uniforms_BL=uniforms, choose=self._sampler())
+            return greedy_search(next_step, logits, state, **options)
+
+        return search
+
+    def next_token(self, logits_BV: Any, seen_BV: Any, uniform_B: Any) -> Any:
+        """The token (B,) that the function's search takes, where nothing is forced."""
+        logits_BV = ops.cast(logits_BV, "float32")
+        if self.repetition_penalty != 1.0:
+            logits_BV = penalize_repetition(logits_BV, seen_BV, self.repetition_penalty)
+        if self.temperature is None:
+            return ops.argmax(logits_BV, axis=-1)
+        return self._sampler()(logits_BV, uniform_B)
+
+    def _sampler(self):
+        names = ("temperature", "top_k", "top_p", "min_p")
+        return sampler(**{name: getattr(self, name) for name in names})
+
+
+def _seen(token_ids, segments, vocab_size):
+    """Which tokens stand in each prompt: (B, V)."""
+    if segments is not None:
+        token_ids = ops.where(ops.equal(segments, 0), -1, token_ids)
+    places = ops.arange(vocab_size, dtype="int32")
+    return ops.any(ops.equal(ops.expand_dims(token_ids, -1), places), axis=1)
 
 
 def score_function(model: EncoderDecoder, given: int = 0) -> Callable:

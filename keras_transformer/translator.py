@@ -5,36 +5,24 @@ from __future__ import annotations
 import copy
 import itertools
 import os
-import shutil
-import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 from keras import ops
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.decoding import IMPOSSIBLE, uniforms
-from keras_transformer.files import read_json, write_json
-from keras_transformer.layers.base import unfilled
-from keras_transformer.models import Transformer, merged
-from keras_transformer.ops import COMPILES_EACH_SHAPE, compiled
-from keras_transformer.search import Search, score_function
+from keras_transformer.models import Transformer
+from keras_transformer.ops import compiled
+from keras_transformer.saved import load_model, read_config, save_folder
+from keras_transformer.search import LENGTH_MULTIPLE, Search, score_function, search_batches
 from keras_transformer.text import Tokenizer, load_tokenizer
 from keras_transformer.text.base import MANIFEST, checked_texts, round_up
 
-MODEL = "model.keras"
-CONFIG = "config.json"
 METRICS = "metrics.json"
-FORMAT = 1  # of the saved folder
-FLOATS = ("float32", "bfloat16", "float16")
-PRECISIONS = (*FLOATS, "int8")
-
-LENGTH_MULTIPLE = 16 if COMPILES_EACH_SHAPE else 1
 
 
 @dataclass(frozen=True)
@@ -254,7 +242,9 @@ class Translator:
             )
         scores = np.zeros(len(source_ids))
         longest = [max(len(s), len(t)) for s, t in zip(source_ids, target_ids, strict=True)]
-        for chosen, rows, length in self._batches(longest, tokens_per_batch):
+        for chosen, rows, length in search_batches(
+            longest, tokens_per_batch, self.model.config.max_length
+        ):
             source = self._pad([source_ids[i] for i in chosen], rows, length)
             labels = self._pad([target_ids[i] for i in chosen], rows, length)
             (result,) = self._run("score", [source, labels])
@@ -269,7 +259,9 @@ class Translator:
         empty = sum(map(len, self.tokenizer.source_frame))
         full = [i for i, ids in enumerate(source_ids) if len(ids) > empty]
         lengths = [len(source_ids[i]) for i in full]
-        for batch, rows, length in self._batches(lengths, tokens_per_batch):
+        for batch, rows, length in search_batches(
+            lengths, tokens_per_batch, self.model.config.max_length
+        ):
             chosen = [full[i] for i in batch]
             source = self._pad([source_ids[i] for i in chosen], rows, length)
             prefix, prefix_length = None, max(len(prefix_ids[i]) for i in chosen)
@@ -355,56 +347,17 @@ class Translator:
             padded[row, : len(tokens)] = tokens
         return padded
 
-    def _batches(self, lengths, tokens_per_batch):
-        """Yields (places in `lengths`, rows, length) of batches, the longest texts first.
-
-        Where each shape costs a compilation, lengths are multiples of 16 as far as the model has
-        positions, and rows powers of two.
-        """
-        require_whole("tokens_per_batch", tokens_per_batch, 1)
-        order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-        start = 0
-        while start < len(order):
-            length = round_up(lengths[order[start]], LENGTH_MULTIPLE)
-            length = min(length, self.model.config.max_length)
-            rows = max(1, tokens_per_batch // length)
-            if COMPILES_EACH_SHAPE:
-                rows = 1 << (rows.bit_length() - 1)
-            chosen = order[start : start + rows]
-            rows = len(chosen)
-            if COMPILES_EACH_SHAPE:
-                rows = 1 << (rows - 1).bit_length()
-            yield chosen, rows, length
-            start += len(chosen)
-
     def save(self, folder: str | os.PathLike) -> None:
         """Writes `model.keras`, the tokenizer and `config.json` into a folder.
 
         What else is in the folder stays. All is written under other names first: if that fails,
         what was there before is untouched. Any backend reads what any other wrote.
         """
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        # A plain copy leaves optimizer and loss behind, which loading would need the classes of.
-        plain = merged(self.model)
-        config = {
-            "format": FORMAT,
+        languages = {
             "source_language": self.source_language,
             "target_language": self.target_language,
-            "tokenizer": self.tokenizer.fingerprint(),
-            "model": self.model.config.to_dict(),
         }
-        with tempfile.TemporaryDirectory(prefix=".saving.", dir=folder) as temporary:
-            self.tokenizer.save(temporary)
-            names = os.listdir(temporary)
-            plain.save(Path(temporary, MODEL))
-            write_json(Path(temporary, CONFIG), config)
-            # The tokenizer first and its fingerprint last: a kill in between can leave files of
-            # two translators, but none that are then taken for one.
-            for name in (*names, MODEL, CONFIG):
-                if (folder / name).is_dir():  # a keras-hub tokenizer's files
-                    shutil.rmtree(folder / name)
-                os.replace(Path(temporary, name), folder / name)
+        save_folder(folder, self.model, self.tokenizer, languages)
 
     @classmethod
     def load(
@@ -428,40 +381,12 @@ class Translator:
                 tokenizer is not the one that its model was trained with, or the precision or a
                 language is another.
         """
-        accepted = f"one of {PRECISIONS} or None"
-        require(precision in (*PRECISIONS, None), "precision", precision, accepted)
-        folder = Path(folder)
-        if not folder.is_dir():
-            raise ValueError(f"{folder} is no saved translator: there is no such folder")
-        for name in (CONFIG, MODEL, MANIFEST):
-            if not (folder / name).is_file():
-                raise ValueError(f"{folder} is no saved translator: it has no {name}")
-        config = read_json(folder / CONFIG)
-        if not isinstance(config, dict) or config.get("format") != FORMAT:
-            raise ValueError(
-                f'{folder / CONFIG} is no translator\'s: it must have "format": {FORMAT}'
-            )
+        config = read_config(folder, "translator", MANIFEST, precision)
         try:
             tokenizer = load_tokenizer(folder)
         except FileNotFoundError as error:
             raise ValueError(f"{folder} is no saved translator: {error}") from error
-        if tokenizer.fingerprint() != config.get("tokenizer"):
-            raise ValueError(f"the tokenizer in {folder} is not the one its model was trained with")
-        try:
-            with unfilled():
-                model = keras.saving.load_model(folder / MODEL, compile=False)
-        except Exception as error:  # a broken file raises all sorts
-            raise ValueError(f"{folder / MODEL} cannot be read: {error}") from error
-        if model.quantization:
-            accepted = f"{model.quantization!r} or None: {folder} has no other weights"
-            require(precision in (model.quantization, None), "precision", precision, accepted)
-        elif precision == "int8":
-            model.quantize("int8")
-        elif precision is not None:
-            saved = model
-            with unfilled():
-                model = type(model).from_config(model.get_config() | {"dtype": precision})
-            model.set_weights(saved.get_weights())
+        model = load_model(folder, config, tokenizer, precision)
         source_language = source_language or config.get("source_language")
         target_language = target_language or config.get("target_language")
         return cls(model, tokenizer, source_language, target_language)

@@ -7,6 +7,7 @@ from keras_transformer.decoding.search import (
     beam_search,
     greedy_search,
     length_penalty_factor,
+    penalize_repetition,
 )
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "beam_search",
     "greedy_search",
     "length_penalty_factor",
+    "penalize_repetition",
     "sampler",
     "uniforms",
 ]

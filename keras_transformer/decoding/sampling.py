@@ -24,7 +24,9 @@ def uniforms(row_seeds: list[list[int]], length: int) -> np.ndarray:
     return np.stack(rows)
 
 
-def sampler(*, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> Callable:
+def sampler(
+    *, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, min_p: float = 0.0
+) -> Callable:
     """A `choose` for `greedy_search` that draws from the model's distribution.
 
     Args:
@@ -32,6 +34,8 @@ def sampler(*, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> 
         top_k: only the k most probable tokens may be drawn (Fan et al. 2018); 0: all.
         top_p: only the most probable tokens that together reach this probability, in (0, 1]
             (Holtzman et al. 2020).
+        min_p: only tokens of at least this share of the most probable one's probability, in
+            [0, 1] (Nguyen et al. 2024).
 
     Returns:
         `choose(log_probs_BV, uniform_B) -> token ids (B,)`; the numbers from [0, 1).
@@ -45,6 +49,7 @@ def sampler(*, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> 
         up_to_BK = ops.cumsum(probs_BK, axis=-1)
         # A token is in the nucleus if those before it fall short of top_p: the first always is.
         probs_BK = ops.where(up_to_BK - probs_BK < top_p, probs_BK, 0.0)
+        probs_BK = ops.where(probs_BK >= min_p * probs_BK[:, :1], probs_BK, 0.0)
         up_to_BK = ops.cumsum(probs_BK, axis=-1)
         drawn_B1 = uniform_B[:, None] * up_to_BK[:, -1:]
         # Inverse of the cumulative distribution; the last nucleus token bounds rounding errors.

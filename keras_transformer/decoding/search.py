@@ -36,6 +36,15 @@ def length_penalty_factor(length: Any, length_penalty: float, scoring: str = "wu
     return (length if scoring == "transformers" else (5.0 + length) / 6.0) ** length_penalty
 
 
+def penalize_repetition(logits_BV: Any, seen_BV: Any, penalty: float) -> Any:
+    """Logits of tokens that were there before, made less: divided if positive, else multiplied.
+
+    Keskar et al. 2019, section 4.1, whose formula raises negative ones; so `transformers` has it.
+    """
+    less_BV = ops.where(logits_BV > 0, logits_BV / penalty, logits_BV * penalty)
+    return ops.where(seen_BV, less_BV, logits_BV)
+
+
 def greedy_search(
     step: Callable,
     logits_BV: Any,
@@ -53,6 +62,8 @@ def greedy_search(
     scoring: str = "wu",
     choose: Callable | None = None,
     uniforms_BL: Any = None,
+    repetition_penalty: float = 1.0,
+    seen_BV: Any = None,
 ) -> tuple[Any, Any]:
     """Takes the most probable token at each step, or what `choose` says.
 
@@ -75,6 +86,8 @@ def greedy_search(
         scoring: as of `beam_search`.
         choose: `choose(log_probs_BV, uniform_B) -> token ids (B,)`; None: argmax.
         uniforms_BL: the random numbers of `choose`, one a row and token.
+        repetition_penalty: as of `penalize_repetition`; 1: none.
+        seen_BV: boolean, which tokens were there before the search; with a repetition penalty.
 
     Returns:
         ids (B, 1, L), EOS included, and scores (B, 1): the sum of the tokens' log-probabilities
@@ -84,6 +97,8 @@ def greedy_search(
 
     def take(i, logits_BV, done_B, found, alive):
         logits_BV = ops.cast(logits_BV, "float32")
+        if repetition_penalty != 1.0:
+            logits_BV = penalize_repetition(logits_BV, alive["seen_BV"], repetition_penalty)
         log_z_B1 = ops.logsumexp(logits_BV, axis=-1, keepdims=True)
         allowed_BV = logits_BV + _banned(vocab_size, (pad_id, *banned_ids))
         forced_B = alive["forced_BL"][:, i]
@@ -106,7 +121,11 @@ def greedy_search(
             "lengths_B": found["lengths_B"] + ops.cast(~done_B, "int32"),
         }
         done_B = done_B | (chosen_B == eos_id)
-        return done_B, found, {**alive, "token_B1": chosen_B[:, None]}
+        alive = {**alive, "token_B1": chosen_B[:, None]}
+        if repetition_penalty != 1.0:
+            places_V = ops.arange(vocab_size, dtype="int32")
+            alive["seen_BV"] = alive["seen_BV"] | (places_V == alive["token_B1"])
+        return done_B, found, alive
 
     def body(i, done_B, found, alive):
         logits_B1V, state = step(alive["token_B1"], alive["state"], index + i - 1)
@@ -121,10 +140,12 @@ def greedy_search(
     alive = {"state": state, "forced_BL": forced_BL}
     if choose is not None:
         alive["uniforms_BL"] = uniforms_BL
+    if repetition_penalty != 1.0:
+        alive["seen_BV"] = seen_BV
     first = take(0, logits_BV, ops.zeros((rows,), dtype="bool"), found, alive)
     found = row_loop(body, length, *first)
-    lengths_B = index - 1 + found["lengths_B"]
-    scores_B = found["total_B"] / length_penalty_factor(lengths_B, length_penalty, scoring)
+    factor_B = length_penalty_factor(found["lengths_B"], length_penalty, scoring)
+    scores_B = found["total_B"] / factor_B
     return ops.expand_dims(found["ids_BL"], 1), ops.expand_dims(scores_B, 1)
 
 
@@ -205,7 +226,7 @@ def beam_search(
         # Finished: those among the row's K best, merged with the ones from before.
         new_BK = best_BC[:, :beam_size]
         is_new_BK = is_eos_BC[:, :beam_size] & (new_BK > IMPOSSIBLE / 2) & ~done_B[:, None]
-        lengths_BK = (index + i) * ops.ones_like(token_BC[:, :beam_size])
+        lengths_BK = (1 + i) * ops.ones_like(token_BC[:, :beam_size])
         new_BK = new_BK / penalty(lengths_BK)
         new_BK = ops.where(is_new_BK, new_BK, IMPOSSIBLE)
         ended_BKL = _pick(alive["ids_BKL"], beam_BC[:, :beam_size])
@@ -219,11 +240,11 @@ def beam_search(
 
         # Alive: the K best that go on, each in the slot of its new number.
         total_BK, choice_BK = ops.top_k(ops.where(is_eos_BC, IMPOSSIBLE, best_BC), beam_size)
-        best_alive_B = total_BK[:, 0] / penalty(index + i)
+        best_alive_B = total_BK[:, 0] / penalty(1 + i)
         decisive_B = scores_BK[:, -1 if scoring == "transformers" else 0]
         done_B = done_B | (is_full_B & (decisive_B >= best_alive_B))
         # No log-probability is above 0, and no length penalty above that of the whole length.
-        reachable_B = total_BK[:, 0] / penalty(index - 1 + length)
+        reachable_B = total_BK[:, 0] / penalty(length)
         done_B = done_B | (scores_BK[:, wanted] >= reachable_B)
         beam_BK = gather(beam_BC, choice_BK, axis=1)
         token_BK = gather(token_BC, choice_BK, axis=1)

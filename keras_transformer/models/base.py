@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import warnings
 
 import keras
@@ -24,9 +25,15 @@ class ConfiguredModel(keras.Model):
 
     def quantize(self, mode=None, **options):
         """As `keras.Model.quantize`; the config says so, and a saved model is loaded so."""
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*does not have a `quantize` method")
-            super().quantize(mode, **options)
+        # Keras (3.15) collects garbage for each weight that it replaces: seconds in a process with
+        # TensorFlow. What is there already need not be looked through.
+        gc.freeze()
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message=".*does not have a `quantize` method")
+                super().quantize(mode, **options)
+        finally:
+            gc.unfreeze()
         self.quantization = mode
 
     def get_config(self):

@@ -1,0 +1,168 @@
+"""Tokenizers of models that read one text: language models and encoders."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from keras_transformer.config import require
+from keras_transformer.files import read_json, replacing
+from keras_transformer.text.base import checked_texts
+
+FILE = "tokenizer.json"
+KINDS = ("bytes", "characters", "wordpiece")
+
+
+class TextTokenizer:
+    """Text to ids and back by the library `tokenizers`, in the format of its `tokenizer.json`.
+
+    ```python
+    tokenizer = TextTokenizer.train(texts, kind="bytes", vocab_size=8000)
+    tokenizer.decode(tokenizer.encode(["To be, or not to be"]))
+    ```
+
+    Args:
+        content: of a `tokenizer.json`.
+        add_special_tokens: whether a text is framed as the file says, such as by [CLS] and [SEP].
+
+    Raises:
+        ImportError: without `tokenizers`.
+        ValueError: if the content cannot be read.
+    """
+
+    def __init__(self, content: bytes, add_special_tokens: bool = False):
+        try:
+            self._tokenizer = _library().Tokenizer.from_buffer(content)
+        except ImportError:
+            raise
+        except Exception as error:  # the library's own, without a class
+            raise ValueError(f"{FILE} cannot be read: {error}") from error
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        self.content = content
+        self.add_special_tokens = add_special_tokens
+        self.vocab_size = self._tokenizer.get_vocab_size(with_added_tokens=True)
+
+    @classmethod
+    def train(
+        cls, texts: Iterable[str], kind: str = "bytes", vocab_size: int = 8000
+    ) -> TextTokenizer:
+        """Learns the pieces.
+
+        Args:
+            texts: to learn from.
+            kind: "bytes": byte-pair encoding of bytes (Radford et al. 2019, section 2.2), which
+                spells any text; "characters": those of the texts, whatever `vocab_size`;
+                "wordpiece": BERT's, lower-cased (Devlin et al. 2019, section 3).
+            vocab_size: pieces, at most.
+
+        Raises:
+            ValueError: for another kind.
+        """
+        require(kind in KINDS, "kind", kind, f"one of {KINDS}")
+        library = _library()
+        if kind == "characters":
+            characters = sorted(set().union(*texts))
+            vocabulary = {x: i for i, x in enumerate(["<|endoftext|>", *characters])}
+            model = library.models.WordLevel(vocabulary, unk_token="<|endoftext|>")
+            tokenizer = library.Tokenizer(model)
+            split = library.pre_tokenizers.Split(library.Regex(r"[\s\S]"), "isolated")
+            tokenizer.pre_tokenizer = split
+            tokenizer.decoder = library.decoders.Fuse()
+            tokenizer.add_special_tokens(["<|endoftext|>"])
+        elif kind == "bytes":
+            tokenizer = library.Tokenizer(library.models.BPE())
+            tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
+            tokenizer.decoder = library.decoders.ByteLevel()
+            trainer = library.trainers.BpeTrainer(
+                vocab_size=vocab_size,
+                special_tokens=["<|endoftext|>"],
+                initial_alphabet=library.pre_tokenizers.ByteLevel.alphabet(),
+                show_progress=False,
+            )
+            tokenizer.train_from_iterator(texts, trainer)
+        else:
+            special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+            tokenizer = library.Tokenizer(library.models.WordPiece(unk_token="[UNK]"))
+            tokenizer.normalizer = library.normalizers.BertNormalizer(lowercase=True)
+            tokenizer.pre_tokenizer = library.pre_tokenizers.BertPreTokenizer()
+            tokenizer.decoder = library.decoders.WordPiece()
+            trainer = library.trainers.WordPieceTrainer(
+                vocab_size=vocab_size, special_tokens=special, show_progress=False
+            )
+            tokenizer.train_from_iterator(texts, trainer)
+            ids = {name: tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]")}
+            tokenizer.post_processor = library.processors.BertProcessing(
+                ("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"])
+            )
+        return cls(tokenizer.to_str().encode(), add_special_tokens=kind == "wordpiece")
+
+    @classmethod
+    def read(cls, folder: str | os.PathLike) -> TextTokenizer:
+        """Of a folder in Hugging Face's layout, or one that `save` wrote.
+
+        It has a `tokenizer.json`; or `vocab.json` and `merges.txt`, as GPT-2 and RoBERTa have; or
+        `vocab.txt`, as BERT has.
+
+        Raises:
+            FileNotFoundError: if none of these is there.
+            ValueError: if a file cannot be read.
+        """
+        folder, library = Path(folder), _library()
+        options = folder / "tokenizer_config.json"
+        options = read_json(options) if options.is_file() else {}
+        if (folder / FILE).is_file():
+            content = (folder / FILE).read_bytes()
+            framed = json.loads(content).get("post_processor") is not None
+            return cls(content, framed and options.get("add_special_tokens", True))
+        vocabulary, merges = folder / "vocab.json", folder / "merges.txt"
+        if vocabulary.is_file() and merges.is_file():
+            tokenizer = library.ByteLevelBPETokenizer(str(vocabulary), str(merges))
+            return cls(tokenizer.to_str().encode())
+        vocabulary = folder / "vocab.txt"
+        if vocabulary.is_file():
+            lowercase = options.get("do_lower_case", True)
+            tokenizer = library.BertWordPieceTokenizer(str(vocabulary), lowercase=lowercase)
+            return cls(tokenizer.to_str().encode(), add_special_tokens=True)
+        raise FileNotFoundError(
+            f"{folder} holds no tokenizer: there is neither {FILE}, nor vocab.json with "
+            "merges.txt, nor vocab.txt"
+        )
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of each text."""
+        found = self._tokenizer.encode_batch(
+            checked_texts(texts), add_special_tokens=self.add_special_tokens
+        )
+        return [encoding.ids for encoding in found]
+
+    def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
+        """The text of each list of ids, special tokens left out."""
+        return self._tokenizer.decode_batch([list(row) for row in ids], skip_special_tokens=True)
+
+    def id_of(self, piece: str) -> int | None:
+        """The id of a piece; None if there is no such piece."""
+        return self._tokenizer.token_to_id(piece)
+
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) over what determines the ids."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes `tokenizer.json`, which `read` and `transformers` read."""
+        with replacing(Path(folder) / FILE) as temporary:
+            temporary.write_bytes(self.content)
+
+
+def _library():
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise ImportError(
+            "tokenizers of language models need the library tokenizers: "
+            'pip install "keras-transformer[pretrained]"'
+        ) from error
+    return tokenizers

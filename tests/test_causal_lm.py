@@ -1,0 +1,167 @@
+"""Going on with texts: what `transformers` generates, we generate; alone, in a batch, streamed."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from keras_transformer.causal_lm import CausalLM
+from keras_transformer.models import GPT, GPTConfig, LLaMA, LLaMAConfig
+from keras_transformer.search import Generation
+from keras_transformer.text.single import TextTokenizer
+
+TEXTS = ["To be, or not to be, that is the question.", "The slings and arrows of fortune"] * 4
+PROMPTS = ["To be", "The slings and", "q", ""]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return TextTokenizer.train(TEXTS, kind="bytes", vocab_size=280)
+
+
+def models(kind, size):
+    torch.manual_seed(3)
+    common = dict(vocab_size=size, bos_token_id=0, eos_token_id=5, pad_token_id=0)
+    if kind == "gpt2":
+        return transformers.GPT2LMHeadModel(
+            transformers.GPT2Config(
+                n_embd=16, n_layer=2, n_head=2, n_positions=64, initializer_range=0.4, **common
+            )
+        )
+    sizes = dict(
+        hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=64, initializer_range=0.4,
+    )  # fmt: skip
+    if kind == "mistral":
+        config = transformers.MistralConfig(**sizes, **common, sliding_window=4)
+        return transformers.MistralForCausalLM(config)
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, **common))
+
+
+@pytest.fixture(scope="module", params=["gpt2", "llama", "mistral"])
+def pair(request, tokenizer, tmp_path_factory):
+    """The model of `transformers`, and ours, read from its folder."""
+    folder = tmp_path_factory.mktemp(request.param)
+    theirs = models(request.param, tokenizer.vocab_size).eval()
+    theirs.save_pretrained(folder)
+    tokenizer.save(folder)
+    return theirs, CausalLM.from_pretrained(folder)
+
+
+def expected(theirs, ids, **options):
+    with torch.no_grad():
+        found = theirs.generate(
+            torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.long),
+            do_sample=False, **options,
+        )[0, len(ids) :].tolist()  # fmt: skip
+    return found[: found.index(5)] if 5 in found else found
+
+
+@pytest.mark.parametrize(
+    "ours,options",
+    [
+        ({}, {}),
+        (dict(repetition_penalty=1.5), dict(repetition_penalty=1.5)),
+        (dict(min_length=4), dict(min_new_tokens=4)),
+        (
+            dict(beam_size=3, scoring="transformers"),
+            dict(num_beams=3, length_penalty=0.0, early_stopping=False),
+        ),
+    ],
+    ids=["greedy", "repetition", "minimum", "beams"],
+)
+def test_what_transformers_generates(pair, tokenizer, ours, options):
+    theirs, writer = pair
+    prompts = tokenizer.encode(PROMPTS[:3])
+    found = writer.generate_ids(prompts, Generation(max_new_tokens=12, **ours))
+    assert found == [expected(theirs, ids, max_new_tokens=12, **options) for ids in prompts]
+    assert len(set(map(tuple, found))) > 1
+
+
+def test_alone_as_in_a_batch_and_streamed(pair):
+    _, writer = pair
+    for options in (
+        dict(),
+        dict(temperature=0.9, top_k=40, top_p=0.95, min_p=0.01, repetition_penalty=1.1, seed=4),
+    ):
+        together = writer.generate(PROMPTS, max_new_tokens=10, **options)
+        first = writer.generate(PROMPTS[:1], max_new_tokens=10, **options)
+        assert first == together[:1]
+        if "seed" not in options:
+            assert writer.generate(PROMPTS, max_new_tokens=10, tokens_per_batch=1) == together
+        assert "".join(writer.stream(PROMPTS[0], max_new_tokens=10, **options)) == first[0]
+
+
+def test_stop_and_limits(pair):
+    _, writer = pair
+    (text,) = writer.generate(["To be"], max_new_tokens=20)
+    mark = text[3:5]
+    assert writer.generate(["To be"], max_new_tokens=20, stop=[mark]) == [text[: text.index(mark)]]
+    streamed = "".join(writer.stream("To be", max_new_tokens=20, stop=[mark]))
+    assert streamed == text[: text.index(mark)]
+    long = [[7] * 60]
+    assert len(writer.generate_ids(long, Generation(max_new_tokens=30))[0]) <= 4
+    with pytest.raises(ValueError, match=r"fewer than 64 tokens each, .* got 64 in number 0"):
+        writer.generate_ids([[7] * 64])
+    with pytest.raises(ValueError, match="max_new_tokens must be a whole number of at least 1"):
+        writer.generate(["a"], max_new_tokens=0)
+    with pytest.raises(ValueError, match="min_p must be in"):
+        writer.generate(["a"], min_p=2)
+    with pytest.raises(ValueError, match="repetition_penalty goes with beam_size=1"):
+        writer.generate(["a"], repetition_penalty=2, beam_size=2)
+
+
+def test_scores_are_those_of_the_logits(pair, tokenizer):
+    theirs, writer = pair
+    texts = ["To be, or not", "T", "The slings and arrows"]
+    for text, score in zip(texts, writer.score(texts), strict=True):
+        ids = torch.tensor(tokenizer.encode([text]))
+        with torch.no_grad():
+            log_probs = theirs(ids).logits[0, :-1].log_softmax(-1)
+        wanted = log_probs.gather(1, ids[0, 1:, None]).sum().item()
+        assert score == pytest.approx(wanted, abs=1e-3)
+    with pytest.raises(ValueError, match="at most 64 tokens each"):
+        writer.score(["be " * 64])
+
+
+def test_saved_and_loaded(pair, tmp_path):
+    _, writer = pair
+    writer.save(tmp_path / "writer")
+    again = CausalLM.load(tmp_path / "writer")
+    assert again.generate(PROMPTS[:2], max_new_tokens=5) == writer.generate(
+        PROMPTS[:2], max_new_tokens=5
+    )
+    with pytest.raises(ValueError, match="no saved language model: there is no such folder"):
+        CausalLM.load(tmp_path / "absent")
+    config = json.loads((tmp_path / "writer" / "config.json").read_text())
+    (tmp_path / "writer" / "config.json").write_text(json.dumps(config | {"tokenizer": "x"}))
+    with pytest.raises(ValueError, match="is not the one its model was trained with"):
+        CausalLM.load(tmp_path / "writer")
+
+
+def test_a_tokenizer_that_is_too_large(tokenizer):
+    sizes = dict(d_model=4, num_layers=1, num_heads=1)
+    with pytest.raises(ValueError, match=r"it has \d+ pieces, the model 9"):
+        CausalLM(GPT(GPTConfig(9, **sizes)), tokenizer)
+
+
+def test_sampling_follows_the_probabilities(tokenizer):
+    model = LLaMA(LLaMAConfig(300, d_model=8, d_ff=8, num_layers=1, num_heads=1, max_length=8))
+    writer = CausalLM(model, tokenizer)
+    logits = np.log(np.array([0.5, 0.3, 0.15, 0.05]))
+    draws = (np.arange(1000) + 0.5) / 1000
+    rows = keras.ops.convert_to_tensor(np.tile(logits, (1000, 1)).astype("float32"))
+    for options, shares in (
+        (dict(), [0.5, 0.3, 0.15, 0.05]),
+        (dict(min_p=0.5), [0.625, 0.375, 0, 0]),
+        (dict(top_k=3, top_p=0.9), [0.5 / 0.95, 0.3 / 0.95, 0.15 / 0.95, 0]),
+    ):
+        search = Generation(temperature=1.0, **options)
+        uniform = keras.ops.convert_to_tensor(draws.astype("float32"))
+        tokens = keras.ops.convert_to_numpy(search.next_token(rows, None, uniform))
+        found = np.bincount(tokens, minlength=4) / 1000
+        np.testing.assert_allclose(found, shares, atol=0.002)
+    assert writer.generate(["To be"], max_new_tokens=3, temperature=1.0)

@@ -1,0 +1,120 @@
+"""Trains a language model on a text, measures it and saves it.
+
+    python -m training.language_model --text shakespeare.txt --output saved_models/shakespeare
+
+The defaults are nanoGPT's for a CPU: 4 layers of 4 heads, 128 wide, 64 characters of context, 12
+windows a step, 2,000 steps, no dropout.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import keras
+import typer
+
+from keras_transformer.assessment import save_metrics
+from keras_transformer.callbacks import Checkpoints, Progress
+from keras_transformer.causal_lm import CausalLM
+from keras_transformer.config import require
+from keras_transformer.data.corpora import iterate_lines
+from keras_transformer.data.windows import NO_LABEL, Windows
+from keras_transformer.losses import LabelSmoothedCrossentropy
+from keras_transformer.metrics import Perplexity
+from keras_transformer.models import GPT, GPTConfig, LLaMA, LLaMAConfig
+from keras_transformer.ops import keep_compilations
+from keras_transformer.schedules import WarmupSchedule, adam
+from keras_transformer.text.single import TextTokenizer
+
+
+def train(
+    text: Annotated[Path, typer.Option(help="The text, UTF-8; may be a .gz.")],
+    output: Annotated[Path, typer.Option(help="Folder of the run.")],
+    family: Annotated[str, typer.Option(help="gpt or llama.")] = "gpt",
+    pieces: Annotated[str, typer.Option(help="characters or bytes (BPE).")] = "characters",
+    vocab_size: Annotated[int, typer.Option(help="Pieces, with bytes.")] = 8000,
+    num_layers: int = 4,
+    num_heads: int = 4,
+    d_model: int = 128,
+    length: Annotated[int, typer.Option(help="Tokens of a window, the context.")] = 64,
+    rows: Annotated[int, typer.Option(help="Windows a step.")] = 12,
+    steps: int = 2000,
+    steps_per_epoch: Annotated[int, typer.Option(help="Between measurements.")] = 250,
+    dropout: float = 0.0,
+    peak_learning_rate: float = 1e-3,
+    warmup_steps: int = 100,
+    weight_decay: float = 0.1,
+    precision: Annotated[str, typer.Option(help="Keras dtype policy.")] = "float32",
+    seed: int = 0,
+) -> None:
+    """Trains a language model on a text and saves it with its measured loss.
+
+    The last tenth of the text is for validation. The same command again goes on from the last
+    checkpoint. The backend is KERAS_BACKEND's.
+    """
+    keep_compilations()
+    require(family in ("gpt", "llama"), "family", family, "gpt or llama")
+    require(steps % steps_per_epoch == 0, "steps", steps, f"a multiple of {steps_per_epoch}")
+
+    # Text: ids, the last tenth of them for validation.
+    content = "".join(f"{line}\n" for line in iterate_lines(text))
+    split = int(0.9 * len(content))
+    tokenizer = TextTokenizer.train([content], pieces, vocab_size)
+    (train_ids,) = tokenizer.encode([content[:split]])
+    (validation_ids,) = tokenizer.encode([content[split:]])
+    windows = Windows(train_ids, length, rows, seed)
+    validation = Windows(validation_ids, length, rows).consecutive()
+
+    # Model: both families of the same number of weights.
+    keras.utils.set_random_seed(seed)
+    size = -(-tokenizer.vocab_size // 8) * 8
+    sizes = dict(d_model=d_model, num_layers=num_layers, num_heads=num_heads, dropout=dropout)
+    if family == "gpt":
+        model = GPT(GPTConfig(size, max_length=length, **sizes), dtype=precision)
+    else:
+        # Three matrices in place of two.
+        sizes |= dict(d_ff=8 * round(d_model / 3), max_length=length, tie_output=True)
+        model = LLaMA(LLaMAConfig(size, bos_id=0, eos_id=0, **sizes), dtype=precision)
+    options = dict(beta_2=0.99, epsilon=1e-8, weight_decay=weight_decay, global_clipnorm=1.0)
+    model.compile(
+        adam(WarmupSchedule(peak_learning_rate, warmup_steps, steps), **options),
+        LabelSmoothedCrossentropy(0.0, NO_LABEL),
+        metrics=[Perplexity(NO_LABEL)],
+    )
+    print(f"{model.count_params():,} parameters, {tokenizer.vocab_size} pieces", file=sys.stderr)
+
+    # Training.
+    run = dict(steps=steps, rows=rows, length=length, tokenizer=tokenizer.fingerprint())
+    checkpoints = Checkpoints(output / "checkpoints", keep=1, run=run)
+    begin, done = time.perf_counter(), checkpoints.epoch * steps_per_epoch
+    if done < steps:
+        model.fit(
+            windows.batches(done),
+            steps_per_epoch=steps_per_epoch,
+            initial_epoch=checkpoints.epoch,
+            epochs=steps // steps_per_epoch,
+            validation_data=validation,
+            validation_batch_size=64,
+            callbacks=[Progress(rows * length), checkpoints],
+            verbose=0,
+        )
+    seconds = time.perf_counter() - begin
+
+    # How good it is, and what it writes.
+    writer = CausalLM(model, tokenizer)
+    writer.save(output)
+    loss = math.log(model.evaluate(*validation, batch_size=64, verbose=0)[1])
+    metrics = dict(loss=loss, parameters=model.count_params(), seconds=seconds, steps=steps)
+    save_metrics(output, "validation", metrics)
+    (sample,) = writer.generate(["\n"], max_new_tokens=length - 1, temperature=0.8, seed=seed)
+    print(
+        f"{sample}\n\nvalidation loss {loss:.4f} nats a token; {seconds:.0f} s; saved to {output}"
+    )
+
+
+if __name__ == "__main__":
+    typer.run(train)
