@@ -102,7 +102,7 @@ def generated(model, tokenizer, texts, beam_size):
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_many_languages(family, beam_size):
+def test_many_languages(family, beam_size, tmp_path):
     kind, folder, model = family
     source, *targets = FAMILIES[kind]
     translator = load_pretrained(folder, source, targets[0])
@@ -112,6 +112,10 @@ def test_many_languages(family, beam_size):
         found = chosen.translate([*ENGLISH, ""], max_extra_length=10, **options)
         assert found == [*generated(model, chosen.tokenizer, ENGLISH, beam_size), ""]
         assert any(found)
+    if beam_size == 1:
+        translator.save(tmp_path / "saved")
+        again = Translator.load(tmp_path / "saved", target_language=targets[-1])
+        assert again.translate([*ENGLISH, ""], max_extra_length=10, **options) == found
     assert translator.between(source, targets[1]).score(ENGLISH, GERMAN) != pytest.approx(
         translator.score(ENGLISH, GERMAN)
     )
@@ -191,10 +195,13 @@ def test_bad_input(folder, tmp_path, monkeypatch):
     transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path)
     with pytest.raises(FileNotFoundError, match="holds no tokenizer: there is neither"):
         load_pretrained(tmp_path)
-    config = transformers.BertConfig(vocab_size=20).to_dict() | dict(model_type="bert")
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ValueError, match=r"must be one of \['m2m_100', 'marian', .*got 'bert'"):
-        load_pretrained(tmp_path)
+    for kind, message in (
+        ("clip", r"must be one of \[.*'m2m_100', 'marian', .*got 'clip'"),
+        ("gpt2", "is no translation model but a 'gpt2'"),
+    ):
+        (tmp_path / "config.json").write_text(json.dumps(dict(model_type=kind)))
+        with pytest.raises(ValueError, match=message):
+            load_pretrained(tmp_path)
 
 
 def test_a_vocabulary_of_another_model(folder, tmp_path):

@@ -204,11 +204,13 @@ def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: flo
     """-sum_v q(v) log p(v) a token, q = (1 - e) onehot(label) + e / V: (B, T) float32.
 
     With log Z = logsumexp(logits) it is log Z - (1 - e) logit[label] - e mean(logits), which
-    builds no distribution over the vocabulary. PyTorch has a function for it: its autograd would
+    builds no distribution over the vocabulary. A label below 0, which some have for what does not
+    count, gets that of label 0. PyTorch has a function for it: its autograd would
     keep eight copies of (tokens x vocabulary) of the formula, half the time of a small model.
     """
     if BACKEND == "torch":
-        logits_BTV, labels_BT = ops.cast(logits_BTV, "float32"), ops.cast(labels_BT, "int64")
+        logits_BTV = ops.cast(logits_BTV, "float32")
+        labels_BT = ops.cast(labels_BT, "int64").clamp(min=0)
         loss_N = torch.nn.functional.cross_entropy(
             logits_BTV.reshape(-1, logits_BTV.shape[-1]),
             labels_BT.reshape(-1),
@@ -217,7 +219,7 @@ def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: flo
         )
         return loss_N.reshape(labels_BT.shape)
     logits_BTV = ops.cast(logits_BTV, "float32")
-    labels_BT1 = ops.expand_dims(ops.cast(labels_BT, "int32"), -1)
+    labels_BT1 = ops.expand_dims(ops.maximum(ops.cast(labels_BT, "int32"), 0), -1)
     chosen_BT = ops.take_along_axis(logits_BTV, labels_BT1, axis=-1)[..., 0]
     loss_BT = ops.logsumexp(logits_BTV, axis=-1) - chosen_BT
     if not label_smoothing:
@@ -247,7 +249,7 @@ def projected_cross_entropy(
         return torch_kernels.projected_cross_entropy(
             hidden_BTD, table_VD, labels_BT, label_smoothing, pad_id
         )
-    labels_BT = ops.cast(labels_BT, "int32")
+    labels_BT = ops.maximum(ops.cast(labels_BT, "int32"), 0)
     logits_BTV = ops.cast(ops.matmul(hidden_BTD, ops.transpose(table_VD)), "float32")
     hidden_BTD, table_VD = ops.cast(hidden_BTD, "float32"), ops.cast(table_VD, "float32")
     if BACKEND == "tensorflow":

@@ -311,6 +311,7 @@ def projected_cross_entropy(hidden_BTD, table_VD, labels_BT, label_smoothing, pa
     """As `ops.projected_cross_entropy`; on a CPU the padding is left out of the matmuls too."""
     hidden_ND, labels_N = hidden_BTD.reshape(-1, hidden_BTD.shape[-1]), labels_BT.reshape(-1).long()
     if hidden_ND.device.type != "cpu":
+        labels_N = labels_N.clamp(min=0)
         both = ProjectedCrossEntropy.apply(hidden_ND, table_VD, labels_N, label_smoothing)
         return [x.view(labels_BT.shape) for x in both]
     (real_M,) = torch.nonzero(labels_N != pad_id, as_tuple=True)
@@ -347,7 +348,10 @@ def attention(
     on_cpu = query_BNTH.device.type == "cpu"
     if on_cpu and not torch.is_grad_enabled():  # by name: to choose among kernels takes time, too
         kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-        return kernel(query_BNTH, key_BNSH, value_BNSH, attn_mask=bias)[0]
+        # It takes for granted what its callers in PyTorch see to.
+        inputs = (query_BNTH, key_BNSH, value_BNSH)
+        inputs = (x if x.stride(-1) == 1 else x.contiguous() for x in inputs)
+        return kernel(*inputs, attn_mask=bias)[0]
     if not on_cpu or dtype == torch.float32:
         return torch.nn.functional.scaled_dot_product_attention(
             query_BNTH, key_BNSH, value_BNSH, attn_mask=bias

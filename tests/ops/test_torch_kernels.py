@@ -71,3 +71,14 @@ def test_gradients_of_the_projected_loss(rng):
     )
     ours, _ = projected_cross_entropy(hidden, table, labels, 0.1, 0)
     same(results(ours), results(plain.view(labels.shape)))
+
+
+def test_attention_takes_any_strides(rng):
+    """What fills rows of a query's numbers in another order than its neighbours'."""
+    query, key, value = (torch.tensor(x) for x in rng.standard_normal((3, 2, 5, 4, 2)))
+    expected = torch_kernels.attention(*(x.contiguous() for x in (query, key, value)), None, None)
+    with torch.no_grad():
+        strided = query.transpose(2, 3).contiguous().transpose(2, 3)
+        assert strided.stride(-1) != 1
+        found = torch_kernels.attention(strided, key, value, None, None)
+    np.testing.assert_allclose(found, expected, atol=1e-6)

@@ -1,0 +1,140 @@
+"""GPT and LLaMA: causal, cached steps as the full pass, packed as alone, saved and loaded."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer import LabelSmoothedCrossentropy, Perplexity, adam
+from keras_transformer.data.windows import NO_LABEL, packed
+from keras_transformer.models import GPT, GPTConfig, LLaMA, LLaMAConfig
+from keras_transformer.ops import compiled
+
+V = 17
+SIZES = dict(d_model=8, d_ff=12, num_layers=2, num_heads=4, max_length=24, dropout=0.0)
+MODELS = {
+    "gpt": (GPT, GPTConfig(V, **SIZES)),
+    "llama": (LLaMA, LLaMAConfig(V, **SIZES, num_kv_heads=2)),
+    "windowed": (LLaMA, LLaMAConfig(V, **SIZES, num_kv_heads=1, window=3, tie_output=True)),
+}
+
+
+@pytest.fixture(params=MODELS)
+def model(request, randomize):
+    family, config = MODELS[request.param]
+    return randomize(family(config), scale=2.0)
+
+
+def logits(model, ids, **options):
+    return ops.convert_to_numpy(model({"token_ids": np.asarray(ids, "int32"), **options}))
+
+
+IDS = np.random.default_rng(0).integers(3, V, (2, 9)).astype("int32")
+
+
+def test_the_future_changes_nothing(model):
+    other = IDS.copy()
+    other[:, 5:] = 4
+    np.testing.assert_allclose(logits(model, IDS)[:, :5], logits(model, other)[:, :5], atol=1e-5)
+
+
+def test_packed_as_alone(model):
+    documents = [IDS[0, :6], IDS[1, :4], IDS[0, 3:8], IDS[1, :3]]
+    inputs, labels = packed(documents, 8)
+    together = logits(model, inputs["token_ids"], segments=inputs["segments"])
+    found = 0
+    for document in documents:
+        alone = logits(model, document[None, :-1])[0]
+        for row in range(len(labels)):
+            for number in range(1, inputs["segments"][row].max() + 1):
+                here = inputs["segments"][row] == number
+                if np.array_equal(labels[row, here], document[1:]):
+                    np.testing.assert_allclose(together[row, here], alone, atol=1e-5)
+                    found += 1
+    assert found == len(documents)
+
+
+@pytest.mark.parametrize("padding", [0, 3])
+def test_steps_are_the_full_pass(model, padding):
+    full = logits(model, IDS)
+    ids = np.concatenate([np.zeros((2, padding), "int32"), IDS[:, :4]], axis=1)
+    segments = (np.arange(4 + padding) >= padding).astype("int32")[None].repeat(2, axis=0)
+
+    def run(ids, segments, rest):
+        found, state, step = model.prefill(ids, 16, 1, segments if padding else None)
+        results = [found]
+        for i in range(4, 9):
+            found, state = step(rest[:, i - 4 : i - 3], state, i + padding)
+            results.append(found[:, 0])
+        return ops.stack(results, axis=1)
+
+    tensors = map(ops.convert_to_tensor, (ids, segments, IDS[:, 4:]))
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(compiled(run, model)(*tensors)), full[:, 3:], atol=1e-4
+    )
+
+
+def test_saved_and_loaded(model, saved_and_loaded):
+    again = saved_and_loaded(model)
+    assert again.config == model.config
+    np.testing.assert_allclose(logits(again, IDS), logits(model, IDS), atol=1e-6)
+
+
+def test_it_learns_and_the_two_ways_to_the_loss_agree(model):
+    inputs, labels = packed([IDS[0], IDS[1, :5], IDS[0, :3]], 8)
+    loss = LabelSmoothedCrossentropy(0.0, NO_LABEL)
+    plain = float(loss(labels, model(inputs)))
+    model.compile(adam(1e-2), loss, metrics=[Perplexity(NO_LABEL)])
+    before = model.evaluate(inputs, labels, verbose=0, batch_size=4)
+    assert before[0] == pytest.approx(plain, rel=1e-4)
+    model.fit(inputs, labels, epochs=12, batch_size=4, verbose=0)
+    assert model.evaluate(inputs, labels, verbose=0, batch_size=4)[0] < 0.9 * before[0]
+
+
+@pytest.mark.parametrize(
+    "config,change",
+    [
+        (GPTConfig(V, **SIZES), dict(activation="relu")),
+        (GPTConfig(V, **SIZES), dict(epsilon=0.1)),
+        (GPTConfig(V, **SIZES), dict(num_heads=2)),
+        (GPTConfig(V, **SIZES), dict(use_bias=False)),
+        (GPTConfig(V, **SIZES), dict(tie_output=False)),
+        (LLaMAConfig(V, **SIZES), dict(num_kv_heads=2)),
+        (LLaMAConfig(V, **SIZES), dict(head_dim=4)),
+        (LLaMAConfig(V, **SIZES, head_dim=4), dict(theta=10.0)),
+        (LLaMAConfig(V, **SIZES), dict(scaling=dict(rope_type="linear", factor=4.0))),
+        (LLaMAConfig(V, **SIZES), dict(window=2)),
+        (LLaMAConfig(V, **SIZES), dict(epsilon=0.1)),
+        (LLaMAConfig(V, **SIZES), dict(tie_output=True)),
+    ],
+)
+def test_each_field_counts(config, change, randomize):
+    family = GPT if isinstance(config, GPTConfig) else LLaMA
+    changed = type(config).from_dict(config.to_dict() | change)
+    one, other = (randomize(family(x), scale=2.0) for x in (config, changed))
+    if one.count_params() == other.count_params():
+        assert np.abs(logits(one, IDS) - logits(other, IDS)).max() > 1e-4
+
+
+@pytest.mark.parametrize(
+    "family,change,message",
+    [
+        (GPTConfig, dict(vocab_size=0), "vocab_size must be a whole number of at least 1, got 0"),
+        (GPTConfig, dict(num_heads=3), "d_model must be divisible by num_heads"),
+        (GPTConfig, dict(activation="tanh"), "activation must be one of"),
+        (GPTConfig, dict(eos_id=V), r"eos_id must be in \[0, 17\), got 17"),
+        (LLaMAConfig, dict(num_kv_heads=3), "num_heads must be divisible by num_kv_heads"),
+        (LLaMAConfig, dict(head_dim=3), "head_dim must be even for rotary positions, got 3"),
+        (LLaMAConfig, dict(window=0), "window must be a whole number of at least 1, got 0"),
+        (LLaMAConfig, dict(theta=0.0), "theta must be above 0, got 0.0"),
+        (LLaMAConfig, dict(dropout=1.0), r"dropout must be in \[0, 1\), got 1.0"),
+    ],
+)
+def test_bad_configs(family, change, message):
+    with pytest.raises(ValueError, match=message):
+        family(**dict(vocab_size=V, **SIZES) | change)
+
+
+def test_a_d_ff_of_four_widths():
+    assert GPTConfig(V, d_model=8, num_heads=2).d_ff == 32
+    assert keras.saving.get_registered_object("keras_transformer>GPT") is GPT

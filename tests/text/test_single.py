@@ -1,0 +1,80 @@
+"""Tokenizers of one text: there and back, as `transformers` reads them, and bad input."""
+
+import gzip
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import transformers
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keras_transformer.text.single import TextTokenizer
+
+TEXTS = ["To be, or not to be:\n that is the question.", "Whether 'tis nobler in the mind"]
+
+
+@pytest.mark.parametrize("kind", ["bytes", "characters"])
+def test_there_and_back(kind, tmp_path):
+    tokenizer = TextTokenizer.train(TEXTS, kind, 300)
+    assert tokenizer.decode(tokenizer.encode(TEXTS)) == TEXTS
+    tokenizer.save(tmp_path)
+    again = TextTokenizer.read(tmp_path)
+    assert again.fingerprint() == tokenizer.fingerprint()
+    assert again.encode(TEXTS) == tokenizer.encode(TEXTS)
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "tokenizer.json"))
+    assert [fast.encode(text) for text in TEXTS] == tokenizer.encode(TEXTS)
+
+
+BYTES = TextTokenizer.train(TEXTS, "bytes", 300)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_bytes_spell_any_text(text):
+    assert BYTES.decode(BYTES.encode([text])) == [text.replace("<|endoftext|>", "")]
+
+
+def test_word_pieces_are_framed(tmp_path):
+    tokenizer = TextTokenizer.train(TEXTS, "wordpiece", 100)
+    (ids,) = tokenizer.encode(["To be"])
+    assert ids[0] == tokenizer.id_of("[CLS]") and ids[-1] == tokenizer.id_of("[SEP]")
+    assert tokenizer.decode([ids]) == ["to be"]
+    tokenizer.save(tmp_path)
+    assert TextTokenizer.read(tmp_path).encode(["To be"]) == [ids]
+
+
+@pytest.mark.skipif("KT_DATA" not in os.environ, reason="KT_DATA is not set")
+def test_the_files_of_gpt2_and_bert(tmp_path):
+    data = Path(os.environ["KT_DATA"]) / "tokenizers"
+    for name, files in {
+        "gpt2": {"encoder.json.gz": "vocab.json", "vocab.bpe.gz": "merges.txt"},
+        "bert-base-uncased": {"vocab.txt.gz": "vocab.txt"},
+    }.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        for source, target in files.items():
+            content = (data / name / source).read_bytes()
+            (folder / target).write_bytes(gzip.decompress(content))
+    texts = [*TEXTS, "Größe 12½ 犬 don't", "  two  spaces "]
+    ours = TextTokenizer.read(tmp_path / "gpt2")
+    theirs = transformers.GPT2Tokenizer.from_pretrained(tmp_path / "gpt2")
+    assert ours.encode(texts) == [theirs.encode(text) for text in texts]
+    assert ours.decode(ours.encode(texts)) == texts
+    assert ours.encode(["Hello world"]) == [[15496, 995]]
+    ours = TextTokenizer.read(tmp_path / "bert-base-uncased")
+    theirs = transformers.BertTokenizer.from_pretrained(tmp_path / "bert-base-uncased")
+    assert ours.encode(texts) == [theirs.encode(text) for text in texts]
+    assert ours.encode(["Hello world"]) == [[101, 7592, 2088, 102]]
+
+
+def test_bad_input(tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match="kind must be one of .*, got 'words'"):
+        TextTokenizer.train(TEXTS, "words")
+    with pytest.raises(FileNotFoundError, match="holds no tokenizer: there is neither"):
+        TextTokenizer.read(tmp_path)
+    with pytest.raises(ValueError, match="tokenizer.json cannot be read"):
+        TextTokenizer(b"{")
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(ImportError, match=r"\[pretrained\]"):
+        TextTokenizer.train(TEXTS)
