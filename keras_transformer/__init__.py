@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from keras_transformer.causal_lm import CausalLM
     from keras_transformer.config import TransformerConfig
     from keras_transformer.losses import LabelSmoothedCrossentropy
     from keras_transformer.metrics import MaskedAccuracy, Perplexity
@@ -61,6 +62,7 @@ os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 # Imported when first asked for: a process that only makes batches needs no Keras.
 _HOMES = {
+    "CausalLM": "causal_lm",
     "TransformerConfig": "config",
     "LabelSmoothedCrossentropy": "losses",
     "MaskedAccuracy": "metrics",
@@ -77,6 +79,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "CausalLM",
     "Hypothesis",
     "LabelSmoothedCrossentropy",
     "MaskedAccuracy",

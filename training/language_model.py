@@ -20,6 +20,7 @@ import typer
 from keras_transformer.assessment import save_metrics
 from keras_transformer.callbacks import Checkpoints, Progress
 from keras_transformer.causal_lm import CausalLM
+from keras_transformer.checkpoints import load_weights
 from keras_transformer.config import require
 from keras_transformer.data.corpora import iterate_lines
 from keras_transformer.data.windows import NO_LABEL, Windows
@@ -105,6 +106,7 @@ def train(
     seconds = time.perf_counter() - begin
 
     # How good it is, and what it writes.
+    load_weights(checkpoints.paths()[-1], model)
     writer = CausalLM(model, tokenizer)
     writer.save(output)
     loss = math.log(model.evaluate(*validation, batch_size=64, verbose=0)[1])

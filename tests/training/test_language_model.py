@@ -1,0 +1,40 @@
+"""The script for language models: a tiny run, continued, and what it cannot take."""
+
+import json
+
+import pytest
+
+from keras_transformer import CausalLM
+from training.language_model import train
+
+OPTIONS = dict(
+    num_layers=1, num_heads=2, d_model=16, length=16, rows=8, warmup_steps=5,
+    peak_learning_rate=0.01,
+)  # fmt: skip
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("to be or not to be that is the question\n" * 60)
+    return path
+
+
+@pytest.mark.parametrize("family", ["gpt", "llama"])
+def test_it_learns_and_goes_on(family, text, tmp_path):
+    output = tmp_path / "run"
+    options = dict(text=text, output=output, family=family, steps=60, **OPTIONS)
+    train(steps_per_epoch=30, **options)
+    metrics = json.loads((output / "metrics.json").read_text())["validation"]
+    assert metrics["loss"] < 2.0  # of 2.6 for the frequencies of characters
+    train(steps_per_epoch=30, **options)  # there is nothing left to do but to measure
+    again = json.loads((output / "metrics.json").read_text())["validation"]
+    assert again["loss"] == pytest.approx(metrics["loss"], abs=1e-5)
+    assert len(CausalLM.load(output).generate(["to be"], max_new_tokens=5)[0]) == 5
+
+
+def test_bad_input(text, tmp_path):
+    with pytest.raises(ValueError, match="family must be gpt or llama, got 'bert'"):
+        train(text=text, output=tmp_path / "run", family="bert")
+    with pytest.raises(ValueError, match="steps must be a multiple of 30, got 50"):
+        train(text=text, output=tmp_path / "run", steps=50, steps_per_epoch=30)
