@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_transformer import LabelSmoothedCrossentropy, Perplexity, adam
 from keras_transformer.data.masking import Masking
+from keras_transformer.data.sequences import SequenceBatches
 from keras_transformer.models import BERT, BERTConfig
 
 CONFIG = BERTConfig(
@@ -111,6 +112,19 @@ def test_masked_lm_trains(name, metrics, rng):
     assert losses[-1] < 0.7 * losses[0]
     for weight in model.weights:
         assert np.abs(before[weight.path] - ops.convert_to_numpy(weight)).max() > 0, weight.path
+
+
+def test_trains_on_batches_of_several_lengths():
+    keras.utils.set_random_seed(0)
+    texts = [list(range(4, 6 + i % 6)) for i in range(80)]
+    batches = SequenceBatches(
+        texts, Masking(23, mask_id=3), tokens_per_batch=64, max_length=9, num_buckets=2
+    )
+    model = BERT(CONFIG)
+    model.compile(adam(1e-2), LabelSmoothedCrossentropy(0.0), metrics=[Perplexity()])
+    options = dict(steps_per_epoch=len(batches), epochs=5, shuffle=False, verbose=0)
+    losses = model.fit(batches.dataset(), **options).history["loss"]
+    assert losses[-1] < 0.8 * losses[0]
 
 
 def test_loss_of_hidden_states_is_that_of_logits(randomize):

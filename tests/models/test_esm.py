@@ -65,6 +65,12 @@ def test_each_field_counts(name, model, randomize):
     assert np.abs(outputs(model) - outputs(other)).max() > 1e-3
 
 
+def test_dropout():
+    model = ESM(dataclasses.replace(CONFIG, dropout=0.5))
+    one, other = (ops.convert_to_numpy(model({"token_ids": IDS}, training=True)) for _ in range(2))
+    assert np.abs(one - other).max() > 1e-3
+
+
 def test_masked_lm_trains(rng):
     keras.utils.set_random_seed(0)
     model = ESM(CONFIG)
