@@ -138,12 +138,20 @@ class EncoderOnly(VocabularyModel):
 
     def __call__(self, inputs, *arguments, **options):
         """As of a functional model, which by itself asks for an optional input, too."""
-        if isinstance(inputs, dict):
-            if self._has_types:
-                inputs = {"type_ids": None, **inputs}
-            elif "type_ids" in inputs:
-                raise ValueError("type_ids must not be given: all tokens of this model are alike")
-        return super().__call__(inputs, *arguments, **options)
+        return super().__call__(self._complete(inputs), *arguments, **options)
+
+    def call(self, inputs, training=None, mask=None):
+        """As of `VocabularyModel`; JAX's steps come here directly (Keras 3.15)."""
+        return super().call(self._complete(inputs), training=training, mask=mask)
+
+    def _complete(self, inputs):
+        if not isinstance(inputs, dict):
+            return inputs
+        if self._has_types:
+            return {"type_ids": None, **inputs}
+        if "type_ids" in inputs:
+            raise ValueError("type_ids must not be given: all tokens of this model are alike")
+        return inputs
 
     def with_head(self, head: str, **changes: Any) -> Self:
         """A new model with this one's encoder, its weights copied, under a head that is new.
