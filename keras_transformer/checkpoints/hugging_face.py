@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +34,19 @@ class Checkpoint:
     Args:
         folder: with one of these.
         prefix: put before all names, if none has it.
+        endings: pairs of an end of names and what it is read as.
 
     Raises:
         FileNotFoundError: if there is none, or a shard is missing.
         ValueError: if a file is broken, or a shard lacks what the index says is in it.
     """
 
-    def __init__(self, folder: str | os.PathLike, prefix: str = ""):
+    def __init__(
+        self,
+        folder: str | os.PathLike,
+        prefix: str = "",
+        endings: Iterable[tuple[str, str]] = (),
+    ):
         self.folder = Path(folder)
         self._readers: dict[str, Callable[[], np.ndarray]] = {}
         if (self.folder / WEIGHTS).is_file():
@@ -57,6 +63,9 @@ class Checkpoint:
             )
         if not any(name.startswith(prefix) for name in self._readers):
             self._readers = {prefix + name: read for name, read in self._readers.items()}
+        for old, new in endings:
+            for name in [name for name in self._readers if name.endswith(old)]:
+                self._readers[name.removesuffix(old) + new] = self._readers.pop(name)
 
     def names(self) -> set[str]:
         """Of all tensors."""
@@ -149,7 +158,7 @@ def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
     if not isinstance(theirs, dict):
         raise ValueError(f"{folder / CONFIG} must hold an object, got {type(theirs).__name__}")
     family = family_of(theirs, folder / CONFIG)
-    checkpoint = Checkpoint(folder, family.prefix)
+    checkpoint = Checkpoint(folder, family.prefix, family.endings)
     names = _without_copies(family, checkpoint)
     try:
         config = family.config(theirs, names)

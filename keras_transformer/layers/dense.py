@@ -54,12 +54,23 @@ class RMSNormalization(DirectCalls, keras.layers.RMSNormalization):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Bias(DirectCalls, keras.layers.Layer):
-    """x + b, b along the last axis; not trained, for Marian's logits."""
+    """x + b, b along the last axis, for logits.
+
+    Args:
+        trained: whether b is; Marian's is not.
+    """
+
+    def __init__(self, trained=False, **kwargs):
+        super().__init__(**kwargs)
+        self.trained = trained
 
     def build(self, x_shape):
         self.bias = self.add_weight(
-            shape=(x_shape[-1],), initializer="zeros", trainable=False, name="bias"
+            shape=(x_shape[-1],), initializer="zeros", trainable=self.trained, name="bias"
         )
 
     def call(self, x):
         return x + ops.cast(self.bias, x.dtype)
+
+    def get_config(self):
+        return {**super().get_config(), "trained": self.trained}

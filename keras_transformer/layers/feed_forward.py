@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import keras
 
@@ -10,6 +11,11 @@ from keras_transformer.layers.base import Layer
 from keras_transformer.layers.dense import Dense
 
 _APPROXIMATE = {"gelu_tanh": functools.partial(keras.activations.gelu, approximate=True)}
+
+
+def activation_of(name: str) -> Any:
+    """What a dense layer takes: the name, where Keras has such a non-linearity, or a function."""
+    return _APPROXIMATE.get(name, name)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -35,8 +41,7 @@ class FeedForward(Layer):
         super().__init__(**kwargs)
         self.d_ff = d_ff
         self.options = dict(activation=activation, gated=gated, use_bias=use_bias)
-        function = _APPROXIMATE.get(activation, activation)
-        self.hidden = self._dense(d_ff, "hidden", activation=function)
+        self.hidden = self._dense(d_ff, "hidden", activation=activation_of(activation))
         self.gate = self._dense(d_ff, "gate") if gated else None
 
     def _dense(self, units, name, activation=None):

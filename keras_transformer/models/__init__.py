@@ -1,18 +1,26 @@
 """Whole models: functional graphs built from one frozen config."""
 
 from keras_transformer.models.adapting import enable_lora, merged
+from keras_transformer.models.bert import BERT, BERTConfig
 from keras_transformer.models.decoder_only import DecoderOnly
 from keras_transformer.models.encoder_decoder import EncoderDecoder
+from keras_transformer.models.encoder_only import EncoderOnly
+from keras_transformer.models.esm import ESM, ESMConfig
 from keras_transformer.models.gpt import GPT, GPTConfig
 from keras_transformer.models.llama import LLaMA, LLaMAConfig
 from keras_transformer.models.t5 import T5, T5Config
 from keras_transformer.models.transformer import Transformer
 
 __all__ = [
+    "BERT",
+    "ESM",
     "GPT",
     "T5",
+    "BERTConfig",
     "DecoderOnly",
+    "ESMConfig",
     "EncoderDecoder",
+    "EncoderOnly",
     "GPTConfig",
     "LLaMA",
     "LLaMAConfig",

@@ -67,8 +67,8 @@ class VocabularyModel(ConfiguredModel):
     projects them; the numbers are the same. With any other loss or metric they see logits.
 
     A subclass has, besides its functional graph, `hidden(inputs)`, (B, T, D), and `output_layer`,
-    the `ReversibleEmbedding` or `Dense` that makes logits of them; and `output_bias`, if something
-    is added to these.
+    the `ReversibleEmbedding` or `Dense` that makes logits of them, or None where nothing does; and
+    `output_bias`, if something is added to these.
     """
 
     _on_hidden = False
@@ -127,7 +127,7 @@ class VocabularyModel(ConfiguredModel):
     @contextlib.contextmanager
     def _training_on_hidden(self):
         layer = self.output_layer
-        plain = layer.quantization_mode is None and not layer.lora_enabled
+        plain = layer is not None and layer.quantization_mode is None and not layer.lora_enabled
         plain = plain and getattr(self, "output_bias", None) is None
         self._on_hidden = self._fused and plain and getattr(layer, "bias", None) is None
         try:

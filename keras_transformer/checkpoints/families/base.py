@@ -84,6 +84,7 @@ class Family:
             that no model looks at.
         free: fields of our config that no weight and no result depends on.
         prefix: of the names, which checkpoints of the bare model lack.
+        endings: pairs of another end that their names may have, and the one that rules know.
     """
 
     model: type
@@ -94,6 +95,7 @@ class Family:
     unused: tuple[str, ...] = ()
     free: frozenset[str] = frozenset()
     prefix: str = ""
+    endings: tuple[tuple[str, str], ...] = ()
 
 
 # What a layer of ours is there.

@@ -1,0 +1,159 @@
+"""BERT, RoBERTa and ALBERT."""
+
+from __future__ import annotations
+
+import functools
+
+from keras_transformer.checkpoints.families.base import (
+    Family,
+    Rule,
+    activation,
+    dense,
+    norm,
+    only,
+    table,
+    their_activation,
+    token_id,
+)
+from keras_transformer.checkpoints.families.encoders import NORM_ENDINGS, Names, blocks
+from keras_transformer.models import BERT, BERTConfig
+
+NAMES = {
+    "bert": Names(
+        "Bert",
+        ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm"),
+        output_bias="cls.predictions.bias",
+        bare_pooler="bert.pooler.dense",
+        pooler="bert.pooler.dense",
+        classifier="classifier",
+        next_sentence="cls.seq_relationship",
+        pairs=("pretraining", "next_sentence"),
+    ),
+    "roberta": Names(
+        "Roberta",
+        ("lm_head.dense", "lm_head.layer_norm"),
+        output_bias="lm_head.bias",
+        bare_pooler="roberta.pooler.dense",
+        pooler="classifier.dense",
+        classifier="classifier.out_proj",
+    ),
+    "albert": Names(
+        "Albert",
+        ("predictions.dense", "predictions.LayerNorm"),
+        output_bias="predictions.bias",
+        bare_pooler="albert.pooler",
+        pooler="albert.pooler",
+        classifier="classifier",
+        next_sentence="sop_classifier.classifier",
+        pairs=("pretraining",),
+    ),
+}
+DECODERS = {"bert": "cls.predictions", "roberta": "lm_head", "albert": "predictions"}
+HEAD_DROPOUT = {
+    "bert": "classifier_dropout",
+    "roberta": "classifier_dropout",
+    "albert": "classifier_dropout_prob",
+}
+# Weights of heads that a checkpoint may have besides the one that its config names, and a buffer.
+UNUSED = {
+    "bert": ("bert.pooler.dense", "cls.seq_relationship"),
+    "roberta": ("roberta.pooler.dense",),
+    "albert": ("albert.pooler", "sop_classifier.classifier"),
+}
+
+
+def _config(theirs, names, kind):
+    only(theirs, is_decoder=False, add_cross_attention=False, tie_word_embeddings=True)
+    only(theirs, position_embedding_type="absolute")
+    pad_id = token_id({"pad_token_id": 1 if kind == "roberta" else 0, **theirs}, "pad_token_id")
+    offset = 0
+    if kind == "roberta":
+        only(theirs, hidden_act="gelu")  # its masked LM's head has no other
+        offset = pad_id + 1
+    if kind == "albert":
+        only(theirs, num_hidden_groups=1, inner_group_num=1)
+    return BERTConfig(
+        vocab_size=theirs["vocab_size"],
+        d_model=theirs["hidden_size"],
+        d_ff=theirs["intermediate_size"],
+        num_layers=theirs["num_hidden_layers"],
+        num_heads=theirs["num_attention_heads"],
+        d_embedding=theirs["embedding_size"] if kind == "albert" else None,
+        shared_blocks=kind == "albert",
+        num_types=theirs.get("type_vocab_size", 2),
+        position_offset=offset,
+        dropout=theirs.get("hidden_dropout_prob", 0.1),
+        head_dropout=theirs.get(HEAD_DROPOUT[kind]),
+        activation=activation(theirs.get("hidden_act", "gelu")),
+        epsilon=theirs.get("layer_norm_eps", 1e-12),
+        max_length=theirs["max_position_embeddings"] - offset,
+        pad_id=pad_id,
+        **NAMES[kind].fields(theirs, names),
+    )
+
+
+def _config_file(config, kind):
+    theirs = NAMES[kind].config_file(config)
+    if kind == "albert":
+        theirs["embedding_size"] = config.d_embedding
+    theirs[HEAD_DROPOUT[kind]] = config.head_dropout
+    return theirs | dict(
+        vocab_size=config.vocab_size,
+        hidden_size=config.d_model,
+        intermediate_size=config.d_ff,
+        num_hidden_layers=config.num_layers,
+        num_attention_heads=config.num_heads,
+        type_vocab_size=config.num_types,
+        hidden_dropout_prob=config.dropout,
+        attention_probs_dropout_prob=0.0,
+        hidden_act=their_activation(config.activation),
+        layer_norm_eps=config.epsilon,
+        max_position_embeddings=config.max_length + config.position_offset,
+        pad_token_id=config.pad_id,
+    )
+
+
+def _rules(config: BERTConfig, kind: str) -> list[Rule]:
+    rules = table("embedding/tokens", f"{kind}.embeddings.word_embeddings")
+    rules += table("embedding/positions", f"{kind}.embeddings.position_embeddings")
+    rules += table("embedding/types", f"{kind}.embeddings.token_type_embeddings")
+    rules += norm("embedding/norm", f"{kind}.embeddings.LayerNorm")
+    if kind == "albert":
+        rules += dense("projection", "albert.encoder.embedding_hidden_mapping_in")
+        rules += _albert_block()
+    else:
+        norms = "attention.output.LayerNorm", "output.LayerNorm"
+        rules += blocks(config, f"{kind}.encoder.layer", *norms)
+    return rules + NAMES[kind].rules(config)
+
+
+def _albert_block():
+    ours, theirs = "encoder/block_0", "albert.encoder.albert_layer_groups.0.albert_layers.0"
+    attention = (f"{theirs}.attention.{x}" for x in ("query", "key", "value"))
+    rules = dense(f"{ours}/attention/query_key_value", *attention)
+    rules += dense(f"{ours}/attention/output", f"{theirs}.attention.dense")
+    rules += dense(f"{ours}/feed_forward/hidden", f"{theirs}.ffn")
+    rules += dense(f"{ours}/feed_forward/output", f"{theirs}.ffn_output")
+    rules += norm(f"{ours}/attention_norm/norm", f"{theirs}.attention.LayerNorm")
+    return rules + norm(f"{ours}/feed_forward_norm/norm", f"{theirs}.full_layer_layer_norm")
+
+
+FAMILIES = {
+    kind: Family(
+        BERT,
+        functools.partial(_config, kind=kind),
+        functools.partial(_rules, kind=kind),
+        functools.partial(_config_file, kind=kind),
+        aliases={
+            f"{DECODERS[kind]}.decoder.weight": (f"{kind}.embeddings.word_embeddings.weight",),
+            f"{DECODERS[kind]}.decoder.bias": (f"{DECODERS[kind]}.bias",),
+        },
+        unused=(
+            "embeddings.position_ids",
+            *(f"{name}.{part}" for name in UNUSED[kind] for part in ("weight", "bias")),
+        ),
+        prefix=f"{kind}.",
+        endings=NORM_ENDINGS,
+    )
+    for kind in NAMES
+}

@@ -1,0 +1,117 @@
+"""What the maps of encoder-only families share: which head stands on one, and its classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from keras_transformer.checkpoints.families.base import Rule, dense, norm
+from keras_transformer.models.encoder_only import EncoderConfig
+
+HEADS = {  # the end of an architecture's name -> our head
+    "ForMaskedLM": "masked_lm",
+    "ForPreTraining": "pretraining",
+    "ForNextSentencePrediction": "next_sentence",
+    "ForSequenceClassification": "sequence_classification",
+    "ForTokenClassification": "token_classification",
+    "ForQuestionAnswering": "span_extraction",
+    "Model": "hidden",
+}
+# As TensorFlow has them: in BERT's first checkpoints, and in what `transformers` 5.23 saves of ESM.
+NORM_ENDINGS = ((".gamma", ".weight"), (".beta", ".bias"))
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the parts of heads are called in a checkpoint; None: it has no such head.
+
+    Args:
+        family: what architectures' names begin with, such as "Bert".
+        transform: dense layer and norm of a masked LM.
+        output_bias: of its logits.
+        bare_pooler: dense layer of a pooler without a classifier.
+        pooler, classifier: dense layers of a sequence's classifier.
+        next_sentence: dense layer of that head.
+        pairs: the heads that it stands in.
+    """
+
+    family: str
+    transform: tuple[str, str]
+    output_bias: str
+    bare_pooler: str
+    pooler: str
+    classifier: str
+    next_sentence: str | None = None
+    pairs: tuple[str, ...] = ()
+
+    @property
+    def heads(self) -> dict[str, str]:
+        """Each of our heads that there is here, and its architecture."""
+        heads = {ours: f"{self.family}{end}" for end, ours in HEADS.items()}
+        for name in {"pretraining", "next_sentence"} - set(self.pairs):
+            del heads[name]
+        return heads | {"pooled": heads["hidden"]}
+
+    def fields(self, theirs: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+        """Head and labels, as fields of our config."""
+        architecture = (theirs.get("architectures") or [f"{self.family}Model"])[0]
+        known = {theirs: ours for ours, theirs in self.heads.items() if ours != "pooled"}
+        if architecture not in known:
+            raise ValueError(f"architectures must be one of {sorted(known)}, got {architecture!r}")
+        head = known[architecture]
+        if head == "hidden" and f"{self.bare_pooler}.weight" in set(names):
+            head = "pooled"
+        labels = theirs.get("id2label") or {i: None for i in range(theirs.get("num_labels", 2))}
+        numbers = sorted(int(number) for number in labels)
+        by_number = {int(number): name for number, name in labels.items()}
+        return dict(head=head, labels=tuple(by_number[i] or f"LABEL_{i}" for i in numbers))
+
+    def config_file(self, config: EncoderConfig) -> dict[str, Any]:
+        """The inverse of `fields`."""
+        if config.head not in self.heads:
+            raise ValueError(f"head must be one of {sorted(self.heads)}, got {config.head!r}")
+        return dict(
+            architectures=[self.heads[config.head]],
+            id2label={str(i): name for i, name in enumerate(config.labels)},
+            label2id={name: i for i, name in enumerate(config.labels)},
+        )
+
+    def rules(self, config: EncoderConfig) -> list[Rule]:
+        """Of the head."""
+        head, rules = config.head, []
+        if head in ("masked_lm", "pretraining"):
+            rules += dense("transform/dense", self.transform[0])
+            rules += norm("transform/norm", self.transform[1])
+            rules.append(Rule("output_bias/bias", (self.output_bias,)))
+        if head in ("pooled", "pretraining", "next_sentence"):
+            rules += dense("pooler", self.bare_pooler)
+        if head in ("pretraining", "next_sentence") and self.next_sentence:
+            rules += dense("next_sentence", self.next_sentence)
+        if head == "sequence_classification":
+            rules += dense("pooler", self.pooler)
+            rules += dense("classifier", self.classifier)
+        if head == "token_classification":
+            rules += dense("classifier", "classifier")
+        if head == "span_extraction":
+            rules += dense("span", "qa_outputs")
+        return rules
+
+
+def blocks(
+    config: EncoderConfig, theirs: str, attention_norm: str, feed_forward_norm: str
+) -> list[Rule]:
+    """Of a stack whose layers are named as BERT's, but for their norms."""
+    rules = []
+    for i in range(config.num_layers):
+        block, layer = f"encoder/block_{i}", f"{theirs}.{i}"
+        rules += dense(
+            f"{block}/attention/query_key_value",
+            *(f"{layer}.attention.self.{x}" for x in ("query", "key", "value")),
+        )
+        rules += dense(f"{block}/attention/output", f"{layer}.attention.output.dense")
+        rules += dense(f"{block}/feed_forward/hidden", f"{layer}.intermediate.dense")
+        rules += dense(f"{block}/feed_forward/output", f"{layer}.output.dense")
+        rules += norm(f"{block}/attention_norm/norm", f"{layer}.{attention_norm}")
+        rules += norm(f"{block}/feed_forward_norm/norm", f"{layer}.{feed_forward_norm}")
+    return rules

@@ -1,0 +1,96 @@
+"""ESM-2."""
+
+from __future__ import annotations
+
+from keras_transformer.checkpoints.families.base import (
+    Family,
+    Rule,
+    norm,
+    only,
+    table,
+    token_id,
+)
+from keras_transformer.checkpoints.families.encoders import NORM_ENDINGS, Names, blocks
+from keras_transformer.models import ESM, ESMConfig
+
+NAMES = Names(
+    "Esm",
+    ("lm_head.dense", "lm_head.layer_norm"),
+    output_bias="lm_head.bias",
+    bare_pooler="esm.pooler.dense",
+    pooler="classifier.dense",
+    classifier="classifier.out_proj",
+)
+
+
+def _config(theirs, names):
+    only(theirs, is_decoder=False, add_cross_attention=False, tie_word_embeddings=True)
+    only(theirs, is_folding_model=False, hidden_act="gelu")
+    position, norm_before = theirs.get("position_embedding_type"), "emb_layer_norm_before"
+    if position != "rotary":  # `transformers` takes none for absolute
+        raise ValueError(f"position_embedding_type must be 'rotary', got {position!r}")
+    if theirs.get(norm_before):
+        raise ValueError(f"{norm_before} must be False, got {theirs[norm_before]!r}")
+    return ESMConfig(
+        vocab_size=theirs["vocab_size"],
+        d_model=theirs["hidden_size"],
+        d_ff=theirs["intermediate_size"],
+        num_layers=theirs["num_hidden_layers"],
+        num_heads=theirs["num_attention_heads"],
+        dropout=theirs.get("hidden_dropout_prob", 0.1),
+        epsilon=theirs.get("layer_norm_eps", 1e-12),
+        max_length=theirs["max_position_embeddings"],
+        pad_id=token_id(theirs, "pad_token_id"),
+        theta=theirs.get("rope_theta", 10000.0),
+        token_dropout=theirs.get("token_dropout", False),
+        mask_id=token_id(theirs, "mask_token_id"),
+        **NAMES.fields(theirs, names),
+    )
+
+
+def _config_file(config):
+    return NAMES.config_file(config) | dict(
+        vocab_size=config.vocab_size,
+        hidden_size=config.d_model,
+        intermediate_size=config.d_ff,
+        num_hidden_layers=config.num_layers,
+        num_attention_heads=config.num_heads,
+        hidden_dropout_prob=config.dropout,
+        attention_probs_dropout_prob=0.0,
+        layer_norm_eps=config.epsilon,
+        position_embedding_type="rotary",
+        emb_layer_norm_before=False,
+        max_position_embeddings=config.max_length,
+        rope_theta=config.theta,
+        token_dropout=config.token_dropout,
+        pad_token_id=config.pad_id,
+        mask_token_id=config.mask_id,
+    )
+
+
+def _rules(config: ESMConfig) -> list[Rule]:
+    rules = table("embedding/tokens", "esm.embeddings.word_embeddings")
+    rules += blocks(config, "esm.encoder.layer", "attention.LayerNorm", "LayerNorm")
+    rules += norm("encoder/norm", "esm.encoder.emb_layer_norm_after")
+    return rules + NAMES.rules(config)
+
+
+FAMILIES = {
+    "esm": Family(
+        ESM,
+        _config,
+        _rules,
+        _config_file,
+        aliases={"lm_head.decoder.weight": ("esm.embeddings.word_embeddings.weight",)},
+        unused=(
+            "embeddings.position_ids",
+            "embeddings.position_embeddings.weight",
+            "rotary_embeddings.inv_freq",
+            # A regression from attention to contacts, which we do not predict.
+            *(f"contact_head.regression.{part}" for part in ("weight", "bias")),
+            *(f"esm.pooler.dense.{part}" for part in ("weight", "bias")),
+        ),
+        prefix="esm.",
+        endings=NORM_ENDINGS,
+    )
+}

@@ -1,0 +1,97 @@
+"""BERT and its kin: the paper's encoder on masked text (Devlin et al. 2019, section 3).
+
+RoBERTa (Liu et al. 2019) differs in training, and its positions begin behind the padding's;
+ALBERT (Lan et al. 2020, section 3.1) runs one block many times, on narrow token vectors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+from keras_transformer.layers import Encoder, PositionalEmbedding
+from keras_transformer.layers.dense import Dense
+from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
+
+
+@dataclass(frozen=True)
+class BERTConfig(EncoderConfig):
+    """Sizes and choices of a BERT (defaults: BERT-base, Devlin et al. 2019, section 3).
+
+    Args: those of `EncoderConfig`, and
+        d_embedding: E, width of the token vectors, which a dense layer then makes `d_model` wide
+            (ALBERT); None: they are as wide as the stream.
+        shared_blocks: whether all blocks are one (ALBERT).
+        num_types: kinds of tokens; 2: those of a first and a second text.
+        position_offset: number of the first position; 2 in RoBERTa.
+
+    Raises:
+        ValueError: on a value out of range.
+    """
+
+    d_embedding: int | None = None
+    shared_blocks: bool = False
+    num_types: int = 2
+    position_offset: int = 0
+
+    def __post_init__(self):
+        super().__post_init__()
+        self._check_whole("num_types")
+        self._check_whole("position_offset", least=0)
+        if self.d_embedding is not None:
+            self._check_whole("d_embedding")
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class BERT(EncoderOnly):
+    """A functional model from `token_ids` and `type_ids` to what its head gives.
+
+    Args:
+        config: sizes and choices.
+        dtype: Keras dtype policy such as "mixed_bfloat16"; None takes the global one.
+
+    Call arguments, returns, raises: as of `EncoderOnly`.
+    """
+
+    config_class = BERTConfig
+
+    def __init__(self, config: BERTConfig, dtype: Any = None, **kwargs):
+        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        embedding = PositionalEmbedding(
+            config.vocab_size,
+            config.d_embedding or config.d_model,
+            positions="learned",
+            max_length=config.max_length,
+            position_offset=config.position_offset,
+            num_types=config.num_types,
+            norm=True,
+            epsilon=config.epsilon,
+            dropout=config.dropout,
+            scale=False,
+            dtype=policy,
+            name="embedding",
+        )
+        projection = None
+        if config.d_embedding is not None:
+            projection = Dense(config.d_model, dtype=policy, name="projection")
+        encoder = Encoder(
+            config.num_layers,
+            num_heads=config.num_heads,
+            d_ff=config.d_ff,
+            dropout=config.dropout,
+            activation=config.activation,
+            norm_first=False,
+            epsilon=config.epsilon,
+            shared=config.shared_blocks,
+            dtype=policy,
+            name="encoder",
+        )
+
+        def embed(inputs):
+            x = embedding(inputs["token_ids"], type_ids=inputs.get("type_ids"))
+            return projection(x) if projection else x
+
+        has_types = config.num_types > 1
+        super().__init__(config, policy, embedding, embed, encoder, has_types, **kwargs)

@@ -1,0 +1,134 @@
+"""ESM-2: a BERT of proteins, pre-norm and with rotary positions (Lin et al. 2023)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_transformer.config import require
+from keras_transformer.layers import Encoder, PositionalEmbedding
+from keras_transformer.layers.base import Layer
+from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
+
+MASKED_IN_TRAINING = 0.15 * 0.8  # the share of tokens that were the mask's
+
+
+@dataclass(frozen=True)
+class ESMConfig(EncoderConfig):
+    """Sizes and choices of an ESM-2 (defaults: the one of 8 million parameters).
+
+    Args: those of `EncoderConfig`, and
+        theta: base of the rotary positions' rates.
+        token_dropout: whether the mask's vectors are zero and the others scaled, as of dropout.
+        mask_id: the id that masks.
+
+    Raises:
+        ValueError: on a value out of range.
+    """
+
+    vocab_size: int = 33
+    d_model: int = 320
+    num_layers: int = 6
+    num_heads: int = 20
+    dropout: float = 0.0
+    epsilon: float = 1e-5
+    max_length: int = 1026
+    pad_id: int = 1
+    theta: float = 10000.0
+    token_dropout: bool = True
+    mask_id: int = 32
+
+    def __post_init__(self):
+        super().__post_init__()
+        width = self.d_model // self.num_heads
+        require(width % 2 == 0, "head_dim", width, "even for rotary positions")
+        require(self.theta > 0, "theta", self.theta, "above 0")
+        self._check_ids(self.vocab_size, "mask_id")
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class MaskDropout(Layer):
+    """Embeddings as a dropout of just the masked tokens would leave them.
+
+    The mask's are zero, and all are multiplied by (1 - 0.12) / (1 - the sequence's share of
+    masked tokens), so that they are as large in use as in training, where 12 % were masked.
+
+    Args:
+        mask_id, pad_id: the ids that mask and pad.
+
+    Call arguments:
+        x: (B, T, D).
+        token_ids: (B, T).
+
+    Returns:
+        (B, T, D).
+    """
+
+    def __init__(self, mask_id, pad_id, **kwargs):
+        super().__init__(**kwargs)
+        self.options = dict(mask_id=mask_id, pad_id=pad_id)
+        self.built = True
+
+    def call(self, x, token_ids):
+        is_masked_BT = ops.equal(token_ids, self.options["mask_id"])
+        is_token_BT = ops.not_equal(token_ids, self.options["pad_id"])
+        tokens_B, masked_B = (
+            ops.sum(ops.cast(places_BT, "float32"), axis=-1)
+            for places_BT in (is_token_BT, is_masked_BT)
+        )
+        factor_B = (1 - MASKED_IN_TRAINING) * tokens_B / ops.maximum(tokens_B - masked_B, 1)
+        factor_BT = ops.where(is_masked_BT, 0.0, ops.expand_dims(factor_B, -1))
+        return x * ops.cast(ops.expand_dims(factor_BT, -1), x.dtype)
+
+    def get_config(self):
+        return {**super().get_config(), **self.options}
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class ESM(EncoderOnly):
+    """A functional model from `token_ids` to what its head gives.
+
+    Args:
+        config: sizes and choices.
+        dtype: Keras dtype policy such as "mixed_bfloat16"; None takes the global one.
+
+    Call arguments, returns, raises: as of `EncoderOnly`.
+    """
+
+    config_class = ESMConfig
+
+    def __init__(self, config: ESMConfig, dtype: Any = None, **kwargs):
+        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        embedding = PositionalEmbedding(
+            config.vocab_size,
+            config.d_model,
+            positions="none",
+            scale=False,
+            dtype=policy,
+            name="embedding",
+        )
+        mask_dropout = None
+        if config.token_dropout:
+            ids = dict(mask_id=config.mask_id, pad_id=config.pad_id)
+            mask_dropout = MaskDropout(**ids, dtype=policy, name="mask_dropout")
+        encoder = Encoder(
+            config.num_layers,
+            num_heads=config.num_heads,
+            d_ff=config.d_ff,
+            dropout=config.dropout,
+            activation=config.activation,
+            norm_first=True,
+            epsilon=config.epsilon,
+            rotary=dict(head_dim=config.d_model // config.num_heads, theta=config.theta),
+            dtype=policy,
+            name="encoder",
+        )
+
+        def embed(inputs):
+            x = embedding(inputs["token_ids"])
+            return mask_dropout(x, inputs["token_ids"]) if mask_dropout else x
+
+        super().__init__(config, policy, embedding, embed, encoder, **kwargs)

@@ -1,0 +1,191 @@
+"""What stands on an encoder: from its hidden states to what a task asks for.
+
+A head is made of `(config, embedding, policy)` and called with hidden states (B, T, D) and the
+token ids (B, T) behind them. All families share these.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_transformer.layers.base import Layer
+from keras_transformer.layers.dense import Bias, Dense
+from keras_transformer.layers.feed_forward import activation_of
+from keras_transformer.layers.residual import normalization
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class Transform(Layer):
+    """norm(activation(x W + b)): what a masked LM's tied output projects.
+
+    Args:
+        width: E, of the token table.
+        activation, epsilon: of the dense layer, and of the norm.
+
+    Call arguments:
+        x: (B, T, D).
+
+    Returns:
+        (B, T, E).
+    """
+
+    def __init__(self, width, activation="gelu", epsilon=1e-12, **kwargs):
+        super().__init__(**kwargs)
+        self.options = dict(width=width, activation=activation, epsilon=epsilon)
+        policy = self.dtype_policy
+        self.dense = Dense(width, activation_of(activation), dtype=policy, name="dense")
+        self.norm = normalization("layer", epsilon, policy, "norm")
+
+    def build(self, x_shape):
+        self.dense.build(x_shape)
+        self.norm.build((*x_shape[:-1], self.options["width"]))
+
+    def call(self, x):
+        return self.norm(self.dense(x))
+
+    def get_config(self):
+        return {**super().get_config(), **self.options}
+
+
+class Hidden:
+    """The hidden states themselves: (B, T, D)."""
+
+    def __init__(self, config: Any, embedding: Any, policy: Any):
+        pass
+
+    def __call__(self, x_BTD: Any, token_ids: Any) -> Any:
+        return x_BTD
+
+
+class Pooled:
+    """Hidden states, and tanh(x_0 W + b) of the first (Devlin et al. 2019, section 3.1).
+
+    Returns:
+        dict of `hidden` (B, T, D) and `pooled` (B, D).
+    """
+
+    def __init__(self, config: Any, embedding: Any, policy: Any):
+        self.pooler = Dense(config.d_model, "tanh", dtype=policy, name="pooler")
+
+    def __call__(self, x_BTD: Any, token_ids: Any) -> dict[str, Any]:
+        return {"hidden": x_BTD, "pooled": self.pooler(x_BTD[:, 0])}
+
+
+class MaskedLM:
+    """Logits (B, T, V) of the token at each place, by the token table and a bias."""
+
+    def __init__(self, config: Any, embedding: Any, policy: Any):
+        self.embedding = embedding
+        self.transform = Transform(
+            embedding.d_model, config.activation, config.epsilon, dtype=policy, name="transform"
+        )
+        self.output_bias = Bias(trained=True, dtype=policy, name="output_bias")
+
+    def __call__(self, x_BTD: Any, token_ids: Any) -> Any:
+        return self.output_bias(self.embedding(self.transform(x_BTD), reverse=True))
+
+
+class NextSentence:
+    """Logits (B, 2): whether the second text follows the first (0), or not (1).
+
+    Not may mean another text (Devlin et al. 2019, section 3.1), or that the two have changed
+    places (Lan et al. 2020, section 3.1).
+    """
+
+    def __init__(self, config: Any, embedding: Any, policy: Any):
+        self.pooled = Pooled(config, embedding, policy)
+        self.output = Dense(2, dtype=policy, name="next_sentence")
+
+    def __call__(self, x_BTD: Any, token_ids: Any) -> Any:
+        return self.output(self.pooled(x_BTD, token_ids)["pooled"])
+
+
+class Pretraining:
+    """Both tasks that BERT and ALBERT are trained on.
+
+    Returns:
+        dict of `masked_lm` (B, T, V) and `next_sentence` (B, 2).
+    """
+
+    def __init__(self, config: Any, embedding: Any, policy: Any):
+        self.heads = {
+            "masked_lm": MaskedLM(config, embedding, policy),
+            "next_sentence": NextSentence(config, embedding, policy),
+        }
+
+    def __call__(self, x_BTD: Any, token_ids: Any) -> dict[str, Any]:
+        return {name: head(x_BTD, token_ids) for name, head in self.heads.items()}
+
+
+class SequenceClassification:
+    """Logits (B, C), or with one label a number (B, 1), from the pooled first hidden state."""
+
+    def __init__(self, config: Any, embedding: Any, policy: Any):
+        self.pooled = Pooled(config, embedding, policy)
+        self.classify = _classifier(config, policy)
+
+    def __call__(self, x_BTD: Any, token_ids: Any) -> Any:
+        return self.classify(self.pooled(x_BTD, token_ids)["pooled"])
+
+
+class TokenClassification:
+    """Logits (B, T, C) of each token's class."""
+
+    def __init__(self, config: Any, embedding: Any, policy: Any):
+        self.classify = _classifier(config, policy)
+
+    def __call__(self, x_BTD: Any, token_ids: Any) -> Any:
+        return self.classify(x_BTD)
+
+
+class SpanExtraction:
+    """Where an answer begins and ends (Devlin et al. 2019, section 4.2).
+
+    Returns:
+        dict of `start` and `end`, logits (B, T) of each place.
+    """
+
+    def __init__(self, config: Any, embedding: Any, policy: Any):
+        self.output = Dense(2, dtype=policy, name="span")
+
+    def __call__(self, x_BTD: Any, token_ids: Any) -> dict[str, Any]:
+        logits_BT2 = self.output(x_BTD)
+        return {"start": logits_BT2[..., 0], "end": logits_BT2[..., 1]}
+
+
+class SentenceEmbedding:
+    """The mean hidden state (B, D) of the tokens that are no padding.
+
+    Reimers and Gurevych 2019, section 3, found it the best of three ways to pool.
+    """
+
+    def __init__(self, config: Any, embedding: Any, policy: Any):
+        self.pad_id = config.pad_id
+
+    def __call__(self, x_BTD: Any, token_ids: Any) -> Any:
+        is_token_BT1 = ops.expand_dims(ops.not_equal(token_ids, self.pad_id), -1)
+        weight_BT1 = ops.cast(is_token_BT1, x_BTD.dtype)
+        count_B1 = ops.maximum(ops.sum(weight_BT1, axis=1), 1)
+        return ops.sum(ops.where(is_token_BT1, x_BTD, 0), axis=1) / count_B1
+
+
+def _classifier(config, policy):
+    dropout = keras.layers.Dropout(config.head_dropout, dtype=policy, name="classifier_dropout")
+    output = Dense(len(config.labels), dtype=policy, name="classifier")
+    return lambda x: output(dropout(x))
+
+
+HEADS: dict[str, type] = {
+    "hidden": Hidden,
+    "pooled": Pooled,
+    "masked_lm": MaskedLM,
+    "next_sentence": NextSentence,
+    "pretraining": Pretraining,
+    "sequence_classification": SequenceClassification,
+    "token_classification": TokenClassification,
+    "span_extraction": SpanExtraction,
+    "sentence_embedding": SentenceEmbedding,
+}

@@ -1,0 +1,115 @@
+"""Trains a classifier of texts, a small BERT from scratch, and measures it: files to one folder.
+
+`python -m training.text_classification --help`. Each file has a text, a tab and a label a line,
+below a line of names, as those of SST-2 (Socher et al. 2013) in GLUE's form have.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import keras
+import typer
+
+from keras_transformer.data.corpora import read_pairs
+from keras_transformer.data.sequences import SequenceBatches
+from keras_transformer.files import write_json
+from keras_transformer.models import BERT, BERTConfig
+from keras_transformer.ops import keep_compilations
+from keras_transformer.schedules import WarmupSchedule, adam
+from keras_transformer.text import SentencePieceTokenizer
+
+
+def train(
+    train_file: Annotated[Path, typer.Option("--train", help="Texts and labels, .tsv or .gz.")],
+    validation_file: Annotated[Path, typer.Option("--validation", help="Chooses the epoch.")],
+    test_file: Annotated[Path, typer.Option("--test", help="For the last measurement.")],
+    output: Annotated[Path, typer.Option(help="Folder of the run.")] = Path(
+        "saved_models/text_classification"
+    ),
+    vocab_size: Annotated[int, typer.Option(help="Pieces.")] = 8000,
+    d_model: Annotated[int, typer.Option(help="Width.")] = 128,
+    num_layers: Annotated[int, typer.Option(help="Blocks.")] = 4,
+    num_heads: Annotated[int, typer.Option(help="Heads of each.")] = 4,
+    dropout: Annotated[float, typer.Option(help="Rate in [0, 1).")] = 0.3,
+    max_length: Annotated[int, typer.Option(help="Longest text in pieces.")] = 128,
+    tokens_per_batch: Annotated[int, typer.Option(help="Cells of a batch.")] = 4096,
+    epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 8,
+    learning_rate: Annotated[float, typer.Option(help="The highest.")] = 1e-3,
+    warmup_steps: Annotated[int, typer.Option(help="Steps until then.")] = 500,
+    precision: Annotated[str, typer.Option(help="Keras dtype policy.")] = "float32",
+    seed: Annotated[int, typer.Option(help="Of weights, dropout and order.")] = 0,
+) -> None:
+    """Trains a classifier of texts and saves it with its tokenizer and its accuracy."""
+    keep_compilations()
+    begun = time.monotonic()
+
+    # Texts and labels.
+    files = {"train": train_file, "validation": validation_file, "test": test_file}
+    pairs = {name: read_pairs(path)[1:] for name, path in files.items()}
+    labels = tuple(sorted({label for _, label in pairs["train"]}))
+    texts = [text for text, _ in pairs["train"]]
+    tokenizer = SentencePieceTokenizer.train(
+        texts, [], vocab_size=vocab_size, byte_fallback=False, lowercase=True
+    )
+
+    # Each text as BERT has it: a first token to classify by, the text, a last token.
+    def batches(name, shuffle=False):
+        texts, names = zip(*pairs[name], strict=True)
+        ids = [[tokenizer.bos_id, *ids] for ids in tokenizer.encode_source(texts)]
+        numbers = [labels.index(label) for label in names]
+        sizes = dict(tokens_per_batch=tokens_per_batch, max_length=max_length)
+        return SequenceBatches(
+            ids, numbers, **sizes, pad_id=tokenizer.pad_id, shuffle=shuffle, seed=seed
+        )
+
+    training, validation, test = batches("train", True), batches("validation"), batches("test")
+
+    # The model, trained until the last epoch; the best one is kept.
+    keras.utils.set_random_seed(seed)
+    config = BERTConfig(
+        tokenizer.source_vocab_size,
+        d_model=d_model,
+        num_layers=num_layers,
+        num_heads=num_heads,
+        dropout=dropout,
+        max_length=max_length,
+        num_types=1,
+        pad_id=tokenizer.pad_id,
+        head="sequence_classification",
+        labels=labels,
+    )
+    model = BERT(config, dtype=precision)
+    schedule = WarmupSchedule(learning_rate, warmup_steps, epochs * len(training))
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(adam(schedule), loss, metrics=["accuracy"])
+    print(f"{model.count_params():,} parameters, {len(training)} batches", file=sys.stderr)
+    output.mkdir(parents=True, exist_ok=True)
+    best = dict(monitor="val_accuracy", mode="max", save_best_only=True, save_weights_only=True)
+    history = model.fit(
+        training.dataset(),
+        steps_per_epoch=len(training),
+        epochs=epochs,
+        validation_data=validation.dataset(steps=len(validation)),
+        validation_steps=len(validation),
+        callbacks=[keras.callbacks.ModelCheckpoint(output / "best.weights.h5", **best)],
+        shuffle=False,
+        verbose=2,
+    ).history
+    model.load_weights(output / "best.weights.h5")
+
+    # How good it is.
+    model.save(output / "model.keras")
+    tokenizer.save(output)
+    found = model.evaluate(test.dataset(steps=len(test)), steps=len(test), verbose=0)
+    metrics = {"test_accuracy": found[1], "validation_accuracy": max(history["val_accuracy"])}
+    metrics |= {"parameters": model.count_params(), "seconds": time.monotonic() - begun}
+    write_json(output / "metrics.json", metrics | {"backend": keras.backend.backend()})
+    print(f"accuracy {found[1]:.4f}; saved to {output}")
+
+
+if __name__ == "__main__":
+    typer.run(train)
