@@ -15,6 +15,7 @@ from keras_transformer.layers.masks import (
     segment_mask,
     segment_positions,
 )
+from keras_transformer.layers.patches import PatchEmbedding, resized_positions
 from keras_transformer.layers.relative_bias import RelativeBias
 from keras_transformer.layers.residual import AddNorm
 from keras_transformer.layers.rotary import Rotary, rotate
@@ -27,6 +28,7 @@ __all__ = [
     "EncoderBlock",
     "FeedForward",
     "MultiHeadAttention",
+    "PatchEmbedding",
     "PositionalEmbedding",
     "RelativeBias",
     "Rotary",
@@ -34,6 +36,7 @@ __all__ = [
     "dot_product_attention",
     "padding_mask",
     "record_attention",
+    "resized_positions",
     "rotate",
     "segment_mask",
     "segment_positions",

@@ -7,6 +7,7 @@ from keras_transformer.models.gpt import GPT, GPTConfig
 from keras_transformer.models.llama import LLaMA, LLaMAConfig
 from keras_transformer.models.t5 import T5, T5Config
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.models.vit import ViT, ViTConfig, resized
 
 __all__ = [
     "GPT",
@@ -18,6 +19,9 @@ __all__ = [
     "LLaMAConfig",
     "T5Config",
     "Transformer",
+    "ViT",
+    "ViTConfig",
     "enable_lora",
     "merged",
+    "resized",
 ]
