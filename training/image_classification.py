@@ -33,8 +33,8 @@ def train(
     output: Annotated[
         Path | None, typer.Option(help="Folder of the run. Default: saved_models/vit-DATASET.")
     ] = None,
-    epochs: Annotated[int, typer.Option(min=1)] = 10,
-    batch_size: Annotated[int, typer.Option(min=1)] = 128,
+    epochs: Annotated[int, typer.Option(min=1)] = 8,
+    batch_size: Annotated[int, typer.Option(min=1)] = 64,
     patch_size: Annotated[int, typer.Option(min=1, help="A divisor of 28 or 32.")] = 4,
     d_model: Annotated[int, typer.Option(min=1)] = 64,
     layers: Annotated[int, typer.Option(min=1)] = 4,
@@ -101,7 +101,7 @@ def train(
     print(f"{model.count_params():,} parameters, {len(images)} images, {keras.backend.backend()}")
 
     # Digits may move a little, photographs more, and be mirrored.
-    changes = dict(pixels=2) if dataset == "mnist" else dict(pixels=4, flip=True)
+    changes = dict(pixels=1) if dataset == "mnist" else dict(pixels=4, flip=True)
     begin, used = time.time(), time.process_time()
     model.fit(
         batches(images, labels, batch_size, seed, **changes),

@@ -47,7 +47,9 @@ def read_image_archive(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray,
     try:
         from PIL import Image
     except ImportError as error:
-        raise ImportError("reading images needs Pillow: pip install pillow") from error
+        raise ImportError(
+            'reading images needs Pillow: pip install "keras-transformer[images]"'
+        ) from error
     images, labels = [], []
     with tarfile.open(path) as archive:
         for member in archive:

@@ -5,6 +5,7 @@ from keras_transformer.models.decoder_only import DecoderOnly
 from keras_transformer.models.encoder_decoder import EncoderDecoder
 from keras_transformer.models.gpt import GPT, GPTConfig
 from keras_transformer.models.llama import LLaMA, LLaMAConfig
+from keras_transformer.models.speech import Speech, SpeechConfig
 from keras_transformer.models.t5 import T5, T5Config
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.models.vit import ViT, ViTConfig, resized
@@ -17,6 +18,8 @@ __all__ = [
     "GPTConfig",
     "LLaMA",
     "LLaMAConfig",
+    "Speech",
+    "SpeechConfig",
     "T5Config",
     "Transformer",
     "ViT",

@@ -4,10 +4,10 @@ A family is the `model_type`s of its `config.json`, what our config makes of tha
 and `Rule`s from weight to weight.
 """
 
-from keras_transformer.checkpoints.families import bart, gpt, llama, t5, vit
+from keras_transformer.checkpoints.families import bart, gpt, llama, t5, vit, whisper
 from keras_transformer.checkpoints.families.base import Family, Rule
 
 FAMILIES: dict[str, Family] = bart.FAMILIES | t5.FAMILIES | gpt.FAMILIES | llama.FAMILIES
-FAMILIES |= vit.FAMILIES
+FAMILIES |= vit.FAMILIES | whisper.FAMILIES
 
 __all__ = ["FAMILIES", "Family", "Rule"]
