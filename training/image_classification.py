@@ -18,7 +18,7 @@ from keras_transformer.assessment import save_metrics
 from keras_transformer.config import require
 from keras_transformer.data.images import batches, read_idx, read_image_archive
 from keras_transformer.files import write_json
-from keras_transformer.models import ViT, ViTConfig
+from keras_transformer.models import ViT, ViTConfig, merged
 from keras_transformer.ops import keep_compilations, reuse_memory
 from keras_transformer.schedules import WarmupSchedule
 
@@ -114,7 +114,7 @@ def train(
 
     _, accuracy = model.evaluate(test_images, test_labels, batch_size=500, verbose=0)
     folder.mkdir(parents=True, exist_ok=True)
-    model.save(folder / "model.keras")
+    merged(model).save(folder / "model.keras")  # without the optimizer
     pixels = dict(mean=mean.tolist(), deviation=deviation.tolist(), classes=classes)
     write_json(folder / "config.json", config.to_dict() | pixels)
     training = dict(epochs=epochs, seconds=seconds, processor_seconds=used, seed=seed)

@@ -23,7 +23,7 @@ from keras_transformer.data.audio import log_mel, read_wav
 from keras_transformer.files import write_json
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
-from keras_transformer.models import Speech, SpeechConfig
+from keras_transformer.models import Speech, SpeechConfig, merged
 from keras_transformer.ops import compiled, keep_compilations
 from keras_transformer.schedules import WarmupSchedule, adam
 from keras_transformer.search import Search
@@ -75,7 +75,8 @@ def train(
             words.append([3 + LETTERS.index(letter) for letter in WORDS[int(digit)]] + [EOS])
             is_test.append(int(index) < 5 if held_out is None else speaker == held_out)
             speakers.add(speaker)
-    require(held_out is None or held_out in speakers, "held_out", held_out, f"in {speakers}")
+    known = held_out is None or held_out in speakers
+    require(known, "held_out", held_out, f"one of {sorted(speakers)}")
     rng = np.random.default_rng(seed)
     train_set = rng.permutation([i for i, test in enumerate(is_test) if not test])[:train_size]
     test_set = [i for i, test in enumerate(is_test) if test]
@@ -141,7 +142,7 @@ def train(
     accuracy = right / len(test_set)
 
     output.mkdir(parents=True, exist_ok=True)
-    model.save(output / "model.keras")
+    merged(model).save(output / "model.keras")  # without the optimizer
     sound = dict(sample_rate=RATE, letters=LETTERS)
     write_json(output / "config.json", config.to_dict() | sound)
     training = dict(epochs=epochs, seconds=seconds, seed=seed, held_out=held_out)
