@@ -33,14 +33,14 @@ def train(
     output: Annotated[
         Path | None, typer.Option(help="Folder of the run. Default: saved_models/vit-DATASET.")
     ] = None,
-    epochs: Annotated[int, typer.Option(min=1)] = 8,
+    epochs: Annotated[int, typer.Option(min=1)] = 10,
     batch_size: Annotated[int, typer.Option(min=1)] = 64,
     patch_size: Annotated[int, typer.Option(min=1, help="A divisor of 28 or 32.")] = 4,
     d_model: Annotated[int, typer.Option(min=1)] = 64,
     layers: Annotated[int, typer.Option(min=1)] = 4,
     heads: Annotated[int, typer.Option(min=1)] = 4,
     dropout: Annotated[float, typer.Option(min=0, max=0.99)] = 0.0,
-    learning_rate: Annotated[float, typer.Option(help="At its peak.")] = 1.5e-3,
+    learning_rate: Annotated[float, typer.Option(help="At its peak.")] = 2e-3,
     weight_decay: Annotated[float, typer.Option(help="Of AdamW.")] = 0.05,
     train_size: Annotated[int | None, typer.Option(help="Use so many images at most.")] = None,
     seed: Annotated[int, typer.Option(help="Of weights, order and shifts.")] = 0,

@@ -27,9 +27,10 @@ def read_wav(
     Raises:
         ValueError: if the file is no such WAV, or is cut off.
     """
-    name = getattr(file, "name", None) or os.fspath(file) if not hasattr(file, "read") else "file"
+    is_open = hasattr(file, "read")
+    name = "the file" if is_open else os.fspath(file)
     try:
-        with wave.open(file if hasattr(file, "read") else os.fspath(file), "rb") as sound:
+        with wave.open(file if is_open else name, "rb") as sound:
             width, channels = sound.getsampwidth(), sound.getnchannels()
             rate, length = sound.getframerate(), sound.getnframes()
             data = sound.readframes(length)
