@@ -8,9 +8,9 @@ from pathlib import Path
 from keras_transformer.checkpoints import hugging_face
 from keras_transformer.config import require
 from keras_transformer.files import read_json
-from keras_transformer.models import EncoderDecoder
 from keras_transformer.saved import FLOATS, PRECISIONS
 from keras_transformer.text import read_tokenizer
+from keras_transformer.text.hugging_face import KINDS
 from keras_transformer.translator import Translator
 
 CONFIG = hugging_face.CONFIG
@@ -62,8 +62,8 @@ def load_pretrained(
         raise FileNotFoundError(f"{source} is no checkpoint: it has no {CONFIG}")
     theirs = read_json(config)
     kind = theirs.get("model_type") if isinstance(theirs, dict) else None
-    family = hugging_face.family_of({"model_type": kind}, config)  # before gigabytes are fetched
-    if not issubclass(family.model, EncoderDecoder):
+    hugging_face.family_of({"model_type": kind}, config)  # before gigabytes are fetched
+    if kind not in KINDS:
         raise ValueError(f"{source} is no translation model but a {kind!r}")
     folder = Path(source) if is_folder else _fetched(os.fspath(source), FILES)
     if not is_folder and not any(folder.glob("*.safetensors")):

@@ -81,23 +81,28 @@ class Search:
             require(within, "num_hypotheses", self.num_hypotheses, accepted)
 
     def function(self, model: EncoderDecoder) -> Callable:
-        """`search(source_ids, max_lengths, prefix=None, uniforms=None)` -> ids, scores.
+        """`search(source, max_lengths, prefix=None, uniforms=None)` -> ids, scores.
 
         A function of tensors, which can be compiled or traced: source ids (B, S), most target
         tokens a row (B,), first target tokens (B, P) padded, random numbers (B, L) for sampling;
-        gives ids (B, K, L) and scores (B, K), best first.
+        gives ids (B, K, L) and scores (B, K), best first. Where `prefill` takes more than one
+        tensor of the source, such as features and their number, it is a dict of them.
         """
         config = model.config
 
-        def search(source_ids, max_lengths, prefix=None, uniforms=None):
-            rows, length = ops.shape(source_ids)[0], ops.shape(source_ids)[1]
+        def search(source, max_lengths, prefix=None, uniforms=None):
+            source = source if isinstance(source, dict) else {model.source_name: source}
+            rows, length = ops.shape(source[model.source_name])[:2]
+            length = model.target_length(length)
             if prefix is not None:
                 length = length + ops.shape(prefix)[1]
             length = length + self.max_extra_length
             first_ids = ops.full((rows, 1), config.bos_id, dtype="int32")
             sampled = self.temperature is not None
             beam_size = 1 if sampled else self.beam_size
-            logits, state, step = model.prefill(source_ids, first_ids, length + 1, beam_size)
+            logits, state, step = model.prefill(
+                **source, first_ids=first_ids, length=length + 1, beam_size=beam_size
+            )
             options = dict(
                 eos_id=config.eos_id,
                 length=length,

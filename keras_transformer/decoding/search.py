@@ -94,13 +94,14 @@ def greedy_search(
         divided by the length penalty; the same form as `beam_search`.
     """
     rows, vocab_size = ops.shape(logits_BV)[0], logits_BV.shape[-1]
+    banned_ids = _never(pad_id, banned_ids, eos_id)
 
     def take(i, logits_BV, done_B, found, alive):
         logits_BV = ops.cast(logits_BV, "float32")
         if repetition_penalty != 1.0:
             logits_BV = penalize_repetition(logits_BV, alive["seen_BV"], repetition_penalty)
         log_z_B1 = ops.logsumexp(logits_BV, axis=-1, keepdims=True)
-        allowed_BV = logits_BV + _banned(vocab_size, (pad_id, *banned_ids))
+        allowed_BV = logits_BV + _banned(vocab_size, banned_ids)
         forced_B = alive["forced_BL"][:, i]
         if min_length:
             is_eos_V = ops.arange(vocab_size, dtype="int32") == eos_id
@@ -197,7 +198,7 @@ def beam_search(
         K hypotheses in all, the rest are padding with the score `IMPOSSIBLE`.
     """
     rows, vocab_size = ops.shape(logits_BV)[0], logits_BV.shape[-1]
-    banned_ids = (pad_id, *banned_ids)
+    banned_ids = _never(pad_id, banned_ids, eos_id)
     wanted = (num_hypotheses or beam_size) - 1
     penalty = functools.partial(
         length_penalty_factor, length_penalty=length_penalty, scoring=scoring
@@ -331,11 +332,17 @@ def _forced(length, max_lengths_B, eos_id, pad_id, min_length, prefix_BP):
     return ops.where(prefix_BL == pad_id, forced_BL, prefix_BL)
 
 
+def _never(pad_id, banned_ids, eos_id):
+    """Padding and the banned ids, but not what ends: in Whisper padding is that."""
+    return tuple(one for one in (pad_id, *banned_ids) if one != eos_id)
+
+
 def _banned(vocab_size, banned_ids):
     """(V,) zeros, and `IMPOSSIBLE` at the banned ids."""
     ids_V = ops.arange(vocab_size, dtype="int32")
-    banned = sum(ops.cast(ids_V == banned_id, "float32") for banned_id in banned_ids)
-    return banned * IMPOSSIBLE
+    none_V = ops.zeros((vocab_size,), dtype="float32")
+    banned_V = sum((ops.cast(ids_V == one, "float32") for one in banned_ids), none_V)
+    return banned_V * IMPOSSIBLE
 
 
 def _write(ids, token, i):

@@ -5,35 +5,42 @@ from keras_transformer.layers.attention import (
     dot_product_attention,
     record_attention,
 )
+from keras_transformer.layers.audio import AudioEmbedding
 from keras_transformer.layers.decoder import Decoder, DecoderBlock
 from keras_transformer.layers.embedding import PositionalEmbedding, sinusoids
 from keras_transformer.layers.encoder import Encoder, EncoderBlock
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.masks import (
     causal_mask,
+    length_mask,
     padding_mask,
     segment_mask,
     segment_positions,
 )
+from keras_transformer.layers.patches import PatchEmbedding, resized_positions
 from keras_transformer.layers.relative_bias import RelativeBias
 from keras_transformer.layers.residual import AddNorm
 from keras_transformer.layers.rotary import Rotary, rotate
 
 __all__ = [
     "AddNorm",
+    "AudioEmbedding",
     "Decoder",
     "DecoderBlock",
     "Encoder",
     "EncoderBlock",
     "FeedForward",
     "MultiHeadAttention",
+    "PatchEmbedding",
     "PositionalEmbedding",
     "RelativeBias",
     "Rotary",
     "causal_mask",
     "dot_product_attention",
+    "length_mask",
     "padding_mask",
     "record_attention",
+    "resized_positions",
     "rotate",
     "segment_mask",
     "segment_positions",

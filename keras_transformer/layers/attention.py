@@ -71,6 +71,7 @@ class MultiHeadAttention(Layer):
             Shazeer 2019); None: N.
         cross_attention: False attends to the query's own sequence, True to `memory`.
         use_bias: whether the projections add a bias.
+        qkv_bias: whether those of queries, keys and values do; None: as `use_bias` says.
         head_dim: H; None: D / N.
         scaled: whether products are divided by sqrt(H); T5's are not (Raffel et al. 2020).
 
@@ -103,6 +104,7 @@ class MultiHeadAttention(Layer):
         head_dim=None,
         scaled=True,
         num_kv_heads=None,
+        qkv_bias=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -114,6 +116,7 @@ class MultiHeadAttention(Layer):
         self.num_heads = num_heads
         self.cross_attention = cross_attention
         self.use_bias = use_bias
+        self.qkv_bias = use_bias if qkv_bias is None else qkv_bias
         self.head_dim = head_dim
         self.scaled = scaled
 
@@ -127,18 +130,20 @@ class MultiHeadAttention(Layer):
         head_dim = self.head_dim or d_model // self.num_heads
         width, kv_width = self.num_heads * head_dim, self.num_kv_heads * head_dim
         if self.cross_attention:
-            self.query = self._dense(width, "query")
-            self.key_value = self._dense(2 * kv_width, "key_value")
+            self.query = self._dense(width, "query", self.qkv_bias)
+            self.key_value = self._dense(2 * kv_width, "key_value", self.qkv_bias)
             self.query.build(query_shape)
             self.key_value.build(memory_shape or query_shape)
         else:
-            self.query_key_value = self._dense(width + 2 * kv_width, "query_key_value")
+            self.query_key_value = self._dense(
+                width + 2 * kv_width, "query_key_value", self.qkv_bias
+            )
             self.query_key_value.build(query_shape)
-        self.output_projection = self._dense(d_model, "output")
+        self.output_projection = self._dense(d_model, "output", self.use_bias)
         self.output_projection.build((*query_shape[:-1], width))
 
-    def _dense(self, units, name):
-        return Dense(units, use_bias=self.use_bias, dtype=self.dtype_policy, name=name)
+    def _dense(self, units, name, use_bias):
+        return Dense(units, use_bias=use_bias, dtype=self.dtype_policy, name=name)
 
     def call(
         self,
@@ -255,4 +260,5 @@ class MultiHeadAttention(Layer):
             "head_dim": self.head_dim,
             "scaled": self.scaled,
             "num_kv_heads": self.num_kv_heads,
+            "qkv_bias": self.qkv_bias,
         }

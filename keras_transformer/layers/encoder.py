@@ -25,7 +25,7 @@ class EncoderBlock(Layer):
         norm_first: False post-norm (the paper), True pre-norm.
         norm, epsilon: kind of norm, "layer" or "rms", and its epsilon.
         use_bias: whether projections add a bias.
-        head_dim, scaled, num_kv_heads: of the attention.
+        head_dim, scaled, num_kv_heads, qkv_bias: of the attention.
 
     Call arguments:
         x: (B, T, D).
@@ -51,6 +51,7 @@ class EncoderBlock(Layer):
         head_dim=None,
         scaled=True,
         num_kv_heads=None,
+        qkv_bias=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -67,10 +68,11 @@ class EncoderBlock(Layer):
             head_dim=head_dim,
             scaled=scaled,
             num_kv_heads=num_kv_heads,
+            qkv_bias=qkv_bias,
         )
         policy = self.dtype_policy
         attention = dict(use_bias=use_bias, head_dim=head_dim, scaled=scaled, dtype=policy)
-        attention["num_kv_heads"] = num_kv_heads
+        attention |= dict(num_kv_heads=num_kv_heads, qkv_bias=qkv_bias)
         add_norm = dict(
             norm_first=norm_first, dropout=dropout, norm=norm, epsilon=epsilon, dtype=policy
         )
@@ -109,7 +111,7 @@ class Encoder(Layer):
     Args:
         num_layers: number of blocks.
         num_heads, d_ff, dropout, activation, norm_first, norm, epsilon, use_bias, gated,
-            head_dim, scaled, num_kv_heads: of each block.
+            head_dim, scaled, num_kv_heads, qkv_bias: of each block.
         relative_positions: number of buckets and largest distance of a `RelativeBias` that all
             blocks share; None: none.
         rotary: arguments of a `Rotary` that all blocks share; None: none.
@@ -139,6 +141,7 @@ class Encoder(Layer):
         head_dim=None,
         scaled=True,
         num_kv_heads=None,
+        qkv_bias=None,
         relative_positions=None,
         rotary=None,
         shared=False,
@@ -165,6 +168,7 @@ class Encoder(Layer):
             head_dim=head_dim,
             scaled=scaled,
             num_kv_heads=num_kv_heads,
+            qkv_bias=qkv_bias,
         )
         policy = self.dtype_policy
         self.own_blocks = [

@@ -19,6 +19,17 @@ def padding_mask(ids_BS: Any, pad_id: int = 0) -> Any:
     return ops.expand_dims(ops.not_equal(ids_BS, pad_id), axis=(1, 2))
 
 
+def length_mask(lengths_B: Any, key_length: Any) -> Any:
+    """Which key positions stand before a row's end: (B, 1, 1, S).
+
+    Args:
+        lengths_B: of each row.
+        key_length: S.
+    """
+    places_S = quick.arange(key_length, dtype="int32")
+    return quick.expand_dims(places_S < quick.expand_dims(lengths_B, 1), (1, 2))
+
+
 def segment_mask(query_segments_BT: Any, key_segments_BS: Any) -> Any:
     """Which keys are of the query's own segment: (B, 1, T, S). Padding is seen by none.
 

@@ -8,8 +8,10 @@ from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.models.esm import ESM, ESMConfig
 from keras_transformer.models.gpt import GPT, GPTConfig
 from keras_transformer.models.llama import LLaMA, LLaMAConfig
+from keras_transformer.models.speech import Speech, SpeechConfig
 from keras_transformer.models.t5 import T5, T5Config
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.models.vit import ViT, ViTConfig, resized
 
 __all__ = [
     "BERT",
@@ -24,8 +26,13 @@ __all__ = [
     "GPTConfig",
     "LLaMA",
     "LLaMAConfig",
+    "Speech",
+    "SpeechConfig",
     "T5Config",
     "Transformer",
+    "ViT",
+    "ViTConfig",
     "enable_lora",
     "merged",
+    "resized",
 ]

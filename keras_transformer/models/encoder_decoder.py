@@ -20,7 +20,7 @@ from keras_transformer.models.base import VocabularyModel
 from keras_transformer.ops import mask_bias, new_cache
 from keras_transformer.ops import quick as ops
 
-_SEGMENTS = {"source_segments", "target_segments"}
+_SEGMENTS = frozenset({"source_segments", "target_segments"})
 
 
 class EncoderDecoder(VocabularyModel):
@@ -37,6 +37,13 @@ class EncoderDecoder(VocabularyModel):
         output_layer: holds the table that makes logits, an embedding or a `Dense`.
         output_bias: a layer that adds to the logits, or None.
         output_scale: factor of the decoder's output, before it becomes logits.
+        source_shape: of one source, without the batch.
+        read_source: what stands before the encoder: takes the dict of inputs; gives the encoder's
+            (B, S, D), and the mask of what may be seen of it, or None for all; None: the
+            embedding of `source_ids`.
+
+    A family whose source is no ids says in `source_name`, `source_dtype` and `optional_inputs`
+    what its inputs are.
 
     Call arguments:
         inputs: dict of `source_ids` (B, S) and `target_ids` (B, T), int32, padded with
@@ -52,17 +59,22 @@ class EncoderDecoder(VocabularyModel):
         ValueError: if one side's segments are given and the other's are not.
     """
 
+    source_name, source_dtype = "source_ids", "int32"
+    optional_inputs = _SEGMENTS  # which the graph has no inputs for
+
     def __init__(
         self,
         config: Any,
         policy: Any,
-        source_embedding: PositionalEmbedding,
+        source_embedding: keras.layers.Layer,
         target_embedding: PositionalEmbedding,
         encoder: Encoder,
         decoder: Decoder,
         output_layer: keras.layers.Layer,
         output_bias: keras.layers.Layer | None = None,
         output_scale: float = 1.0,
+        source_shape: tuple[int | None, ...] = (None,),
+        read_source: Callable[[dict], tuple[Any, Any]] | None = None,
         **kwargs: Any,
     ):
         # A layer: the product of a symbolic tensor and a number is sparse to Keras (3.15).
@@ -78,21 +90,27 @@ class EncoderDecoder(VocabularyModel):
             logits = target_embedding(x, reverse=True) if is_tied else output_layer(x)
             return output_bias(logits) if output_bias else logits
 
-        source_ids = keras.Input((None,), dtype="int32", name="source_ids")
+        source = keras.Input(source_shape, dtype=self.source_dtype, name=self.source_name)
         target_ids = keras.Input((None,), dtype="int32", name="target_ids")
-        inputs = {"source_ids": source_ids, "target_ids": target_ids}
+        inputs = {self.source_name: source, "target_ids": target_ids}
+
+        def read_ids(inputs):
+            ids, segments = inputs["source_ids"], inputs.get("source_segments")
+            if segments is None:
+                return source_embedding(ids), padding_mask(ids, config.pad_id)
+            x = source_embedding(ids, positions=segment_positions(segments))
+            return x, segment_mask(segments, segments)
+
+        read_source = read_source or read_ids
 
         def hidden(inputs):
             source, target = _segments(inputs)
-            if source is None:
-                mask = cross_mask = padding_mask(inputs["source_ids"], config.pad_id)
-                self_mask = positions = target_positions = None
-            else:
-                mask, cross_mask = segment_mask(source, source), segment_mask(target, source)
-                self_mask = segment_mask(target, target)
-                positions, target_positions = map(segment_positions, (source, target))
-            x = source_embedding(inputs["source_ids"], positions=positions)
+            x, mask = read_source(inputs)
             memory = encoder(x, attention_mask=mask)
+            cross_mask, self_mask, target_positions = mask, None, None
+            if source is not None:
+                cross_mask, self_mask = segment_mask(target, source), segment_mask(target, target)
+                target_positions = segment_positions(target)
             x, _ = decoder(
                 target_embedding(inputs["target_ids"], positions=target_positions),
                 memory=memory,
@@ -112,17 +130,28 @@ class EncoderDecoder(VocabularyModel):
         self.output_bias = output_bias
         self._policy = policy
         self._project = project
+        self._read_source = read_source
         self._scaled = scaled
 
     def call(self, inputs, training=None, mask=None):
         """As of `VocabularyModel`.
 
-        The graph has no inputs for segments. Optional ones would have to be given as None by all
-        who have none (Keras 3.15), and would stand in the signature of each export.
+        The graph has no optional inputs, such as segments. All who have none would have to give
+        them as None (Keras 3.15), and they would stand in the signature of each export.
         """
-        if self._on_hidden or not isinstance(inputs, dict) or not _SEGMENTS & inputs.keys():
+        is_plain = not isinstance(inputs, dict) or not self.optional_inputs & inputs.keys()
+        if self._on_hidden or is_plain:
             return super().call(inputs, training=training, mask=mask)
-        return self._project(self.hidden(keras.tree.map_structure(_as_ids, inputs)))
+        types = {self.source_name: self.source_dtype}
+        tensors = {
+            name: keras.ops.convert_to_tensor(x, dtype=types.get(name, "int32"))
+            for name, x in inputs.items()
+        }
+        return self._project(self.hidden(tensors))
+
+    def target_length(self, source_length: Any) -> Any:
+        """How long a target is at most, before what a search adds: as long as its source."""
+        return source_length
 
     def prefill(
         self, source_ids: Any, first_ids: Any, length: Any, beam_size: int = 1
@@ -147,8 +176,11 @@ class EncoderDecoder(VocabularyModel):
             None is right for one beam. On PyTorch a step may write into the state it is given:
             to go two ways from one state, copy it.
         """
-        mask = padding_mask(source_ids, self.config.pad_id)
-        memory = self.encoder(self.source_embedding(source_ids), attention_mask=mask)
+        return self._prefill({"source_ids": source_ids}, first_ids, length, beam_size)
+
+    def _prefill(self, source, first_ids, length, beam_size):
+        x, mask = self._read_source(source)
+        memory = self.encoder(x, attention_mask=mask)
         x, caches = self.decoder(
             self.target_embedding(first_ids), memory=memory, cross_attention_mask=mask
         )
@@ -156,8 +188,9 @@ class EncoderDecoder(VocabularyModel):
             cache["self"] = {
                 name: new_cache(tensor, length, beam_size) for name, tensor in cache["self"].items()
             }
-        # Made numbers once, not in each layer and step.
-        state = {"source_mask": mask_bias(mask, x.dtype), "caches": caches}
+        state = {"caches": caches}
+        if mask is not None:  # made numbers once, not in each layer and step
+            state["source_mask"] = mask_bias(mask, x.dtype)
         return self._project(self._scaled(x[:, -1:]))[:, 0], state, self._step
 
     def _step(self, token_ids_BK, state, index, ancestors_BKM=None):
@@ -180,7 +213,7 @@ class EncoderDecoder(VocabularyModel):
         x, caches = self.decoder(
             ops.reshape(x, (-1, beam_size, self.config.d_model)),
             attention_mask=mask,
-            cross_attention_mask=state["source_mask"],
+            cross_attention_mask=state.get("source_mask"),
             cache=state["caches"],
             index=index,
             beam_size=beam_size,
@@ -195,7 +228,3 @@ def _segments(inputs):
             f"source_segments and target_segments must be given together, got {given[0]} alone"
         )
     return [inputs.get(name) for name in ("source_segments", "target_segments")]
-
-
-def _as_ids(x):
-    return keras.ops.convert_to_tensor(x, dtype="int32")

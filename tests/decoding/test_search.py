@@ -302,6 +302,13 @@ def test_a_prefix_is_forced_and_scored(function, beam_size, seed, prefixes):
 
 
 @pytest.mark.parametrize("function", [greedy_search, beam_search])
+def test_padding_that_ends_is_allowed(function):
+    table = language({EOS: 0.1, A: 0.9}, a={EOS: 0.8, A: 0.2})
+    ids, _ = searcher(function, pad_id=EOS, length_penalty=0.0)(table, np.array([LENGTH]))
+    assert ids[0, 0].tolist() == [A, EOS, EOS, EOS]
+
+
+@pytest.mark.parametrize("function", [greedy_search, beam_search])
 def test_a_prefix_and_eos_are_allowed_beyond_the_limit(function):
     options = {} if function is greedy_search else dict(beam_size=2, length_penalty=0.0)
     tables = random_tables(0, rows=1)

@@ -174,6 +174,17 @@ def test_use_bias():
     assert names(use_bias=False) == {"kernel"}
 
 
+@pytest.mark.parametrize("cross", [False, True])
+@pytest.mark.parametrize("use_bias,qkv_bias", [(True, False), (False, True)])
+def test_bias_of_queries_keys_and_values_alone(cross, use_bias, qkv_bias):
+    layer = MultiHeadAttention(HEADS, cross, use_bias=use_bias, qkv_bias=qkv_bias)
+    layer = MultiHeadAttention.from_config(layer.get_config())
+    layer.build((None, None, WIDTH))
+    inputs = [layer.query, layer.key_value] if cross else [layer.query_key_value]
+    assert [x.use_bias for x in inputs] == [qkv_bias] * len(inputs)
+    assert layer.output_projection.use_bias == use_bias
+
+
 def test_recorded_weights_reproduce_the_output(rng, randomize):
     x = rng.standard_normal((BATCH, QUERIES, WIDTH)).astype("float32")
     layer = MultiHeadAttention(HEADS, name="looked_at")

@@ -4,11 +4,22 @@ A family is the `model_type`s of its `config.json`, what our config makes of tha
 and `Rule`s from weight to weight.
 """
 
-from keras_transformer.checkpoints.families import bart, bert, esm, gpt, llama, t5
+from keras_transformer.checkpoints.families import (
+    bart,
+    bert,
+    esm,
+    gpt,
+    llama,
+    t5,
+    vit,
+    whisper,
+)
 from keras_transformer.checkpoints.families.base import Family, Rule
 
-FAMILIES: dict[str, Family] = (
-    bart.FAMILIES | t5.FAMILIES | gpt.FAMILIES | llama.FAMILIES | bert.FAMILIES | esm.FAMILIES
-)
+FAMILIES: dict[str, Family] = {
+    kind: family
+    for home in (bart, t5, gpt, llama, bert, esm, vit, whisper)
+    for kind, family in home.FAMILIES.items()
+}
 
 __all__ = ["FAMILIES", "Family", "Rule"]

@@ -1,0 +1,110 @@
+"""Sets of images as arrays, and small changes of them that leave what they show."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import tarfile
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+import numpy as np
+
+
+def read_idx(path: str | os.PathLike) -> np.ndarray:
+    """The array of an idx file of bytes, as MNIST's are (LeCun et al. 1998), packed by gzip or not.
+
+    Raises:
+        ValueError: if the file is no such, or is cut off.
+    """
+    opened = gzip.open if os.fspath(path).endswith(".gz") else open
+    with opened(path, "rb") as file:
+        data = file.read()
+    if len(data) < 4 or data[:3] != b"\0\0\x08":
+        raise ValueError(f"{path} is no idx file of unsigned bytes: it begins with {data[:4]!r}")
+    shape = np.frombuffer(data, ">i4", data[3], offset=4)
+    values = np.frombuffer(data, np.uint8, offset=4 + 4 * data[3])
+    if values.size != shape.prod():
+        raise ValueError(f"{path} must hold {shape.prod()} values, got {values.size}")
+    return values.reshape(shape)
+
+
+def read_image_archive(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """The images of a tar file with a folder for each class.
+
+    Args:
+        path: its images are `.../CLASS/NAME`, all of one size, in any format that Pillow reads.
+
+    Returns:
+        Images (N, height, width, 3) uint8, the numbers of their classes (N,) int32, and the
+        classes' names in alphabetical order.
+
+    Raises:
+        ImportError: if Pillow is missing.
+        ValueError: if there are no images.
+    """
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError(
+            'reading images needs Pillow: pip install "keras-transformer[images]"'
+        ) from error
+    images, labels = [], []
+    with tarfile.open(path) as archive:
+        for member in archive:
+            if member.isfile():
+                image = Image.open(io.BytesIO(archive.extractfile(member).read()))
+                images.append(np.asarray(image.convert("RGB")))
+                labels.append(PurePosixPath(member.name).parent.name)
+    if not images:
+        raise ValueError(f"{path} holds no images")
+    classes, numbers = np.unique(labels, return_inverse=True)
+    return np.stack(images), numbers.astype("int32"), classes.tolist()
+
+
+def moved(
+    images: np.ndarray, rng: np.random.Generator, pixels: int, flip: bool = False
+) -> np.ndarray:
+    """Each image moved by up to so many pixels each way; what comes in repeats the edge.
+
+    Args:
+        images: (B, height, width, channels).
+        rng: chooses.
+        pixels: most of them.
+        flip: whether half of the images are also mirrored, left to right.
+    """
+    height, width = images.shape[1:3]
+    rows = np.arange(len(images))
+    padded = np.pad(images, ((0, 0), (pixels, pixels), (pixels, pixels), (0, 0)), mode="edge")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (height, width), axis=(1, 2))
+    down, right = rng.integers(0, 2 * pixels + 1, (2, len(images)))
+    images = np.moveaxis(windows[rows, down, right], 1, -1)
+    if flip:
+        is_mirrored = rng.random(len(images)) < 0.5
+        images = np.where(is_mirrored[:, None, None, None], images[:, :, ::-1], images)
+    return np.ascontiguousarray(images)
+
+
+def batches(
+    images: np.ndarray,
+    labels: np.ndarray,
+    batch_size: int,
+    seed: int = 0,
+    pixels: int = 0,
+    flip: bool = False,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Batches without end, in a new order at each pass, the last few of which are left out.
+
+    Args:
+        images, labels: of one length.
+        batch_size: images a batch.
+        seed: of order and changes.
+        pixels, flip: as of `moved`.
+    """
+    rng = np.random.default_rng(seed)
+    while True:
+        order = rng.permutation(len(images))
+        for start in range(0, len(order) - batch_size + 1, batch_size):
+            chosen = order[start : start + batch_size]
+            yield moved(images[chosen], rng, pixels, flip), labels[chosen]

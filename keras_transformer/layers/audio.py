@@ -1,0 +1,90 @@
+"""Features of sound to sequences: two convolutions and sinusoids (Radford et al. 2022, 2.2)."""
+
+from __future__ import annotations
+
+import keras
+
+from keras_transformer.layers.base import Layer, initializer
+from keras_transformer.layers.embedding import sinusoids
+from keras_transformer.layers.masks import length_mask
+from keras_transformer.ops import dropout
+from keras_transformer.ops import quick as ops
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class AudioEmbedding(Layer):
+    """Dropout(GELU(Conv(GELU(Conv(features)))) + PE), the second convolution of stride 2.
+
+    Both are three frames wide. The positions are sinusoids in fairseq's layout, kept as a weight
+    that is not trained, because checkpoints have them.
+
+    Args:
+        d_model: D.
+        max_frames: F, most frames of a clip.
+        dropout: rate in [0, 1) on the sum.
+
+    Call arguments:
+        features: (B, T, mels), T at most F.
+        num_frames: (B,), how many frames of each clip are no padding: a clip becomes what it
+            becomes alone; None: all.
+
+    Returns:
+        (B, ceil(T / 2), D), of a clip's frames the first ceil(num_frames / 2).
+    """
+
+    def __init__(self, d_model, max_frames, dropout=0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.d_model = d_model
+        self.max_frames = max_frames
+        self.rate = dropout
+        self.first = self._convolution(1, "convolution_0")
+        self.second = self._convolution(2, "convolution_1")
+        self.seed_generator = keras.random.SeedGenerator()
+
+    def _convolution(self, stride, name):
+        return keras.layers.Conv1D(
+            self.d_model,
+            3,
+            strides=stride,
+            activation="gelu",
+            data_format="channels_last",
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def build(self, features_shape):
+        self.first.build((None, None, features_shape[-1]))
+        self.second.build((None, None, self.d_model))
+        places = -(-self.max_frames // 2)
+        table = sinusoids(places, self.d_model, "sinusoidal_tensor2tensor")
+        self.positions = self.add_weight(
+            table.shape,
+            initializer(lambda shape, dtype=None: keras.ops.convert_to_tensor(table, dtype)),
+            trainable=False,
+            name="positions",
+        )
+
+    def call(self, features, num_frames=None, training=False):
+        # Padded by hand: "same" pads a stride of 2 at one end alone.
+        x = self.first(_padded(_without(features, num_frames)))
+        x = self.second(_padded(_without(x, num_frames)))
+        places_T = ops.arange(ops.shape(x)[1], dtype="int32")
+        positions = keras.ops.take(self.positions, places_T, axis=0)
+        x = x + keras.ops.cast(positions, x.dtype)
+        return dropout(x, self.rate, self.seed_generator) if training and self.rate else x
+
+    def get_config(self):
+        own = dict(d_model=self.d_model, max_frames=self.max_frames, dropout=self.rate)
+        return {**super().get_config(), **own}
+
+
+def _padded(x):
+    return keras.ops.pad(x, ((0, 0), (1, 1), (0, 0)))
+
+
+def _without(x, num_frames):
+    """Zero where a clip has ended, as the convolutions pad one that is alone."""
+    if num_frames is None:
+        return x
+    mask_B11T = length_mask(num_frames, ops.shape(x)[1])
+    return x * ops.cast(ops.transpose(mask_B11T[:, 0], (0, 2, 1)), x.dtype)

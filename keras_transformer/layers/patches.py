@@ -1,0 +1,118 @@
+"""Images to sequences: patches, a class token and learned positions (Dosovitskiy et al. 2021)."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+
+from keras_transformer.layers.base import Layer, initializer
+from keras_transformer.ops import dropout
+from keras_transformer.ops import quick as ops
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class PatchEmbedding(Layer):
+    """Dropout([x_class; x_1 E; ... x_N E] + E_pos), equation 1.
+
+    The patches x_i of P x P pixels times E are one convolution of stride P.
+
+    Args:
+        d_model: D.
+        image_size: height and width in pixels, multiples of `patch_size`.
+        patch_size: P.
+        dropout: rate in [0, 1) on the sum.
+
+    Call arguments:
+        images: (B, height, width, channels), floats.
+
+    Returns:
+        (B, 1 + N, D), the class token first, then the patches, row by row.
+
+    Raises:
+        ValueError: if images are of another size or number of channels.
+    """
+
+    def __init__(self, d_model, image_size, patch_size, dropout=0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.d_model = d_model
+        self.image_size = tuple(image_size)
+        self.patch_size = patch_size
+        self.rate = dropout
+        self.patches = keras.layers.Conv2D(
+            d_model,
+            patch_size,
+            strides=patch_size,
+            data_format="channels_last",
+            dtype=self.dtype_policy,
+            name="patches",
+        )
+        self.seed_generator = keras.random.SeedGenerator()
+
+    def build(self, images_shape):
+        self.accepted = (*self.image_size, images_shape[-1])
+        self.patches.build((None, *self.accepted))
+        height, width = (side // self.patch_size for side in self.image_size)
+        # As large as what the patches become. With the usual 0.02 attention takes long to tell
+        # places apart: after 250 steps on MNIST 80 % are right, with this 88 %.
+        initial = initializer(keras.initializers.TruncatedNormal(stddev=0.2))
+        self.class_token = self.add_weight((1, self.d_model), initial, name="class_token")
+        self.positions = self.add_weight(
+            (1 + height * width, self.d_model), initial, name="positions"
+        )
+
+    def call(self, images, training=False):
+        if tuple(images.shape[1:]) != self.accepted:
+            raise ValueError(
+                f"images must be (batch, {', '.join(map(str, self.accepted))}), got "
+                f"{tuple(images.shape)}"
+            )
+        rows = ops.shape(images)[0]
+        x = ops.reshape(self.patches(images), (rows, -1, self.d_model))
+        first = ops.zeros_like(x[:, :1]) + keras.ops.cast(self.class_token, x.dtype)
+        x = ops.concatenate([first, x], axis=1) + keras.ops.cast(self.positions, x.dtype)
+        return dropout(x, self.rate, self.seed_generator) if training and self.rate else x
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "d_model": self.d_model,
+            "image_size": self.image_size,
+            "patch_size": self.patch_size,
+            "dropout": self.rate,
+        }
+
+
+def resized_positions(
+    positions_TD: np.ndarray, before: tuple[int, int], after: tuple[int, int]
+) -> np.ndarray:
+    """Positions for another number of patches (Dosovitskiy et al. 2021, section 3.2).
+
+    Those of the patches are interpolated in the plane by Keys's bicubic kernel (1981), a = -0.75,
+    pixels being areas, as `torch.nn.functional.interpolate` does; the class token's stays.
+
+    Args:
+        positions_TD: (1 + N, D).
+        before, after: rows and columns of patches.
+
+    Returns:
+        (1 + N', D).
+    """
+    rows, columns = (_bicubic(*sizes) for sizes in zip(before, after, strict=True))
+    plane_HWD = positions_TD[1:].reshape(*before, -1)
+    plane_HWD = np.einsum("ih,jw,hwd->ijd", rows, columns, plane_HWD)
+    patches_TD = plane_HWD.reshape(-1, positions_TD.shape[1])
+    return np.concatenate([positions_TD[:1], patches_TD]).astype(positions_TD.dtype)
+
+
+def _bicubic(before, after, a=-0.75):
+    """The share of each old place in each new one: (after, before)."""
+    places = (np.arange(after) + 0.5) * before / after - 0.5
+    shares = np.zeros((after, before))
+    for tap in range(-1, 3):
+        neighbour = np.floor(places) + tap
+        x = np.abs(places - neighbour)
+        near = ((a + 2) * x - (a + 3)) * x * x + 1
+        far = a * (((x - 5) * x + 8) * x - 4)
+        column = np.clip(neighbour, 0, before - 1).astype(int)
+        np.add.at(shares, (np.arange(after), column), np.where(x <= 1, near, far))
+    return shares

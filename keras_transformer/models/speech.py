@@ -1,0 +1,185 @@
+"""Speech to text: an encoder-decoder over log-mel features (Whisper; Radford et al. 2022, 2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+from keras_transformer.config import ACTIVATIONS, Config, require
+from keras_transformer.layers import (
+    AudioEmbedding,
+    Decoder,
+    Encoder,
+    PositionalEmbedding,
+    length_mask,
+)
+from keras_transformer.models.encoder_decoder import EncoderDecoder
+from keras_transformer.ops import quick as ops
+
+
+@dataclass(frozen=True)
+class SpeechConfig(Config):
+    """Sizes and choices of a speech model (defaults: Whisper tiny, Radford et al. 2022, Table 1).
+
+    Args:
+        vocab_size: number of token ids.
+        num_mels: features of a frame.
+        d_model: width of the residual stream, even; a multiple of `num_heads`.
+        d_ff: width inside the feed-forward; None: 4 `d_model`.
+        num_encoder_layers, num_decoder_layers: blocks of each stack.
+        num_heads: attention heads.
+        dropout: rate in [0, 1) on sub-layer outputs and embeddings.
+        activation: of the feed-forward, one of `ACTIVATIONS`.
+        epsilon: of the norms.
+        max_frames: of a clip, two a position of the encoder.
+        max_length: of a text, in tokens.
+        pad_id, bos_id, eos_id: ids of the token that pads, of the one that the decoder's input
+            begins with, and of the one that ends. In Whisper's the first is the last, too, which
+            does for all but training.
+
+    Raises:
+        ValueError: on a value out of range.
+    """
+
+    vocab_size: int
+    num_mels: int = 80
+    d_model: int = 384
+    d_ff: int | None = None
+    num_encoder_layers: int = 4
+    num_decoder_layers: int = 4
+    num_heads: int = 6
+    dropout: float = 0.0
+    activation: str = "gelu"
+    epsilon: float = 1e-5
+    max_frames: int = 3000
+    max_length: int = 448
+    pad_id: int = 0
+    bos_id: int = 2
+    eos_id: int = 3
+
+    def __post_init__(self):
+        if self.d_ff is None and isinstance(self.d_model, int):
+            object.__setattr__(self, "d_ff", 4 * self.d_model)
+        self._check_whole("vocab_size", "num_mels", "d_model", "d_ff", "num_heads")
+        self._check_whole("num_encoder_layers", "num_decoder_layers", "max_frames", "max_length")
+        require(self.d_model % 2 == 0, "d_model", self.d_model, "even for sinusoidal positions")
+        self._check_multiple("d_model", "num_heads")
+        self._check_rates()
+        self._check_choice("activation", ACTIVATIONS)
+        self._check_ids(self.vocab_size, "pad_id", "bos_id", "eos_id")
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class Speech(EncoderDecoder):
+    """A functional model from `features` and `target_ids` to logits.
+
+    Args:
+        config: sizes and choices.
+        dtype: Keras dtype policy such as "mixed_bfloat16"; None takes the global one.
+
+    Call arguments:
+        inputs: dict of `features` (B, frames, mels), floats, of `data.audio.log_mel`, and
+            `target_ids` (B, T), int32, that start with `config.bos_id`. Where clips are padded,
+            also `num_frames` (B,), int32, how many frames each has: its logits are those that it
+            has alone. Whisper is trained on clips of 30 seconds, silence included: nothing of
+            those is padding.
+
+    Returns:
+        logits (B, T, V).
+
+    Raises:
+        ValueError: if features are of another shape, or clips longer than `config.max_frames`.
+    """
+
+    config_class = SpeechConfig
+    source_name, source_dtype = "features", "float32"
+    optional_inputs = frozenset({"num_frames"})
+
+    def __init__(self, config: SpeechConfig, dtype: Any = None, **kwargs):
+        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        stack = dict(
+            num_heads=config.num_heads,
+            d_ff=config.d_ff,
+            dropout=config.dropout,
+            activation=config.activation,
+            norm_first=True,
+            epsilon=config.epsilon,
+            dtype=policy,
+        )
+        source_embedding = AudioEmbedding(
+            config.d_model,
+            config.max_frames,
+            dropout=config.dropout,
+            dtype=policy,
+            name="source_embedding",
+        )
+        target_embedding = PositionalEmbedding(
+            config.vocab_size,
+            config.d_model,
+            positions="learned",
+            max_length=config.max_length,
+            dropout=config.dropout,
+            scale=False,
+            dtype=policy,
+            name="target_embedding",
+        )
+
+        def read(inputs):
+            num_frames = inputs.get("num_frames")
+            x = source_embedding(inputs["features"], num_frames=num_frames)
+            if num_frames is None:
+                return x, None
+            return x, length_mask((num_frames + 1) // 2, ops.shape(x)[1])
+
+        super().__init__(
+            config,
+            policy,
+            source_embedding,
+            target_embedding,
+            Encoder(config.num_encoder_layers, **stack, name="encoder"),
+            Decoder(config.num_decoder_layers, **stack, name="decoder"),
+            target_embedding.tokens,
+            source_shape=(None, config.num_mels),
+            read_source=read,
+            **kwargs,
+        )
+        self.input_spec = None  # `call` says more clearly what it accepts
+
+    def call(self, inputs, training=None, mask=None):
+        """As of `EncoderDecoder`."""
+        if isinstance(inputs, dict):
+            self._check(inputs["features"])
+        return super().call(inputs, training=training, mask=mask)
+
+    def target_length(self, source_length: Any) -> int:
+        """0: frames say little of it, so a search makes room for its `max_extra_length`."""
+        return 0
+
+    def prefill(
+        self,
+        features: Any,
+        first_ids: Any,
+        length: Any,
+        beam_size: int = 1,
+        num_frames: Any = None,
+    ) -> tuple[Any, Any, Callable]:
+        """As of `EncoderDecoder`, of `features` and `num_frames` as the call takes them."""
+        self._check(features)
+        if isinstance(length, int) and length > self.config.max_length:
+            raise ValueError(f"length must be at most {self.config.max_length}, got {length}")
+        inputs = {"features": features}
+        if num_frames is not None:
+            inputs["num_frames"] = keras.ops.convert_to_tensor(num_frames, dtype="int32")
+        return self._prefill(inputs, first_ids, length, beam_size)
+
+    def _check(self, features):
+        shape, most = tuple(features.shape), self.config.max_frames
+        fits = len(shape) == 3 and shape[2] == self.config.num_mels
+        if not fits or (shape[1] is not None and shape[1] > most):
+            raise ValueError(
+                f"features must be (batch, at most {most} frames, {self.config.num_mels} mels), "
+                f"got {shape}"
+            )

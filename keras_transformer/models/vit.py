@@ -1,0 +1,151 @@
+"""ViT: the encoder alone over patches of images (Dosovitskiy et al. 2021, section 3.1)."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+from keras_transformer.config import ACTIVATIONS, Config, require
+from keras_transformer.layers import Encoder, PatchEmbedding, resized_positions
+from keras_transformer.layers.base import unfilled
+from keras_transformer.layers.dense import Dense
+from keras_transformer.models.base import ConfiguredModel
+
+
+@dataclass(frozen=True)
+class ViTConfig(Config):
+    """Sizes and choices of a ViT (defaults: ViT-Base/16, Dosovitskiy et al. 2021, Table 1).
+
+    Args:
+        num_classes: of images.
+        image_size: height and width in pixels, multiples of `patch_size`; or one number for both.
+        patch_size: side of a patch in pixels.
+        num_channels: of a pixel.
+        d_model: width of the residual stream; a multiple of `num_heads`.
+        d_ff: width inside the feed-forward; None: 4 `d_model`.
+        num_layers, num_heads: blocks, and attention heads of each.
+        dropout: rate in [0, 1) on sub-layer outputs and embeddings.
+        activation: of the feed-forward, one of `ACTIVATIONS`.
+        qkv_bias: whether queries, keys and values have a bias.
+        epsilon: of the norms.
+
+    Raises:
+        ValueError: on a value out of range.
+    """
+
+    num_classes: int
+    image_size: tuple[int, int] | int = 224
+    patch_size: int = 16
+    num_channels: int = 3
+    d_model: int = 768
+    d_ff: int | None = None
+    num_layers: int = 12
+    num_heads: int = 12
+    dropout: float = 0.0
+    activation: str = "gelu"
+    qkv_bias: bool = True
+    epsilon: float = 1e-6
+
+    def __post_init__(self):
+        if self.d_ff is None and isinstance(self.d_model, int):
+            object.__setattr__(self, "d_ff", 4 * self.d_model)
+        self._check_whole("num_classes", "patch_size", "num_channels", "d_model", "d_ff")
+        self._check_whole("num_layers", "num_heads")
+        size = self.image_size
+        size = (size, size) if isinstance(size, int) else size
+        fits = isinstance(size, list | tuple) and len(size) == 2
+        fits = fits and all(isinstance(x, int) and x > 0 and x % self.patch_size == 0 for x in size)
+        accepted = f"one or two multiples of patch_size={self.patch_size}"
+        require(fits, "image_size", self.image_size, accepted)
+        object.__setattr__(self, "image_size", tuple(size))
+        self._check_multiple("d_model", "num_heads")
+        self._check_rates()
+        self._check_choice("activation", ACTIVATIONS)
+
+    @property
+    def patches(self) -> tuple[int, int]:
+        """Rows and columns of patches."""
+        return tuple(side // self.patch_size for side in self.image_size)
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class ViT(ConfiguredModel):
+    """A functional model from images to the logits of classes.
+
+    Args:
+        config: sizes and choices.
+        dtype: Keras dtype policy such as "mixed_bfloat16"; None takes the global one.
+
+    Call arguments:
+        images: (B, height, width, channels), floats, normalized as the model was trained.
+
+    Returns:
+        logits (B, classes), made of the class token's last state. `hidden(images)` gives the
+        states of all tokens, (B, 1 + patches, D).
+
+    Raises:
+        ValueError: if images are of another shape; `resized` makes a model for other sizes.
+    """
+
+    config_class = ViTConfig
+
+    def __init__(self, config: ViTConfig, dtype: Any = None, **kwargs):
+        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        embedding = PatchEmbedding(
+            config.d_model,
+            config.image_size,
+            config.patch_size,
+            dropout=config.dropout,
+            dtype=policy,
+            name="embedding",
+        )
+        encoder = Encoder(
+            config.num_layers,
+            num_heads=config.num_heads,
+            d_ff=config.d_ff,
+            dropout=config.dropout,
+            activation=config.activation,
+            norm_first=True,
+            epsilon=config.epsilon,
+            qkv_bias=config.qkv_bias,
+            dtype=policy,
+            name="encoder",
+        )
+        head = Dense(config.num_classes, dtype=policy, name="head")
+
+        def hidden(images):
+            return encoder(embedding(images))
+
+        images = keras.Input((*config.image_size, config.num_channels), name="images")
+        super().__init__(inputs=images, outputs=head(hidden(images)[:, 0]), **kwargs)
+        self.config = config
+        self.embedding = embedding
+        self.encoder = encoder
+        self.head = head
+        self.hidden = hidden
+        self.input_spec = None  # the embedding says more clearly what it accepts
+        self._policy = policy
+
+
+def resized(model: ViT, image_size: tuple[int, int] | int) -> ViT:
+    """The same model for images of another size, its positions interpolated.
+
+    Args:
+        model: stays as it is.
+        image_size: height and width in pixels, or one number for both.
+
+    Raises:
+        ValueError: if it is no multiple of the model's `patch_size`.
+    """
+    config = dataclasses.replace(model.config, image_size=image_size)
+    with unfilled():
+        new = ViT(config, dtype=model._policy)
+    for before, after in zip(model.weights, new.weights, strict=True):
+        value = keras.ops.convert_to_numpy(before)
+        if after is new.embedding.positions:
+            value = resized_positions(value, model.config.patches, config.patches)
+        after.assign(value)
+    return new

@@ -1,0 +1,98 @@
+"""Sound: files, rates, and the features that `transformers` makes."""
+
+import io
+import wave
+
+import numpy as np
+import pytest
+from keras import ops
+from transformers import WhisperFeatureExtractor
+
+from keras_transformer.data.audio import log_mel, read_wav, resample
+
+
+def tone(hertz, rate, seconds=0.5):
+    return 0.5 * np.sin(2 * np.pi * hertz * np.arange(round(seconds * rate)) / rate)
+
+
+def wav(samples, rate=8000, width=2, channels=1):
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setparams((channels, width, rate, 0, "NONE", ""))
+        sound.writeframes(samples.tobytes())
+    return file.getvalue()
+
+
+def test_wav_is_read(tmp_path):
+    values = np.array([0, 1, -32768, 32767], "<i2")
+    path = tmp_path / "a.wav"
+    path.write_bytes(wav(values))
+    samples, rate = read_wav(path)
+    assert rate == 8000 and samples.dtype == np.float32
+    np.testing.assert_array_equal(samples, values / 32768)
+    stereo, _ = read_wav(io.BytesIO(wav(values, channels=2)))
+    np.testing.assert_allclose(stereo, [0.5 / 32768, -0.5 / 32768])
+
+
+@pytest.mark.parametrize(
+    "data,message",
+    [
+        (b"RIFF1234", "must be a WAV file of 16-bit PCM"),
+        (b"ID3" + 50 * b"\0", "must be a WAV file of 16-bit PCM"),
+        (wav(np.zeros(9, "uint8"), width=1), "must have samples of 16 bits, got 8"),
+        (wav(np.zeros(50, "<i2"))[:-20], "is cut off: 50 samples are promised"),
+    ],
+)
+def test_other_files_are_refused(data, message, tmp_path):
+    path = tmp_path / "a.wav"
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=f"a.wav {message}"):
+        read_wav(path)
+
+
+@pytest.mark.parametrize("before,after", [(8000, 16000), (16000, 8000), (44100, 16000)])
+def test_a_tone_stays_a_tone(before, after):
+    found = resample(tone(440, before), before, after)
+    expected = tone(440, after)
+    assert len(found) == len(expected)
+    inside = slice(after // 20, -after // 20)
+    np.testing.assert_allclose(found[inside], expected[inside], atol=2e-3)
+
+
+def test_what_a_lower_rate_cannot_hold_is_gone():
+    assert np.abs(resample(tone(6000, 16000), 16000, 8000))[200:-200].max() < 2e-3
+
+
+def test_read_at_another_rate():
+    samples, rate = read_wav(io.BytesIO(wav((2**15 * tone(300, 8000)).astype("<i2"))), 16000)
+    assert rate == 16000
+    np.testing.assert_allclose(samples[800:-800], tone(300, 16000)[800:-800], atol=2e-3)
+
+
+@pytest.mark.parametrize("seconds,num_mels", [(1, 80), (2, 128)])
+def test_features_are_those_of_transformers(rng, seconds, num_mels):
+    samples = 0.1 * rng.standard_normal(16000 * seconds) * np.linspace(0, 1, 16000 * seconds) ** 3
+    samples = (samples + tone(700, 16000, seconds)).astype("float32")
+    theirs = WhisperFeatureExtractor(feature_size=num_mels, chunk_length=seconds + 1)
+    expected = theirs(samples, sampling_rate=16000, return_tensors="np").input_features[0].T
+    ours = ops.convert_to_numpy(log_mel(np.pad(samples, (0, 16000)), num_mels=num_mels))
+    np.testing.assert_allclose(ours, expected, atol=1e-4)
+
+
+def test_features_at_another_rate(rng):
+    """Of 8 kHz and its half: `transformers` has the bands up to 8 kHz, so it is asked to differ."""
+    from transformers.audio_utils import mel_filter_bank, spectrogram, window_function
+
+    samples = rng.standard_normal((2, 4000)).astype("float32") * [[1], [0.01]]
+    ours = ops.convert_to_numpy(log_mel(samples, 8000, 20))
+    filters = mel_filter_bank(101, 20, 0.0, 4000.0, 8000, norm="slaney", mel_scale="slaney")
+    for row, found in zip(samples, ours, strict=True):
+        options = dict(power=2.0, mel_filters=filters, log_mel="log10")
+        expected = spectrogram(row, window_function(200, "hann"), 200, 80, **options)[:, :-1]
+        expected = (np.maximum(expected, expected.max() - 8) + 4) / 4
+        np.testing.assert_allclose(found, expected.T, atol=1e-4)
+
+
+def test_too_few_samples():
+    with pytest.raises(ValueError, match="samples must be more than 200, .*, got 200"):
+        log_mel(np.zeros(200))

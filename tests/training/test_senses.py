@@ -1,0 +1,69 @@
+"""Runs of image classification and speech recognition, from files to a folder, in small."""
+
+import gzip
+import io
+import tarfile
+import wave
+
+import keras
+import numpy as np
+import pytest
+
+from keras_transformer.assessment import read_metrics
+from training import image_classification, speech_recognition
+
+
+def write_digits(folder, rng):
+    folder.mkdir()
+    for part, count in (("train", 40), ("t10k", 12)):
+        labels = rng.integers(0, 10, count).astype("uint8")
+        images = rng.integers(0, 256, (count, 28, 28)).astype("uint8")
+        for kind, array in (("images-idx3", images), ("labels-idx1", labels)):
+            data = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">i4").tobytes()
+            path = folder / f"{part}-{kind}-ubyte.gz"
+            path.write_bytes(gzip.compress(data + array.tobytes()))
+
+
+def write_clips(folder, rng):
+    folder.mkdir()
+    with tarfile.open(folder / "recordings.tar.gz", "w:gz") as archive:
+        for name in ("0_ann_0", "7_ann_5", "0_bob_4", "7_bob_9", "9_bob_10"):
+            file = io.BytesIO()
+            with wave.open(file, "wb") as sound:
+                sound.setparams((1, 2, 8000, 0, "NONE", ""))
+                sound.writeframes(rng.integers(-9999, 9999, 2000).astype("<i2").tobytes())
+            member = tarfile.TarInfo(f"recordings/{name}.wav")
+            member.size = len(file.getvalue())
+            archive.addfile(member, io.BytesIO(file.getvalue()))
+
+
+def test_images(rng, tmp_path):
+    write_digits(tmp_path / "mnist", rng)
+    options = dict(data_folder=tmp_path, output=tmp_path / "run", epochs=1, batch_size=8)
+    image_classification.train(**options, patch_size=14, d_model=8, layers=1, heads=2)
+    metrics = read_metrics(tmp_path / "run")
+    assert 0 <= metrics["test"]["accuracy"] <= 1 and metrics["training"]["epochs"] == 1
+    model = keras.saving.load_model(tmp_path / "run" / "model.keras")
+    assert model(np.zeros((1, 28, 28, 1), "float32")).shape == (1, 10)
+
+
+def test_unknown_images():
+    with pytest.raises(ValueError, match=r"dataset must be one of \('cifar10', 'mnist'\), got 'x'"):
+        image_classification.train("x")
+
+
+@pytest.mark.parametrize("held_out,clips", [(None, 2), ("bob", 3)])
+def test_speech(rng, tmp_path, held_out, clips):
+    write_clips(tmp_path / "fsdd", rng)
+    options = dict(data_folder=tmp_path, output=tmp_path / "run", epochs=1, batch_size=2)
+    speech_recognition.train(**options, held_out=held_out, d_model=8, layers=1)
+    metrics = read_metrics(tmp_path / "run")
+    assert metrics["test"]["clips"] == clips
+    model = keras.saving.load_model(tmp_path / "run" / "model.keras")
+    assert model.config.num_mels == 40
+
+
+def test_unknown_speaker(rng, tmp_path):
+    write_clips(tmp_path / "fsdd", rng)
+    with pytest.raises(ValueError, match=r"held_out must be one of \['ann', 'bob'\], got 'eve'"):
+        speech_recognition.train(tmp_path, tmp_path / "run", "eve")

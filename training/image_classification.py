@@ -1,0 +1,128 @@
+"""Trains a small ViT on MNIST or CIFAR-10, measures it and saves it: from image files to a folder.
+
+`python -m training.image_classification --help`. The backend is KERAS_BACKEND's.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Annotated
+
+import keras
+import numpy as np
+import typer
+
+from keras_transformer.assessment import save_metrics
+from keras_transformer.config import require
+from keras_transformer.data.images import batches, read_idx, read_image_archive
+from keras_transformer.files import write_json
+from keras_transformer.models import ViT, ViTConfig, merged
+from keras_transformer.ops import keep_compilations, reuse_memory
+from keras_transformer.schedules import WarmupSchedule
+
+DATASETS = ("cifar10", "mnist")
+
+
+def train(
+    dataset: Annotated[str, typer.Option(help=f"One of {', '.join(DATASETS)}.")] = "mnist",
+    data_folder: Annotated[
+        Path | None, typer.Option(help="Holds mnist and cifar10-jpeg. Default: KT_DATA, or data.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder of the run. Default: saved_models/vit-DATASET.")
+    ] = None,
+    epochs: Annotated[int, typer.Option(min=1)] = 10,
+    batch_size: Annotated[int, typer.Option(min=1)] = 64,
+    patch_size: Annotated[int, typer.Option(min=1, help="A divisor of 28 or 32.")] = 4,
+    d_model: Annotated[int, typer.Option(min=1)] = 64,
+    layers: Annotated[int, typer.Option(min=1)] = 4,
+    heads: Annotated[int, typer.Option(min=1)] = 4,
+    dropout: Annotated[float, typer.Option(min=0, max=0.99)] = 0.0,
+    learning_rate: Annotated[float, typer.Option(help="At its peak.")] = 2e-3,
+    weight_decay: Annotated[float, typer.Option(help="Of AdamW.")] = 0.05,
+    train_size: Annotated[int | None, typer.Option(help="Use so many images at most.")] = None,
+    seed: Annotated[int, typer.Option(help="Of weights, order and shifts.")] = 0,
+) -> None:
+    """Trains a ViT with AdamW, warmup and linear decay on shifted images, and prints its accuracy.
+
+    Examples:
+
+        python -m training.image_classification
+
+        python -m training.image_classification --dataset cifar10 --d-model 128 --layers 6
+    """
+    require(dataset in DATASETS, "dataset", dataset, f"one of {DATASETS}")
+    keep_compilations()
+    reuse_memory()
+    source = data_folder or Path(os.environ.get("KT_DATA", "data"))
+    folder = output or Path("saved_models") / f"vit-{dataset}"
+
+    # Images, each channel with mean 0 and variance 1.
+    if dataset == "mnist":
+        files = [source / "mnist" / f"{part}-{{}}-ubyte.gz" for part in ("train", "t10k")]
+        images, test_images = (read_idx(str(x).format("images-idx3"))[..., None] for x in files)
+        labels, test_labels = (read_idx(str(x).format("labels-idx1")).astype(int) for x in files)
+        classes = [str(digit) for digit in range(10)]
+    else:
+        files = [source / "cifar10-jpeg" / f"{part}.tar.gz" for part in ("train", "test")]
+        (images, labels, classes), (test_images, test_labels, _) = map(read_image_archive, files)
+    mean, deviation = (x(images / np.float32(255), axis=(0, 1, 2)) for x in (np.mean, np.std))
+    images, test_images = (
+        ((x / np.float32(255) - mean) / deviation).astype("float32") for x in (images, test_images)
+    )
+    if train_size:
+        chosen = np.random.default_rng(seed).permutation(len(images))[:train_size]
+        images, labels = images[chosen], labels[chosen]
+
+    # The model and its optimizer; biases, norms and places do not decay.
+    keras.utils.set_random_seed(seed)
+    config = ViTConfig(
+        num_classes=len(classes),
+        image_size=images.shape[1:3],
+        patch_size=patch_size,
+        num_channels=images.shape[3],
+        d_model=d_model,
+        d_ff=2 * d_model,
+        num_layers=layers,
+        num_heads=heads,
+        dropout=dropout,
+    )
+    model = ViT(config)
+    steps = len(images) // batch_size
+    schedule = WarmupSchedule(learning_rate, max(1, steps * epochs // 20), 1 + steps * epochs)
+    optimizer = keras.optimizers.AdamW(schedule, weight_decay=weight_decay, beta_2=0.98)
+    optimizer.exclude_from_weight_decay(
+        var_names=["bias", "gamma", "beta", "class_token", "positions"]
+    )
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(optimizer, loss, metrics=["accuracy"])
+    print(f"{model.count_params():,} parameters, {len(images)} images, {keras.backend.backend()}")
+
+    # Digits may move a little, photographs more, and be mirrored.
+    changes = dict(pixels=1) if dataset == "mnist" else dict(pixels=4, flip=True)
+    begin, used = time.time(), time.process_time()
+    model.fit(
+        batches(images, labels, batch_size, seed, **changes),
+        steps_per_epoch=steps,
+        epochs=epochs,
+        shuffle=False,
+        verbose=2,
+    )
+    seconds, used = time.time() - begin, time.process_time() - used
+
+    _, accuracy = model.evaluate(test_images, test_labels, batch_size=500, verbose=0)
+    folder.mkdir(parents=True, exist_ok=True)
+    merged(model).save(folder / "model.keras")  # without the optimizer
+    pixels = dict(mean=mean.tolist(), deviation=deviation.tolist(), classes=classes)
+    write_json(folder / "config.json", config.to_dict() | pixels)
+    training = dict(epochs=epochs, seconds=seconds, processor_seconds=used, seed=seed)
+    training |= dict(parameters=model.count_params(), backend=keras.backend.backend())
+    save_metrics(folder, "training", training)
+    save_metrics(folder, "test", dict(accuracy=accuracy))
+    print(f"accuracy on {len(test_images)} test images {accuracy:.4f}, {seconds:.0f} s; {folder}")
+
+
+if __name__ == "__main__":
+    typer.run(train)
