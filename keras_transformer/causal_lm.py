@@ -13,10 +13,10 @@ from keras_transformer.checkpoints import hugging_face
 from keras_transformer.decoding import IMPOSSIBLE, uniforms
 from keras_transformer.models import DecoderOnly
 from keras_transformer.ops import COMPILES_EACH_SHAPE, IS_EAGER, compiled, smoothed_cross_entropy
-from keras_transformer.saved import load_model, read_config, save_folder
+from keras_transformer.saved import load_with_tokenizer, save_folder
 from keras_transformer.search import LENGTH_MULTIPLE, Generation, search_batches
 from keras_transformer.text.base import checked_texts, round_up
-from keras_transformer.text.single import FILE, TextTokenizer
+from keras_transformer.text.single import TextTokenizer
 
 
 class CausalLM:
@@ -294,9 +294,7 @@ class CausalLM:
         Raises:
             ValueError: if the folder is no saved language model, or a file of it is broken.
         """
-        config = read_config(folder, "language model", FILE, precision)
-        tokenizer = TextTokenizer.read(folder)
-        return cls(load_model(folder, config, tokenizer, precision), tokenizer)
+        return cls(*load_with_tokenizer(folder, "language model", precision))
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike, dtype: str | None = None) -> CausalLM:

@@ -15,6 +15,7 @@ from keras_transformer.config import require
 from keras_transformer.files import read_json, write_json
 from keras_transformer.layers.base import unfilled
 from keras_transformer.models import merged
+from keras_transformer.text.single import FILE, TextTokenizer
 
 MODEL = "model.keras"
 CONFIG = "config.json"
@@ -123,3 +124,21 @@ def load_model(
             model = type(model).from_config(model.get_config() | {"dtype": precision})
         model.set_weights(saved.get_weights())
     return model
+
+
+def load_with_tokenizer(
+    folder: str | os.PathLike, what: str, precision: str | None = None
+) -> tuple[keras.Model, TextTokenizer]:
+    """The model of one text and its `TextTokenizer`, as `save_folder` wrote them.
+
+    Args:
+        folder: where they are.
+        what: a word for it, "language model".
+        precision: as of `load_model`.
+
+    Raises:
+        ValueError: if the folder is none, or a file of it is broken.
+    """
+    config = read_config(folder, what, FILE, precision)
+    tokenizer = TextTokenizer.read(folder)
+    return load_model(folder, config, tokenizer, precision), tokenizer

@@ -19,8 +19,9 @@ from keras_transformer.data.sequences import SequenceBatches
 from keras_transformer.files import write_json
 from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.ops import keep_compilations
+from keras_transformer.saved import load_with_tokenizer, save_folder
 from keras_transformer.schedules import WarmupSchedule, adam
-from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.text.single import TextTokenizer
 
 
 def train(
@@ -30,6 +31,10 @@ def train(
     output: Annotated[Path, typer.Option(help="Folder of the run.")] = Path(
         "saved_models/text_classification"
     ),
+    start_from: Annotated[
+        Path | None,
+        typer.Option(help="A run of training.masked_language_model: its pieces, sizes, weights."),
+    ] = None,
     vocab_size: Annotated[int, typer.Option(help="Pieces.")] = 8000,
     d_model: Annotated[int, typer.Option(help="Width.")] = 128,
     num_layers: Annotated[int, typer.Option(help="Blocks.")] = 4,
@@ -51,38 +56,38 @@ def train(
     files = {"train": train_file, "validation": validation_file, "test": test_file}
     pairs = {name: read_pairs(path)[1:] for name, path in files.items()}
     labels = tuple(sorted({label for _, label in pairs["train"]}))
-    texts = [text for text, _ in pairs["train"]]
-    tokenizer = SentencePieceTokenizer.train(
-        texts, [], vocab_size=vocab_size, byte_fallback=False, lowercase=True
-    )
+    if start_from is None:
+        texts = [text for text, _ in pairs["train"]]
+        start, tokenizer = None, TextTokenizer.train(texts, "wordpiece", vocab_size)
+    else:
+        start, tokenizer = load_with_tokenizer(start_from, "masked language model")
+        max_length = start.config.max_length
 
-    # Each text as BERT has it: a first token to classify by, the text, a last token.
     def batches(name, shuffle=False):
         texts, names = zip(*pairs[name], strict=True)
-        ids = [[tokenizer.bos_id, *ids] for ids in tokenizer.encode_source(texts)]
         numbers = [labels.index(label) for label in names]
-        sizes = dict(tokens_per_batch=tokens_per_batch, max_length=max_length)
-        return SequenceBatches(
-            ids, numbers, **sizes, pad_id=tokenizer.pad_id, shuffle=shuffle, seed=seed
-        )
+        sizes = dict(tokens_per_batch=tokens_per_batch, max_length=max_length, seed=seed)
+        return SequenceBatches(tokenizer.encode(texts), numbers, **sizes, shuffle=shuffle)
 
     training, validation, test = batches("train", True), batches("validation"), batches("test")
 
     # The model, trained until the last epoch; the best one is kept.
     keras.utils.set_random_seed(seed)
-    config = BERTConfig(
-        tokenizer.source_vocab_size,
-        d_model=d_model,
-        num_layers=num_layers,
-        num_heads=num_heads,
-        dropout=dropout,
-        max_length=max_length,
-        num_types=1,
-        pad_id=tokenizer.pad_id,
-        head="sequence_classification",
-        labels=labels,
-    )
-    model = BERT(config, dtype=precision)
+    head = dict(head="sequence_classification", labels=labels, head_dropout=dropout)
+    if start is None:
+        config = BERTConfig(
+            tokenizer.vocab_size,
+            d_model=d_model,
+            num_layers=num_layers,
+            num_heads=num_heads,
+            dropout=dropout,
+            max_length=max_length,
+            num_types=1,
+            **head,
+        )
+        model = BERT(config, dtype=precision)
+    else:
+        model = start.with_head(**head, dropout=dropout)
     schedule = WarmupSchedule(learning_rate, warmup_steps, epochs * len(training))
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(adam(schedule), loss, metrics=["accuracy"])
@@ -102,8 +107,7 @@ def train(
     model.load_weights(output / "best.weights.h5")
 
     # How good it is.
-    model.save(output / "model.keras")
-    tokenizer.save(output)
+    save_folder(output, model, tokenizer, {"task": "text_classification"})
     found = model.evaluate(test.dataset(steps=len(test)), steps=len(test), verbose=0)
     metrics = {"test_accuracy": found[1], "validation_accuracy": max(history["val_accuracy"])}
     metrics |= {"parameters": model.count_params(), "seconds": time.monotonic() - begun}

@@ -1,31 +1,57 @@
-"""The script on made-up texts whose class one word says."""
+"""Classifying made-up texts whose class one word says, from scratch and after masked words."""
 
 import gzip
 import json
 import random
 
 import keras
+import pytest
 
+from keras_transformer.saved import load_with_tokenizer
+from training.masked_language_model import train as pretrain
 from training.text_classification import train
 
 WORDS = "ba be bi bo bu da de di do du ga ge gi go gu la le li lo lu".split()
 
 
-def test_a_run(tmp_path):
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
     generator = random.Random(0)
-    files = {}
+    folder, files = tmp_path_factory.mktemp("texts"), {}
     for name, count in (("train", 600), ("validation", 60), ("test", 60)):
         lines = ["sentence\tlabel"]
         for _ in range(count):
             words, label = generator.choices(WORDS, k=generator.randint(2, 9)), generator.random()
             words.insert(generator.randrange(len(words)), "good" if label < 0.5 else "bad")
             lines.append(f"{' '.join(words)}\t{int(label < 0.5)}")
-        files[f"{name}_file"] = tmp_path / f"{name}.tsv.gz"
+        files[f"{name}_file"] = folder / f"{name}.tsv.gz"
         files[f"{name}_file"].write_bytes(gzip.compress("\n".join(lines).encode()))
-    sizes = dict(vocab_size=64, d_model=16, num_layers=1, num_heads=2, dropout=0.0, max_length=32)
-    train(**files, output=tmp_path / "run", **sizes, tokens_per_batch=512, epochs=6,
-          warmup_steps=20, learning_rate=5e-3)  # fmt: skip
-    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
-    assert metrics["test_accuracy"] > 0.9
+    return files
+
+
+SIZES = dict(vocab_size=64, d_model=16, num_layers=1, num_heads=2, dropout=0.0, max_length=32)
+STEPS = dict(tokens_per_batch=512, warmup_steps=20, learning_rate=5e-3)
+
+
+def accuracy(folder):
+    return json.loads((folder / "metrics.json").read_text())["test_accuracy"]
+
+
+def test_from_scratch(files, tmp_path):
+    train(**files, output=tmp_path / "run", **SIZES, **STEPS, epochs=6)
+    assert accuracy(tmp_path / "run") > 0.9
     model = keras.saving.load_model(tmp_path / "run" / "model.keras")
     assert model.config.labels == ("0", "1")
+
+
+def test_after_pretraining(files, tmp_path):
+    text, held_out = files["train_file"], files["validation_file"]
+    pretrain(text, held_out, tmp_path / "masked", **SIZES, **STEPS, epochs=2)
+    metrics = json.loads((tmp_path / "masked" / "metrics.json").read_text())["validation"]
+    assert 0 < metrics["loss"] < 4.2  # of log 64
+    start = tmp_path / "masked"
+    train(**files, output=tmp_path / "run", start_from=start, **STEPS, epochs=6)
+    assert accuracy(tmp_path / "run") > 0.9
+    model, tokenizer = load_with_tokenizer(tmp_path / "run", "classifier")
+    assert tokenizer.fingerprint() == load_with_tokenizer(start, "encoder")[1].fingerprint()
+    assert model.config.d_model == SIZES["d_model"]
