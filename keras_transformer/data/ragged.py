@@ -29,11 +29,13 @@ class Ragged:
 
     @classmethod
     def pack(cls, sequences: Iterable[Sequence[int]]) -> Ragged:
-        """Copies sequences, in the smallest type that holds them."""
+        """Copies sequences, in the smallest type that holds them; with negative numbers as int32."""
         sequences = list(sequences)
         starts = np.cumsum([0, *map(len, sequences)])
         values = np.fromiter(itertools.chain.from_iterable(sequences), np.int32, starts[-1])
-        return cls(values.astype(np.min_scalar_type(values.max(initial=0))), starts)
+        if values.min(initial=0) >= 0:
+            values = values.astype(np.min_scalar_type(values.max(initial=0)))
+        return cls(values, starts)
 
     @classmethod
     def join(cls, parts: Sequence[Ragged]) -> Ragged:

@@ -26,7 +26,8 @@ class SequenceBatches:
         tokens_per_batch: cells of a batch, padding included; at least `max_length`.
         max_length: longest text in tokens.
         num_buckets: most lengths that batches have.
-        pad_id: what pads ids, and labels of tokens.
+        pad_id: what pads ids.
+        pad_label: what pads labels of tokens; None: `pad_id`.
         shuffle: whether each epoch has an order of its own.
         seed: of the order and the masks.
 
@@ -46,6 +47,7 @@ class SequenceBatches:
         max_length: int = 512,
         num_buckets: int = 6,
         pad_id: int = 0,
+        pad_label: int | None = None,
         shuffle: bool = True,
         seed: int = 0,
     ):
@@ -58,6 +60,7 @@ class SequenceBatches:
         if not self.masking and len(labels) != len(sequences):
             raise ValueError(f"labels must be {len(sequences)}, as sequences, got {len(labels)}")
         self.pad_id, self.shuffle, self.seed = pad_id, shuffle, seed
+        self.pad_label = pad_id if pad_label is None else pad_label
         self._ids = Ragged.pack([ids[:max_length] for ids in sequences])
         self._labels = None if self.masking else _packed(labels, self._ids.lengths)
         self._planned = None
@@ -86,7 +89,7 @@ class SequenceBatches:
             masked_BT, labels_BT = self.masking(ids_BT, np.random.default_rng((self.seed, step, 1)))
             return {"token_ids": masked_BT}, labels_BT
         if isinstance(self._labels, Ragged):
-            labels = self._labels.take(chosen).padded(len(chosen), length, self.pad_id)
+            labels = self._labels.take(chosen).padded(len(chosen), length, self.pad_label)
         else:
             labels = self._labels[chosen]
         return {"token_ids": ids_BT}, labels

@@ -8,6 +8,8 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from keras_transformer.config import require
 from keras_transformer.files import read_json, replacing
 from keras_transformer.text.base import checked_texts
@@ -48,7 +50,11 @@ class TextTokenizer:
 
     @classmethod
     def train(
-        cls, texts: Iterable[str], kind: str = "bytes", vocab_size: int = 8000
+        cls,
+        texts: Iterable[str],
+        kind: str = "bytes",
+        vocab_size: int = 8000,
+        lowercase: bool = True,
     ) -> TextTokenizer:
         """Learns the pieces.
 
@@ -56,8 +62,9 @@ class TextTokenizer:
             texts: to learn from.
             kind: "bytes": byte-pair encoding of bytes (Radford et al. 2019, section 2.2), which
                 spells any text; "characters": those of the texts, whatever `vocab_size`;
-                "wordpiece": BERT's, lower-cased (Devlin et al. 2019, section 3).
+                "wordpiece": BERT's (Devlin et al. 2019, section 3).
             vocab_size: pieces, at most.
+            lowercase: whether word pieces are of texts without case and accents.
 
         Raises:
             ValueError: for another kind.
@@ -87,7 +94,7 @@ class TextTokenizer:
         else:
             special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
             tokenizer = library.Tokenizer(library.models.WordPiece(unk_token="[UNK]"))
-            tokenizer.normalizer = library.normalizers.BertNormalizer(lowercase=True)
+            tokenizer.normalizer = library.normalizers.BertNormalizer(lowercase=lowercase)
             tokenizer.pre_tokenizer = library.pre_tokenizers.BertPreTokenizer()
             tokenizer.decoder = library.decoders.WordPiece()
             trainer = library.trainers.WordPieceTrainer(
@@ -138,6 +145,23 @@ class TextTokenizer:
             checked_texts(texts), add_special_tokens=self.add_special_tokens
         )
         return [encoding.ids for encoding in found]
+
+    def encode_words(self, texts: Sequence[Sequence[str]]) -> list[tuple[list[int], list[int]]]:
+        """Ids of texts that are split into words, and the place in `ids` where each word begins.
+
+        A word without any piece, such as a space, has that of the next.
+        """
+        found = self._tokenizer.encode_batch(
+            [list(words) for words in texts],
+            is_pretokenized=True,
+            add_special_tokens=self.add_special_tokens,
+        )
+        results = []
+        for words, encoding in zip(texts, found, strict=True):
+            owners = np.array([-1 if x is None else x for x in encoding.word_ids])
+            starts = [int(np.argmax(owners >= i)) for i in range(len(words))]
+            results.append((encoding.ids, starts))
+        return results
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """The text of each list of ids, special tokens left out."""

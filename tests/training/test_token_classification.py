@@ -1,0 +1,25 @@
+"""Tagging made-up sentences in which names follow a title."""
+
+import json
+import random
+
+from training.token_classification import train
+
+
+def test_a_run(tmp_path):
+    generator, words = random.Random(0), "ba be bi bo bu da de di do du".split()
+    for name, count in (("train", 300), ("test", 40)):
+        lines = []
+        for _ in range(count):
+            sentence = [(word, "O") for word in generator.choices(words, k=6)]
+            at = generator.randrange(6)
+            sentence[at:at] = [("mister", "O"), (generator.choice(words), "B-person")]
+            lines += [f"{word}\t{tag}" for word, tag in sentence] + [""]
+        (tmp_path / f"{name}.conll").write_text("\n".join(lines))
+    sizes = dict(vocab_size=60, d_model=16, num_layers=1, num_heads=2, dropout=0.0, max_length=16)
+    train(
+        tmp_path / "train.conll", tmp_path / "test.conll", tmp_path / "run", **sizes,
+        tokens_per_batch=256, epochs=12, warmup_steps=10, learning_rate=1e-2,
+    )  # fmt: skip
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())["test"]
+    assert metrics["f1"] > 0.8
