@@ -29,7 +29,7 @@ class Ragged:
 
     @classmethod
     def pack(cls, sequences: Iterable[Sequence[int]]) -> Ragged:
-        """Copies sequences, in the smallest type that holds them; with negative numbers as int32."""
+        """Copies sequences, in the smallest type that holds them; negative numbers as int32."""
         sequences = list(sequences)
         starts = np.cumsum([0, *map(len, sequences)])
         values = np.fromiter(itertools.chain.from_iterable(sequences), np.int32, starts[-1])

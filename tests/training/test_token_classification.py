@@ -1,4 +1,4 @@
-"""Tagging made-up sentences in which names follow a title."""
+"""Tagging made-up sentences in which some words are names."""
 
 import json
 import random
@@ -8,12 +8,13 @@ from training.token_classification import train
 
 def test_a_run(tmp_path):
     generator, words = random.Random(0), "ba be bi bo bu da de di do du".split()
+    names = "Ga Ge Gi Go Gu".split()
     for name, count in (("train", 300), ("test", 40)):
         lines = []
         for _ in range(count):
             sentence = [(word, "O") for word in generator.choices(words, k=6)]
             at = generator.randrange(6)
-            sentence[at:at] = [("mister", "O"), (generator.choice(words), "B-person")]
+            sentence[at:at] = [("mister", "O"), (generator.choice(names), "B-person")]
             lines += [f"{word}\t{tag}" for word, tag in sentence] + [""]
         (tmp_path / f"{name}.conll").write_text("\n".join(lines))
     sizes = dict(vocab_size=60, d_model=16, num_layers=1, num_heads=2, dropout=0.0, max_length=16)
