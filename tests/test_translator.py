@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
+from keras_transformer import saved as saved_module
 from keras_transformer.config import TransformerConfig
 from keras_transformer.models import Transformer
 from keras_transformer.search import Search, score_function
@@ -401,7 +402,7 @@ def test_a_failure_while_saving_keeps_the_old_translator(
     targets = {
         "tokenizer": (other.tokenizer, "save"),
         "model": (Transformer, "save"),
-        "config": (sys.modules[Translator.__module__], "write_json"),
+        "config": (saved_module, "write_json"),
     }
     monkeypatch.setattr(*targets[step], fail)
     with pytest.raises(OSError, match="No space left"):
