@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import os
 
 import hypothesis
 import numpy as np
 import pytest
 import sentencepiece
+
+# Most of a test's time under JAX is compilation, which need not make what it compiles fast.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+)
 
 import keras_transformer  # noqa: F401, it chooses the backend before Keras does
 
