@@ -163,6 +163,29 @@ class TextTokenizer:
             results.append((encoding.ids, starts))
         return results
 
+    def encode_pairs(
+        self, pairs: Sequence[tuple[str, str]], max_length: int
+    ) -> list[tuple[list[int], list[int], list[tuple[int, int]]]]:
+        """Ids of two texts in a row, which text each is of, and where it stands in the second.
+
+        Args:
+            pairs: of texts; the second is cut where both are too long together.
+            max_length: most ids.
+
+        Returns:
+            For each pair: ids; 0 for the first text and 1 for the second; and the first character
+            of each piece in the second text and the one behind its last, (-1, -1) for all others.
+        """
+        tokenizer = _library().Tokenizer.from_buffer(self.content)
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(max_length, strategy="only_second")
+        results = []
+        for encoding in tokenizer.encode_batch(list(pairs)):
+            owners = zip(encoding.sequence_ids, encoding.offsets, strict=True)
+            places = [offsets if owner == 1 else (-1, -1) for owner, offsets in owners]
+            results.append((encoding.ids, encoding.type_ids, places))
+        return results
+
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """The text of each list of ids, special tokens left out."""
         return self._tokenizer.decode_batch([list(row) for row in ids], skip_special_tokens=True)

@@ -1,0 +1,35 @@
+"""Finding made-up answers: the word behind the one that is asked for."""
+
+import json
+import random
+
+from training.question_answering import train
+
+
+def test_a_run(tmp_path):
+    generator = random.Random(0)
+    keys = ["ga", "ge", "gi", "go"]
+    words = "ba be bi bo bu da de di do du".split()
+    data = []
+    for title, count in (("train", 500), ("eval", 40)):
+        paragraphs = []
+        for number in range(count):
+            context = generator.choices(words, k=6)
+            key, answer = generator.choice(keys), "x" + generator.choice(words)
+            at = generator.randrange(6)
+            context[at:at] = [key, answer]
+            context = " ".join(context)
+            answers = [{"text": answer, "answer_start": context.index(answer)}]
+            asked = {"id": f"{title}-{number}", "question": f"{key} ?", "answers": answers}
+            paragraphs.append({"context": context, "qas": [asked]})
+        data.append({"title": title, "paragraphs": paragraphs})
+    (tmp_path / "x.json").write_text(json.dumps({"data": data}))
+    (tmp_path / "split.tsv").write_text("train\ttrain\neval\teval\n")
+    sizes = dict(vocab_size=60, d_model=16, num_layers=1, num_heads=2, dropout=0.0, max_length=24)
+    train(
+        tmp_path / "x.json", tmp_path / "split.tsv", tmp_path / "run", **sizes, epochs=8,
+        learning_rate=1e-2, warmup_steps=20,
+    )  # fmt: skip
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())["eval"]
+    assert metrics["questions"] == 40
+    assert metrics["exact_match"] > 80
