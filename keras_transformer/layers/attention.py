@@ -11,7 +11,15 @@ import keras
 from keras_transformer.layers.base import Layer
 from keras_transformer.layers.dense import Dense
 from keras_transformer.layers.rotary import rotate
-from keras_transformer.ops import attend_cache, attention, attention_weights, write_cache
+from keras_transformer.ops import (
+    Pattern,
+    at_most,
+    attend_cache,
+    attention,
+    attention_weights,
+    masked_by,
+    write_cache,
+)
 from keras_transformer.ops import quick as ops
 
 _recorders: list[dict[str, Any]] = []
@@ -74,17 +82,25 @@ class MultiHeadAttention(Layer):
         qkv_bias: whether those of queries, keys and values do; None: as `use_bias` says.
         head_dim: H; None: D / N.
         scaled: whether products are divided by sqrt(H); T5's are not (Raffel et al. 2020).
+        causal: whether a query sees nothing behind itself.
+        window: how near what a query sees must be, in positions, its own counted (Beltagy et al.
+            2020, section 3.1; Mistral); None: any. Long inputs then cost time and memory linear in
+            their length, and the cache is a rolling one.
+        global_tokens: the first so many positions, which a window does not keep from seeing and
+            being seen.
 
     Call arguments:
         query: (B, T, D).
         memory: (B, S, E), what cross-attention attends to; not needed with a `cache`.
         attention_mask: boolean, True = attend, or the numbers that `mask_bias` makes of it,
-            broadcasts to (B, N, T, S). With a self-attention cache, None lets each query see all
+            broadcasts to (B, N, T, S); beside `causal` and the window. With a self-attention
+            cache it is the whole truth about the cache's places, and None lets each query see all
             up to its own position.
         bias: added to the scaled products, broadcasts to (B, N, T, S).
         rotation: of the query's positions, from `Rotary`, which queries and keys are turned by.
         cache: what an earlier call returned. In self-attention the new keys and values are
-            written into it at `index`; in cross-attention it stands in for `memory`, and the
+            written into it at `index`, or with a window, of one position, at `index` modulo the
+            window; in cross-attention it stands in for `memory`, and the
             query may have a whole multiple of its rows (all beams of a sentence side by side).
         index: position of the first query, with a self-attention cache.
 
@@ -105,9 +121,13 @@ class MultiHeadAttention(Layer):
         scaled=True,
         num_kv_heads=None,
         qkv_bias=None,
+        causal=False,
+        window=None,
+        global_tokens=0,
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.pattern = Pattern(causal, window, global_tokens)
         self.num_kv_heads = num_kv_heads or num_heads
         if num_heads % self.num_kv_heads:
             raise ValueError(
@@ -162,13 +182,14 @@ class MultiHeadAttention(Layer):
         else:
             query_BNTH, cache = self._self(query, memory, rotation, cache, index)
         key_BNSH, value_BNSH = self._for_each_head(cache)
-        inputs = query_BNTH, key_BNSH, value_BNSH, attention_mask, bias
+        inputs = query_BNTH, key_BNSH, value_BNSH
         if _recorders:
-            attended_BNTH, weights_BNTS = dot_product_attention(*inputs)
+            mask = masked_by(self.pattern, query_BNTH, key_BNSH, attention_mask)
+            attended_BNTH, weights_BNTS = dot_product_attention(*inputs, mask, bias)
             for recorder in _recorders:
                 recorder[self.path] = weights_BNTS
         else:
-            attended_BNTH = attention(*inputs)
+            attended_BNTH = attention(*inputs, attention_mask, bias, self.pattern)
         return self._output(attended_BNTH, query), cache
 
     def _step(self, query, memory, attention_mask, bias, rotation, cache, index):
@@ -178,8 +199,12 @@ class MultiHeadAttention(Layer):
             query_BNTH, cache = self._cross(query, memory, cache)
             inputs = query_BNTH, *self._for_each_head(cache), attention_mask, bias
             return self._output(attention(*inputs), query), cache
+        filled = index + length
+        if self.pattern.window:
+            places = self.pattern.window * length
+            index, filled = index % places, at_most(filled, places)
         query_BNTH, cache = self._self(query, memory, rotation, cache, index)
-        filled = dict(filled=index + length, queries=length)
+        filled = dict(filled=filled, queries=length)
         if length == 1 and self.num_kv_heads < self.num_heads and bias is None:
             # The queries that share a head of keys stand behind one another: nothing is repeated.
             rows, _, _, head_dim = ops.shape(query_BNTH)
@@ -218,8 +243,8 @@ class MultiHeadAttention(Layer):
         if cache is None:
             return query_BNTH, {"key": key_BNTH, "value": value_BNTH}
         return query_BNTH, {
-            "key": write_cache(cache["key"], key_BNTH, index),
-            "value": write_cache(cache["value"], value_BNTH, index),
+            name: write_cache(cache[name], x, index, rolling=bool(self.pattern.window))
+            for name, x in (("key", key_BNTH), ("value", value_BNTH))
         }
 
     def _split(self, projected):
@@ -261,4 +286,5 @@ class MultiHeadAttention(Layer):
             "scaled": self.scaled,
             "num_kv_heads": self.num_kv_heads,
             "qkv_bias": self.qkv_bias,
+            **self.pattern._asdict(),
         }

@@ -7,7 +7,6 @@ import keras
 from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.base import Layer
 from keras_transformer.layers.feed_forward import FeedForward
-from keras_transformer.layers.masks import causal_mask
 from keras_transformer.layers.relative_bias import RelativeBias
 from keras_transformer.layers.residual import AddNorm, normalization
 from keras_transformer.layers.rotary import Rotary
@@ -29,6 +28,7 @@ class DecoderBlock(Layer):
         norm, epsilon: kind of norm, "layer" or "rms", and its epsilon.
         use_bias: whether projections add a bias.
         head_dim, scaled, num_kv_heads: of the attention.
+        window: of the self-attention.
 
     Call arguments:
         x: (B, T, D).
@@ -62,6 +62,7 @@ class DecoderBlock(Layer):
         head_dim=None,
         scaled=True,
         num_kv_heads=None,
+        window=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -79,6 +80,7 @@ class DecoderBlock(Layer):
             head_dim=head_dim,
             scaled=scaled,
             num_kv_heads=num_kv_heads,
+            window=window,
         )
         policy = self.dtype_policy
         attention = dict(use_bias=use_bias, head_dim=head_dim, scaled=scaled, dtype=policy)
@@ -86,7 +88,9 @@ class DecoderBlock(Layer):
         add_norm = dict(
             norm_first=norm_first, dropout=dropout, norm=norm, epsilon=epsilon, dtype=policy
         )
-        self.self_attention = MultiHeadAttention(num_heads, **attention, name="self_attention")
+        self.self_attention = MultiHeadAttention(
+            num_heads, causal=True, window=window, **attention, name="self_attention"
+        )
         self.self_attention_norm = AddNorm(**add_norm, name="self_attention_norm")
         if cross_attention:
             self.cross_attention = MultiHeadAttention(
@@ -124,7 +128,7 @@ class DecoderBlock(Layer):
         cache = cache or {"self": None, "cross": None}
         attended, self_cache = self.self_attention(
             self.self_attention_norm(x),
-            attention_mask=self._causal(x, attention_mask, cache["self"]),
+            attention_mask=attention_mask,
             bias=bias,
             rotation=rotation,
             cache=cache["self"],
@@ -143,13 +147,6 @@ class DecoderBlock(Layer):
         transformed = self.feed_forward(self.feed_forward_norm(x))
         return self.feed_forward_norm(x, transformed, training=training), new_cache
 
-    def _causal(self, x, attention_mask, cache):
-        if cache is not None:
-            return attention_mask
-        length = ops.shape(x)[1]
-        mask = causal_mask(length, length)
-        return mask if attention_mask is None else mask & attention_mask
-
     def get_config(self):
         return {**super().get_config(), **self.options}
 
@@ -161,12 +158,10 @@ class Decoder(Layer):
     Args:
         num_layers: number of blocks.
         num_heads, d_ff, dropout, activation, norm_first, cross_attention, norm, epsilon, use_bias,
-            gated, head_dim, scaled, num_kv_heads: of each block.
+            gated, head_dim, scaled, num_kv_heads, window: of each block.
         relative_positions: number of buckets and largest distance of a `RelativeBias` that the
             self-attention of all blocks shares; None: none.
         rotary: arguments of a `Rotary` that the self-attention of all blocks shares; None: none.
-        window: how many positions a query sees, its own and those before (Beltagy et al. 2020,
-            section 3.1; Mistral); None: all before.
 
     Call arguments:
         x: (B, T, D).
@@ -207,7 +202,6 @@ class Decoder(Layer):
             num_layers=num_layers,
             relative_positions=relative_positions,
             rotary=rotary,
-            window=window,
         )
         self.options = dict(
             num_heads=num_heads,
@@ -223,13 +217,13 @@ class Decoder(Layer):
             head_dim=head_dim,
             scaled=scaled,
             num_kv_heads=num_kv_heads,
+            window=window,
         )
         self.blocks = [
             DecoderBlock(**self.options, dtype=self.dtype_policy, name=f"block_{i}")
             for i in range(num_layers)
         ]
         policy = self.dtype_policy
-        self.window = window
         self.norm = normalization(norm, epsilon, policy, "norm") if norm_first else None
         self.rotary = Rotary(**rotary, dtype=policy, name="rotary") if rotary else None
         self.relative_bias = None
@@ -277,7 +271,7 @@ class Decoder(Layer):
 
     def _bias(self, x, cache, index, beam_size):
         """(1, N or 1, T, S); all beams of a position are at the same distance from a query."""
-        if not (self.relative_bias or self.window):
+        if not self.relative_bias:
             return None
         length = ops.shape(x)[1] // beam_size
         places = length
@@ -285,10 +279,7 @@ class Decoder(Layer):
             room = cache_places(cache[0]["self"]["key"], (index + length) * beam_size)
             places = room // beam_size
         queries, keys = index + ops.arange(length, dtype="int32"), ops.arange(places, dtype="int32")
-        bias = self.relative_bias(queries, keys) if self.relative_bias else 0.0
-        if self.window:
-            near_TS = ops.expand_dims(keys, 0) > ops.expand_dims(queries - self.window, 1)
-            bias = ops.where(ops.expand_dims(near_TS, (0, 1)), bias, -1e4)
+        bias = self.relative_bias(queries, keys)
         if beam_size == 1:
             return bias
         # One position at a time, whose beams all see the same.

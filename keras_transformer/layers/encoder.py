@@ -25,7 +25,7 @@ class EncoderBlock(Layer):
         norm_first: False post-norm (the paper), True pre-norm.
         norm, epsilon: kind of norm, "layer" or "rms", and its epsilon.
         use_bias: whether projections add a bias.
-        head_dim, scaled, num_kv_heads, qkv_bias: of the attention.
+        head_dim, scaled, num_kv_heads, qkv_bias, window, global_tokens: of the attention.
 
     Call arguments:
         x: (B, T, D).
@@ -52,6 +52,8 @@ class EncoderBlock(Layer):
         scaled=True,
         num_kv_heads=None,
         qkv_bias=None,
+        window=None,
+        global_tokens=0,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -69,10 +71,13 @@ class EncoderBlock(Layer):
             scaled=scaled,
             num_kv_heads=num_kv_heads,
             qkv_bias=qkv_bias,
+            window=window,
+            global_tokens=global_tokens,
         )
         policy = self.dtype_policy
         attention = dict(use_bias=use_bias, head_dim=head_dim, scaled=scaled, dtype=policy)
         attention |= dict(num_kv_heads=num_kv_heads, qkv_bias=qkv_bias)
+        attention |= dict(window=window, global_tokens=global_tokens)
         add_norm = dict(
             norm_first=norm_first, dropout=dropout, norm=norm, epsilon=epsilon, dtype=policy
         )
@@ -111,7 +116,7 @@ class Encoder(Layer):
     Args:
         num_layers: number of blocks.
         num_heads, d_ff, dropout, activation, norm_first, norm, epsilon, use_bias, gated,
-            head_dim, scaled, num_kv_heads, qkv_bias: of each block.
+            head_dim, scaled, num_kv_heads, qkv_bias, window, global_tokens: of each block.
         relative_positions: number of buckets and largest distance of a `RelativeBias` that all
             blocks share; None: none.
         rotary: arguments of a `Rotary` that all blocks share; None: none.
@@ -142,6 +147,8 @@ class Encoder(Layer):
         scaled=True,
         num_kv_heads=None,
         qkv_bias=None,
+        window=None,
+        global_tokens=0,
         relative_positions=None,
         rotary=None,
         shared=False,
@@ -169,6 +176,8 @@ class Encoder(Layer):
             scaled=scaled,
             num_kv_heads=num_kv_heads,
             qkv_bias=qkv_bias,
+            window=window,
+            global_tokens=global_tokens,
         )
         policy = self.dtype_policy
         self.own_blocks = [

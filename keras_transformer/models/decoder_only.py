@@ -7,10 +7,16 @@ from typing import Any
 
 import keras
 
-from keras_transformer.layers import Decoder, PositionalEmbedding, segment_mask, segment_positions
+from keras_transformer.layers import (
+    Decoder,
+    PositionalEmbedding,
+    padding_mask,
+    segment_mask,
+    segment_positions,
+)
 from keras_transformer.layers.base import direct_calls
 from keras_transformer.models.base import VocabularyModel
-from keras_transformer.ops import mask_bias, new_cache
+from keras_transformer.ops import at_most, last_places, mask_bias, new_cache
 from keras_transformer.ops import quick as ops
 
 
@@ -62,6 +68,7 @@ class DecoderOnly(VocabularyModel):
         self.config = config
         self.embedding = embedding
         self.decoder = decoder
+        self._window = decoder.options["window"]
         self.hidden = hidden
         self.output_layer = output_layer
         self._policy = policy
@@ -90,13 +97,15 @@ class DecoderOnly(VocabularyModel):
         """
         mask = positions = None
         if segments is not None:
-            mask, positions = segment_mask(segments, segments), segment_positions(segments)
+            mask = padding_mask(segments)
+            positions = ops.maximum(ops.cumsum(segments, axis=1) - 1, 0)
         x = self.embedding(token_ids, positions=positions)
         x, caches = self.decoder(x, attention_mask=mask, positions=positions)
+        places = length if self._window is None else at_most(length, self._window)
         for cache in caches:
-            cache["self"] = {
-                name: new_cache(tensor, length, beam_size) for name, tensor in cache["self"].items()
-            }
+            for name, tensor in cache["self"].items():
+                tensor = tensor if self._window is None else last_places(tensor, self._window)
+                cache["self"][name] = new_cache(tensor, places, beam_size)
         state = {"caches": caches}
         if segments is not None:
             # Which positions are no padding, those to come among them; how many are.
@@ -120,12 +129,12 @@ class DecoderOnly(VocabularyModel):
         if is_token_BM is not None:
             positions = ops.expand_dims(index - state["padding_B"], 1)  # (B, 1)
             if ancestors_BKM is None:
-                places_M = ops.arange(ops.shape(is_token_BM)[1], dtype="int32")
-                mask = ops.expand_dims(is_token_BM & (places_M <= index), (1, 2))
-                mask = mask_bias(mask, self.compute_dtype)
+                mask = self._in_places(is_token_BM, index, False)
+                mask = mask_bias(ops.expand_dims(mask, (1, 2)), self.compute_dtype)
             else:
                 ancestors_BKM = ops.where(ops.expand_dims(is_token_BM, 1), ancestors_BKM, -1)
         if ancestors_BKM is not None:
+            ancestors_BKM = self._in_places(ancestors_BKM, index, -1)
             slots_K = ops.arange(beam_size, dtype="int32")
             mask_BKMK = ops.expand_dims(ancestors_BKM, -1) == slots_K
             places = ops.shape(ancestors_BKM)[2] * beam_size
@@ -150,6 +159,16 @@ class DecoderOnly(VocabularyModel):
             positions=positions,
         )
         return self._project(x), {**state, "caches": caches}
+
+    def _in_places(self, x, index, nothing):
+        """What x (..., M) says of positions, for the cache's places, which a window rolls over."""
+        size = ops.shape(x)[-1]
+        if self._window is None:
+            return ops.where(ops.arange(size, dtype="int32") <= index, x, nothing)
+        size = at_most(size, self._window)
+        positions = index - (index - ops.arange(size, dtype="int32")) % size
+        last = ops.take(x, ops.maximum(positions, 0), axis=-1)
+        return ops.where(positions >= 0, last, nothing)
 
 
 def _as_ids(x):

@@ -15,10 +15,12 @@ from keras_transformer.ops.arithmetic import (
     linear,
     lookup,
     mask_bias,
+    masked_by,
     projected_cross_entropy,
     rms_norm,
     smoothed_cross_entropy,
 )
+from keras_transformer.ops.chunked import Pattern
 from keras_transformer.ops.runtime import (
     BACKEND,
     COMPILES_EACH_SHAPE,
@@ -34,10 +36,12 @@ from keras_transformer.ops.runtime import (
     training_step,
 )
 from keras_transformer.ops.search import (
+    at_most,
     attend_cache,
     best_tokens,
     cache_places,
     gather,
+    last_places,
     new_cache,
     row_loop,
     write_cache,
@@ -47,7 +51,9 @@ __all__ = [
     "BACKEND",
     "COMPILES_EACH_SHAPE",
     "IS_EAGER",
+    "Pattern",
     "adam_update",
+    "at_most",
     "attend_cache",
     "attention",
     "attention_weights",
@@ -61,10 +67,12 @@ __all__ = [
     "int8_linear",
     "is_portable",
     "keep_compilations",
+    "last_places",
     "layer_norm",
     "linear",
     "lookup",
     "mask_bias",
+    "masked_by",
     "new_cache",
     "portable",
     "projected_cross_entropy",

@@ -9,6 +9,7 @@ import keras
 from keras import ops
 
 from keras_transformer.ops import quick
+from keras_transformer.ops.chunked import Pattern, chunked_attention
 from keras_transformer.ops.runtime import BACKEND, in_training_step, is_portable
 
 if BACKEND == "jax":
@@ -98,25 +99,70 @@ def rms_norm(x: Any, scale: Any, epsilon: float) -> Any:
     return ops.cast(x_ * factor * ops.cast(scale, "float32"), x.dtype)
 
 
+LONG = 2048 * 2048  # weights of a head that are not made all at once
+MANY_WINDOWS = 4  # from so many on only what is in them is visited
+
+
 def attention(
-    query_BNTH: Any, key_BNSH: Any, value_BNSH: Any, mask: Any = None, bias: Any = None
+    query_BNTH: Any,
+    key_BNSH: Any,
+    value_BNSH: Any,
+    mask: Any = None,
+    bias: Any = None,
+    pattern: Pattern = Pattern(),  # noqa: B008
 ) -> Any:
     """softmax(Q K^T / sqrt(H) + bias) V by the backend's fastest way: (B, N, T, H).
 
-    What `attention_weights` times the values gives; the weights are not kept.
+    What `attention_weights` times the values gives; the weights are not kept. From 2,048 positions
+    on, or four windows, memory grows linearly with the length, where there is no bias and the
+    length is known while a graph is built (under TensorFlow: not where it is None).
 
     Args:
         query_BNTH, key_BNSH, value_BNSH: queries, keys and values, a head apart.
         mask: boolean, True = attend, or numbers to add, as `mask_bias` makes them; broadcasts to
             (B, N, T, S).
         bias: added to the scaled products besides, broadcasts to (B, N, T, S).
+        pattern: what may be seen by its place, beside the mask.
     """
+    if _in_chunks(query_BNTH, key_BNSH, mask, bias, pattern):
+        return chunked_attention(query_BNTH, key_BNSH, value_BNSH, mask, pattern)
     if _by_kernel(query_BNTH):
-        return torch_kernels.attention(query_BNTH, key_BNSH, value_BNSH, mask, bias)
+        causal = pattern == Pattern(causal=True) and mask is None and bias is None
+        if not causal:
+            mask = masked_by(pattern, query_BNTH, key_BNSH, mask)
+        return torch_kernels.attention(query_BNTH, key_BNSH, value_BNSH, mask, bias, causal)
+    mask = masked_by(pattern, query_BNTH, key_BNSH, mask)
     if _by_loop() and bias is None and (mask is None or _is_boolean(mask)):
         return tensorflow_kernels.attention(query_BNTH, key_BNSH, value_BNSH, mask)
     weights_BNTS = attention_weights(query_BNTH, key_BNSH, mask, bias)
     return ops.matmul(weights_BNTS, value_BNSH)
+
+
+def _in_chunks(query_BNTH, key_BNSH, mask, bias, pattern):
+    length, places = query_BNTH.shape[2], key_BNSH.shape[2]
+    known = isinstance(length, int) and isinstance(places, int)  # JAX has symbols for None
+    if not known or bias is not None or is_portable():
+        return False
+    if mask is not None and not _is_boolean(mask):
+        return False
+    if pattern.window is not None and places >= MANY_WINDOWS * max(pattern.window, 128):
+        return True
+    if length * places < LONG:
+        return False
+    # PyTorch's kernel is as frugal, but for a mask of every pair.
+    by_kernel = _by_kernel(query_BNTH) and query_BNTH.dtype == torch.float32
+    frugal = mask is None or (mask.shape[2] == 1 and not pattern.causal)
+    return not (by_kernel and frugal and pattern.window is None)
+
+
+def masked_by(pattern: Pattern, query_BNTH: Any, key_BNSH: Any, mask: Any = None) -> Any:
+    """The mask, numbers or booleans, with what the pattern does not allow left out, too."""
+    allowed = pattern.mask(quick.shape(query_BNTH)[2], quick.shape(key_BNSH)[2])
+    if allowed is None or mask is None:
+        return mask if allowed is None else allowed
+    if _is_boolean(mask):
+        return allowed & mask
+    return quick.where(allowed, mask, quick.cast(_lowest(mask.dtype), mask.dtype))
 
 
 def attention_weights(query_BNTH: Any, key_BNSH: Any, mask: Any = None, bias: Any = None) -> Any:

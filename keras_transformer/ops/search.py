@@ -46,16 +46,36 @@ def new_cache(first_BNPH: Any, length: Any, beam_size: int = 1) -> Any:
     return ops.pad(cache_BNSH, ((0, 0), (0, 0), (0, (length - filled) * beam_size), (0, 0)))
 
 
-def write_cache(cache_BNSH: Any, update_BNTH: Any, index: Any) -> Any:
+def at_most(number: Any, most: int) -> Any:
+    """The smaller of both, a Python number where the first is one."""
+    return min(number, most) if isinstance(number, int) else ops.minimum(number, most)
+
+
+def last_places(x_BNPH: Any, window: int) -> Any:
+    """The last `window` of P positions, or all, each where a rolling cache has it: at its number
+    modulo the window."""
+    places = ops.shape(x_BNPH)[2]
+    if isinstance(places, int):
+        if places <= window:
+            return x_BNPH
+        return ops.roll(x_BNPH[:, :, -window:], places % window, axis=2)
+    shift = ops.where(places > window, places % window, 0)
+    return tf.roll(x_BNPH[:, :, ops.maximum(places - window, 0) :], shift, axis=2)
+
+
+def write_cache(cache_BNSH: Any, update_BNTH: Any, index: Any, rolling: bool = False) -> Any:
     """Returns the cache with `update` written at positions [index, index + T).
 
-    Where caches grow, what lies behind is dropped. On PyTorch without gradients the cache is
-    written in place, or moved into a longer one.
+    Where caches grow, what lies behind is dropped, but in a rolling one. On PyTorch without
+    gradients the cache is written in place, or moved into a longer one.
     """
     if BACKEND == "torch" and not torch.is_grad_enabled() and not is_portable():
         return torch_search.write_cache(cache_BNSH, update_BNTH, int(index))
     if _grows():
-        return ops.concatenate([cache_BNSH[:, :, :index], update_BNTH], axis=2)
+        parts = [cache_BNSH[:, :, :index], update_BNTH]
+        if rolling:
+            parts.append(cache_BNSH[:, :, index + ops.shape(update_BNTH)[2] :])
+        return ops.concatenate(parts, axis=2)
     return ops.slice_update(cache_BNSH, (0, 0, index, 0), update_BNTH)
 
 

@@ -1,0 +1,118 @@
+"""Time and memory of long inputs: attention all at once, frugal, and in a window.
+
+    python -m benchmarks.long [--backend torch tensorflow jax] [--lengths 1024 ... 16384] [--save]
+
+A small LLaMA, one row of random tokens. `training` is the gradient of its loss and an update by
+Adam; `decoding` is the prefill of a prompt of that length and `TOKENS` greedy tokens, with a cache
+of the whole length or, in a window, of the window alone. `dense` makes all weights of attention,
+as other lengths than long ones do, up to `--dense` positions; `frugal` is what long inputs get by
+themselves; `window` sees `WINDOW` positions back. Each figure is a process of its own, one after
+another; memory is its peak less what was resident once a short sequence had gone the same way.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from benchmarks import contest, train
+from benchmarks.contest import Contestant
+
+WINDOW, TOKENS, SHORTEST = 256, 32, 128
+SIZES = dict(d_model=256, d_ff=688, num_layers=2, num_heads=4, max_length=32_768)
+PATHS = ("dense", "frugal", "window")
+
+
+def work(task, path, length):
+    """A contestant: one step of training, or one prompt and what follows it."""
+    from keras_transformer.models import LLaMA, LLaMAConfig
+    from keras_transformer.ops import arithmetic
+
+    if path == "dense":
+        arithmetic.LONG = float("inf")
+    window = WINDOW if path == "window" else None
+    model = LLaMA(LLaMAConfig(256, **SIZES, window=window))
+    make = dict(training=_training, decoding=_decoding)[task]
+    make(model, SHORTEST)()
+    facts = {"resident_bytes": contest.resident_bytes()}
+    return make(model, length), facts
+
+
+def _training(model, length):
+    import numpy as np
+
+    from keras_transformer import LabelSmoothedCrossentropy, adam
+
+    model.compile(adam(1e-3), LabelSmoothedCrossentropy(0.0))
+    ids = np.random.default_rng(0).integers(3, 256, (1, length + 1)).astype("int32")
+    inputs, labels = {"token_ids": ids[:, :-1]}, ids[:, 1:]
+
+    def run():
+        model.train_on_batch(inputs, labels)
+
+    return run
+
+
+def _decoding(model, length):
+    import numpy as np
+    from keras import ops
+
+    from keras_transformer.decoding import greedy_search
+    from keras_transformer.ops import compiled
+
+    ids = np.random.default_rng(0).integers(3, 256, (1, length)).astype("int32")
+    room = length + TOKENS
+
+    def generate(ids):
+        logits, state, step = model.prefill(ids, room)
+        limits = ops.full((1,), TOKENS, dtype="int32")
+        options = dict(
+            eos_id=2, length=TOKENS, max_lengths_B=limits, index=length, min_length=TOKENS
+        )
+        return greedy_search(step, logits, state, **options)[0]
+
+    function = compiled(generate, model)
+
+    def run():
+        ops.convert_to_numpy(function(ops.convert_to_tensor(ids)))
+
+    return run
+
+
+def main() -> None:
+    """Runs one process after another and prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--backend", nargs="+", choices=train.BACKENDS, default=train.BACKENDS)
+    lengths = [1024, 2048, 4096, 8192, 16384]
+    parser.add_argument("--lengths", nargs="+", type=int, default=lengths)
+    parser.add_argument("--tasks", nargs="+", default=["training", "decoding"])
+    parser.add_argument("--dense", type=int, default=4096, help="the longest all at once")
+    parser.add_argument("--save", action="store_true", help="write the table to results/")
+    arguments = parser.parse_args()
+    rows = []
+    for task in arguments.tasks:
+        for backend in arguments.backend:
+            for path in PATHS:
+                cells = []
+                for length in arguments.lengths:
+                    if path == "dense" and length > arguments.dense:
+                        cells.append("")
+                        continue
+                    name, options = f"{task} {backend} {path} {length}", dict(task=task, path=path)
+                    setup, options = "benchmarks.long:work", options | dict(length=length)
+                    entry = Contestant(name, setup, options, train.BACKENDS[backend])
+                    contest.alone(entry, runs=2)
+                    seconds = min(result["seconds"] for result in entry.results)
+                    peak = entry.results[-1]["peak_bytes"] - entry.facts["resident_bytes"]
+                    cells.append(f"{seconds:.2f} s, {peak / 2**20:,.0f} MiB")
+                    print(name, cells[-1], flush=True)
+                rows.append([task, backend, path, *cells])
+    header = ["", "backend", "attention", *(f"{length:,}" for length in arguments.lengths)]
+    sizes = ", ".join(f"{name} {size:,}" for name, size in SIZES.items() if name != "max_length")
+    parts = [f"One row; {sizes}; a window of {WINDOW}.", contest.table(header, rows)]
+    contest.report(
+        "long", "Long inputs: seconds, and memory beside the libraries'", parts, arguments.save
+    )
+
+
+if __name__ == "__main__":
+    main()
