@@ -84,6 +84,8 @@ class BERT(EncoderOnly):
             activation=config.activation,
             norm_first=False,
             epsilon=config.epsilon,
+            window=config.window,
+            global_tokens=config.global_tokens,
             shared=config.shared_blocks,
             dtype=policy,
             name="encoder",

@@ -31,6 +31,10 @@ class EncoderConfig(Config):
         activation: of the feed-forward and of a masked LM's head, one of `ACTIVATIONS`.
         epsilon: of the norms.
         max_length: longest sequence in tokens.
+        window: a token sees, and is seen by, those nearer than so many positions, so that long
+            texts cost time and memory linear in their length (Beltagy et al. 2020, section 3.1);
+            None: all.
+        global_tokens: how many at the beginning see all and are seen by all nevertheless.
         pad_id: the id that pads, behind a sequence; it is attended to by none.
         head: what stands on the encoder, one of `heads.HEADS`.
         labels: names of a classifier's classes.
@@ -49,6 +53,8 @@ class EncoderConfig(Config):
     activation: str = "gelu"
     epsilon: float = 1e-12
     max_length: int = 512
+    window: int | None = None
+    global_tokens: int = 0
     pad_id: int = 0
     head: str = "masked_lm"
     labels: tuple[str, ...] = ("LABEL_0", "LABEL_1")
@@ -63,6 +69,16 @@ class EncoderConfig(Config):
             object.__setattr__(self, "labels", tuple(self.labels))
         self._check_whole("vocab_size", "d_model", "d_ff", "num_layers", "num_heads", "max_length")
         self._check_multiple("d_model", "num_heads")
+        if self.window is not None:
+            self._check_whole("window")
+        self._check_whole("global_tokens", least=0)
+        only = "0 without a window: then all tokens see all"
+        require(
+            not (self.global_tokens and self.window is None),
+            "global_tokens",
+            self.global_tokens,
+            only,
+        )
         self._check_rates()
         self._check_choice("activation", ACTIVATIONS)
         self._check_choice("head", tuple(HEADS))

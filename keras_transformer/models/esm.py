@@ -122,6 +122,8 @@ class ESM(EncoderOnly):
             activation=config.activation,
             norm_first=True,
             epsilon=config.epsilon,
+            window=config.window,
+            global_tokens=config.global_tokens,
             rotary=dict(head_dim=config.d_model // config.num_heads, theta=config.theta),
             dtype=policy,
             name="encoder",

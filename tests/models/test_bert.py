@@ -165,3 +165,33 @@ def test_config():
         dataclasses.replace(CONFIG, num_heads=3)
     with pytest.raises(ValueError, match=r"unknown config fields \['heads'\]"):
         BERTConfig.from_dict(CONFIG.to_dict() | {"heads": 2})
+
+
+def test_a_window_and_global_tokens(randomize):
+    """What a token is told, through one block, comes from its window and the global tokens."""
+    config = dataclasses.replace(CONFIG, num_layers=1, max_length=12, num_types=1)
+    changes = dict(window=2, global_tokens=1, max_length=12)
+    plain = randomize(BERT(config))
+    sparse = randomize(BERT(dataclasses.replace(config, **changes)))
+    ids = np.arange(5, 17, dtype="int32")[None]
+    other = np.where(np.arange(12) == 6, 22, ids).astype("int32")
+
+    def moved(model):
+        found, changed = (outputs(model, {"token_ids": x}) for x in (ids, other))
+        return np.flatnonzero(np.abs(found - changed).max(axis=(0, 2)) > 1e-4).tolist()
+
+    assert moved(plain) == list(range(12))
+    assert moved(sparse) == [0, 5, 6, 7]
+
+
+@pytest.mark.parametrize(
+    "changes,message",
+    [
+        (dict(window=0), "window must be a whole number of at least 1, got 0"),
+        (dict(window=4, global_tokens=-1), "global_tokens must be a whole number of at least 0"),
+        (dict(global_tokens=2), "global_tokens must be 0 without a window"),
+    ],
+)
+def test_windows_that_cannot_be(changes, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(CONFIG, **changes)

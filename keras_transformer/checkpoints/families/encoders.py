@@ -71,6 +71,8 @@ class Names:
         """The inverse of `fields`."""
         if config.head not in self.heads:
             raise ValueError(f"head must be one of {sorted(self.heads)}, got {config.head!r}")
+        if config.window is not None:
+            raise ValueError(f"window must be None: the layout has none, got {config.window}")
         return dict(
             architectures=[self.heads[config.head]],
             id2label={str(i): name for i, name in enumerate(config.labels)},

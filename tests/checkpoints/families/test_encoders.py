@@ -219,6 +219,8 @@ def test_heads_that_cannot_be_written(folder, tmp_path):
         write_model(tmp_path / "out", embedding)
     with pytest.raises(ValueError, match="esm: its models are ESMs"):
         write_model(tmp_path / "out", embedding, kind="esm")
+    with pytest.raises(ValueError, match="window must be None: the layout has none, got 2"):
+        write_model(tmp_path / "out", model.with_head("masked_lm", window=2))
     with pytest.raises(ValueError, match="roberta: it has .*position_offset=1"):
         write_model(tmp_path / "out", model, kind="roberta")
     with pytest.raises(ValueError, match="roberta: head must be .*, got 'next_sentence'"):
