@@ -44,11 +44,15 @@ def test_texts(folder):
     one_line = [text.replace("\r", " ").replace("\n", " ") for text in expected]
     assert result.stdout.split("\n") == [*one_line, ""]
     # One that is given is shown as it comes, with its line ends.
-    assert run("generate", folder, PROMPTS[0], *SHORT).stdout == expected[0] + "\n"
+    shown = run("generate", folder, PROMPTS[0], *SHORT).stdout_bytes
+    assert shown.decode() == expected[0] + "\n"
     draws = dict(temperature=0.9, top_k=20, top_p=0.9, min_p=0.01, repetition_penalty=1.2, seed=7)
     (drawn,) = writer.generate(PROMPTS[:1], max_new_tokens=6, **draws)
     options = [f"--{name.replace('_', '-')}={value}" for name, value in draws.items()]
-    assert run("generate", folder, PROMPTS[0], *SHORT, *options).stdout == f"To be{drawn}\n"
+    assert (
+        run("generate", folder, PROMPTS[0], *SHORT, *options).stdout_bytes
+        == f"To be{drawn}\n".encode()
+    )
 
 
 def test_bad_input_gets_one_line(folder, tmp_path):
