@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from keras_transformer.parallel import TranslatorPool
     from keras_transformer.schedules import WarmupSchedule, adam
     from keras_transformer.text import SentencePieceTokenizer, load_tokenizer
+    from keras_transformer.transcriber import Transcriber
     from keras_transformer.translator import Hypothesis, Translator
 
 __version__ = "0.1.0"
@@ -72,6 +73,7 @@ _HOMES = {
     "adam": "schedules",
     "SentencePieceTokenizer": "text",
     "load_tokenizer": "text",
+    "Transcriber": "transcriber",
     "Hypothesis": "translator",
     "Translator": "translator",
     "TranslatorPool": "parallel",
@@ -85,6 +87,7 @@ __all__ = [
     "MaskedAccuracy",
     "Perplexity",
     "SentencePieceTokenizer",
+    "Transcriber",
     "Transformer",
     "TransformerConfig",
     "Translator",

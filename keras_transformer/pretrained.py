@@ -1,20 +1,58 @@
-"""Pretrained translation models of Hugging Face: a folder or a name becomes a `Translator`."""
+"""Pretrained models of Hugging Face: a folder or a name becomes what the model does."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
+import keras
+
+from keras_transformer.causal_lm import CausalLM
 from keras_transformer.checkpoints import hugging_face
 from keras_transformer.config import require
 from keras_transformer.files import read_json
-from keras_transformer.saved import FLOATS, PRECISIONS
+from keras_transformer.models import DecoderOnly, Speech, ViT
+from keras_transformer.saved import FLOATS, PRECISIONS, save_folder
 from keras_transformer.text import read_tokenizer
 from keras_transformer.text.hugging_face import KINDS
+from keras_transformer.text.single import TextTokenizer
+from keras_transformer.transcriber import Transcriber, hearing_of
 from keras_transformer.translator import Translator
 
 CONFIG = hugging_face.CONFIG
-FILES = ["*.json", "*.safetensors", "*.spm", "*.model"]
+FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "merges.txt", "vocab.txt"]
+
+
+@dataclass(frozen=True)
+class PretrainedModel:
+    """What is fine-tuned rather than used as it is: a BERT, RoBERTa, ALBERT, ESM-2 or ViT.
+
+    Args:
+        model: with its `config`; `with_head` puts another head on it, but on a ViT.
+        tokenizer: None for a ViT.
+
+    Raises:
+        ValueError: if the tokenizer has more pieces than the model.
+    """
+
+    model: keras.Model
+    tokenizer: TextTokenizer | None
+
+    def __post_init__(self):
+        if self.tokenizer and self.tokenizer.vocab_size > self.model.config.vocab_size:
+            raise ValueError(
+                f"the tokenizer does not match the model: it has {self.tokenizer.vocab_size} "
+                f"pieces, the model {self.model.config.vocab_size}"
+            )
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes `model.keras`, `tokenizer.json` and `config.json`.
+
+        `saved.load_with_tokenizer` reads them, and so does `--start-from` of the scripts that
+        train classifiers, taggers and finders of answers.
+        """
+        save_folder(folder, self.model, self.tokenizer, {"task": "pretrained"})
 
 
 def load_pretrained(
@@ -22,10 +60,12 @@ def load_pretrained(
     source_language: str | None = None,
     target_language: str | None = None,
     precision: str | None = None,
-) -> Translator:
-    """A translator of a model in Hugging Face's layout, such as the 1,400 of OPUS-MT.
+) -> Translator | CausalLM | Transcriber | PretrainedModel:
+    """A model in Hugging Face's layout, behind what one does with it.
 
-    The families are Marian, M2M-100 and NLLB-200, mBART-50, T5, T5 v1.1, mT5 and MADLAD-400.
+    A `Translator` of Marian (the 1,400 of OPUS-MT), M2M-100, NLLB-200, mBART-50, T5, T5 v1.1, mT5
+    and MADLAD-400; a `CausalLM` of GPT-2, LLaMA and Mistral; a `Transcriber` of Whisper; of BERT,
+    RoBERTa, ALBERT, ESM-2 and ViT a `PretrainedModel`. All have `save(folder)`.
 
     ```python
     translator = load_pretrained("Helsinki-NLP/opus-mt-en-de")
@@ -62,21 +102,35 @@ def load_pretrained(
         raise FileNotFoundError(f"{source} is no checkpoint: it has no {CONFIG}")
     theirs = read_json(config)
     kind = theirs.get("model_type") if isinstance(theirs, dict) else None
-    hugging_face.family_of({"model_type": kind}, config)  # before gigabytes are fetched
-    if kind not in KINDS:
-        raise ValueError(f"{source} is no translation model but a {kind!r}")
+    family = hugging_face.family_of({"model_type": kind}, config)  # before gigabytes are fetched
+    languages = dict(source_language=source_language, target_language=target_language)
+    for name, language in languages.items():
+        translates = kind in KINDS
+        require(translates or language is None, name, language, f"None: {source} is a {kind!r}")
     folder = Path(source) if is_folder else _fetched(os.fspath(source), FILES)
     if not is_folder and not any(folder.glob("*.safetensors")):
         folder = _fetched(os.fspath(source), ["pytorch_model*.bin"])
-    tokenizer = read_tokenizer(folder, theirs)
-    usual = _usual_languages(folder, tokenizer)
-    source_language, target_language = source_language or usual[0], target_language or usual[1]
-    tokenizer.between(source_language, target_language)  # before gigabytes are read
-    dtype = precision if precision in FLOATS else "float32"
-    model = hugging_face.read_model(folder, dtype=dtype)
+    # The tokenizer first, before gigabytes are read.
+    if kind in KINDS:
+        tokenizer = read_tokenizer(folder, theirs)
+        usual = _usual_languages(folder, tokenizer)
+        languages = [source_language or usual[0], target_language or usual[1]]
+        tokenizer.between(*languages)
+        return Translator(_model(folder, precision), tokenizer, *languages)
+    tokenizer = None if family.model is ViT else TextTokenizer.read(folder)
+    model = _model(folder, precision)
+    if isinstance(model, Speech):
+        return Transcriber(model, tokenizer, hearing_of(folder, tokenizer))
+    if isinstance(model, DecoderOnly):
+        return CausalLM(model, tokenizer)
+    return PretrainedModel(model, tokenizer)
+
+
+def _model(folder, precision):
+    model = hugging_face.read_model(folder, precision if precision in FLOATS else "float32")
     if precision == "int8":
         model.quantize("int8")
-    return Translator(model, tokenizer, source_language, target_language)
+    return model
 
 
 def _usual_languages(folder, tokenizer):

@@ -35,7 +35,7 @@ def save_folder(
     Args:
         folder: made if it is missing.
         model: of one config, LoRA's products still beside its weights or not.
-        tokenizer: has `save(folder)` and `fingerprint()`.
+        tokenizer: has `save(folder)` and `fingerprint()`; None: the model reads no text.
         facts: what else `config.json` is to say, plain values.
     """
     folder = Path(folder)
@@ -45,11 +45,12 @@ def save_folder(
     config = {
         "format": FORMAT,
         **facts,
-        "tokenizer": tokenizer.fingerprint(),
+        "tokenizer": tokenizer and tokenizer.fingerprint(),
         "model": model.config.to_dict(),
     }
     with tempfile.TemporaryDirectory(prefix=".saving.", dir=folder) as temporary:
-        tokenizer.save(temporary)
+        if tokenizer:
+            tokenizer.save(temporary)
         names = os.listdir(temporary)
         plain.save(Path(temporary, MODEL))
         write_json(Path(temporary, CONFIG), config)

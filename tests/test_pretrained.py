@@ -4,6 +4,7 @@ import json
 import sys
 
 import keras
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -11,6 +12,8 @@ from typer.testing import CliRunner
 
 from keras_transformer import Translator, cli, load_pretrained
 from keras_transformer.pretrained import FILES
+from keras_transformer.saved import load_with_tokenizer
+from training.text_classification import train
 
 ENGLISH = ["The old man sees the dog.", "A dog sleeps here.", "I see 3 dogs, don't I?"]
 GERMAN = ["Der alte Mann sieht den Hund.", "Ein Hund schläft hier.", "Ich sehe 3 Hunde."]
@@ -195,13 +198,12 @@ def test_bad_input(folder, tmp_path, monkeypatch):
     transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path)
     with pytest.raises(FileNotFoundError, match="holds no tokenizer: there is neither"):
         load_pretrained(tmp_path)
-    for kind, message in (
-        ("clip", r"must be one of \[.*'m2m_100', 'marian', .*got 'clip'"),
-        ("gpt2", "is no translation model but a 'gpt2'"),
-    ):
-        (tmp_path / "config.json").write_text(json.dumps(dict(model_type=kind)))
-        with pytest.raises(ValueError, match=message):
-            load_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(dict(model_type="clip")))
+    with pytest.raises(ValueError, match=r"must be one of \[.*'m2m_100', 'marian', .*got 'clip'"):
+        load_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(dict(model_type="gpt2")))
+    with pytest.raises(ValueError, match="source_language must be None: .* is a 'gpt2', got 'en'"):
+        load_pretrained(tmp_path, "en")
 
 
 def test_a_vocabulary_of_another_model(folder, tmp_path):
@@ -212,3 +214,40 @@ def test_a_vocabulary_of_another_model(folder, tmp_path):
     (tmp_path / "vocab.json").write_text(json.dumps(vocabulary))
     with pytest.raises(ValueError, match="the tokenizer does not match the model: its source_voc"):
         load_pretrained(tmp_path)
+
+
+def test_a_bert_is_fine_tuned(tmp_path):
+    """Imported with its vocabulary, it is what a script starts from."""
+    words = "[PAD] [UNK] [CLS] [SEP] [MASK] good bad film the a ##s".split()
+    source, start, run = (tmp_path / name for name in ("source", "start", "run"))
+    config = transformers.BertConfig(
+        vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=24, max_position_embeddings=32, initializer_range=0.3,
+    )  # fmt: skip
+    transformers.BertForMaskedLM(config).save_pretrained(source)
+    (source / "vocab.txt").write_text("\n".join(words))
+    found = load_pretrained(source)
+    found.save(start)
+    lines = ["sentence\tlabel", "the film\t0", "a good film\t1", "bad films\t0", "the good\t1"]
+    (tmp_path / "text.tsv").write_text("\n".join(lines))
+    files = [tmp_path / "text.tsv"] * 3
+    train(*files, output=run, start_from=start, epochs=2, warmup_steps=1, learning_rate=1e-9)
+    model, tokenizer = load_with_tokenizer(run, "classifier")
+    assert tokenizer.encode(["A good FILMS"]) == [[2, 9, 5, 7, 10, 3]]
+    before = found.model.encoder.blocks[0].feed_forward.hidden.kernel
+    after = model.encoder.blocks[0].feed_forward.hidden.kernel
+    np.testing.assert_allclose(*map(keras.ops.convert_to_numpy, (after, before)), atol=1e-5)
+
+
+def test_a_vit_has_no_tokenizer(tmp_path):
+    config = transformers.ViTConfig(
+        hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8,
+        image_size=8, patch_size=4,
+    )  # fmt: skip
+    transformers.ViTForImageClassification(config).save_pretrained(tmp_path)
+    found = load_pretrained(tmp_path)
+    found.save(tmp_path / "out")
+    again = keras.saving.load_model(tmp_path / "out" / "model.keras")
+    assert found.tokenizer is None and again.config == found.model.config
+    with pytest.raises(ValueError, match="is no saved encoder: it has no tokenizer.json"):
+        load_with_tokenizer(tmp_path / "out", "encoder")

@@ -34,7 +34,7 @@ def train(
     output: Annotated[Path, typer.Option(help="Folder of the run.")],
     start_from: Annotated[
         Path | None,
-        typer.Option(help="A run of training.masked_language_model: its pieces, sizes, weights."),
+        typer.Option(help="A run of training.masked_language_model, or an imported BERT."),
     ] = None,
     vocab_size: Annotated[int, typer.Option(help="Pieces.")] = 8000,
     d_model: Annotated[int, typer.Option(help="Width.")] = 128,
@@ -64,16 +64,17 @@ def train(
         config = BERTConfig(tokenizer.vocab_size, max_length=max_length, **sizes, num_types=2)
         model = BERT(config)
     else:
-        model, tokenizer = load_with_tokenizer(start_from, "masked language model")
+        model, tokenizer = load_with_tokenizer(start_from, "encoder")
         max_length = model.config.max_length
     keras.utils.set_random_seed(seed)
     model = model.with_head("span_extraction", dropout=dropout)
 
     def arrays(questions):
         encoded = tokenizer.encode_pairs([(x.question, x.context) for x in questions], max_length)
-        inputs = {"token_ids": np.zeros((len(encoded), max_length), "int32")}
+        shape, pad_id = (len(encoded), max_length), model.config.pad_id
+        inputs = {"token_ids": np.full(shape, pad_id, "int32")}
         if model.config.num_types > 1:
-            inputs["type_ids"] = np.zeros_like(inputs["token_ids"])
+            inputs["type_ids"] = np.zeros(shape, "int32")
         for row, (ids, types, _) in enumerate(encoded):
             inputs["token_ids"][row, : len(ids)] = ids
             if "type_ids" in inputs:

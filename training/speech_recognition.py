@@ -20,17 +20,15 @@ from keras import ops
 from keras_transformer.assessment import save_metrics
 from keras_transformer.config import require
 from keras_transformer.data.audio import log_mel, read_wav
-from keras_transformer.files import write_json
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
-from keras_transformer.models import Speech, SpeechConfig, merged
-from keras_transformer.ops import compiled, keep_compilations
+from keras_transformer.models import Speech, SpeechConfig
+from keras_transformer.ops import keep_compilations
 from keras_transformer.schedules import WarmupSchedule, adam
-from keras_transformer.search import Search
+from keras_transformer.text.single import TextTokenizer
+from keras_transformer.transcriber import Hearing, Transcriber
 
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
-LETTERS = sorted(set("".join(WORDS)))  # their ids are 3 and on
-PAD, EOS, BOS = 0, 1, 2
 RATE, MELS, SHAPE = 8000, 40, 64  # batches are padded to a multiple of SHAPE frames
 
 
@@ -62,17 +60,21 @@ def train(
         python -m training.speech_recognition --held-out theo
     """
     keep_compilations()
-    # Clips: features, letters, and which side they are on.
+    # Clips: samples, features, letters, and which side they are on.
+    tokenizer = TextTokenizer.train(WORDS, "characters")
+    pad_id, bos_id = tokenizer.vocab_size, tokenizer.vocab_size + 1
+    eos_id = tokenizer.id_of("<|endoftext|>")
     source = data_folder or Path(os.environ.get("KT_DATA", "data"))
-    clips, words, is_test, speakers = [], [], [], set()
+    sounds, clips, words, is_test, speakers = [], [], [], [], set()
     with tarfile.open(source / "fsdd" / "recordings.tar.gz") as archive:
         for member in archive:
             if not member.name.endswith(".wav"):
                 continue
             digit, speaker, index = PurePosixPath(member.name).stem.split("_")
             samples, _ = read_wav(io.BytesIO(archive.extractfile(member).read()), RATE)
+            sounds.append(samples)
             clips.append(ops.convert_to_numpy(log_mel(samples, RATE, MELS)))
-            words.append([3 + LETTERS.index(letter) for letter in WORDS[int(digit)]] + [EOS])
+            words.append([*tokenizer.encode([WORDS[int(digit)]])[0], eos_id])
             is_test.append(int(index) < 5 if held_out is None else speaker == held_out)
             speakers.add(speaker)
     known = held_out is None or held_out in speakers
@@ -81,8 +83,8 @@ def train(
     train_set = rng.permutation([i for i, test in enumerate(is_test) if not test])[:train_size]
     test_set = [i for i, test in enumerate(is_test) if test]
     target_length = max(map(len, words))
-    labels = np.array([word + [PAD] * (target_length - len(word)) for word in words], "int32")
-    first = np.full((len(labels), 1), BOS, "int32")
+    labels = np.array([word + [pad_id] * (target_length - len(word)) for word in words], "int32")
+    first = np.full((len(labels), 1), bos_id, "int32")
     target_ids = np.concatenate([first, labels[:, :-1]], axis=1)
 
     def padded(chosen, masked=False):
@@ -108,7 +110,7 @@ def train(
     # The model.
     keras.utils.set_random_seed(seed)
     config = SpeechConfig(
-        3 + len(LETTERS),
+        tokenizer.vocab_size + 2,
         num_mels=MELS,
         d_model=d_model,
         num_encoder_layers=layers,
@@ -117,34 +119,30 @@ def train(
         dropout=dropout,
         max_frames=-(-max(map(len, clips)) // SHAPE) * SHAPE,
         max_length=target_length + 2,
-        pad_id=PAD,
-        bos_id=BOS,
-        eos_id=EOS,
+        pad_id=pad_id,
+        bos_id=bos_id,
+        eos_id=eos_id,
     )
     model = Speech(config)
     steps = len(train_set) // batch_size
     schedule = WarmupSchedule(learning_rate, max(1, steps * epochs // 10), 1 + steps * epochs)
-    model.compile(adam(schedule), LabelSmoothedCrossentropy(0.1, PAD), metrics=[Perplexity(PAD)])
+    model.compile(
+        adam(schedule), LabelSmoothedCrossentropy(0.1, pad_id), metrics=[Perplexity(pad_id)]
+    )
     print(f"{model.count_params():,} parameters, {len(train_set)} clips, {keras.backend.backend()}")
     begin = time.time()
     model.fit(batches(), steps_per_epoch=steps, epochs=epochs, shuffle=False, verbose=2)
     seconds = time.time() - begin
 
     # How good it is: words that greedy search spells right.
-    search = compiled(Search(1, max_extra_length=target_length).function(model), model)
-    right = 0
-    for start in range(0, len(test_set), 100):
-        chosen = test_set[start : start + 100]
-        inputs = {name: ops.convert_to_tensor(x) for name, x in padded(chosen).items()}
-        limits = ops.convert_to_tensor(np.full(len(chosen), target_length, "int32"))
-        ids = ops.convert_to_numpy(search(inputs, limits)[0])[:, 0]
-        right += int((ids == labels[chosen]).all(axis=1).sum())
+    hearing = Hearing(RATE, pads_clips=False, is_multilingual=False)
+    transcriber = Transcriber(model, tokenizer, hearing)
+    found = transcriber.transcribe([sounds[i] for i in test_set], batch_size=100)
+    spelled = tokenizer.decode([words[i] for i in test_set])
+    right = sum(one == other for one, other in zip(found, spelled, strict=True))
     accuracy = right / len(test_set)
 
-    output.mkdir(parents=True, exist_ok=True)
-    merged(model).save(output / "model.keras")  # without the optimizer
-    sound = dict(sample_rate=RATE, letters=LETTERS)
-    write_json(output / "config.json", config.to_dict() | sound)
+    transcriber.save(output)
     training = dict(epochs=epochs, seconds=seconds, seed=seed, held_out=held_out)
     training |= dict(parameters=model.count_params(), backend=keras.backend.backend())
     save_metrics(output, "training", training)

@@ -33,7 +33,7 @@ def train(
     ),
     start_from: Annotated[
         Path | None,
-        typer.Option(help="A run of training.masked_language_model: its pieces, sizes, weights."),
+        typer.Option(help="A run of training.masked_language_model, or an imported BERT."),
     ] = None,
     vocab_size: Annotated[int, typer.Option(help="Pieces.")] = 8000,
     d_model: Annotated[int, typer.Option(help="Width.")] = 128,
@@ -59,15 +59,17 @@ def train(
     if start_from is None:
         texts = [text for text, _ in pairs["train"]]
         start, tokenizer = None, TextTokenizer.train(texts, "wordpiece", vocab_size)
+        pad_id = tokenizer.id_of("[PAD]")
     else:
-        start, tokenizer = load_with_tokenizer(start_from, "masked language model")
-        max_length = start.config.max_length
+        start, tokenizer = load_with_tokenizer(start_from, "encoder")
+        max_length, pad_id = start.config.max_length, start.config.pad_id
 
     def batches(name, shuffle=False):
         texts, names = zip(*pairs[name], strict=True)
         numbers = [labels.index(label) for label in names]
-        sizes = dict(tokens_per_batch=tokens_per_batch, max_length=max_length, seed=seed)
-        return SequenceBatches(tokenizer.encode(texts), numbers, **sizes, shuffle=shuffle)
+        sizes = dict(tokens_per_batch=tokens_per_batch, max_length=max_length, pad_id=pad_id)
+        options = dict(shuffle=shuffle, seed=seed)
+        return SequenceBatches(tokenizer.encode(texts), numbers, **sizes, **options)
 
     training, validation, test = batches("train", True), batches("validation"), batches("test")
 

@@ -35,7 +35,7 @@ def train(
     output: Annotated[Path, typer.Option(help="Folder of the run.")],
     start_from: Annotated[
         Path | None,
-        typer.Option(help="A run of training.masked_language_model: its pieces, sizes, weights."),
+        typer.Option(help="A run of training.masked_language_model, or an imported BERT."),
     ] = None,
     vocab_size: Annotated[int, typer.Option(help="Pieces.")] = 8000,
     d_model: Annotated[int, typer.Option(help="Width.")] = 128,
@@ -63,7 +63,7 @@ def train(
         sizes |= dict(dropout=dropout, max_length=max_length, num_types=1)
         model = BERT(BERTConfig(tokenizer.vocab_size, head="masked_lm", **sizes))
     else:
-        model, tokenizer = load_with_tokenizer(start_from, "masked language model")
+        model, tokenizer = load_with_tokenizer(start_from, "encoder")
         max_length = model.config.max_length
     keras.utils.set_random_seed(seed)
     options = dict(labels=labels, dropout=dropout, head_dropout=dropout)
@@ -79,6 +79,7 @@ def train(
         tagged,
         tokens_per_batch=tokens_per_batch,
         max_length=max_length,
+        pad_id=model.config.pad_id,
         pad_label=NO_LABEL,
         seed=seed,
     )

@@ -13,6 +13,7 @@ import numpy as np
 from keras_transformer.config import require
 from keras_transformer.files import read_json, replacing
 from keras_transformer.text.base import checked_texts
+from keras_transformer.text.vocabularies import from_vocabulary
 
 FILE = "tokenizer.json"
 KINDS = ("bytes", "characters", "wordpiece")
@@ -111,33 +112,36 @@ class TextTokenizer:
     def read(cls, folder: str | os.PathLike) -> TextTokenizer:
         """Of a folder in Hugging Face's layout, or one that `save` wrote.
 
-        It has a `tokenizer.json`; or `vocab.json` and `merges.txt`, as GPT-2 and RoBERTa have; or
-        `vocab.txt`, as BERT has.
+        It has a `tokenizer.json`; or `vocab.json` and `merges.txt`, as GPT-2, RoBERTa and Whisper
+        have; or `vocab.txt`, as BERT and ESM have. Which of these, its `config.json` says.
 
         Raises:
             FileNotFoundError: if none of these is there.
             ValueError: if a file cannot be read.
         """
         folder, library = Path(folder), _library()
-        options = folder / "tokenizer_config.json"
-        options = read_json(options) if options.is_file() else {}
+        options, config = (
+            read_json(folder / name) if (folder / name).is_file() else {}
+            for name in ("tokenizer_config.json", "config.json")
+        )
         if (folder / FILE).is_file():
             content = (folder / FILE).read_bytes()
-            framed = json.loads(content).get("post_processor") is not None
+            try:
+                framed = json.loads(content).get("post_processor") is not None
+            except ValueError as error:
+                raise ValueError(f"{folder / FILE} cannot be read: {error}") from error
             return cls(content, framed and options.get("add_special_tokens", True))
-        vocabulary, merges = folder / "vocab.json", folder / "merges.txt"
-        if vocabulary.is_file() and merges.is_file():
-            tokenizer = library.ByteLevelBPETokenizer(str(vocabulary), str(merges))
-            return cls(tokenizer.to_str().encode())
-        vocabulary = folder / "vocab.txt"
-        if vocabulary.is_file():
-            lowercase = options.get("do_lower_case", True)
-            tokenizer = library.BertWordPieceTokenizer(str(vocabulary), lowercase=lowercase)
-            return cls(tokenizer.to_str().encode(), add_special_tokens=True)
-        raise FileNotFoundError(
-            f"{folder} holds no tokenizer: there is neither {FILE}, nor vocab.json with "
-            "merges.txt, nor vocab.txt"
-        )
+        try:
+            found = from_vocabulary(library, folder, options, config.get("model_type"))
+        except Exception as error:  # the library's own, without a class
+            raise ValueError(f"the vocabulary in {folder} cannot be read: {error}") from error
+        if found is None:
+            raise FileNotFoundError(
+                f"{folder} holds no tokenizer: there is neither {FILE}, nor vocab.json with "
+                "merges.txt, nor vocab.txt"
+            )
+        tokenizer, framed = found
+        return cls(tokenizer.to_str().encode(), add_special_tokens=framed)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of each text."""
@@ -193,6 +197,10 @@ class TextTokenizer:
     def id_of(self, piece: str) -> int | None:
         """The id of a piece; None if there is no such piece."""
         return self._tokenizer.token_to_id(piece)
+
+    def pieces(self) -> dict[str, int]:
+        """All pieces and their ids."""
+        return self._tokenizer.get_vocab(with_added_tokens=True)
 
     def fingerprint(self) -> str:
         """SHA-256 (hex) over what determines the ids."""

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from keras_transformer import cli
 from keras_transformer.checkpoints import save_weights, weights_of, write_weights
+from keras_transformer.cli import folders
 from keras_transformer.models import enable_lora
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.translator import Translator
@@ -25,7 +26,7 @@ from training.translation import train
 load = functools.cache(Translator.load)
 
 LINES = ["one two", "", "three", "two two one"]
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -224,7 +225,7 @@ def test_export_hands_its_options_on(run, folder, monkeypatch):
         calls.append((arguments, options))
         return Path("out/7")
 
-    monkeypatch.setitem(cli.EXPORTERS, cli.Format.SAVED_MODEL, record)
+    monkeypatch.setitem(folders.EXPORTERS, folders.Format.SAVED_MODEL, record)
     options = ["--version", 7, "--beam-size", 2, "--length-penalty", 1, "--max-extra-length", 9]
     result = run("export", folder, "out", *options, "--jit-compile", "--overwrite")
     assert result.stdout == f"{Path('out/7')}\n"
@@ -243,7 +244,9 @@ def test_export_hands_its_options_on(run, folder, monkeypatch):
 @pytest.mark.parametrize("name", ["hugging-face", "ctranslate2", "onnx"])
 def test_export_in_another_format(run, folder, monkeypatch, name):
     calls = []
-    monkeypatch.setitem(cli.EXPORTERS, cli.Format(name), lambda *x, **y: calls.append((x, y)))
+    monkeypatch.setitem(
+        folders.EXPORTERS, folders.Format(name), lambda *x, **y: calls.append((x, y))
+    )
     options = ["--quantization", "int8"] if name == "ctranslate2" else []
     run("export", folder, "out", "--format", name, *options)
     expected = dict(overwrite=False) | (dict(quantization="int8") if options else {})

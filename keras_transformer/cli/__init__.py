@@ -1,0 +1,67 @@
+"""The command line, as Unix tools are: train, translate, evaluate, generate, import and more."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Annotated
+
+import typer
+
+from keras_transformer import __version__
+from keras_transformer.cli.base import Commands, say
+from keras_transformer.cli.folders import average, export, import_, info
+from keras_transformer.cli.generating import generate, transcribe
+from keras_transformer.cli.translating import evaluate, translate
+from keras_transformer.ops import keep_compilations
+from training.translation import train
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="""The Transformer for Keras 3: trains, measures, exports and uses its models.
+
+\b
+    keras-transformer train --recipe grammar
+    keras-transformer translate saved_models/grammar < english.txt > german.txt
+    keras-transformer generate saved_models/shakespeare "ROMEO:"
+    keras-transformer export saved_models/grammar serving/grammar
+
+KERAS_BACKEND chooses the backend: tensorflow, jax or torch. A saved model is a folder, which every
+backend reads.""",
+)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"keras-transformer {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    debug: Annotated[
+        bool,
+        typer.Option("--debug", envvar="KERAS_TRANSFORMER_DEBUG", help="Show an error's origin."),
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    warnings.showwarning = lambda message, *rest, **options: say(f"warning: {message}")
+    keep_compilations()
+
+
+for command in (train, translate, evaluate, generate, transcribe):
+    app.command()(command)
+app.command("import")(import_)
+for command in (export, average, info):
+    app.command()(command)
+
+
+def main() -> None:
+    """Runs the command line."""
+    app()

@@ -1,0 +1,5 @@
+"""`python -m keras_transformer.cli`."""
+
+from keras_transformer.cli import main
+
+main()

@@ -1,0 +1,79 @@
+"""Tokenizers from the vocabularies that folders of BERT, GPT-2, RoBERTa, Whisper and ESM hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.files import read_json
+
+WORDS, MERGES, LINES, ADDED = "vocab.json", "merges.txt", "vocab.txt", "added_tokens.json"
+
+
+def from_vocabulary(
+    library: Any, folder: Path, options: Mapping[str, Any], kind: str | None
+) -> tuple[Any, bool] | None:
+    """A tokenizer of the library, and whether it frames texts; None if there is no vocabulary.
+
+    Args:
+        library: `tokenizers`.
+        folder: with `vocab.json` and `merges.txt`, or `vocab.txt`.
+        options: of its `tokenizer_config.json`.
+        kind: the `model_type` of its model, which says how a text is split and framed; None: as
+            GPT-2's or BERT's.
+    """
+    if (folder / WORDS).is_file() and (folder / MERGES).is_file():
+        return _byte_pairs(library, folder, options, framed=kind in ("roberta", "xlm-roberta"))
+    if not (folder / LINES).is_file():
+        return None
+    if kind == "esm":
+        return _residues(library, folder / LINES), True
+    tokenizer = library.BertWordPieceTokenizer(
+        str(folder / LINES),
+        lowercase=options.get("do_lower_case", True),
+        strip_accents=options.get("strip_accents"),
+        handle_chinese_chars=options.get("tokenize_chinese_chars", True),
+    )
+    return tokenizer, True
+
+
+def _byte_pairs(library, folder, options, framed):
+    spaced = options.get("add_prefix_space", False)
+    files = str(folder / WORDS), str(folder / MERGES)
+    tokenizer = library.ByteLevelBPETokenizer(*files, add_prefix_space=spaced)
+    if (folder / ADDED).is_file():
+        added = read_json(folder / ADDED)
+        tokenizer.add_special_tokens(sorted(added, key=added.get))
+    if framed:
+        tokenizer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>"])
+        tokenizer.add_special_tokens([library.AddedToken("<mask>", lstrip=True)])
+        ends = [(token, tokenizer.token_to_id(token)) for token in ("</s>", "<s>")]
+        processor = library.processors.RobertaProcessing(*ends, add_prefix_space=spaced)
+        tokenizer._tokenizer.post_processor = processor
+    return tokenizer, framed
+
+
+def _residues(library, path):
+    """ESM's: each letter is a token, and so is a run of what is none."""
+    pieces = path.read_text(encoding="utf-8").split()
+    tokenizer = library.Tokenizer(
+        library.models.WordLevel({piece: i for i, piece in enumerate(pieces)}, unk_token="<unk>")
+    )
+    letters = "".join(re.escape(piece) for piece in pieces if len(piece) == 1)
+    letter = library.Regex(rf"[{letters}]|[^{letters}\s]+")
+    tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence(
+        [
+            library.pre_tokenizers.WhitespaceSplit(),
+            library.pre_tokenizers.Split(letter, "isolated"),
+        ]
+    )
+    tokenizer.add_special_tokens([piece for piece in pieces if re.fullmatch(r"<\w+>", piece)])
+    start, end = (tokenizer.token_to_id(token) for token in ("<cls>", "<eos>"))
+    tokenizer.post_processor = library.processors.TemplateProcessing(
+        single="<cls> $A <eos>",
+        pair="<cls> $A <eos> $B <eos>",
+        special_tokens=[("<cls>", start), ("<eos>", end)],
+    )
+    return tokenizer

@@ -1,0 +1,81 @@
+"""Vocabularies of folders: a text's ids are those of `transformers`."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+import transformers
+
+from keras_transformer.text.single import TextTokenizer
+
+RESIDUES = "L A G V S E R T I D P K Q N F Y M H W C X B U Z O . -".split()
+SPECIAL = ["<cls>", "<pad>", "<eos>", "<unk>"]
+TEXTS = ["Größe 12½ 犬 don't", "  two  spaces ", "", "a<mask> b <mask>c </s>", "NAÏVE café\u0301"]
+
+
+def kind(folder, name):
+    (folder / "config.json").write_text(json.dumps(dict(model_type=name)))
+
+
+def test_residues(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join([*SPECIAL, *RESIDUES, "<null_1>", "<mask>"]))
+    kind(tmp_path, "esm")
+    ours = TextTokenizer.read(tmp_path)
+    theirs = transformers.EsmTokenizer.from_pretrained(tmp_path)
+    texts = ["MKTVRQERLK", "M K T", "MK<mask>Q", "M1JK", "mk.-", ""]
+    assert ours.encode(texts) == [theirs.encode(text) for text in texts]
+    assert ours.vocab_size == len(theirs)
+    ours.save(tmp_path)
+    assert TextTokenizer.read(tmp_path).encode(texts) == ours.encode(texts)
+
+
+def test_byte_pairs_that_are_framed(tmp_path):
+    trained = TextTokenizer.train(["a cab", "a mask"], "bytes", 262)
+    pieces = json.loads(trained.content)["model"]
+    words = [*SPECIAL, *list(pieces["vocab"])[1:], "<mask>"]
+    words[:4] = ["<s>", "<pad>", "</s>", "<unk>"]
+    (tmp_path / "vocab.json").write_text(json.dumps({x: i for i, x in enumerate(words)}))
+    merges = (x if isinstance(x, str) else " ".join(x) for x in pieces["merges"])
+    (tmp_path / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]) + "\n")
+    kind(tmp_path, "roberta")
+    ours = TextTokenizer.read(tmp_path)
+    mask = transformers.AddedToken("<mask>", lstrip=True)  # as in the files of RoBERTa's own
+    theirs = transformers.RobertaTokenizer.from_pretrained(tmp_path, mask_token=mask)
+    assert ours.encode(TEXTS) == [theirs.encode(text) for text in TEXTS]
+    ((ids, _, _),) = ours.encode_pairs([("a cab", "a mask")], 20)
+    assert ids == theirs.encode("a cab", "a mask")
+
+
+@pytest.mark.skipif("KT_DATA" not in os.environ, reason="KT_DATA is not set")
+@pytest.mark.parametrize("case", ["uncased", "cased"])
+def test_word_pieces_of_real_lines(case, tmp_path):
+    data = Path(os.environ["KT_DATA"])
+    vocabulary = data / "tokenizers" / f"bert-base-{case}" / "vocab.txt.gz"
+    (tmp_path / "vocab.txt").write_bytes(gzip.decompress(vocabulary.read_bytes()))
+    options = dict(do_lower_case=case == "uncased")
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(options))
+    kind(tmp_path, "bert")
+    lines = list(TEXTS)
+    for name in (
+        "sst2/test.tsv.gz", "multi30k/val.de.gz", "multi30k/val.cs.gz", "enja-small/dev.ja.gz",
+        "wikitext-2/valid.txt.gz",
+    ):  # fmt: skip
+        text = gzip.decompress((data / name).read_bytes()).decode()
+        lines += text.split("\n")[:300]
+    ours = TextTokenizer.read(tmp_path)
+    theirs = transformers.BertTokenizer.from_pretrained(tmp_path, **options)
+    assert ours.encode(lines) == theirs(lines)["input_ids"]
+    pairs = list(zip(lines[::2], lines[1::2], strict=False))[:200]
+    found = [(ids, types) for ids, types, _ in ours.encode_pairs(pairs, 512)]
+    expected = theirs([a for a, _ in pairs], [b for _, b in pairs])
+    expected = expected["input_ids"], expected["token_type_ids"]
+    assert found == list(zip(*expected, strict=True))
+
+
+def test_a_broken_vocabulary(tmp_path):
+    (tmp_path / "vocab.json").write_text("{")
+    (tmp_path / "merges.txt").write_text("")
+    with pytest.raises(ValueError, match="the vocabulary in .* cannot be read"):
+        TextTokenizer.read(tmp_path)
