@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-OPEN, CLOSE, WORD = "(", ")", "XX"  # symbols of a line: "(NP", ")" and one for each word
+OPEN, CLOSE, WORD = "(", ")", "XX"  # symbols of a line: "(NP", ")" and that of each word
 EMPTY = "-NONE-"  # the tag of what is not spoken
 PUNCTUATION = frozenset({",", ":", "``", "''", "."})  # tags that do not count in COLLINS.prm
 
@@ -116,36 +116,42 @@ def simplified(tree: Tree) -> Tree | None:
     return Tree(re.split("[-=|]", tree.label)[0], children)
 
 
-def linearize(tree: Tree) -> str:
+def linearize(tree: Tree, tags: bool = False) -> str:
     """A line of symbols, depth first (Vinyals et al. 2015, section 2.2): "(S (NP XX XX ) XX )".
 
-    All tags are the one symbol XX, as there. Unlike there, closing brackets have no label: that
-    follows from the one that opened, so to predict it can only go wrong.
+    Closing brackets have no label, unlike there: it follows from the one that opened, so to predict
+    it can only go wrong.
+
+    Args:
+        tree: over words.
+        tags: whether a word is its tag; else all are the one symbol XX, as there.
     """
     if tree.is_word:
-        return WORD
-    return " ".join([OPEN + tree.label, *map(linearize, tree.children), CLOSE])
+        return tree.label if tags else WORD
+    inner = (linearize(child, tags) for child in tree.children)
+    return " ".join([OPEN + tree.label, *inner, CLOSE])
 
 
 def tree_of(line: str, words: Sequence[str]) -> Tree:
-    """The inverse of `linearize`, given the words; their tags are XX.
+    """The inverse of `linearize`, given the words: each symbol without a bracket is one's tag.
 
     Raises:
         ValueError: if the line is no tree over exactly these words.
     """
-    symbols = line.split()
-    if symbols.count(WORD) != len(words):
-        raise ValueError(f"line must have {len(words)} words, got {symbols.count(WORD)}: {line!r}")
-    leaves = iter([Tree(WORD, (word,)) for word in words])
+    left = list(reversed(words))
     tokens: list[str | Tree] = []
-    for symbol in symbols:
-        label = symbol.removeprefix(OPEN)
-        tokens += (
-            [next(leaves)] if symbol == WORD else [CLOSE] if symbol == CLOSE else [OPEN, label]
-        )
+    for symbol in line.split():
+        if symbol.startswith(OPEN):
+            tokens += [OPEN, symbol.removeprefix(OPEN)]
+        elif symbol == CLOSE:
+            tokens.append(CLOSE)
+        elif left:
+            tokens.append(Tree(symbol, (left.pop(),)))
+        else:
+            raise ValueError(f"line must have {len(words)} words, got more: {line!r}")
     trees = _trees(tokens)
-    if len(trees) != 1 or trees[0].is_word:
-        raise ValueError(f"line must be one tree over words, got {len(trees)}: {line!r}")
+    if left or len(trees) != 1 or trees[0].is_word:
+        raise ValueError(f"line must be one tree over {len(words)} words, got {line!r}")
     return trees[0]
 
 
@@ -182,7 +188,7 @@ def punctuation(tree: Tree) -> list[int]:
     return [i for i, leaf in enumerate(tree.leaves()) if leaf.label in PUNCTUATION]
 
 
-def right_branching(words: Sequence[str], label: str = "NP", root: str = "S") -> Tree:
+def right_branching(words: Sequence[str], label: str = "VP", root: str = "S") -> Tree:
     """The baseline in which each constituent is a word and the rest, the last word apart."""
     *inner, last = [Tree(WORD, (word,)) for word in words]
     if not inner:

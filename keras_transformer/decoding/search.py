@@ -123,7 +123,7 @@ def greedy_search(
             allowed_BV = ops.where(too_early_B1 & is_eos_V, IMPOSSIBLE, allowed_BV)
         if constraint is not None:
             may_BV = constraint.allowed(alive["constraint"], vocab_size)
-            allowed_BV = ops.where(may_BV, allowed_BV, 2 * IMPOSSIBLE)
+            allowed_BV = ops.where(may_BV, allowed_BV, IMPOSSIBLE)
         if choose is None:
             chosen_B = ops.argmax(allowed_BV, axis=-1)
         else:

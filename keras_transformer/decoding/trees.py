@@ -27,7 +27,7 @@ class TreeConstraint:
     Args:
         open_ids: tokens that open a bracket, one for each label.
         close_id: the token that closes the last one.
-        word_id: the token that stands for a word.
+        word_ids: tokens that stand for a word: one for all, or one for each tag.
         eos_id: the token that ends.
         max_opened: most brackets opened one after another, at least 1: lest a model that has
             learnt little open them to the limit.
@@ -35,27 +35,34 @@ class TreeConstraint:
 
     open_ids: tuple[int, ...]
     close_id: int
-    word_id: int
+    word_ids: tuple[int, ...]
     eos_id: int
     max_opened: int = 8
 
     @classmethod
     def of(cls, symbols: Sequence[str], **options: Any) -> TreeConstraint:
-        """The constraint for a vocabulary: "(NP" and the like, ")", "XX" and "</s>".
+        """The constraint for a vocabulary of such lines.
 
         Args:
-            symbols: in the order of their ids; any others are never allowed.
+            symbols: in the order of their ids: "(NP" and the like, ")", "</s>", others in angle
+                brackets, which are never allowed, and all the rest for words.
             options: such as `max_opened`.
 
         Raises:
             ValueError: if one of them is missing.
         """
-        opens = tuple(i for i, x in enumerate(symbols) if x.startswith("("))
-        missing = {")", "XX", "</s>"} - set(symbols)
-        if missing or not opens:
-            accepted = 'one or more such as "(NP", and ")", "XX" and "</s>"'
-            raise ValueError(f"symbols must be {accepted}, got {list(symbols)}")
-        return cls(opens, *(list(symbols).index(x) for x in (")", "XX", "</s>")), **options)
+        symbols = list(symbols)
+        opens, words = [], []
+        for i, symbol in enumerate(symbols):
+            if symbol.startswith("("):
+                opens.append(i)
+            elif not symbol.startswith((")", "<")):
+                words.append(i)
+        if not opens or not words or ")" not in symbols or "</s>" not in symbols:
+            accepted = 'some such as "(NP", some for words, ")" and "</s>"'
+            raise ValueError(f"symbols must be {accepted}, got {symbols}")
+        close_id, eos_id = symbols.index(")"), symbols.index("</s>")
+        return cls(tuple(opens), close_id, tuple(words), eos_id, **options)
 
     def start(self, texts: Sequence[str], limits: Sequence[int]) -> dict[str, np.ndarray]:
         """The state before the first token.
@@ -89,25 +96,27 @@ class TreeConstraint:
         may_open = (words > 0) & fits
         may_close = (depth > 0) & (opened == 0) & ((depth > 1) | (words == 0))
         return (
-            (self._opens(ids_V) & may_open)
+            (_among(ids_V, self.open_ids) & may_open)
             | ((ids_V == self.close_id) & may_close)
-            | ((ids_V == self.word_id) & (words > 0) & (depth > 0))
+            | (_among(ids_V, self.word_ids) & (words > 0) & (depth > 0))
             | ((ids_V == self.eos_id) & (words == 0) & (depth == 0))
         )
 
     def advance(self, state: dict[str, Any], token_ids: Any) -> dict[str, Any]:
         """The state after a token (...) that was allowed."""
-        opens = ops.cast(self._opens(token_ids), "int32")
+        opens = ops.cast(_among(token_ids, self.open_ids), "int32")
+        words = ops.cast(_among(token_ids, self.word_ids), "int32")
         closes = ops.cast(token_ids == self.close_id, "int32")
         return {
             "depth": state["depth"] + opens - closes,
-            "words": state["words"] - ops.cast(token_ids == self.word_id, "int32"),
+            "words": state["words"] - words,
             "opened": (state["opened"] + opens) * opens,
             "steps": state["steps"] - 1,
         }
 
-    def _opens(self, token_ids):
-        found = token_ids == self.open_ids[0]
-        for open_id in self.open_ids[1:]:
-            found = found | (token_ids == open_id)
-        return found
+
+def _among(token_ids, ids):
+    found = token_ids == ids[0]
+    for one in ids[1:]:
+        found = found | (token_ids == one)
+    return found
