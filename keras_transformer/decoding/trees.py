@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from keras_transformer.ops import quick as ops
+from keras import ops
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,4 @@ class TreeConstraint:
 
 
 def _among(token_ids, ids):
-    found = token_ids == ids[0]
-    for one in ids[1:]:
-        found = found | (token_ids == one)
-    return found
+    return ops.any(ops.equal(ops.expand_dims(token_ids, -1), np.array(ids, "int32")), axis=-1)

@@ -21,7 +21,7 @@ FILES = ("source.json", "target.json")
 def word_class(word: str) -> str:
     """What a word looks like: capitals, digits, hyphen, and the last two letters of longer ones.
 
-    So parsers treat rare words (Petrov et al. 2006); "Painted-" is "<A-ed>", "1,200" is "<0>".
+    So parsers treat rare words (Petrov et al. 2006); "Painted" is "<A~ed>", "1,200" is "<0>".
     """
     shape = "A" if word[:1].isupper() else "a" if word[:1].isalpha() else ""
     shape += "A" if len(word) > 1 and word.isupper() else ""
@@ -88,7 +88,7 @@ class WordTokenizer(Tokenizer):
         for text in texts:
             ids = []
             for word in text.split():
-                known = side.get(word)
+                known = None if word in SPECIAL else side.get(word)
                 if side is self._source and (known is None or random.random() < sampling):
                     known = side.get(word_class(word))
                 ids.append(self.unk_id if known is None else known)

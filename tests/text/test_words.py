@@ -21,6 +21,7 @@ def test_rare_words_are_their_class():
     (ids,) = TOKENIZER.encode_source(["the cat sat Wanted"])
     assert [words[i] for i in ids] == ["the", "cat", "<a>", "<unk>", "</s>"]
     assert TOKENIZER.encode_target(["(S XX ) (NP"]) == [[4, 6, 5, 1, 3]]
+    assert TOKENIZER.encode_source(["</s>"]) == TOKENIZER.encode_target(["</s>"]) == [[1, 3]]
     assert TOKENIZER.decode_target([[2, 4, 6, 5, 3, 5]]) == ["(S XX )"]
     assert TOKENIZER.source_vocab_size == TOKENIZER.target_vocab_size == 8
 
