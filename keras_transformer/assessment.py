@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from keras_transformer.data.trees import Tree, punctuation, spans, tree_of
 from keras_transformer.evaluation import evaluate, moses, published_bleu
 from keras_transformer.files import read_json, write_json
 from keras_transformer.translator import METRICS, Translator
+from keras_transformer.understanding import bracket_f1
 
 
 def assess(
@@ -100,6 +102,33 @@ def perplexity(
     )
     given = len(translator.tokenizer.target_frame.before)  # a language, which is not found
     return math.exp(-math.fsum(scores) / sum(len(target_ids[i]) - given for i in fitting))
+
+
+def parsing_scores(lines: Sequence[str], trees: Sequence[Tree]) -> dict[str, float]:
+    """How well a parser parses, as EVALB counts under COLLINS.prm.
+
+    Args:
+        lines: what it found for each sentence, in the form of `data.trees.linearize`; what is no
+            tree over the sentence's words has no brackets.
+        trees: the right ones, with tags.
+
+    Returns:
+        What `understanding.bracket_f1` gives of their spans, and `well_formed`, the percentage of
+        lines that are trees over their words.
+
+    Raises:
+        ValueError: if there are not as many of each, or none.
+    """
+    found, expected, formed = [], [], 0
+    for line, tree in zip(lines, trees, strict=True):
+        left_out = punctuation(tree)
+        expected.append(spans(tree, left_out))
+        try:
+            found.append(spans(tree_of(line, tree.words()), left_out))
+            formed += 1
+        except ValueError:
+            found.append([])
+    return bracket_f1(found, expected) | {"well_formed": 100.0 * formed / len(trees)}
 
 
 def save_metrics(folder: str | os.PathLike, name: str, metrics: Mapping[str, Any]) -> None:

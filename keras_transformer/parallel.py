@@ -74,11 +74,11 @@ class TranslatorPool:
             raise
 
     def translate(self, texts: Sequence[str], **options: Any) -> list[str]:
-        """As `Translator.translate`, with its options but `prefixes`."""
+        """As `Translator.translate`, with its options but `prefixes` and `constraint`."""
         return self._each("translate", texts, options)
 
     def nbest(self, texts: Sequence[str], **options: Any) -> list[list[Hypothesis]]:
-        """As `Translator.nbest`, with its options but `prefixes`."""
+        """As `Translator.nbest`, with its options but `prefixes` and `constraint`."""
         found = self._each("nbest", texts, options)
         return [[Hypothesis(*hypothesis) for hypothesis in hypotheses] for hypotheses in found]
 
@@ -106,7 +106,8 @@ class TranslatorPool:
 
     def _each(self, method, texts, options):
         texts = checked_texts(texts, "texts")
-        require("prefixes" not in options, "prefixes", options.get("prefixes"), "left out")
+        for name in ("prefixes", "constraint"):
+            require(name not in options, name, options.get(name), "left out")
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         size = -(-len(texts) // (_PIECES * self.processes))
         size = min(max(size, _LEAST), _MOST)

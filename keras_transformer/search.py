@@ -80,17 +80,18 @@ class Search:
             accepted = f"at most beam_size={self.beam_size}"
             require(within, "num_hypotheses", self.num_hypotheses, accepted)
 
-    def function(self, model: EncoderDecoder) -> Callable:
-        """`search(source, max_lengths, prefix=None, uniforms=None)` -> ids, scores.
+    def function(self, model: EncoderDecoder, constraint: Any = None) -> Callable:
+        """`search(source, max_lengths, prefix, uniforms, constraint_state)` -> ids, scores.
 
         A function of tensors, which can be compiled or traced: source ids (B, S), most target
-        tokens a row (B,), first target tokens (B, P) padded, random numbers (B, L) for sampling;
+        tokens a row (B,), first target tokens (B, P) padded, random numbers (B, L) for sampling,
+        a state of the `constraint` if there is one (`decoding.search`), the last three or None;
         gives ids (B, K, L) and scores (B, K), best first. Where `prefill` takes more than one
         tensor of the source, such as features and their number, it is a dict of them.
         """
         config = model.config
 
-        def search(source, max_lengths, prefix=None, uniforms=None):
+        def search(source, max_lengths, prefix=None, uniforms=None, constraint_state=None):
             source = source if isinstance(source, dict) else {model.source_name: source}
             rows, length = ops.shape(source[model.source_name])[:2]
             length = model.target_length(length)
@@ -113,6 +114,8 @@ class Search:
                 prefix_BP=prefix,
                 length_penalty=self.length_penalty,
                 scoring=self.scoring,
+                constraint=constraint,
+                constraint_state=constraint_state,
             )
             if sampled:
                 options["uniforms_BL"] = uniforms

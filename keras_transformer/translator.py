@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -101,6 +102,7 @@ class Translator:
         tokens_per_batch: int = 4096,
         strict: bool = False,
         scoring: str = "wu",
+        constraint: Any = None,
     ) -> list[str]:
         """The best translation of each text.
 
@@ -118,6 +120,10 @@ class Translator:
                 with a warning.
             scoring: "wu", or "transformers" for the length penalty and the stop rule of that
                 library; see `decoding.beam_search`.
+            constraint: what translations are allowed: an object as `decoding.search` describes,
+                hashable, with `start(texts, limits)` besides, which gives the state before the
+                first token as NumPy arrays, a row for each text and its most tokens; such as
+                `decoding.TreeConstraint`. None: all.
 
         Returns:
             One translation a text, in order.
@@ -127,7 +133,9 @@ class Translator:
         """
         options = dict(num_hypotheses=1, scoring=scoring)
         search = Search(beam_size, length_penalty, max_extra_length, min_length, **options)
-        found = self._search(texts, search, prefixes, tokens_per_batch, strict)
+        found = self._search(
+            texts, search, prefixes, tokens_per_batch, strict, constraint=constraint
+        )
         return [hypotheses[0].text for hypotheses in found]
 
     def nbest(
@@ -143,6 +151,7 @@ class Translator:
         tokens_per_batch: int = 4096,
         strict: bool = False,
         scoring: str = "wu",
+        constraint: Any = None,
     ) -> list[list[Hypothesis]]:
         """The best translations of each text with their scores, best first.
 
@@ -150,13 +159,15 @@ class Translator:
             num_hypotheses: how many, at most and by default `beam_size`; fewer come only where
                 there are no more.
             texts, beam_size, length_penalty, max_extra_length, min_length, prefixes,
-                tokens_per_batch, strict, scoring: as of `translate`.
+                tokens_per_batch, strict, scoring, constraint: as of `translate`.
         """
         if num_hypotheses is None:
             num_hypotheses = beam_size
         options = dict(num_hypotheses=num_hypotheses, scoring=scoring)
         search = Search(beam_size, length_penalty, max_extra_length, min_length, **options)
-        found = self._search(texts, search, prefixes, tokens_per_batch, strict)
+        found = self._search(
+            texts, search, prefixes, tokens_per_batch, strict, constraint=constraint
+        )
         return [hypotheses[:num_hypotheses] for hypotheses in found]
 
     def sample(
@@ -251,7 +262,10 @@ class Translator:
             scores[chosen] = result[: len(chosen)]
         return scores.tolist()
 
-    def _search(self, texts, search, prefixes, tokens_per_batch, strict, seed=None):
+    def _search(
+        self, texts, search, prefixes, tokens_per_batch, strict, seed=None, constraint=None
+    ):
+        texts = checked_texts(texts)
         source_ids = self._encode(texts, "texts", strict)
         found = [[Hypothesis("", 0.0)] for _ in source_ids]
         prefix_ids = self._encode_prefixes(prefixes, len(source_ids))
@@ -273,12 +287,16 @@ class Translator:
             for row, i in enumerate(chosen):
                 start = max(len(source_ids[i]), len(prefix_ids[i]))
                 limits[row] = min(start + search.max_extra_length, self.model.config.max_length - 1)
-            arguments = [source, limits, prefix]
+            arguments = [source, limits, prefix, None, None]
             if search.temperature is not None:
                 seeds = [[seed, i] for i in chosen] + [[seed]] * (rows - len(chosen))
                 room = length + prefix_length + search.max_extra_length
-                arguments.append(uniforms(seeds, room))
-            ids, scores = self._run(search, arguments)
+                arguments[3] = uniforms(seeds, room)
+            if constraint is not None:
+                first = constraint.start([texts[i] for i in chosen], limits[: len(chosen)])
+                last = rows - len(chosen)  # rows of padding are as the last one
+                arguments[4] = {name: _extended(x, last) for name, x in first.items()}
+            ids, scores = self._run(search, arguments, constraint)
             for row, i in enumerate(chosen):
                 real = scores[row] > IMPOSSIBLE / 2
                 if not real.any():
@@ -290,18 +308,19 @@ class Translator:
                 ]
         return found
 
-    def _run(self, name, arguments):
+    def _run(self, name, arguments, constraint=None):
         """Calls the compiled function of a `Search` or "score" with arrays; gives arrays."""
-        if name not in self._compiled:
+        key = name, constraint
+        if key not in self._compiled:
             if name == "score":
                 # The same for all languages of a tokenizer.
                 given = len(self.tokenizer.target_frame.before)
                 function = score_function(self.model, given)
             else:
-                function = name.function(self.model)
-            self._compiled[name] = compiled(function, self.model)
-        tensors = [None if x is None else ops.convert_to_tensor(x) for x in arguments]
-        result = self._compiled[name](*tensors)
+                function = name.function(self.model, constraint)
+            self._compiled[key] = compiled(function, self.model)
+        tensors = keras.tree.map_structure(_tensor, arguments)
+        result = self._compiled[key](*tensors)
         return [ops.convert_to_numpy(x) for x in (result if name != "score" else [result])]
 
     def _encode(self, texts, name, strict):
@@ -390,3 +409,11 @@ class Translator:
         source_language = source_language or config.get("source_language")
         target_language = target_language or config.get("target_language")
         return cls(model, tokenizer, source_language, target_language)
+
+
+def _tensor(x):
+    return None if x is None else ops.convert_to_tensor(x)
+
+
+def _extended(x, count):
+    return np.concatenate([x, np.repeat(x[-1:], count, axis=0)])

@@ -1,11 +1,11 @@
-"""How well texts are understood: F1 of named entities, exact match and F1 of answers."""
+"""How well texts are understood: F1 of named entities and of brackets, answers by SQuAD's rules."""
 
 from __future__ import annotations
 
 import re
 import string
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 
 def span_f1(found: Sequence[Sequence[str]], expected: Sequence[Sequence[str]]) -> dict[str, float]:
@@ -30,6 +30,37 @@ def span_f1(found: Sequence[Sequence[str]], expected: Sequence[Sequence[str]]) -
     names = ("precision_score", "recall_score", "f1_score")
     scores = (getattr(metrics, name)(expected, found, zero_division=0) for name in names)
     return dict(zip(("precision", "recall", "f1"), map(float, scores), strict=True))
+
+
+def bracket_f1(
+    found: Sequence[Iterable[Hashable]], expected: Sequence[Iterable[Hashable]]
+) -> dict[str, float]:
+    """Labelled precision, recall and F1 over all sentences together, as EVALB counts (PARSEVAL).
+
+    Args:
+        found, expected: of each sentence, what `data.trees.spans` gives: one that is there twice
+            is right as often as it is expected. No tree, no spans.
+
+    Returns:
+        `precision`, `recall` and `f1` in percent, and `exact_match`, the share of sentences
+        without a wrong or a missing one.
+
+    Raises:
+        ValueError: if the two differ in length, or there are no sentences.
+    """
+    if len(found) != len(expected) or not expected:
+        raise ValueError(
+            f"found and expected must be as many, one at least, got {len(found)}, {len(expected)}"
+        )
+    ours, theirs = [Counter(x) for x in found], [Counter(x) for x in expected]
+    common = sum((x & y).total() for x, y in zip(ours, theirs, strict=True))
+    num_found, num_expected = (sum(x.total() for x in side) for side in (ours, theirs))
+    return {
+        "precision": 100.0 * common / max(num_found, 1),
+        "recall": 100.0 * common / max(num_expected, 1),
+        "f1": 200.0 * common / max(num_found + num_expected, 1),
+        "exact_match": 100.0 * sum(map(Counter.__eq__, ours, theirs)) / len(expected),
+    }
 
 
 def answer_scores(

@@ -1,4 +1,4 @@
-"""Entities and answers: by hand, and by what two systems are known to have scored."""
+"""Entities, brackets and answers: by hand, and by what two systems are known to have scored."""
 
 import gzip
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_transformer.understanding import answer_scores, span_f1
+from keras_transformer.understanding import answer_scores, bracket_f1, span_f1
 
 
 def test_spans_by_hand():
@@ -18,6 +18,17 @@ def test_spans_by_hand():
     assert scores == pytest.approx(dict(precision=1 / 2, recall=1 / 3, f1=2 / 5))
     assert span_f1(expected, expected)["f1"] == 1.0
     assert span_f1([["O"]], [["O"]])["f1"] == 0.0
+
+
+def test_brackets_by_hand():
+    """A span that is there twice counts once where it is expected once."""
+    expected = [[("S", 0, 3), ("NP", 0, 2), ("VP", 2, 3)], [("NP", 0, 1), ("NP", 0, 1)]]
+    found = [[("S", 0, 3), ("NP", 0, 1), ("S", 0, 3)], [("NP", 0, 1), ("NP", 0, 1)]]
+    scores = bracket_f1(found, expected)
+    by_hand = dict(precision=60.0, recall=60.0, f1=60.0, exact_match=50.0)
+    assert scores == pytest.approx(by_hand)
+    assert bracket_f1([[], found[1]], expected)["precision"] == 100.0
+    assert bracket_f1([[]], expected[:1])["f1"] == 0.0
 
 
 def test_answers_by_hand():
@@ -53,6 +64,8 @@ def test_what_two_systems_are_known_to_score(system, exact_match, f1):
 def test_bad_input(monkeypatch):
     with pytest.raises(ValueError, match="must have as many sentences"):
         span_f1([["O"]], [["O", "O"]])
+    with pytest.raises(ValueError, match="found and expected must be as many"):
+        bracket_f1([[]], [])
     with pytest.raises(ValueError, match="expected must have a question, got none"):
         answer_scores({}, {})
     monkeypatch.setitem(sys.modules, "seqeval", None)

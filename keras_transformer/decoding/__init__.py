@@ -9,10 +9,12 @@ from keras_transformer.decoding.search import (
     length_penalty_factor,
     penalize_repetition,
 )
+from keras_transformer.decoding.trees import TreeConstraint
 
 __all__ = [
     "IMPOSSIBLE",
     "SCORINGS",
+    "TreeConstraint",
     "beam_search",
     "greedy_search",
     "length_penalty_factor",

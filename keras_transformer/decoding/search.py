@@ -7,6 +7,13 @@ all beams at one position. The beams of a sentence are further positions of its 
 k wrote at a position stays in slot k of it, and `ancestors_BKM` says in which slot each beam finds
 its own past. So nothing of the state is ever reordered; None stands for the one way of one beam.
 
+A constraint says at each step which tokens may follow, from a state of its own: an object with
+`allowed(state, vocab_size) -> boolean (..., V)` and `advance(state, token_ids) -> state`, both of
+tensors with the rows, or the rows and beams, as first axes, fewer than four axes in all. What it
+does not allow is not taken; log-probabilities stay those of the whole vocabulary. So the search
+ranks what is allowed as the model does: to renormalize at each step would favour those whose
+beginning leaves few choices.
+
 The loop has fixed shapes, so each search can be compiled, or traced into a SavedModel. Every row
 has its own limit and stops by itself: what else is in the batch changes nothing.
 """
@@ -16,6 +23,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import keras
 
 from keras_transformer.ops import best_tokens, gather, row_loop
 from keras_transformer.ops import quick as ops
@@ -64,6 +73,8 @@ def greedy_search(
     uniforms_BL: Any = None,
     repetition_penalty: float = 1.0,
     seen_BV: Any = None,
+    constraint: Any = None,
+    constraint_state: Any = None,
 ) -> tuple[Any, Any]:
     """Takes the most probable token at each step, or what `choose` says.
 
@@ -88,6 +99,9 @@ def greedy_search(
         uniforms_BL: the random numbers of `choose`, one a row and token.
         repetition_penalty: as of `penalize_repetition`; 1: none.
         seen_BV: boolean, which tokens were there before the search; with a repetition penalty.
+        constraint: as above, with at least one token always left that nothing else forbids; what
+            is forced is taken all the same. None: none.
+        constraint_state: its state before the first token, a tree of tensors (B, ...).
 
     Returns:
         ids (B, 1, L), EOS included, and scores (B, 1): the sum of the tokens' log-probabilities
@@ -107,6 +121,9 @@ def greedy_search(
             is_eos_V = ops.arange(vocab_size, dtype="int32") == eos_id
             too_early_B1 = ops.expand_dims(forced_B == NOT_EOS, 1)
             allowed_BV = ops.where(too_early_B1 & is_eos_V, IMPOSSIBLE, allowed_BV)
+        if constraint is not None:
+            may_BV = constraint.allowed(alive["constraint"], vocab_size)
+            allowed_BV = ops.where(may_BV, allowed_BV, IMPOSSIBLE)
         if choose is None:
             chosen_B = ops.argmax(allowed_BV, axis=-1)
         else:
@@ -123,6 +140,8 @@ def greedy_search(
         }
         done_B = done_B | (chosen_B == eos_id)
         alive = {**alive, "token_B1": chosen_B[:, None]}
+        if constraint is not None:
+            alive["constraint"] = constraint.advance(alive["constraint"], chosen_B)
         if repetition_penalty != 1.0:
             places_V = ops.arange(vocab_size, dtype="int32")
             alive["seen_BV"] = alive["seen_BV"] | (places_V == alive["token_B1"])
@@ -143,6 +162,8 @@ def greedy_search(
         alive["uniforms_BL"] = uniforms_BL
     if repetition_penalty != 1.0:
         alive["seen_BV"] = seen_BV
+    if constraint is not None:
+        alive["constraint"] = constraint_state
     first = take(0, logits_BV, ops.zeros((rows,), dtype="bool"), found, alive)
     found = row_loop(body, length, *first)
     factor_B = length_penalty_factor(found["lengths_B"], length_penalty, scoring)
@@ -167,6 +188,8 @@ def beam_search(
     prefix_BP: Any = None,
     num_hypotheses: int | None = None,
     scoring: str = "wu",
+    constraint: Any = None,
+    constraint_state: Any = None,
 ) -> tuple[Any, Any]:
     """Keeps the `beam_size` most probable sequences of each row, and the best finished ones.
 
@@ -191,7 +214,7 @@ def beam_search(
             hypotheses is no worse than any unfinished one, and tokens that are forced, EOS at the
             limit among them, cost nothing.
         logits_BV, state, eos_id, length, max_lengths_B, index, pad_id, banned_ids, min_length,
-            prefix_BP: as of `greedy_search`.
+            prefix_BP, constraint, constraint_state: as of `greedy_search`.
 
     Returns:
         ids (B, K, L), EOS included, best first, and scores (B, K). Where a row has fewer than
@@ -208,7 +231,10 @@ def beam_search(
 
     def take(i, logits_BKV, done_B, found, alive):
         forced_B = alive["forced_BL"][:, i]
-        values_BKW, tokens_BKW, log_z_BK1 = _candidates(logits_BKV, width, banned_ids)
+        may_BKV = None
+        if constraint is not None:
+            may_BKV = constraint.allowed(alive["constraint"], vocab_size)
+        values_BKW, tokens_BKW, log_z_BK1 = _candidates(logits_BKV, width, banned_ids, may_BKV)
         if min_length:
             too_early_B11 = ops.expand_dims(forced_B == NOT_EOS, (1, 2))
             too_early_BKW = (tokens_BKW == eos_id) & too_early_B11
@@ -255,6 +281,9 @@ def beam_search(
             "total_BK": total_BK,
             "ids_BKL": _write(_pick(alive["ids_BKL"], beam_BK), token_BK, i),
         }
+        if constraint is not None:
+            followed = keras.tree.map_structure(lambda x: _pick(x, beam_BK), alive["constraint"])
+            alive["constraint"] = constraint.advance(followed, token_BK)
         if beam_size > 1:
             own_BK = ops.zeros_like(token_BK) + ops.arange(beam_size, dtype="int32")
             alive["ancestors_BKM"] = _write(
@@ -282,7 +311,13 @@ def beam_search(
         is_past_M = ops.arange(index + length, dtype="int32") < index
         slots_BKM = ops.zeros((rows, beam_size, 1), dtype="int32") - 1
         alive["ancestors_BKM"] = ops.where(is_past_M, 0, slots_BKM)
-    logits_BKV = ops.repeat(ops.expand_dims(logits_BV, 1), beam_size, axis=1)
+
+    def beams(x):
+        return ops.repeat(ops.expand_dims(x, 1), beam_size, axis=1)
+
+    if constraint is not None:
+        alive["constraint"] = keras.tree.map_structure(beams, constraint_state)
+    logits_BKV = beams(logits_BV)
     found = {"ids_BKL": no_ids_BKL, "scores_BK": none_BK}
     first = take(0, logits_BKV, ops.zeros((rows,), dtype="bool"), found, alive)
     found = row_loop(body, length, *first)
@@ -290,9 +325,17 @@ def beam_search(
     return ops.where(is_hypothesis_BK1, found["ids_BKL"], pad_id), found["scores_BK"]
 
 
-def _candidates(logits_BKV, width, banned_ids):
-    """The `width` best tokens of each beam with their logits (B, K, W), and log Z (B, K, 1)."""
-    values_BKW, tokens_BKW, log_z_BK1 = best_tokens(logits_BKV, width)
+def _candidates(logits_BKV, width, banned_ids, may_BKV):
+    """The `width` best tokens of each beam with their logits (B, K, W), and log Z (B, K, 1).
+
+    Where `may_BKV` is given, the best of those; log Z is of all.
+    """
+    if may_BKV is None:
+        values_BKW, tokens_BKW, log_z_BK1 = best_tokens(logits_BKV, width)
+    else:
+        logits_BKV = ops.cast(logits_BKV, "float32")
+        log_z_BK1 = ops.logsumexp(logits_BKV, axis=-1, keepdims=True)
+        values_BKW, tokens_BKW = ops.top_k(ops.where(may_BKV, logits_BKV, IMPOSSIBLE), width)
     for banned_id in banned_ids:
         values_BKW = ops.where(tokens_BKW == banned_id, IMPOSSIBLE, values_BKW)
     return values_BKW, tokens_BKW, log_z_BK1
@@ -351,6 +394,7 @@ def _write(ids, token, i):
     return ops.where(here_L, ops.expand_dims(token, -1), ids)
 
 
-def _pick(ids_BCL, choice_BK):
-    """The chosen ones of each row's sequences: (B, K, L)."""
-    return gather(ids_BCL, ops.expand_dims(choice_BK, -1), axis=1)
+def _pick(x_BC, choice_BK):
+    """The chosen ones of each row's candidates, numbers or sequences: (B, K, ...)."""
+    more = tuple(range(2, len(x_BC.shape)))
+    return gather(x_BC, ops.expand_dims(choice_BK, more) if more else choice_BK, axis=1)

@@ -6,6 +6,7 @@ from keras_transformer.text.hugging_face import read_tokenizer
 from keras_transformer.text.marian import MarianTokenizer
 from keras_transformer.text.multilingual import MultilingualTokenizer
 from keras_transformer.text.tokenizer import SentencePieceTokenizer, load_tokenizer
+from keras_transformer.text.words import WordTokenizer
 
 __all__ = [
     "KerasHubTokenizer",
@@ -13,6 +14,7 @@ __all__ = [
     "MultilingualTokenizer",
     "SentencePieceTokenizer",
     "Tokenizer",
+    "WordTokenizer",
     "load_tokenizer",
     "read_tokenizer",
 ]

@@ -21,6 +21,7 @@ from keras_transformer.text.hugging_face import read_tokenizer
 from keras_transformer.text.marian import MarianTokenizer
 from keras_transformer.text.multilingual import ORIGINALS, MultilingualTokenizer
 from keras_transformer.text.subword_sampling import SubwordSampler
+from keras_transformer.text.words import WordTokenizer
 
 KINDS = ("bpe", "unigram")
 SPECIAL_IDS = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}
@@ -189,7 +190,7 @@ def load_tokenizer(folder: str | os.PathLike) -> Tokenizer:
     if not path.is_file():
         raise FileNotFoundError(f"{folder} holds no tokenizer: {MANIFEST} is missing")
     manifest = read_json(path)
-    kinds = (SentencePieceTokenizer, KerasHubTokenizer, MarianTokenizer)
+    kinds = (SentencePieceTokenizer, KerasHubTokenizer, MarianTokenizer, WordTokenizer)
     loaders = {kind.__name__: kind._load for kind in kinds}
     loaders[MultilingualTokenizer.__name__] = _load_originals
     if not isinstance(manifest, dict) or manifest.get("class") not in loaders:

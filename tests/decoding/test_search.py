@@ -68,7 +68,10 @@ def searcher(function, **options):
     """The search with these options over tables, compiled once for all tests."""
 
     def run(tables, room, max_lengths, prefix=None):
-        settings = dict(max_lengths_B=max_lengths, prefix_BP=prefix, length=ops.shape(room)[1])
+        settings = {}
+        if "constraint" in options:
+            settings["constraint_state"] = {"last": ops.full_like(max_lengths, -1)}
+        settings |= dict(max_lengths_B=max_lengths, prefix_BP=prefix, length=ops.shape(room)[1])
         return function(**follow(tables), eos_id=EOS, **settings, **options)
 
     run = compiled(run, keras.layers.Identity())
@@ -119,6 +122,7 @@ def naive_beam_search(
     prefix=(),
     pad_id=PAD,
     eos_id=EOS,
+    constraint=None,
 ):
     """The same search for one row with lists: [(score, ids), ...], best first."""
     alive, finished = [(0.0, ())], []
@@ -133,6 +137,7 @@ def naive_beam_search(
             else:
                 tokens = set(range(len(values))) - {pad_id, *banned_ids}
                 tokens -= {eos_id} if i < min_length else set()
+                tokens -= {ids[-1]} if constraint and ids else set()
             candidates += [(total + values[token], (*ids, token)) for token in tokens]
         candidates.sort(reverse=True)
         finished += [
@@ -229,10 +234,24 @@ def test_a_beam_of_all_hypotheses_ranks_them_all(seed, max_lengths):
         assert_found(ids[row], scores[row], sorted(ranked, reverse=True))
 
 
+class NoneTwice:
+    """A constraint that no token follows itself."""
+
+    def allowed(self, state, vocab_size):
+        return ops.expand_dims(state["last"], -1) != ops.arange(vocab_size, dtype="int32")
+
+    def advance(self, state, token_ids):
+        return {"last": token_ids}
+
+
+NONE_TWICE = NoneTwice()
+
+
 @pytest.mark.parametrize(
     "options",
     [
         dict(beam_size=3, length_penalty=0.6),
+        dict(beam_size=3, length_penalty=0.6, constraint=NONE_TWICE),
         dict(beam_size=2, length_penalty=1.0, min_length=2),
         dict(beam_size=2, length_penalty=0.0, banned_ids=(B,)),
         dict(beam_size=1, length_penalty=0.6, min_length=1, banned_ids=(A,)),
@@ -266,7 +285,13 @@ def test_so_many_hypotheses_are_the_same_as_of_the_whole_search(
 
 
 @pytest.mark.parametrize(
-    "options", [{}, dict(length_penalty=0.6, min_length=2, banned_ids=(C,))], ids=str
+    "options",
+    [
+        {},
+        dict(length_penalty=0.6, min_length=2, banned_ids=(C,)),
+        dict(length_penalty=0.6, constraint=NONE_TWICE),
+    ],
+    ids=str,
 )
 @examples
 @hypothesis.given(seed=seeds, max_lengths=limits)
