@@ -45,7 +45,7 @@ def test_dna(tmp_path):
         lines += [f"{label},   NAME-{number},  {''.join(bases)}"] * (1 + number % 2)
     (tmp_path / "splice.data").write_text("\n".join(lines))
     dna.train(
-        tmp_path / "splice.data", tmp_path / "run", **SIZES, bases=2, epochs=12, warmup_steps=10,
+        tmp_path / "splice.data", tmp_path / "run", **SIZES, bases=2, tokens_per_batch=512, epochs=8, warmup_steps=10,
         learning_rate=1e-2,
     )  # fmt: skip
     found = read_metrics(tmp_path / "run")

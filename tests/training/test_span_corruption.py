@@ -37,7 +37,7 @@ def test_pretrained_and_trained_further(tmp_path):
             words[generator.randrange(4)] = label
             pairs.append(f"task: {' '.join(words)}\t{label}\n")
         (tmp_path / f"{name}.tsv").write_text("".join(pairs))
-    settings = ["corpus=files", "tokens_per_batch=512", "num_buckets=1", "epochs=6"]
+    settings = ["corpus=files", "tokens_per_batch=512", "num_buckets=1", "epochs=12"]
     settings += ["max_length_ratio=99", "warmup_steps=10", "peak_learning_rate=0.01"]
     settings += ["average_last=1", "beam_size=1"]
     train_further(
