@@ -79,8 +79,7 @@ def train(
 
     def fit(model, data, epochs, metric):
         steps = len(data)
-        total = max(epochs * steps, warmup_steps + 1)
-        schedule = WarmupSchedule(learning_rate, warmup_steps, total)
+        schedule = WarmupSchedule(learning_rate, warmup_steps, epochs * steps)
         loss = LabelSmoothedCrossentropy(0.0, metric.pad_id)
         model.compile(adam(schedule), loss, metrics=[metric])
         print(f"{model.count_params():,} parameters, {steps} batches", file=sys.stderr)
@@ -98,17 +97,9 @@ def train(
     metrics = {"baseline_accuracy": accuracy(baseline, test)}
 
     # The model: residues that are hidden first, if wanted, then the structure.
-    config = ESMConfig(
-        size,
-        d_model=d_model,
-        num_layers=num_layers,
-        num_heads=num_heads,
-        dropout=dropout,
-        max_length=test.lengths[-1],
-        pad_id=0,
-        mask_id=mask_id,
-        labels=tuple(STRUCTURES),
-    )
+    sizes = dict(d_model=d_model, num_layers=num_layers, num_heads=num_heads, dropout=dropout)
+    sizes |= dict(max_length=max(test.lengths), labels=tuple(STRUCTURES))
+    config = ESMConfig(size, pad_id=0, mask_id=mask_id, **sizes)
     model = ESM(config, dtype=precision)
     if pretraining_epochs:
         masked = batches("train", Masking(size, mask_id, special))
