@@ -47,7 +47,7 @@ def train(
     length: Annotated[int, typer.Option(help="Tokens of a window of text.")] = 128,
     rows: Annotated[int, typer.Option(help="Windows a step.")] = 32,
     steps: Annotated[int, typer.Option(help="0: an untrained model, to compare with.")] = 3000,
-    learning_rate: Annotated[float, typer.Option(help="The highest.")] = 3e-3,
+    learning_rate: Annotated[float, typer.Option(help="The highest.")] = 1e-3,
     warmup_steps: Annotated[int, typer.Option(help="Steps until then.")] = 200,
     precision: Annotated[str, typer.Option(help="Keras dtype policy.")] = "float32",
     seed: Annotated[int, typer.Option(help="Of weights, windows and spans.")] = 0,
