@@ -16,7 +16,7 @@ import keras
 import typer
 
 from keras_transformer.assessment import save_metrics
-from keras_transformer.data.corpora import iterate_lines
+from keras_transformer.data.corpora import read_texts
 from keras_transformer.data.masking import Masking
 from keras_transformer.data.sequences import SequenceBatches
 from keras_transformer.losses import LabelSmoothedCrossentropy
@@ -50,7 +50,7 @@ def train(
     begun = time.monotonic()
 
     # Texts, framed by [CLS] and [SEP].
-    texts, held_out = _texts(text), _texts(validation_text)
+    texts, held_out = read_texts(text), read_texts(validation_text)
     tokenizer = TextTokenizer.train(texts, "wordpiece", vocab_size)
     special = tuple(map(tokenizer.id_of, ("[UNK]", "[CLS]", "[SEP]")))
     masking = Masking(tokenizer.vocab_size, tokenizer.id_of("[MASK]"), special)
@@ -93,13 +93,6 @@ def train(
     metrics |= dict(seconds=time.monotonic() - begun, backend=keras.backend.backend())
     save_metrics(output, "validation", metrics)
     print(f"loss {loss:.3f} a hidden token; saved to {output}")
-
-
-def _texts(path):
-    lines = list(iterate_lines(path))
-    if ".tsv" in path.suffixes:
-        lines = [line.split("\t")[0] for line in lines[1:]]
-    return [line for line in lines if line.strip()]
 
 
 if __name__ == "__main__":

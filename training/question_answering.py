@@ -16,8 +16,9 @@ import numpy as np
 import typer
 
 from keras_transformer.assessment import save_metrics
-from keras_transformer.data.corpora import iterate_lines
+from keras_transformer.data.corpora import read_pairs
 from keras_transformer.data.squad import read_squad, span_of
+from keras_transformer.data.tagged import numbered
 from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.ops import keep_compilations
 from keras_transformer.saved import load_with_tokenizer, save_folder
@@ -25,12 +26,13 @@ from keras_transformer.schedules import WarmupSchedule, adam
 from keras_transformer.text.single import TextTokenizer
 from keras_transformer.understanding import answer_scores
 
+SIDES = ("train", "eval")
 LONGEST = 30  # pieces of an answer that is looked for
 
 
 def train(
     questions_file: Annotated[Path, typer.Option("--questions", help="In SQuAD's form, or .gz.")],
-    split_file: Annotated[Path, typer.Option("--split", help="A title, a tab, train or eval.")],
+    split_file: Annotated[Path, typer.Option("--split", help="A .tsv: title, tab, train or eval.")],
     output: Annotated[Path, typer.Option(help="Folder of the run.")],
     start_from: Annotated[
         Path | None,
@@ -53,10 +55,16 @@ def train(
     begun = time.monotonic()
 
     # Questions on either side; pieces and sizes.
-    is_test = dict(line.split("\t") for line in iterate_lines(split_file) if line)
+    side = dict(read_pairs(split_file))
+    numbered(side.values(), SIDES, split_file)
     questions = read_squad(questions_file)
-    tests = [x for x in questions if is_test[x.article] == "eval"]
-    questions = [x for x in questions if is_test[x.article] == "train" and x.answers]
+    if missing := sorted({x.article for x in questions} - set(side)):
+        raise ValueError(f"{split_file} must name each article, it lacks {missing[0]!r}")
+    tests = [x for x in questions if side[x.article] == "eval"]
+    questions = [x for x in questions if side[x.article] == "train" and x.answers]
+    if not questions or not tests:
+        missing = "a question to 'eval'" if questions else "a question with an answer to 'train'"
+        raise ValueError(f"{split_file} must leave {missing}")
     if start_from is None:
         texts = [x.question for x in questions] + sorted({x.context for x in questions})
         tokenizer = TextTokenizer.train(texts, "wordpiece", vocab_size)

@@ -16,6 +16,7 @@ import typer
 
 from keras_transformer.data.corpora import read_pairs
 from keras_transformer.data.sequences import SequenceBatches
+from keras_transformer.data.tagged import numbered
 from keras_transformer.files import write_json
 from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.ops import keep_compilations
@@ -66,7 +67,7 @@ def train(
 
     def batches(name, shuffle=False):
         texts, names = zip(*pairs[name], strict=True)
-        numbers = [labels.index(label) for label in names]
+        numbers = numbered(names, labels, files[name])
         sizes = dict(tokens_per_batch=tokens_per_batch, max_length=max_length, pad_id=pad_id)
         options = dict(shuffle=shuffle, seed=seed)
         return SequenceBatches(tokenizer.encode(texts), numbers, **sizes, **options)

@@ -17,7 +17,7 @@ import typer
 
 from keras_transformer.assessment import save_metrics
 from keras_transformer.data.sequences import SequenceBatches
-from keras_transformer.data.tagged import read_tagged
+from keras_transformer.data.tagged import labels_of_tokens, numbered, read_tagged
 from keras_transformer.data.windows import NO_LABEL
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy
@@ -56,6 +56,8 @@ def train(
     # Sentences: pieces, and at the first of each word its tag.
     sentences = {"train": read_tagged(train_file), "test": read_tagged(test_file)}
     labels = tuple(sorted({tag for _, tags in sentences["train"] for tag in tags}))
+    for _, tags in sentences["test"]:
+        numbered(tags, labels, test_file)
     if start_from is None:
         words = (" ".join(words) for words, _ in sentences["train"])
         tokenizer = TextTokenizer.train(words, "wordpiece", vocab_size, lowercase=False)
@@ -69,14 +71,10 @@ def train(
     options = dict(labels=labels, dropout=dropout, head_dropout=dropout)
     model = model.with_head("token_classification", **options)
     encoded = tokenizer.encode_words([words for words, _ in sentences["train"]])
-    tagged = []
-    for (ids, starts), (_, tags) in zip(encoded, sentences["train"], strict=True):
-        row = np.full(len(ids), NO_LABEL)
-        row[starts] = [labels.index(tag) for tag in tags]
-        tagged.append(row)
+    numbers = [numbered(tags, labels, train_file) for _, tags in sentences["train"]]
     batches = SequenceBatches(
         [ids for ids, _ in encoded],
-        tagged,
+        labels_of_tokens(encoded, numbers),
         tokens_per_batch=tokens_per_batch,
         max_length=max_length,
         pad_id=model.config.pad_id,

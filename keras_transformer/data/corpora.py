@@ -1,9 +1,9 @@
 """Parallel text from where people keep it: line files, TSV, TMX, JSON lines, Hugging Face datasets.
 
-`read_pairs` turns any of these into a list of (source, target) pairs, `read_lines` and
-`iterate_lines` read one-sided text, and `load_corpus` knows two whole corpora by name: the
-embedded synchronous grammar and Multi30k. Text is handed over as it stands in the file; see
-`keras_transformer.data.cleaning` for what to throw away.
+`read_pairs` turns any of these into a list of (source, target) pairs, `read_lines`,
+`iterate_lines` and `read_texts` read one-sided text, and `load_corpus` knows two whole corpora by
+name: the embedded synchronous grammar and Multi30k. Text is handed over as it stands in the file;
+see `keras_transformer.data.cleaning` for what to throw away.
 """
 
 import gzip
@@ -103,6 +103,18 @@ def iterate_lines(path: str | Path) -> Iterator[str]:
 def read_lines(path: str | Path) -> list[str]:
     """All lines of a text file, blank ones included; arguments and errors of `iterate_lines`."""
     return list(iterate_lines(path))
+
+
+def read_texts(path: str | Path) -> list[str]:
+    """The lines of a text file that are not blank; of a `.tsv` the first column, without its head.
+
+    Args:
+        path: may be a `.gz`; errors are those of `iterate_lines`.
+    """
+    lines = read_lines(path)
+    if ".tsv" in Path(path).suffixes:
+        lines = [line.split("\t")[0] for line in lines[1:]]
+    return [line for line in lines if line.strip()]
 
 
 def read_pairs(

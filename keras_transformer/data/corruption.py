@@ -70,6 +70,29 @@ class SpanCorruption:
         return [*source, self.eos_id], [*target, self.eos_id]
 
 
+def corrupted(
+    windows_BL: np.ndarray, corruption: SpanCorruption, generator: np.random.Generator, bos_id: int
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Texts of one length without some of their spans, for teacher forcing.
+
+    Args:
+        windows_BL: ids of the texts. Since the length says how many spans there are, sources are
+            of one length and so are targets: nothing is padding.
+        corruption: takes the spans out.
+        generator: of the random numbers.
+        bos_id: begins the decoder's input.
+
+    Returns:
+        `source_ids` (B, S) and `target_ids` (B, T), one place behind the labels; and these, (B,
+        T), all int32.
+    """
+    pairs = [corruption(ids, generator) for ids in np.asarray(windows_BL).tolist()]
+    source_BS, labels_BT = (np.array(side, "int32") for side in zip(*pairs, strict=True))
+    target_BT = np.roll(labels_BT, 1, axis=1)
+    target_BT[:, 0] = bos_id
+    return {"source_ids": source_BS, "target_ids": target_BT}, labels_BT
+
+
 def _parts(total, count, generator):
     """`count` whole numbers of at least 1 whose sum is `total`, all such equally likely."""
     cuts = np.sort(generator.choice(total - 1, count - 1, replace=False)) + 1

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.config import require_whole
+from keras_transformer.config import require, require_whole
 from keras_transformer.data.buckets import Buckets
 from keras_transformer.data.masking import Masking
 from keras_transformer.data.ragged import Ragged
@@ -27,7 +27,7 @@ class SequenceBatches:
         max_length: longest text in tokens.
         num_buckets: most lengths that batches have.
         pad_id: what pads ids.
-        pad_label: what pads labels of tokens; None: `pad_id`.
+        pad_label: what pads labels of tokens, an int32; None: `pad_id`, as for all other labels.
         shuffle: whether each epoch has an order of its own.
         seed: of the order and the masks.
 
@@ -35,8 +35,9 @@ class SequenceBatches:
         lengths: the length of each bucket's batches.
 
     Raises:
-        ValueError: if there are no texts, one is empty, labels are fewer or more, or a number is
-            out of range.
+        ValueError: if there are no texts, one is empty, labels are fewer or more, a number is out
+            of range, labels that are not of tokens have a `pad_label`, or a `Masking` has another
+            `pad_id`.
     """
 
     def __init__(
@@ -63,6 +64,14 @@ class SequenceBatches:
         self.pad_label = pad_id if pad_label is None else pad_label
         self._ids = Ragged.pack([ids[:max_length] for ids in sequences])
         self._labels = None if self.masking else _packed(labels, self._ids.lengths)
+        if isinstance(self._labels, Ragged):
+            whole = isinstance(self.pad_label, int | np.integer) and abs(self.pad_label) < 2**31
+            require(whole, "pad_label", pad_label, "an int32 or None")
+        else:
+            require(pad_label is None, "pad_label", pad_label, "None: no label is a token's")
+        if self.masking:
+            masks = self.masking.pad_id
+            require(masks == pad_id, "pad_id", pad_id, f"{masks}, as of the Masking")
         self._planned = None
         lengths = self._ids.lengths
         self._buckets = Buckets(lengths, lengths, tokens_per_batch, num_buckets, max_length)

@@ -149,21 +149,23 @@ class MultiHeadAttention(Layer):
             )
         head_dim = self.head_dim or d_model // self.num_heads
         width, kv_width = self.num_heads * head_dim, self.num_kv_heads * head_dim
+        initial = "glorot_uniform" if self.scaled else _small_queries(width, head_dim)
         if self.cross_attention:
-            self.query = self._dense(width, "query", self.qkv_bias)
+            self.query = self._dense(width, "query", self.qkv_bias, initial)
             self.key_value = self._dense(2 * kv_width, "key_value", self.qkv_bias)
             self.query.build(query_shape)
             self.key_value.build(memory_shape or query_shape)
         else:
             self.query_key_value = self._dense(
-                width + 2 * kv_width, "query_key_value", self.qkv_bias
+                width + 2 * kv_width, "query_key_value", self.qkv_bias, initial
             )
             self.query_key_value.build(query_shape)
         self.output_projection = self._dense(d_model, "output", self.use_bias)
         self.output_projection.build((*query_shape[:-1], width))
 
-    def _dense(self, units, name, use_bias):
-        return Dense(units, use_bias=use_bias, dtype=self.dtype_policy, name=name)
+    def _dense(self, units, name, use_bias, initial="glorot_uniform"):
+        options = dict(kernel_initializer=initial, dtype=self.dtype_policy, name=name)
+        return Dense(units, use_bias=use_bias, **options)
 
     def call(
         self,
@@ -288,3 +290,14 @@ class MultiHeadAttention(Layer):
             "qkv_bias": self.qkv_bias,
             **self.pattern._asdict(),
         }
+
+
+def _small_queries(width, head_dim):
+    """Glorot's values, the first `width` columns divided by sqrt(H), which products are not."""
+
+    def initial(shape, dtype=None):
+        kernel = keras.initializers.GlorotUniform()(shape, dtype)
+        queries, others = kernel[:, :width], kernel[:, width:]
+        return keras.ops.concatenate([queries * head_dim**-0.5, others], axis=1)
+
+    return initial

@@ -15,6 +15,7 @@ import keras
 
 from keras_transformer.config import ACTIVATIONS, Config, require
 from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding
+from keras_transformer.layers.base import initializer
 from keras_transformer.layers.dense import Dense
 from keras_transformer.models.encoder_decoder import EncoderDecoder
 
@@ -128,6 +129,10 @@ class T5(EncoderDecoder):
             scale=False,
             dtype=policy,
             name="embedding",
+        )
+        # As in T5's own code: nothing else makes what enters the first block as large as its sums.
+        embedding.tokens.embeddings_initializer = initializer(
+            keras.initializers.RandomNormal(stddev=1.0)
         )
         output_layer = embedding.tokens
         if not config.tie_output:

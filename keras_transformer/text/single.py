@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_transformer.config import require
+from keras_transformer.config import require, require_whole
 from keras_transformer.files import read_json, replacing
 from keras_transformer.text.base import checked_texts
 from keras_transformer.text.vocabularies import from_vocabulary
@@ -145,26 +145,29 @@ class TextTokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of each text."""
-        found = self._tokenizer.encode_batch(
-            checked_texts(texts), add_special_tokens=self.add_special_tokens
-        )
+        found = _encoded(self._tokenizer, checked_texts(texts), self.add_special_tokens)
         return [encoding.ids for encoding in found]
 
     def encode_words(self, texts: Sequence[Sequence[str]]) -> list[tuple[list[int], list[int]]]:
         """Ids of texts that are split into words, and the place in `ids` where each word begins.
 
-        A word without any piece, such as a space, has that of the next.
+        A word without any piece, such as a space, has that of the next, and where there is no next
+        one, the last place.
+
+        Raises:
+            ValueError: if a text is no sequence of strings, or none of its words has a piece and
+                nothing frames it.
         """
-        found = self._tokenizer.encode_batch(
-            [list(words) for words in texts],
-            is_pretokenized=True,
-            add_special_tokens=self.add_special_tokens,
-        )
+        texts = [checked_texts(words, f"texts[{i}]") for i, words in enumerate(texts)]
+        found = _encoded(self._tokenizer, texts, self.add_special_tokens, is_pretokenized=True)
         results = []
         for words, encoding in zip(texts, found, strict=True):
+            if words and not encoding.ids:
+                raise ValueError(f"texts must have a piece each, got none in {words!r:.80}")
             owners = np.array([-1 if x is None else x for x in encoding.word_ids])
-            starts = [int(np.argmax(owners >= i)) for i in range(len(words))]
-            results.append((encoding.ids, starts))
+            last = len(owners) - 1
+            later = [np.flatnonzero(owners >= i) for i in range(len(words))]
+            results.append((encoding.ids, [int(x[0]) if len(x) else last for x in later]))
         return results
 
     def encode_pairs(
@@ -179,12 +182,24 @@ class TextTokenizer:
         Returns:
             For each pair: ids; 0 for the first text and 1 for the second; and the first character
             of each piece in the second text and the one behind its last, (-1, -1) for all others.
+
+        Raises:
+            ValueError: if a pair is not two strings, or its first text leaves no room for a piece
+                of the second.
         """
+        pairs = [tuple(checked_texts(pair, f"pairs[{i}]")) for i, pair in enumerate(pairs)]
+        for i, pair in enumerate(pairs):
+            require(len(pair) == 2, f"pairs[{i}]", pair, "two texts")
         tokenizer = _library().Tokenizer.from_buffer(self.content)
         tokenizer.no_padding()
+        tokenizer.no_truncation()
+        least = tokenizer.num_special_tokens_to_add(True) + 1
+        firsts = _encoded(tokenizer, [first for first, _ in pairs], False)
+        least += max((len(encoding.ids) for encoding in firsts), default=0)
+        require_whole("max_length", max_length, least)
         tokenizer.enable_truncation(max_length, strategy="only_second")
         results = []
-        for encoding in tokenizer.encode_batch(list(pairs)):
+        for encoding in _encoded(tokenizer, pairs):
             owners = zip(encoding.sequence_ids, encoding.offsets, strict=True)
             places = [offsets if owner == 1 else (-1, -1) for owner, offsets in owners]
             results.append((encoding.ids, encoding.type_ids, places))
@@ -210,6 +225,13 @@ class TextTokenizer:
         """Writes `tokenizer.json`, which `read` and `transformers` read."""
         with replacing(Path(folder) / FILE) as temporary:
             temporary.write_bytes(self.content)
+
+
+def _encoded(tokenizer, texts, add_special_tokens=True, **options):
+    try:
+        return tokenizer.encode_batch(texts, add_special_tokens=add_special_tokens, **options)
+    except TypeError as error:  # of strings it refuses nothing else
+        raise ValueError("texts must be valid Unicode, got a lone surrogate") from error
 
 
 def _library():

@@ -14,6 +14,7 @@ from typing import Any
 
 import sentencepiece
 
+from keras_transformer.config import require_whole
 from keras_transformer.files import read_json
 from keras_transformer.text.base import MANIFEST, Tokenizer, checked_texts, round_up
 from keras_transformer.text.hub import KerasHubTokenizer
@@ -26,6 +27,7 @@ from keras_transformer.text.words import WordTokenizer
 KINDS = ("bpe", "unigram")
 SPECIAL_IDS = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}
 MAX_VOCAB_SIZE = 1_000_000
+_SENTINEL = "<extra_id_"  # and a number: T5's names
 
 logger = logging.getLogger(__name__)
 
@@ -78,6 +80,7 @@ class SentencePieceTokenizer(Tokenizer):
         byte_fallback: bool = True,
         lowercase: bool = False,
         character_coverage: float = 1.0,
+        sentinels: int = 0,
     ) -> SentencePieceTokenizer:
         """Learns the pieces; the same texts and arguments give the same bytes.
 
@@ -95,6 +98,8 @@ class SentencePieceTokenizer(Tokenizer):
                 model's normalization, and so of its decoded text.
             character_coverage: Share of the texts' characters that get a piece of their own,
                 0.98 to 1; 0.9995 suits Chinese or Japanese.
+            sentinels: Pieces beside `vocab_size` that stand for spans of a text and are never of
+                it (Raffel et al. 2020, section 3.1.4): `sentinel_ids`.
 
         Raises:
             ValueError: For an argument out of its range, texts without any character, or a
@@ -106,9 +111,11 @@ class SentencePieceTokenizer(Tokenizer):
             )
         if not 0.98 <= character_coverage <= 1:
             raise ValueError(f"character_coverage must be 0.98 to 1, got {character_coverage!r}")
+        require_whole("sentinels", sentinels, 0)
         learn = functools.partial(
             _learn,
             vocab_size=round_up(vocab_size),
+            sentinels=sentinels,
             model_type=_checked_kind(kind),
             byte_fallback=byte_fallback,
             normalization_rule_name="nmt_nfkc_cf" if lowercase else "nmt_nfkc",
@@ -133,6 +140,12 @@ class SentencePieceTokenizer(Tokenizer):
     def target_model(self) -> bytes:
         """The serialized SentencePiece model of the target language."""
         return self._target.content
+
+    @property
+    def sentinel_ids(self) -> tuple[int, ...]:
+        """Ids of the pieces that stand for spans, in their order; none if it has none."""
+        is_control, pieces = self._source.processor.is_control, self.pieces_of("source")
+        return tuple(i for i, x in enumerate(pieces) if x.startswith(_SENTINEL) and is_control(i))
 
     def pieces_of(self, language: str) -> list[str]:
         """The vocabulary of the "source" or the "target" in the order of its ids."""
@@ -239,8 +252,10 @@ def _checked_kind(kind: str) -> str:
     return kind
 
 
-def _learn(texts: Sequence[str], name: str, *, vocab_size: int, **options: Any) -> bytes:
-    """Trains a model of `vocab_size` pieces, a multiple of 8, or of fewer."""
+def _learn(
+    texts: Sequence[str], name: str, *, vocab_size: int, sentinels: int, **options: Any
+) -> bytes:
+    """Trains a model of `vocab_size` pieces, or of fewer, and sentinels: a multiple of 8."""
     if not any(text.strip() for text in texts):
         raise ValueError(f"{name} must hold some text to learn from, got {len(texts)} empty lines")
     content = io.BytesIO()
@@ -265,10 +280,12 @@ def _learn(texts: Sequence[str], name: str, *, vocab_size: int, **options: Any) 
     pieces = sentencepiece.SentencePieceProcessor(model_proto=content.getvalue()).get_piece_size()
     if pieces < vocab_size:
         logger.warning("%s support %d pieces only, not %d", name, pieces, vocab_size)
-    return content.getvalue() + _unused_pieces(round_up(pieces) - pieces)
+    pieces += sentinels
+    unused = _control_pieces("<unused", round_up(pieces) - pieces)
+    return content.getvalue() + _control_pieces(_SENTINEL, sentinels) + unused
 
 
-def _unused_pieces(count: int) -> bytes:
+def _control_pieces(name: str, count: int) -> bytes:
     """Control pieces to append to a serialized model.
 
     Serialized protocol buffers merge by concatenation, so that this needs no protobuf library:
@@ -276,7 +293,7 @@ def _unused_pieces(count: int) -> bytes:
     """
     appended = b""
     for index in range(count):
-        text = f"<unused{index}>".encode()
+        text = f"{name}{index}>".encode()
         piece = b"\x0a" + bytes([len(text)]) + text + b"\x15" + struct.pack("<f", 0) + b"\x18\x03"
         appended += b"\x0a" + bytes([len(piece)]) + piece
     return appended

@@ -16,7 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keras_transformer.data import corpora
-from keras_transformer.data.corpora import iterate_lines, load_corpus, read_lines, read_pairs
+from keras_transformer.data.corpora import (
+    iterate_lines,
+    load_corpus,
+    read_lines,
+    read_pairs,
+    read_texts,
+)
 
 PAIRS = [("A dog runs.", "Ein Hund läuft."), ("Two\u2028cats\u00a0sleep.", "Zwei Katzen schlafen.")]
 # Text that can stand in a line; U+2028, U+0085 and a bare carriage return end no line.
@@ -91,6 +97,13 @@ def test_two_files_round_trip(tmp_path, packed, newline, pairs, ended):
     assert read_pairs(*paths) == pairs
     assert read_pairs(*reversed(paths)) == [(de, en) for en, de in pairs]
     assert read_lines(paths[0]) == list(iterate_lines(paths[0])) == [en for en, _ in pairs]
+
+
+def test_texts_of_one_side(tmp_path):
+    for name in ("x.txt", "x.tsv"):
+        (tmp_path / name).write_text("one\tlabel\n\n \ntwo\t1\n")
+    assert read_texts(tmp_path / "x.txt") == ["one\tlabel", "two\t1"]
+    assert read_texts(tmp_path / "x.tsv") == ["two"]
 
 
 def test_a_tab_in_a_line_file_is_text(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keras_transformer.data.corruption import SpanCorruption
+from keras_transformer.data.corruption import SpanCorruption, corrupted
 
 SENTINELS = tuple(range(999, 899, -1))
 CORRUPTION = SpanCorruption(SENTINELS)
@@ -45,6 +45,17 @@ def test_places_and_lengths_are_drawn():
     assert len({tuple(source) for source, _ in found}) == 300
     again = CORRUPTION(list(range(5, 105)), np.random.default_rng(7))
     assert again == found[7]
+
+
+def test_rows_for_teacher_forcing():
+    windows = np.arange(5, 165).reshape(4, 40)
+    inputs, labels = corrupted(windows, CORRUPTION, np.random.default_rng(0), bos_id=2)
+    assert inputs["source_ids"].shape == (4, 37) and labels.shape == (4, 9)  # 6 of 40, in 2 spans
+    for row in range(4):
+        again, _ = put_back(inputs["source_ids"][row].tolist(), labels[row].tolist())
+        assert again == windows[row].tolist()
+    assert (inputs["target_ids"][:, 0] == 2).all()
+    np.testing.assert_array_equal(inputs["target_ids"][:, 1:], labels[:, :-1])
 
 
 def test_bad_input():

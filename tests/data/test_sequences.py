@@ -40,6 +40,9 @@ def test_labels_of_tokens():
         inputs, labels = batches.batch(step)
         ids = inputs["token_ids"]
         np.testing.assert_array_equal(labels, np.where(ids, ids + 1, 0))
+        batches.pad_label = -1
+        np.testing.assert_array_equal(batches.batch(step)[1], np.where(ids, ids + 1, -1))
+        batches.pad_label = 0
 
 
 def test_masks_are_drawn_anew():
@@ -56,6 +59,14 @@ def test_masks_are_drawn_anew():
         (dict(sequences=[[4], []]), "sequences must be one or more, none of them empty"),
         (dict(labels=[1]), "labels must be 50, as sequences, got 1"),
         (dict(labels=[[1]] * 50), "labels of text 1 must be 8, as its tokens, got 1"),
+        (dict(pad_label=-1), "pad_label must be None: no label is a token's, got -1"),
+        (dict(labels=TEXTS, pad_label=1.5), "pad_label must be an int32 or None, got 1.5"),
+        (dict(labels=TEXTS, pad_label=2**31), "pad_label must be an int32 or None, got 2147483648"),
+        (
+            dict(labels=Masking(30, 3), pad_label=-1),
+            "pad_label must be None: no label is a token's, got -1",
+        ),
+        (dict(labels=Masking(30, 3), pad_id=1), "pad_id must be 0, as of the Masking, got 1"),
         (dict(tokens_per_batch=4), "tokens_per_batch must be .* at least 12, got 4"),
         (dict(max_length=0), "max_length must be .* at least 1, got 0"),
         (dict(num_buckets=0), "num_buckets must be .* at least 1, got 0"),

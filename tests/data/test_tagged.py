@@ -2,7 +2,7 @@
 
 import pytest
 
-from keras_transformer.data.tagged import read_tagged
+from keras_transformer.data.tagged import labels_of_tokens, numbered, read_tagged
 
 
 def test_sentences(tmp_path):
@@ -22,3 +22,14 @@ def test_bad_input(tmp_path):
     path.write_text("\n")
     with pytest.raises(ValueError, match="must have a sentence, got none"):
         read_tagged(path)
+
+
+def test_labels():
+    assert numbered(["b", "a", "b"], ("a", "b"), "x.tsv") == [1, 0, 1]
+    with pytest.raises(ValueError, match=r"x.tsv: a label must be one of \('a', 'b'\), got 'c'"):
+        numbered(["b", "c"], ("a", "b"), "x.tsv")
+    encoded = [([2, 7, 8, 9, 3], [1, 3]), ([2, 3], [])]
+    assert [x.tolist() for x in labels_of_tokens(encoded, [[5, 6], []])] == [
+        [-1, 5, -1, 6, -1],
+        [-1, -1],
+    ]

@@ -93,3 +93,14 @@ def test_padding_is_not_the_end():
 def test_unknown_fields():
     with pytest.raises(ValueError, match=r"unknown config fields \['heads'\]"):
         T5Config.from_dict(CONFIG.to_dict() | {"heads": 2})
+
+
+def test_a_new_model_begins_as_one_that_scales():
+    """Embeddings of unit size, and products of queries and keys that are not far above it."""
+    model = T5(T5Config(500, d_model=64, d_ff=64, num_heads=4, head_dim=16))
+    kernel = ops.convert_to_numpy(model.encoder.blocks[0].attention.query_key_value.kernel)
+    query, key, _ = np.split(np.random.default_rng(0).standard_normal((50, 64)) @ kernel, 3, axis=1)
+    products = query[:, :16] @ key[:, :16].T
+    assert 0.2 < products.std() < 1.0
+    table = ops.convert_to_numpy(model.source_embedding.tokens.embeddings)
+    assert table.std() == pytest.approx(1.0, abs=0.05)

@@ -78,3 +78,47 @@ def test_bad_input(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(ImportError, match=r"\[pretrained\]"):
         TextTokenizer.train(TEXTS)
+
+
+PIECES = TextTokenizer.train(TEXTS, "wordpiece", 100)
+
+
+def test_words_without_pieces_have_a_place():
+    (ids, starts), (empty, none) = PIECES.encode_words([["to", " ", "be", "\u200b"], []])
+    assert len(ids) == 4 and starts == [1, 2, 2, 3]  # the last at [SEP], not at [CLS]
+    assert len(empty) == 2 and none == []
+
+
+@pytest.mark.parametrize(
+    "texts,message",
+    [
+        (["to be"], r"texts\[0\] must be a sequence of strings, got the one string 'to be'"),
+        ([["to"], ["to", 3]], r"texts\[1\] must hold strings, got int at texts\[1\]\[1\]"),
+        ([["\ud800"]], "texts must be valid Unicode, got a lone surrogate"),
+        ([[""]], r"texts must have a piece each, got none in \[''\]"),
+    ],
+)
+def test_bad_words_are_named(texts, message):
+    with pytest.raises(ValueError, match=message):
+        BYTES.encode_words(texts)
+
+
+@pytest.mark.parametrize(
+    "pairs,max_length,message",
+    [
+        (["ab"], 12, r"pairs\[0\] must be a sequence of strings, got the one string 'ab'"),
+        ([("a", "b", "c")], 12, r"pairs\[0\] must be two texts, got \('a', 'b', 'c'\)"),
+        ([("a", None)], 12, r"pairs\[0\] must hold strings, got NoneType"),
+        ([("a", "b"), ("to be", "or not")], 5, "max_length must be .* at least 6, got 5"),
+        ([("to be", "or not")], 0, "max_length must be .* at least 6, got 0"),
+        ([("to be", "or not")], 6.0, "max_length must be .* at least 6, got 6.0"),
+    ],
+)
+def test_bad_pairs_are_named(pairs, max_length, message):
+    with pytest.raises(ValueError, match=message):
+        PIECES.encode_pairs(pairs, max_length)
+
+
+def test_pairs_that_just_fit():
+    ((ids, types, places),) = PIECES.encode_pairs([("to be", "or not")], 6)
+    assert len(ids) == 6 and types == [0, 0, 0, 0, 1, 1] and places[4][0] == 0

@@ -108,6 +108,18 @@ def test_small_corpus_gets_a_smaller_vocabulary_and_a_warning(kind, caplog):
     assert tokenizer.decode_source(ids) == ["hello <unused0> Welt"]
 
 
+def test_sentinels_stand_behind_the_pieces_and_are_no_text():
+    plain = SentencePieceTokenizer.train(ENGLISH, GERMAN, vocab_size=320)
+    tokenizer = SentencePieceTokenizer.train(ENGLISH, GERMAN, vocab_size=320, sentinels=5)
+    assert plain.sentinel_ids == () and tokenizer.source_vocab_size == 328
+    assert tokenizer.sentinel_ids == tuple(range(320, 325))
+    texts = ["<extra_id_0> is text", *ENGLISH]
+    assert tokenizer.encode_source(texts) == plain.encode_source(texts)
+    assert tokenizer.decode_source([[320, 324]]) == [""]
+    with pytest.raises(ValueError, match="sentinels must be a whole number of at least 0, got -1"):
+        SentencePieceTokenizer.train(ENGLISH, GERMAN, sentinels=-1)
+
+
 def test_separate_vocabularies():
     tokenizer = trained(shared=False)
     assert not tokenizer.shared and tokenizer.source_model != tokenizer.target_model

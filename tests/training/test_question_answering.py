@@ -3,6 +3,8 @@
 import json
 import random
 
+import pytest
+
 from training.question_answering import train
 
 
@@ -33,3 +35,23 @@ def test_a_run(tmp_path):
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())["eval"]
     assert metrics["questions"] == 40
     assert metrics["exact_match"] > 80
+
+
+@pytest.mark.parametrize(
+    "split,message",
+    [
+        ("A\ttrain\n", "split.tsv must name each article, it lacks 'B'"),
+        ("A\ttrain\nB\tdev\n", r"split.tsv: a label must be one of \('train', 'eval'\), got 'dev'"),
+        ("A\ttrain\nB\n", "split.tsv, line 2: expected"),
+        ("A\teval\nB\teval\n", "split.tsv must leave a question with an answer to 'train'"),
+        ("A\ttrain\nB\ttrain\n", "split.tsv must leave a question to 'eval'"),
+    ],
+)
+def test_bad_split(split, message, tmp_path):
+    answers = [{"text": "ba", "answer_start": 0}]
+    paragraphs = [{"context": "ba be", "qas": [{"id": "x", "question": "?", "answers": answers}]}]
+    data = [{"title": title, "paragraphs": paragraphs} for title in "AB"]
+    (tmp_path / "x.json").write_text(json.dumps({"data": data}))
+    (tmp_path / "split.tsv").write_text(split)
+    with pytest.raises(ValueError, match=message):
+        train(tmp_path / "x.json", tmp_path / "split.tsv", tmp_path / "run")

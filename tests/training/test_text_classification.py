@@ -55,3 +55,11 @@ def test_after_pretraining(files, tmp_path):
     model, tokenizer = load_with_tokenizer(tmp_path / "run", "classifier")
     assert tokenizer.fingerprint() == load_with_tokenizer(start, "encoder")[1].fingerprint()
     assert model.config.d_model == SIZES["d_model"]
+
+
+def test_unknown_label(files, tmp_path):
+    path = tmp_path / "dev.tsv"
+    path.write_text("sentence\tlabel\nba good\t1\nba be\tneutral\n")
+    message = r"dev.tsv: a label must be one of \('0', '1'\), got 'neutral'"
+    with pytest.raises(ValueError, match=message):
+        train(**files | {"validation_file": path}, output=tmp_path / "run", **SIZES)

@@ -3,6 +3,8 @@
 import json
 import random
 
+import pytest
+
 from training.token_classification import train
 
 
@@ -24,3 +26,11 @@ def test_a_run(tmp_path):
     )  # fmt: skip
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())["test"]
     assert metrics["f1"] > 0.8
+
+
+def test_unknown_tag(tmp_path):
+    (tmp_path / "train.conll").write_text("Hello\tO\nAnn\tB-person\n")
+    (tmp_path / "test.conll").write_text("Hello\tO\nRome\tB-place\n")
+    message = r"test.conll: a label must be one of \('B-person', 'O'\), got 'B-place'"
+    with pytest.raises(ValueError, match=message):
+        train(tmp_path / "train.conll", tmp_path / "test.conll", tmp_path / "run")

@@ -1,0 +1,60 @@
+"""Made-up proteins whose structure their residues say, and DNA whose class one place says."""
+
+import random
+import zipfile
+
+from keras_transformer.assessment import read_metrics
+from keras_transformer.saved import load_with_tokenizer
+from training import dna, protein
+
+SIZES = dict(d_model=16, num_layers=1, num_heads=2, dropout=0.0)
+
+
+def test_proteins(tmp_path):
+    generator, files = random.Random(0), dict(sequences="", mask="", sampled="")
+    structure_of = dict(A="H", L="H", V="E", I="E", G="C", P="C")
+    for number in range(288):  # of one length, which makes whole batches of one shape
+        letters = generator.choices("ALVIGP", k=14)
+        part = "SET=train" if number < 272 else "SET=test"
+        validation = 256 <= number < 272
+        files["sequences"] += f">{number}\n{''.join(letters)}\n"
+        files["mask"] += f">{number}\n0{'1' * (len(letters) - 1)}\n"
+        structure = "".join(structure_of[x] for x in letters)
+        files["sampled"] += f">{number} {part} VALIDATION={validation}\n{structure}\n"
+    with zipfile.ZipFile(tmp_path / "splits.zip", "w") as archive:
+        for name, text in files.items():
+            archive.writestr(f"splits/{name}.fasta", text)
+    steps = dict(tokens_per_batch=256, epochs=6, warmup_steps=10, learning_rate=1e-2)
+    protein.train(
+        tmp_path / "splits.zip", tmp_path / "run", **SIZES, **steps, max_length=16, window=3,
+        pretraining_epochs=1,
+    )  # fmt: skip
+    found = read_metrics(tmp_path / "run")["test"]
+    assert found["test_accuracy"] > 0.9 and found["baseline_accuracy"] > 0.9
+    model, tokenizer = load_with_tokenizer(tmp_path / "run", "tagger")
+    assert model.config.labels == ("C", "E", "H")
+    ((ids, starts),) = tokenizer.encode_words([["A", "V", "G"]])
+    assert len(ids) == 5 and starts == [1, 2, 3]
+
+
+def test_dna(tmp_path):
+    generator, lines = random.Random(0), []
+    for number in range(600):
+        bases = generator.choices("ACGT", k=12)
+        label = "EI" if bases[6] == "G" else "IE" if bases[6] == "A" else "N"
+        lines += [f"{label},   NAME-{number},  {''.join(bases)}"] * (1 + number % 2)
+    (tmp_path / "splice.data").write_text("\n".join(lines))
+    dna.train(
+        tmp_path / "splice.data", tmp_path / "run", **SIZES, bases=2, tokens_per_batch=512,
+        epochs=8, warmup_steps=10, learning_rate=1e-2,
+    )  # fmt: skip
+    found = read_metrics(tmp_path / "run")
+    assert found["naive_bayes"]["test_accuracy"] > 0.9 and found["test_accuracy"] > 0.8
+    rows = {
+        name: (tmp_path / "run" / f"{name}.tsv").read_text().split("\n")[1:]
+        for name in ("train", "validation", "test")
+    }
+    assert {name: len(own) for name, own in rows.items()} == dict(
+        train=420, validation=60, test=120
+    )
+    assert len(set().union(*rows.values())) == 600  # none is on two sides
