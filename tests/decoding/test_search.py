@@ -237,6 +237,9 @@ def test_a_beam_of_all_hypotheses_ranks_them_all(seed, max_lengths):
 class NoneTwice:
     """A constraint that no token follows itself."""
 
+    def __repr__(self):
+        return "NoneTwice"  # tests' names must be the same in each process
+
     def allowed(self, state, vocab_size):
         return ops.expand_dims(state["last"], -1) != ops.arange(vocab_size, dtype="int32")
 
