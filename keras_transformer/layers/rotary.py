@@ -29,7 +29,8 @@ def rates(head_dim: int, theta: float, scaling: Mapping[str, Any] | None) -> tup
 
     theta^(-2i/H) (Su et al. 2021, equation 15), slowed for texts longer than those of training:
     "linear" all by a factor (Chen et al. 2023); "llama3" the slow ones, the fast ones not at all
-    (Llama 3.1); "yarn" likewise, and it sharpens attention (Peng et al. 2023, section 3).
+    (Llama 3.1); "yarn" likewise, and it sharpens attention (Peng et al. 2023, section 3). "dynamic"
+    is none of them: its angles change with the length so far, and cached keys would be wrong.
 
     Args:
         head_dim: H, even.
