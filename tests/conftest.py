@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from pathlib import Path
 
 import hypothesis
 import numpy as np
@@ -24,6 +25,21 @@ from keras_transformer.models import Transformer  # isort: skip
 
 hypothesis.settings.register_profile("repository", deadline=None, database=None)
 hypothesis.settings.load_profile("repository")
+
+
+# Tests of what knows no backend: they run once.
+_WITHOUT_BACKEND = ("text", "data", "test_evaluation.py", "test_files.py")
+_WITH_BACKEND = ("data/test_audio.py", "data/test_batching.py")
+
+
+def pytest_collection_modifyitems(items):
+    """Leaves tests that no backend can change to PyTorch's run."""
+    if keras.backend.backend() == "torch":
+        return
+    for item in items:
+        path = item.path.relative_to(Path(__file__).parent)
+        if path.parts[0] in _WITHOUT_BACKEND and path.as_posix() not in _WITH_BACKEND:
+            item.add_marker(pytest.mark.skip(reason="it knows no backend: run under PyTorch"))
 
 
 @pytest.fixture
