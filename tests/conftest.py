@@ -29,7 +29,7 @@ hypothesis.settings.load_profile("repository")
 
 # Tests of what knows no backend: they run once.
 _WITHOUT_BACKEND = ("text", "data", "test_evaluation.py", "test_files.py")
-_WITH_BACKEND = ("data/test_audio.py", "data/test_batching.py")
+_WITH_BACKEND = ("data/test_audio.py", "data/test_batching.py", "text/test_hub.py")
 
 
 def pytest_collection_modifyitems(items):

@@ -108,7 +108,8 @@ class MultiHeadAttention(Layer):
         output (B, T, D), and the cache: `{"key", "value"}`, each (B, K, S, H).
 
     Raises:
-        ValueError: if D is not divisible by `num_heads` without a `head_dim`, or N by K; if
+        ValueError: if D is not divisible by `num_heads` without a `head_dim`, or N by K; if the
+            window is below 1, or `global_tokens` below 0; if
             `memory` is given to self-attention, or neither memory nor cache to cross-attention.
     """
 
@@ -127,6 +128,10 @@ class MultiHeadAttention(Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        if window is not None and window < 1:
+            raise ValueError(f"window must be at least 1 or None, got {window}")
+        if global_tokens < 0:
+            raise ValueError(f"global_tokens must be at least 0, got {global_tokens}")
         self.pattern = Pattern(causal, window, global_tokens)
         self.num_kv_heads = num_kv_heads or num_heads
         if num_heads % self.num_kv_heads:

@@ -256,3 +256,15 @@ def test_errors_name_the_argument():
         MultiHeadAttention(HEADS)(x, memory=x)
     with pytest.raises(ValueError, match="memory or cache must be given in cross-attention"):
         MultiHeadAttention(HEADS, cross_attention=True)(x)
+
+
+@pytest.mark.parametrize(
+    "options,message",
+    [
+        (dict(window=0), "window must be at least 1 or None, got 0"),
+        (dict(window=2, global_tokens=-1), "global_tokens must be at least 0, got -1"),
+    ],
+)
+def test_patterns_that_cannot_be(options, message):
+    with pytest.raises(ValueError, match=message):
+        MultiHeadAttention(2, **options)
