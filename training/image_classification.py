@@ -42,6 +42,7 @@ def train(
     dropout: Annotated[float, typer.Option(min=0, max=0.99)] = 0.0,
     learning_rate: Annotated[float, typer.Option(help="At its peak.")] = 2e-3,
     weight_decay: Annotated[float, typer.Option(help="Of AdamW.")] = 0.05,
+    precision: Annotated[str, typer.Option(help="Keras dtype policy.")] = "float32",
     train_size: Annotated[int | None, typer.Option(help="Use so many images at most.")] = None,
     seed: Annotated[int, typer.Option(help="Of weights, order and shifts.")] = 0,
 ) -> None:
@@ -51,7 +52,8 @@ def train(
 
         python -m training.image_classification
 
-        python -m training.image_classification --dataset cifar10 --d-model 128 --layers 6
+        python -m training.image_classification --dataset cifar10 --d-model 96 --layers 6
+            --precision mixed_bfloat16
     """
     require(dataset in DATASETS, "dataset", dataset, f"one of {DATASETS}")
     keep_compilations()
@@ -89,7 +91,7 @@ def train(
         num_heads=heads,
         dropout=dropout,
     )
-    model = ViT(config)
+    model = ViT(config, dtype=precision)
     steps = len(images) // batch_size
     schedule = WarmupSchedule(learning_rate, max(1, steps * epochs // 20), 1 + steps * epochs)
     optimizer = keras.optimizers.AdamW(schedule, weight_decay=weight_decay, beta_2=0.98)

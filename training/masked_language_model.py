@@ -1,7 +1,7 @@
 """Pretrains a small BERT on lines of text by hiding some of their tokens, and saves it.
 
-`python -m training.masked_language_model --help`. What it saves, `training.text_classification` and
-`training.token_classification` start from.
+`python -m training.masked_language_model --help`. What it saves, `training.text_classification`,
+`training.token_classification` and `training.question_answering` start from.
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ from keras_transformer.text.single import TextTokenizer
 
 
 def train(
-    text: Annotated[Path, typer.Option(help="A text a line; of a .tsv the first column.")],
+    text: Annotated[
+        list[Path], typer.Option(help="A text a line; of a .tsv the first column. Repeatable.")
+    ],
     validation_text: Annotated[Path, typer.Option("--validation", help="The same.")],
     output: Annotated[Path, typer.Option(help="Folder of the run.")],
     vocab_size: Annotated[int, typer.Option(help="Pieces.")] = 8000,
+    cased: Annotated[bool, typer.Option(help="Whether pieces keep case and accents.")] = False,
     d_model: Annotated[int, typer.Option(help="Width.")] = 128,
     num_layers: Annotated[int, typer.Option(help="Blocks.")] = 4,
     num_heads: Annotated[int, typer.Option(help="Heads of each.")] = 4,
@@ -50,8 +53,8 @@ def train(
     begun = time.monotonic()
 
     # Texts, framed by [CLS] and [SEP].
-    texts, held_out = read_texts(text), read_texts(validation_text)
-    tokenizer = TextTokenizer.train(texts, "wordpiece", vocab_size)
+    texts, held_out = [x for file in text for x in read_texts(file)], read_texts(validation_text)
+    tokenizer = TextTokenizer.train(texts, "wordpiece", vocab_size, lowercase=not cased)
     special = tuple(map(tokenizer.id_of, ("[UNK]", "[CLS]", "[SEP]")))
     masking = Masking(tokenizer.vocab_size, tokenizer.id_of("[MASK]"), special)
     sizes = dict(tokens_per_batch=tokens_per_batch, max_length=max_length, seed=seed)
@@ -67,7 +70,6 @@ def train(
         num_heads=num_heads,
         dropout=dropout,
         max_length=max_length,
-        num_types=1,
     )
     model = BERT(config, dtype=precision)
     model.compile(
