@@ -12,7 +12,7 @@ from collections.abc import Callable
 from importlib import resources
 
 import uvicorn
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
@@ -31,6 +31,10 @@ from keras_transformer.serving.settings import Settings
 
 log = logging.getLogger("keras_transformer.serving")
 _POLICY = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'"
+_HEADERS = [
+    (b"content-security-policy", _POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+]
 
 
 def create_app(load: Callable[[], Catalogue], settings: Settings | None = None) -> FastAPI:
@@ -78,7 +82,7 @@ def create_app(load: Callable[[], Catalogue], settings: Settings | None = None) 
     app.mount("/", StaticFiles(directory=str(page), html=True), name="page")
 
     _answer_errors(app)
-    _watch(app, settings)
+    app.add_middleware(Watch, server=app, timeout=settings.timeout)
     app.add_middleware(BodyLimit, settings=settings)
     app.add_middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["GET", "POST"])
     return app
@@ -111,26 +115,45 @@ def _answer_errors(app):
         return answer(501, str(error))
 
 
-def _watch(app, settings):
-    """Counts requests, and gives them up after a time."""
+class Watch:
+    """ASGI middleware that counts requests, gives them up after a time, and sets headers.
 
-    @app.middleware("http")
-    async def watched(request: Request, call_next):
-        begun = time.monotonic()
+    Args:
+        app: what it stands before.
+        server: the application, whose service counts.
+        timeout: seconds.
+    """
+
+    def __init__(self, app, server: FastAPI, timeout: float):
+        self.app, self.server, self.timeout = app, server, timeout
+
+    async def __call__(self, scope, receive, send):
+        """Handles a connection."""
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        begun, status = time.monotonic(), None
+
+        async def send_with_headers(message):
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message.setdefault("headers", [])
+                message["headers"] = [*message["headers"], *_HEADERS]
+            await send(message)
+
         try:
-            async with asyncio.timeout(settings.timeout):
-                response = await call_next(request)
+            async with asyncio.timeout(self.timeout):
+                await self.app(scope, receive, send_with_headers)
         except TimeoutError:
-            message = f"not done within {settings.timeout:g} seconds"
-            response = JSONResponse({"error": message}, 504)
-        response.headers["Content-Security-Policy"] = _POLICY
-        response.headers["X-Content-Type-Options"] = "nosniff"
-        route = request.scope.get("route")
-        path = getattr(route, "path", None) or "page"
-        metrics = app.state.service.metrics
-        metrics.requests.labels(path, response.status_code).inc()
-        metrics.seconds.labels(path).observe(time.monotonic() - begun)
-        return response
+            if status is None:
+                message = f"not done within {self.timeout:g} seconds"
+                response = JSONResponse({"error": message}, 504)
+                await response(scope, receive, send_with_headers)
+        finally:
+            path = getattr(scope.get("route"), "path", None) or "page"
+            metrics = self.server.state.service.metrics
+            metrics.requests.labels(path, status or 500).inc()
+            metrics.seconds.labels(path).observe(time.monotonic() - begun)
 
 
 def _reload_on_hangup(service):
