@@ -129,7 +129,7 @@ def align(
 
 
 def words(text: str) -> list[tuple[int, int]]:
-    """Where the words and other signs of a text are, as (first, behind last)."""
+    """Where the words and the other signs of a text are, as (first, behind last)."""
     return [match.span() for match in _WORD.finditer(text)]
 
 

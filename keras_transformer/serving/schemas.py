@@ -154,7 +154,7 @@ async def read(request: Request, model: type[T]) -> T:
 def said(errors: Any) -> str:
     """The first of pydantic's errors in a line: field, problem, value."""
     first = errors[0]
-    place = ".".join(str(x) for x in first["loc"]) or "body"
+    place = str((first["loc"] or ("body",))[0])
     return f"{place}: {first['msg']}, got {_short(first.get('input'))}"
 
 

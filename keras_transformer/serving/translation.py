@@ -108,16 +108,21 @@ async def _aligned(batcher, engine, pairs):
     """For each pair of sentences, the source word of each target word."""
     if not engine.can_attend:
         return [_in_order(*map(words, pair)) for pair in pairs]
-    sources, targets = zip(*pairs, strict=True) if pairs else ((), ())
-    costs = sum(engine.costs(sources)) if pairs else 1
-    found = await asyncio.wrap_future(
-        batcher.call(lambda: align(engine.translator, sources, targets), costs)
-    )
-    result = []
-    for (_, target), links in zip(pairs, found, strict=True):
-        source_of = {j: i for i, j in links}
-        result.append([source_of.get(j) for j in range(len(words(target)))])
-    return result
+
+    def align_all():
+        found = []
+        for source, target in pairs:
+            try:
+                (links,) = align(engine.translator, [source], [target])
+            except ValueError:  # a translation that its own model cannot read
+                found.append(_in_order(words(source), words(target)))
+            else:
+                source_of = {j: i for i, j in links}
+                found.append([source_of.get(j) for j in range(len(words(target)))])
+        return found
+
+    costs = sum(engine.costs([source for source, _ in pairs])) if pairs else 1
+    return await asyncio.wrap_future(batcher.call(align_all, costs))
 
 
 def _in_order(source_words, target_words):

@@ -92,7 +92,7 @@ def test_forms_as_well_as_json(client):
 @pytest.mark.parametrize(
     "fields, message",
     [
-        ({"q": None}, "q.str: Input should be a valid string, got None"),
+        ({"q": None}, "q: Input should be a valid string, got None"),
         ({"source": "xx"}, "source must be one of de, en, got 'xx'"),
         ({"target": "xx"}, "target must be one of de, fr from en, got 'xx'"),
         ({"format": "pdf"}, "format: Input should be 'text' or 'html', got 'pdf'"),
