@@ -56,6 +56,7 @@ def create_app(load: Callable[[], Catalogue], settings: Settings | None = None) 
         _reload_on_hangup(service)
         yield
         await service.close()
+        libretranslate.remove_files(app)
 
     app = FastAPIOffline(
         title="keras_transformer",

@@ -62,14 +62,15 @@ def _wrapped(text, lines):
     """The text in so many lines, about as long as each other; tags stay whole."""
     if lines == 1:
         return text
-    words = re.findall(r"(?:<[^>]*>|\S)+", text)
-    target, result, length = len(text) / lines, [[]], 0
-    for word in words:
-        if result[-1] and length + len(word) / 2 > target and len(result) < lines:
+    words = [(x, len(re.sub("<[^>]*>", "", x))) for x in re.findall(r"(?:<[^>]*>|\S)+", text)]
+    target = sum(width + 1 for _, width in words) / lines
+    result, length = [[]], 0.0
+    for word, width in words:
+        if result[-1] and length + width / 2 > target and len(result) < lines:
             result.append([])
             length = 0
         result[-1].append(word)
-        length += len(word) + 1
+        length += width + 1
     return "\n".join(map(" ".join, result))
 
 
@@ -88,6 +89,8 @@ async def _office(content, translate):
         }
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, etree.XMLSyntaxError) as error:
         raise ValueError(f"file must be a document of its kind: {error}") from error
+    if not trees:
+        raise ValueError("file must be a document of its kind: it has no part with text")
     paragraphs = [slots for tree in trees.values() for slots in _paragraphs(tree)]
     # The parts of a paragraph, of one format each, are elements for as long as it is translated.
     marked = [

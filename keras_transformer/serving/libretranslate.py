@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 import babel
-from fastapi import APIRouter, File, Form, HTTPException, Request, UploadFile
+from fastapi import APIRouter, FastAPI, File, Form, HTTPException, Request, UploadFile
 from fastapi.responses import FileResponse as Download
 
 from keras_transformer.serving import translation
@@ -190,6 +190,12 @@ async def _translated(service, texts, source, target, kind, alternatives, limite
         found = await translation.translate_html(service.batcher, engines, source, texts)
         return [[text] for text in found]
     return await translation.translate_texts(service.batcher, engines, source, texts, alternatives)
+
+
+def remove_files(app: FastAPI) -> None:
+    """Removes all translated files."""
+    if hasattr(app.state, "files"):
+        app.state.files.cleanup()
 
 
 def _files(app):
