@@ -96,7 +96,7 @@ async def load(url, texts, expected, languages, clients, seconds) -> dict:
             if response.status_code == 200:
                 found["seconds"].append(time.perf_counter() - begun)
                 found["sentences"] += len(texts[i])
-                found["wrong"] += response.json()["translatedText"] != "\n".join(expected[i])
+                found["wrong"] += response.json()["translatedText"] != expected[i]
             elif response.status_code == 429:
                 await asyncio.sleep(PAUSE)
 
@@ -156,13 +156,16 @@ def main() -> None:
         return
     if options.folder is None:
         parser.error("folder must be given")
+    from keras_transformer.serving.sentences import Sentences
     from keras_transformer.translator import Translator
 
     texts = texts_of(options.texts)
     translator = Translator.load(options.folder)
-    alone = {x: translator.translate([x])[0] for text in texts for x in text}
-    expected = [[alone[x] for x in text] for text in texts]
-    prepared = texts, expected, (translator.source_language, translator.target_language)
+    languages = translator.source_language, translator.target_language
+    split = [Sentences.of("\n".join(text), languages[0]) for text in texts]
+    alone = {x: translator.translate([x])[0] for one in split for x in one.texts}
+    expected = [one.joined([alone[x] for x in one.texts]) for one in split]
+    prepared = texts, expected, languages
     rates, rows = [], []
     for name, own in {
         "batching": (),
