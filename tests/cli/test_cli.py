@@ -20,7 +20,7 @@ from training.translation import train
         (["evaluate", "FOLDER", "--corpus=grammar", "--test-set=x"], "must be one of ['test']"),
         (["evaluate", "FOLDER", "--source", "absent.tsv"], "absent.tsv"),
         (["average", "absent", "--out", "out"], "absent"),
-        (["info", "absent"], "absent is no saved translator"),
+        (["info", "absent"], "absent is no saved model"),
         (["train", "--recipe", "absent"], "absent"),
     ],
 )

@@ -9,7 +9,9 @@ import pytest
 
 from keras_transformer.checkpoints import save_weights, weights_of, write_weights
 from keras_transformer.cli import folders
-from keras_transformer.models import enable_lora
+from keras_transformer.models import BERT, GPT, BERTConfig, GPTConfig, ViT, ViTConfig, enable_lora
+from keras_transformer.saved import save_folder
+from keras_transformer.text.single import TextTokenizer
 from keras_transformer.translator import Translator
 
 
@@ -93,6 +95,28 @@ def test_a_checkpoint_of_lora_becomes_a_translator(run, failure, translator, fol
 
 def test_info_shows_sizes_and_versions(run, translator, folder):
     shown = run("info", folder).stdout
-    for value in ("en -> de", f"{translator.model.count_params():,}", "SentencePieceTokenizer"):
+    for value in (
+        "translation",
+        "en -> de",
+        f"{translator.model.count_params():,}",
+        "SentencePieceTokenizer",
+    ):
         assert value in shown
     assert run("--version").stdout.startswith("keras-transformer ")
+
+
+def test_info_of_what_reads_one_text_or_none(run, randomize, tmp_path):
+    sizes = dict(d_model=8, d_ff=8, num_layers=1, num_heads=2)
+    tokenizer = TextTokenizer.train(["a b"], "characters")
+    vit = ViT(ViTConfig(3, image_size=8, patch_size=4, **sizes))
+    for task, model, reads in (
+        ("causal_lm", GPT(GPTConfig(9, **sizes, max_length=8)), tokenizer),
+        ("text_classification", BERT(BERTConfig(9, **sizes, labels=("good", "bad"))), tokenizer),
+        ("image_classification", vit, None),
+    ):
+        save_folder(tmp_path / task, model, reads, {"task": task})
+        shown = run("info", tmp_path / task).stdout
+        assert task in shown and f"{model.count_params():,}" in shown
+        assert ("TextTokenizer" in shown) == (reads is not None)
+    (tmp_path / task / "model.keras").write_bytes(b"PK")
+    assert "model.keras cannot be read" in run("info", tmp_path / task, status=2).stderr
