@@ -294,7 +294,7 @@ class CausalLM:
         Raises:
             ValueError: if the folder is no saved language model, or a file of it is broken.
         """
-        return cls(*load_with_tokenizer(folder, "language model", precision))
+        return cls(*load_with_tokenizer(folder, "language model", DecoderOnly, precision))
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike, dtype: str | None = None) -> CausalLM:

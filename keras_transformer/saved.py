@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import h5py
 import keras
 
 from keras_transformer.config import require
@@ -63,14 +65,17 @@ def save_folder(
 
 
 def read_config(
-    folder: str | os.PathLike, what: str, tokenizer_file: str, precision: str | None
+    folder: str | os.PathLike,
+    what: str,
+    tokenizer_file: str | None = None,
+    precision: str | None = None,
 ) -> dict[str, Any]:
     """The `config.json` of a folder, once it is seen to be such a one.
 
     Args:
         folder: what `save_folder` wrote.
         what: a word for it, "translator".
-        tokenizer_file: a file that must be there, too.
+        tokenizer_file: a file that must be there, too; None: it may have none.
         precision: checked as of `load_model`.
 
     Raises:
@@ -81,13 +86,33 @@ def read_config(
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"{folder} is no saved {what}: there is no such folder")
-    for name in (CONFIG, MODEL, tokenizer_file):
+    for name in filter(None, (CONFIG, MODEL, tokenizer_file)):
         if not (folder / name).is_file():
             raise ValueError(f"{folder} is no saved {what}: it has no {name}")
     config = read_json(folder / CONFIG)
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise ValueError(f'{folder / CONFIG} is no {what}\'s: it must have "format": {FORMAT}')
     return config
+
+
+def count_parameters(folder: str | os.PathLike) -> int:
+    """How many numbers the weights of a saved folder are, which are not read.
+
+    Raises:
+        ValueError: if its `model.keras` cannot be read.
+    """
+    path, sizes = Path(folder, MODEL), []
+
+    def add(name, entry):
+        if isinstance(entry, h5py.Dataset) and "seed_generator" not in name:
+            sizes.append(entry.size)
+
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open("model.weights.h5") as file:
+            h5py.File(file, "r").visititems(add)
+    except (zipfile.BadZipFile, KeyError, OSError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+    return sum(sizes)
 
 
 def load_model(
@@ -128,18 +153,27 @@ def load_model(
 
 
 def load_with_tokenizer(
-    folder: str | os.PathLike, what: str, precision: str | None = None
+    folder: str | os.PathLike,
+    what: str,
+    family: type[keras.Model] = keras.Model,
+    precision: str | None = None,
 ) -> tuple[keras.Model, TextTokenizer]:
     """The model of one text and its `TextTokenizer`, as `save_folder` wrote them.
 
     Args:
         folder: where they are.
         what: a word for it, "language model".
+        family: the class that the model must be of.
         precision: as of `load_model`.
 
     Raises:
-        ValueError: if the folder is none, or a file of it is broken.
+        ValueError: if the folder is none, its model is another, or a file of it is broken.
     """
     config = read_config(folder, what, FILE, precision)
+    if "task" not in config:  # a translator's, whose tokenizer.json is another
+        raise ValueError(f"{folder} is no saved {what} but a translator")
     tokenizer = TextTokenizer.read(folder)
-    return load_model(folder, config, tokenizer, precision), tokenizer
+    model = load_model(folder, config, tokenizer, precision)
+    if not isinstance(model, family):
+        raise ValueError(f"{folder} is no saved {what} but a {type(model).__name__}")
+    return model, tokenizer

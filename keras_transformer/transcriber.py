@@ -17,9 +17,9 @@ from keras_transformer.decoding import IMPOSSIBLE, beam_search, greedy_search
 from keras_transformer.files import read_json
 from keras_transformer.models import Speech
 from keras_transformer.ops import compiled
-from keras_transformer.saved import load_model, read_config, save_folder
+from keras_transformer.saved import load_with_tokenizer, read_config, save_folder
 from keras_transformer.search import search_batches
-from keras_transformer.text.single import FILE, TextTokenizer
+from keras_transformer.text.single import TextTokenizer
 
 HOP = 0.01  # seconds of a frame
 TASKS = ("transcribe", "translate")
@@ -116,6 +116,8 @@ class Transcriber:
         Raises:
             ValueError: for an argument out of range, or a file or samples that cannot be read.
         """
+        if isinstance(sounds, str | os.PathLike | np.ndarray) or hasattr(sounds, "read"):
+            raise ValueError(f"sounds must be a sequence of sounds, got one: {sounds!r:.80}")
         parts = [self._parts(sound, sample_rate) for sound in sounds]
         options = dict(language=language, task=task, beam_size=beam_size, batch_size=batch_size)
         options |= dict(length_penalty=length_penalty, max_new_tokens=max_new_tokens)
@@ -184,7 +186,7 @@ class Transcriber:
                     f"sounds must be files or samples (N,) of floats, got {sound.shape} of "
                     f"{sound.dtype}"
                 )
-            before = sample_rate or rate
+            before = rate if sample_rate is None else sample_rate
             require_whole("sample_rate", before, 1)
             samples = sound if before == rate else resample(sound, before, rate)
         else:
@@ -262,11 +264,8 @@ class Transcriber:
         Raises:
             ValueError: if the folder is no saved transcriber, or a file of it is broken.
         """
-        config = read_config(folder, "transcriber", FILE, precision)
-        if "hearing" not in config:
-            raise ValueError(f"{folder} is no saved transcriber but a {config.get('task')!r}")
-        tokenizer = TextTokenizer.read(folder)
-        model = load_model(folder, config, tokenizer, precision)
+        model, tokenizer = load_with_tokenizer(folder, "transcriber", Speech, precision)
+        config = read_config(folder, "transcriber")
         return cls(model, tokenizer, Hearing.of(config["hearing"]))
 
 

@@ -401,6 +401,8 @@ class Translator:
                 language is another.
         """
         config = read_config(folder, "translator", MANIFEST, precision)
+        if "task" in config:
+            raise ValueError(f"{folder} is no saved translator but of task {config['task']!r}")
         try:
             tokenizer = load_tokenizer(folder)
         except FileNotFoundError as error:

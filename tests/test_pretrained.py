@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from keras_transformer import Translator, cli, load_pretrained
 from keras_transformer.pretrained import FILES
 from keras_transformer.saved import load_with_tokenizer
-from training.text_classification import train
+from training import question_answering, text_classification, token_classification
 
 ENGLISH = ["The old man sees the dog.", "A dog sleeps here.", "I see 3 dogs, don't I?"]
 GERMAN = ["Der alte Mann sieht den Hund.", "Ein Hund schläft hier.", "Ich sehe 3 Hunde."]
@@ -216,10 +216,11 @@ def test_a_vocabulary_of_another_model(folder, tmp_path):
         load_pretrained(tmp_path)
 
 
-def test_a_bert_is_fine_tuned(tmp_path):
-    """Imported with its vocabulary, it is what a script starts from."""
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    """A BERT with its vocabulary, imported, and the folder that it was saved to."""
     words = "[PAD] [UNK] [CLS] [SEP] [MASK] good bad film the a ##s".split()
-    source, start, run = (tmp_path / name for name in ("source", "start", "run"))
+    source, start = (tmp_path_factory.mktemp(name) for name in ("source", "start"))
     config = transformers.BertConfig(
         vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
         intermediate_size=24, max_position_embeddings=32, initializer_range=0.3,
@@ -228,11 +229,44 @@ def test_a_bert_is_fine_tuned(tmp_path):
     (source / "vocab.txt").write_text("\n".join(words))
     found = load_pretrained(source)
     found.save(start)
+    return found, start
+
+
+def write_texts(folder):
     lines = ["sentence\tlabel", "the film\t0", "a good film\t1", "bad films\t0", "the good\t1"]
-    (tmp_path / "text.tsv").write_text("\n".join(lines))
-    files = [tmp_path / "text.tsv"] * 3
-    train(*files, output=run, start_from=start, epochs=2, warmup_steps=1, learning_rate=1e-9)
-    model, tokenizer = load_with_tokenizer(run, "classifier")
+    (folder / "text.tsv").write_text("\n".join(lines))
+    return [folder / "text.tsv"] * 3
+
+
+def write_tags(folder):
+    (folder / "tags.conll").write_text("the\tO\nfilms\tB-film\n\nbad\tO\nfilm\tB-film\n")
+    return [folder / "tags.conll"] * 2
+
+
+def write_questions(folder):
+    answers = [{"text": "films", "answer_start": 4}]
+    asked = {"id": "x", "question": "good", "answers": answers}
+    data = [{"title": x, "paragraphs": [{"context": "bad films", "qas": [asked]}]} for x in "AB"]
+    (folder / "x.json").write_text(json.dumps({"data": data}))
+    (folder / "split.tsv").write_text("A\ttrain\nB\teval\n")
+    return [folder / "x.json", folder / "split.tsv"]
+
+
+@pytest.mark.parametrize(
+    "script,write",
+    [
+        (text_classification, write_texts),
+        (token_classification, write_tags),
+        (question_answering, write_questions),
+    ],
+    ids=["texts", "tokens", "questions"],
+)
+def test_a_bert_is_fine_tuned(script, write, bert, tmp_path):
+    """Imported with its vocabulary, it is what a script starts from."""
+    found, start = bert
+    options = dict(output=tmp_path / "run", start_from=start, epochs=2)
+    script.train(*write(tmp_path), **options, warmup_steps=1, learning_rate=1e-9)
+    model, tokenizer = load_with_tokenizer(tmp_path / "run", "encoder")
     assert tokenizer.encode(["A good FILMS"]) == [[2, 9, 5, 7, 10, 3]]
     before = found.model.encoder.blocks[0].feed_forward.hidden.kernel
     after = model.encoder.blocks[0].feed_forward.hidden.kernel

@@ -9,7 +9,7 @@ import torch
 import transformers
 from typer.testing import CliRunner
 
-from keras_transformer import Transcriber, cli, load_pretrained
+from keras_transformer import CausalLM, Transcriber, cli, load_pretrained
 from keras_transformer.models import Speech, SpeechConfig
 from keras_transformer.text.single import TextTokenizer
 from keras_transformer.transcriber import Hearing
@@ -139,3 +139,11 @@ def test_bad_input(folder, transcriber, tmp_path):
         transcriber.transcribe([np.zeros((2, 9))])
     with pytest.raises(ValueError, match="is no saved transcriber: it has no model.keras"):
         Transcriber.load(folder)
+    for one in ("sound.wav", sound):
+        with pytest.raises(ValueError, match="sounds must be a sequence of sounds, got one: "):
+            transcriber.transcribe(one)
+    with pytest.raises(ValueError, match="sample_rate must be a whole number .*, got 0"):
+        transcriber.transcribe([sound], sample_rate=0)
+    with pytest.raises(ValueError, match="is no saved language model but a Speech"):
+        transcriber.save(tmp_path)
+        CausalLM.load(tmp_path)

@@ -15,8 +15,9 @@ import numpy as np
 import typer
 
 from keras_transformer.assessment import save_metrics
-from keras_transformer.config import require_whole
+from keras_transformer.config import require, require_whole
 from keras_transformer.data.biology import read_splice_junctions
+from keras_transformer.data.tagged import numbered
 from keras_transformer.files import replacing
 from training import text_classification
 
@@ -38,6 +39,9 @@ def train(
     """Trains a classifier of DNA and saves it with its accuracy and that of naive Bayes."""
     require_whole("bases", bases, 1)
     found = sorted(read_splice_junctions(sequences).items())
+    require(len(found) >= 10, f"sequences in {sequences}", len(found), "10 or more")
+    longest = len(found[0][0])
+    require(bases <= longest, "bases", bases, f"at most {longest}, as a sequence has")
     order = np.random.default_rng(0).permutation(len(found))
     ends = [len(found) // 5, len(found) * 3 // 10]
     parts = {
@@ -51,7 +55,7 @@ def train(
     one_hot, classes = {}, {}
     for name, rows in parts.items():
         one_hot[name] = np.array([[[x == y for y in letters] for x in own] for own, _ in rows])
-        classes[name] = np.array([labels.index(label) for _, label in rows])
+        classes[name] = np.array(numbered([label for _, label in rows], labels, sequences))
     counts_CTV = [1 + one_hot["train"][classes["train"] == c].sum(0) for c in range(len(labels))]
     logs_CTV = np.log([own / own.sum(-1, keepdims=True) for own in counts_CTV])
     prior_C = np.log(np.bincount(classes["train"]))

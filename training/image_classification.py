@@ -16,13 +16,15 @@ import typer
 
 from keras_transformer.assessment import save_metrics
 from keras_transformer.config import require
-from keras_transformer.data.images import batches, read_idx, read_image_archive
-from keras_transformer.files import write_json
-from keras_transformer.models import ViT, ViTConfig, merged
+from keras_transformer.data.images import batches, read_digits, read_image_archive
+from keras_transformer.models import ViT, ViTConfig
 from keras_transformer.ops import keep_compilations, reuse_memory
+from keras_transformer.saved import save_folder
 from keras_transformer.schedules import WarmupSchedule
 
 DATASETS = ("cifar10", "mnist")
+# Digits may move a little, photographs more, and be mirrored.
+CHANGES = {"mnist": dict(pixels=1), "cifar10": dict(pixels=4, flip=True)}
 
 
 def train(
@@ -63,13 +65,18 @@ def train(
 
     # Images, each channel with mean 0 and variance 1.
     if dataset == "mnist":
-        files = [source / "mnist" / f"{part}-{{}}-ubyte.gz" for part in ("train", "t10k")]
-        images, test_images = (read_idx(str(x).format("images-idx3"))[..., None] for x in files)
-        labels, test_labels = (read_idx(str(x).format("labels-idx1")).astype(int) for x in files)
-        classes = [str(digit) for digit in range(10)]
+        kinds = ("images-idx3", "labels-idx1")
+        parts = [
+            read_digits(*(source / "mnist" / f"{part}-{kind}-ubyte.gz" for kind in kinds))
+            for part in ("train", "t10k")
+        ]
     else:
         files = [source / "cifar10-jpeg" / f"{part}.tar.gz" for part in ("train", "test")]
-        (images, labels, classes), (test_images, test_labels, _) = map(read_image_archive, files)
+        parts = list(map(read_image_archive, files))
+    (images, labels, classes), (test_images, test_labels, test_classes) = parts
+    require(test_classes == classes, "classes of the test images", test_classes, classes)
+    sizes = images.shape[1:], test_images.shape[1:]
+    require(sizes[1] == sizes[0], "the shape of a test image", *sizes[::-1])
     mean, deviation = (x(images / np.float32(255), axis=(0, 1, 2)) for x in (np.mean, np.std))
     images, test_images = (
         ((x / np.float32(255) - mean) / deviation).astype("float32") for x in (images, test_images)
@@ -77,6 +84,8 @@ def train(
     if train_size:
         chosen = np.random.default_rng(seed).permutation(len(images))[:train_size]
         images, labels = images[chosen], labels[chosen]
+
+    training = batches(images, labels, batch_size, seed, **CHANGES[dataset])
 
     # The model and its optimizer; biases, norms and places do not decay.
     keras.utils.set_random_seed(seed)
@@ -102,11 +111,9 @@ def train(
     model.compile(optimizer, loss, metrics=["accuracy"])
     print(f"{model.count_params():,} parameters, {len(images)} images, {keras.backend.backend()}")
 
-    # Digits may move a little, photographs more, and be mirrored.
-    changes = dict(pixels=1) if dataset == "mnist" else dict(pixels=4, flip=True)
     begin, used = time.time(), time.process_time()
     model.fit(
-        batches(images, labels, batch_size, seed, **changes),
+        training,
         steps_per_epoch=steps,
         epochs=epochs,
         shuffle=False,
@@ -115,13 +122,11 @@ def train(
     seconds, used = time.time() - begin, time.process_time() - used
 
     _, accuracy = model.evaluate(test_images, test_labels, batch_size=500, verbose=0)
-    folder.mkdir(parents=True, exist_ok=True)
-    merged(model).save(folder / "model.keras")  # without the optimizer
     pixels = dict(mean=mean.tolist(), deviation=deviation.tolist(), classes=classes)
-    write_json(folder / "config.json", config.to_dict() | pixels)
-    training = dict(epochs=epochs, seconds=seconds, processor_seconds=used, seed=seed)
-    training |= dict(parameters=model.count_params(), backend=keras.backend.backend())
-    save_metrics(folder, "training", training)
+    save_folder(folder, model, None, {"task": "image_classification"} | pixels)
+    facts = dict(epochs=epochs, seconds=seconds, processor_seconds=used, seed=seed)
+    facts |= dict(parameters=model.count_params(), backend=keras.backend.backend())
+    save_metrics(folder, "training", facts)
     save_metrics(folder, "test", dict(accuracy=accuracy))
     print(f"accuracy on {len(test_images)} test images {accuracy:.4f}, {seconds:.0f} s; {folder}")
 

@@ -21,7 +21,7 @@ from keras_transformer.assessment import save_metrics
 from keras_transformer.callbacks import Checkpoints, Progress
 from keras_transformer.causal_lm import CausalLM
 from keras_transformer.checkpoints import load_weights
-from keras_transformer.config import require
+from keras_transformer.config import require, require_whole
 from keras_transformer.data.corpora import iterate_lines
 from keras_transformer.data.windows import NO_LABEL, Windows
 from keras_transformer.losses import LabelSmoothedCrossentropy
@@ -59,6 +59,8 @@ def train(
     """
     keep_compilations()
     require(family in ("gpt", "llama"), "family", family, "gpt or llama")
+    require_whole("steps_per_epoch", steps_per_epoch, 1)
+    require_whole("steps", steps, 1)
     require(steps % steps_per_epoch == 0, "steps", steps, f"a multiple of {steps_per_epoch}")
 
     # Text: ids, the last tenth of them for validation.
@@ -67,6 +69,8 @@ def train(
     tokenizer = TextTokenizer.train([content], pieces, vocab_size)
     (train_ids,) = tokenizer.encode([content[:split]])
     (validation_ids,) = tokenizer.encode([content[split:]])
+    accepted = f"more than {length} tokens in its last tenth, which is for validation"
+    require(len(validation_ids) > length, str(text), len(validation_ids), accepted)
     windows = Windows(train_ids, length, rows, seed)
     validation = Windows(validation_ids, length, rows).consecutive()
 

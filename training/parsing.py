@@ -15,7 +15,7 @@ import keras
 import typer
 
 from keras_transformer.assessment import parsing_scores, save_metrics
-from keras_transformer.config import TransformerConfig
+from keras_transformer.config import TransformerConfig, require
 from keras_transformer.data.batching import TokenBatches
 from keras_transformer.data.trees import (
     linearize,
@@ -61,6 +61,8 @@ def train(
     for number, own in read_treebank(treebank).items():
         later = (number >= validation_from) + (number >= test_from)
         trees[list(trees)[later]] += own
+    for name, own in trees.items():
+        require(len(own) > 0, f"trees for {name} in {treebank}", 0, "one or more")
     pairs = {
         name: [(" ".join(tree.words()), linearize(tree, tags)) for tree in own]
         for name, own in trees.items()

@@ -20,6 +20,7 @@ from keras_transformer.data.corpora import read_pairs
 from keras_transformer.data.squad import read_squad, span_of
 from keras_transformer.data.tagged import numbered
 from keras_transformer.models import BERT, BERTConfig
+from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.ops import keep_compilations
 from keras_transformer.saved import load_with_tokenizer, save_folder
 from keras_transformer.schedules import WarmupSchedule, adam
@@ -72,7 +73,7 @@ def train(
         config = BERTConfig(tokenizer.vocab_size, max_length=max_length, **sizes, num_types=2)
         model = BERT(config)
     else:
-        model, tokenizer = load_with_tokenizer(start_from, "encoder")
+        model, tokenizer = load_with_tokenizer(start_from, "encoder", EncoderOnly)
         max_length = model.config.max_length
     keras.utils.set_random_seed(seed)
     model = model.with_head("span_extraction", dropout=dropout)
@@ -93,6 +94,8 @@ def train(
     inputs, places = arrays(questions)
     spans = [span_of(own, x.answers[0]) for own, x in zip(places, questions, strict=True)]
     kept = [row for row, span in enumerate(spans) if span]
+    if not kept:
+        raise ValueError(f"max_length must leave an answer in its text, got {max_length}")
     inputs = {name: x[kept] for name, x in inputs.items()}
     first, last = np.array([spans[row] for row in kept], "int32").T
     steps = epochs * -(-len(kept) // batch_size)

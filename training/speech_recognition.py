@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import io
 import os
-import tarfile
+import re
 import time
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated
 
 import keras
@@ -20,6 +20,7 @@ from keras import ops
 from keras_transformer.assessment import save_metrics
 from keras_transformer.config import require
 from keras_transformer.data.audio import log_mel, read_wav
+from keras_transformer.data.images import read_archive
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import Speech, SpeechConfig
@@ -66,22 +67,30 @@ def train(
     eos_id = tokenizer.id_of("<|endoftext|>")
     source = data_folder or Path(os.environ.get("KT_DATA", "data"))
     sounds, clips, words, is_test, speakers = [], [], [], [], set()
-    with tarfile.open(source / "fsdd" / "recordings.tar.gz") as archive:
-        for member in archive:
-            if not member.name.endswith(".wav"):
-                continue
-            digit, speaker, index = PurePosixPath(member.name).stem.split("_")
-            samples, _ = read_wav(io.BytesIO(archive.extractfile(member).read()), RATE)
-            sounds.append(samples)
+    recordings = source / "fsdd" / "recordings.tar.gz"
+    for name, content in read_archive(recordings):
+        if not name.endswith(".wav"):
+            continue
+        facts = re.search(r"(\d)_([^_/]+)_(\d+)\.wav$", name)
+        require(bool(facts), f"names in {recordings}", name, "such as 7_theo_12.wav")
+        digit, speaker, index = facts.groups()
+        try:
+            samples, _ = read_wav(io.BytesIO(content), RATE)
             clips.append(ops.convert_to_numpy(log_mel(samples, RATE, MELS)))
-            words.append([*tokenizer.encode([WORDS[int(digit)]])[0], eos_id])
-            is_test.append(int(index) < 5 if held_out is None else speaker == held_out)
-            speakers.add(speaker)
+        except ValueError as error:
+            raise ValueError(f"{recordings}, {name}: {error}") from error
+        sounds.append(samples)
+        words.append([*tokenizer.encode([WORDS[int(digit)]])[0], eos_id])
+        is_test.append(int(index) < 5 if held_out is None else speaker == held_out)
+        speakers.add(speaker)
     known = held_out is None or held_out in speakers
     require(known, "held_out", held_out, f"one of {sorted(speakers)}")
     rng = np.random.default_rng(seed)
     train_set = rng.permutation([i for i, test in enumerate(is_test) if not test])[:train_size]
     test_set = [i for i, test in enumerate(is_test) if test]
+    require(len(test_set) > 0, f"clips for testing in {recordings}", 0, "one or more")
+    accepted = f"at most {len(train_set)}, as there are clips for training"
+    require(batch_size <= len(train_set), "batch_size", batch_size, accepted)
     target_length = max(map(len, words))
     labels = np.array([word + [pad_id] * (target_length - len(word)) for word in words], "int32")
     first = np.full((len(labels), 1), bos_id, "int32")

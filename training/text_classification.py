@@ -14,11 +14,13 @@ from typing import Annotated
 import keras
 import typer
 
+from keras_transformer.config import require
 from keras_transformer.data.corpora import read_pairs
 from keras_transformer.data.sequences import SequenceBatches
 from keras_transformer.data.tagged import numbered
 from keras_transformer.files import write_json
 from keras_transformer.models import BERT, BERTConfig
+from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.ops import keep_compilations
 from keras_transformer.saved import load_with_tokenizer, save_folder
 from keras_transformer.schedules import WarmupSchedule, adam
@@ -56,13 +58,16 @@ def train(
     # Texts and labels.
     files = {"train": train_file, "validation": validation_file, "test": test_file}
     pairs = {name: read_pairs(path)[1:] for name, path in files.items()}
+    for name, path in files.items():
+        require(len(pairs[name]) > 0, f"texts below the names in {path}", 0, "one or more")
     labels = tuple(sorted({label for _, label in pairs["train"]}))
+    require(len(labels) > 1, f"labels in {train_file}", labels, "two or more")
     if start_from is None:
         texts = [text for text, _ in pairs["train"]]
         start, tokenizer = None, TextTokenizer.train(texts, "wordpiece", vocab_size)
         pad_id = tokenizer.id_of("[PAD]")
     else:
-        start, tokenizer = load_with_tokenizer(start_from, "encoder")
+        start, tokenizer = load_with_tokenizer(start_from, "encoder", EncoderOnly)
         max_length, pad_id = start.config.max_length, start.config.pad_id
 
     def batches(name, shuffle=False):

@@ -22,6 +22,7 @@ from keras_transformer.data.windows import NO_LABEL
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy
 from keras_transformer.models import BERT, BERTConfig
+from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.ops import keep_compilations
 from keras_transformer.saved import load_with_tokenizer, save_folder
 from keras_transformer.schedules import WarmupSchedule, adam
@@ -65,7 +66,7 @@ def train(
         sizes |= dict(dropout=dropout, max_length=max_length, num_types=1)
         model = BERT(BERTConfig(tokenizer.vocab_size, head="masked_lm", **sizes))
     else:
-        model, tokenizer = load_with_tokenizer(start_from, "encoder")
+        model, tokenizer = load_with_tokenizer(start_from, "encoder", EncoderOnly)
         max_length = model.config.max_length
     keras.utils.set_random_seed(seed)
     options = dict(labels=labels, dropout=dropout, head_dropout=dropout)

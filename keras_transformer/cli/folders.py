@@ -25,8 +25,12 @@ from keras_transformer.cli.base import (
 )
 from keras_transformer.evaluation import table
 from keras_transformer.export import ctranslate2, hugging_face, onnx, saved_model
+from keras_transformer.files import read_json
 from keras_transformer.models.adapting import enable_lora, lora_rank, merged
 from keras_transformer.pretrained import load_pretrained
+from keras_transformer.saved import count_parameters, read_config
+from keras_transformer.text.base import MANIFEST
+from keras_transformer.text.single import TextTokenizer
 from keras_transformer.translator import Translator
 
 
@@ -172,23 +176,28 @@ def average(
     loaded.save(out)
 
 
-def info(folder: Folder) -> None:
-    """Shows what a saved translator is.
+def info(
+    folder: Annotated[Path, typer.Argument(help="A saved model.", metavar="FOLDER")],
+) -> None:
+    """Shows what a saved model is: a translator, language model, classifier, transcriber ...
 
-    Its languages, sizes, tokenizer and measured quality, and the versions that read it.
+    Its task, languages or labels, sizes, tokenizer and measured quality, and the versions that
+    read it.
 
     \b
     Example:
         keras-transformer info saved_models/grammar
     """
-    translator = Translator.load(folder)
-    tokenizer, backend = translator.tokenizer, keras.backend.backend()
-    values = {
-        "languages": f"{translator.source_language} -> {translator.target_language}",
-        "parameters": f"{translator.model.count_params():,}",
-        **translator.model.config.to_dict(),
-        "tokenizer": type(tokenizer).__name__,
-        "fingerprint": tokenizer.fingerprint()[:16],
+    config, backend = read_config(folder, "model"), keras.backend.backend()
+    values = {"task": config.get("task", "translation")}
+    if "task" not in config:
+        values["languages"] = f"{config['source_language']} -> {config['target_language']}"
+    values |= {"parameters": f"{count_parameters(folder):,}", **config["model"]}
+    values |= {name: x for name, x in config.get("hearing", {}).items() if not isinstance(x, list)}
+    if config["tokenizer"] is not None:
+        kind = read_json(folder / MANIFEST).get("class", TextTokenizer.__name__)
+        values |= {"tokenizer": kind, "fingerprint": config["tokenizer"][:16]}
+    values |= {
         "backend": f"{backend} {sys.modules[backend].__version__}",
         "keras": keras.__version__,
         "keras_transformer": __version__,

@@ -68,8 +68,12 @@ class Corpus:
 
 
 @contextmanager
-def _opened(path: str | Path):
-    """The file in binary mode, unpacked if its name ends in `.gz`."""
+def opened(path: str | Path):
+    """The file in binary mode, unpacked if its name ends in `.gz`.
+
+    Raises:
+        ValueError: if what is read of a `.gz` is broken.
+    """
     try:
         with gzip.open(path) if str(path).lower().endswith(".gz") else open(path, "rb") as file:
             yield file
@@ -91,7 +95,7 @@ def iterate_lines(path: str | Path) -> Iterator[str]:
         FileNotFoundError: There is no such file.
         ValueError: Invalid UTF-8 (naming file and line), or a broken gzip file.
     """
-    with _opened(path) as file:
+    with opened(path) as file:
         for number, line in enumerate(file, 1):
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -109,12 +113,18 @@ def read_texts(path: str | Path) -> list[str]:
     """The lines of a text file that are not blank; of a `.tsv` the first column, without its head.
 
     Args:
-        path: may be a `.gz`; errors are those of `iterate_lines`.
+        path: may be a `.gz`.
+
+    Raises:
+        FileNotFoundError, ValueError: as of `iterate_lines`; also if no line is left.
     """
     lines = read_lines(path)
     if ".tsv" in Path(path).suffixes:
         lines = [line.split("\t")[0] for line in lines[1:]]
-    return [line for line in lines if line.strip()]
+    lines = [line for line in lines if line.strip()]
+    if not lines:
+        raise ValueError(f"{path} must have a line of text, got none")
+    return lines
 
 
 def read_pairs(
@@ -292,7 +302,7 @@ def _read_tmx(path: str | Path, source_language: str, target_language: str) -> P
     parser.CharacterDataHandler = handlers.data
     parser.EntityDeclHandler = handlers.refuse_entity
     parser.SkippedEntityHandler = handlers.refuse_entity
-    with _opened(path) as file:
+    with opened(path) as file:
         try:
             parser.ParseFile(file)
         except (expat.ExpatError, ValueError, LookupError) as error:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import tarfile
+import zlib
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 import numpy as np
+
+from keras_transformer.config import require, require_whole
+from keras_transformer.data.corpora import opened
 
 
 def read_idx(path: str | os.PathLike) -> np.ndarray:
@@ -18,16 +21,36 @@ def read_idx(path: str | os.PathLike) -> np.ndarray:
     Raises:
         ValueError: if the file is no such, or is cut off.
     """
-    opened = gzip.open if os.fspath(path).endswith(".gz") else open
-    with opened(path, "rb") as file:
+    with opened(path) as file:
         data = file.read()
-    if len(data) < 4 or data[:3] != b"\0\0\x08":
+    if len(data) < 4 or len(data) < 4 + 4 * data[3] or data[:3] != b"\0\0\x08":
         raise ValueError(f"{path} is no idx file of unsigned bytes: it begins with {data[:4]!r}")
     shape = np.frombuffer(data, ">i4", data[3], offset=4)
     values = np.frombuffer(data, np.uint8, offset=4 + 4 * data[3])
     if values.size != shape.prod():
         raise ValueError(f"{path} must hold {shape.prod()} values, got {values.size}")
     return values.reshape(shape)
+
+
+def read_digits(
+    images_path: str | os.PathLike, labels_path: str | os.PathLike
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Images of ten classes and their labels, of two idx files.
+
+    Returns:
+        As `read_image_archive`, of one channel.
+
+    Raises:
+        ValueError: if a file is no such, or the two do not fit.
+    """
+    images, labels = read_idx(images_path), read_idx(labels_path)
+    require(images.ndim == 3, f"the shape of {images_path}", images.shape, "(N, height, width)")
+    accepted = f"{images.shape[:1]}, one for each image"
+    fits = labels.shape == images.shape[:1]
+    require(fits, f"the shape of {labels_path}", labels.shape, accepted)
+    most = int(labels.max(initial=0))
+    require(most < 10, f"labels of {labels_path}", most, "from 0 to 9")
+    return images[..., None], labels.astype("int32"), [str(digit) for digit in range(10)]
 
 
 def read_image_archive(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -42,7 +65,7 @@ def read_image_archive(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray,
 
     Raises:
         ImportError: if Pillow is missing.
-        ValueError: if there are no images.
+        ValueError: if it is no tar file, has no images or something else, or sizes differ.
     """
     try:
         from PIL import Image
@@ -51,16 +74,34 @@ def read_image_archive(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray,
             'reading images needs Pillow: pip install "keras-transformer[images]"'
         ) from error
     images, labels = [], []
-    with tarfile.open(path) as archive:
-        for member in archive:
-            if member.isfile():
-                image = Image.open(io.BytesIO(archive.extractfile(member).read()))
-                images.append(np.asarray(image.convert("RGB")))
-                labels.append(PurePosixPath(member.name).parent.name)
+    for name, content in read_archive(path):
+        try:
+            pixels = np.asarray(Image.open(io.BytesIO(content)).convert("RGB"))
+        except OSError as error:  # Pillow's own is one
+            raise ValueError(f"{path}: {name} must be an image: {error}") from error
+        images.append(pixels)
+        same = images[0].shape[:2]
+        require(pixels.shape[:2] == same, f"{path}: the size of {name}", pixels.shape[:2], same)
+        labels.append(PurePosixPath(name).parent.name)
     if not images:
         raise ValueError(f"{path} holds no images")
     classes, numbers = np.unique(labels, return_inverse=True)
     return np.stack(images), numbers.astype("int32"), classes.tolist()
+
+
+def read_archive(path: str | os.PathLike) -> Iterator[tuple[str, bytes]]:
+    """The name and content of each file in a tar file, packed or not.
+
+    Raises:
+        ValueError: if it is none, or is cut off.
+    """
+    try:
+        with tarfile.open(path) as archive:
+            for member in archive:
+                if member.isfile():
+                    yield member.name, archive.extractfile(member).read()
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} must be a whole tar file: {error}") from error
 
 
 def moved(
@@ -101,8 +142,18 @@ def batches(
         batch_size: images a batch.
         seed: of order and changes.
         pixels, flip: as of `moved`.
+
+    Raises:
+        ValueError: if there is not one whole batch, or labels are more or fewer.
     """
-    rng = np.random.default_rng(seed)
+    require_whole("batch_size", batch_size, 1)
+    most = len(images)
+    require(batch_size <= most, "batch_size", batch_size, f"at most {most}, as there are images")
+    require(len(labels) == most, "labels", len(labels), f"{most}, as images")
+    return _batches(images, labels, batch_size, np.random.default_rng(seed), pixels, flip)
+
+
+def _batches(images, labels, batch_size, rng, pixels, flip):
     while True:
         order = rng.permutation(len(images))
         for start in range(0, len(order) - batch_size + 1, batch_size):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from keras_transformer.data.corpora import opened
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,12 @@ def read_squad(path: str | Path) -> list[Question]:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is no SQuAD file.
+        ValueError: if it is no SQuAD file, or an answer does not stand where it is said to.
     """
-    path = Path(path)
-    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    with opened(path) as file:
+        content = file.read()
     try:
-        return [
+        questions = [
             Question(
                 asked["id"],
                 article["title"],
@@ -42,8 +43,17 @@ def read_squad(path: str | Path) -> list[Question]:
             for paragraph in article["paragraphs"]
             for asked in paragraph["qas"]
         ]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:  # no JSON, no UTF-8, or of another form
         raise ValueError(f"{path} is no SQuAD file: {error!r}") from error
+    for asked in questions:
+        for text, begin in asked.answers:
+            is_place = isinstance(text, str) and isinstance(begin, int)
+            if not is_place or asked.context[begin : begin + len(text)] != text:
+                raise ValueError(
+                    f"{path}: an answer to {asked.id!r} must stand at character {begin!r} of its "
+                    f"text, got {text!r}"
+                )
+    return questions
 
 
 def span_of(places: Sequence[tuple[int, int]], answer: tuple[str, int]) -> tuple[int, int] | None:

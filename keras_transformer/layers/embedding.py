@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import keras
 import numpy as np
+from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 
+from keras_transformer.config import require
 from keras_transformer.layers.base import Layer, initializer
 from keras_transformer.layers.residual import normalization
 from keras_transformer.ops import dropout, has_int8_linear, int8_linear, linear, lookup
@@ -64,7 +66,8 @@ class PositionalEmbedding(Layer):
         (B, T, D); with `reverse`, logits (B, T, V).
 
     Raises:
-        ValueError: for another kind of positions, or sinusoids of an odd width.
+        ValueError: for another kind of positions, sinusoids of an odd width, or inputs longer than
+            `max_length` without `positions` of their own.
     """
 
     def __init__(
@@ -157,6 +160,11 @@ class PositionalEmbedding(Layer):
             x = x * self.d_model**0.5
         if self.positions != "none":
             if positions is None:
+                # Beyond the table some backends give NaN, or the last position again.
+                length = inputs.shape[1]
+                is_known = isinstance(length, int) and not in_symbolic_scope()
+                fits = not is_known or length <= self.max_length
+                require(fits, "inputs", length, f"at most {self.max_length} tokens long")
                 # cumsum, not arange: a symbolic length has no arange in an ONNX graph.
                 positions = index + ops.cumsum(ops.ones_like(inputs[0], dtype="int32"), 0) - 1
             positions = positions + self.options["position_offset"]

@@ -15,6 +15,7 @@ from keras_transformer.layers import (
     segment_positions,
 )
 from keras_transformer.layers.base import direct_calls
+from keras_transformer.layers.dense import Dense
 from keras_transformer.models.base import VocabularyModel
 from keras_transformer.ops import at_most, last_places, mask_bias, new_cache
 from keras_transformer.ops import quick as ops
@@ -28,7 +29,7 @@ class DecoderOnly(VocabularyModel):
         policy: the dtype policy of the parts.
         embedding: ids to vectors.
         decoder: the stack, without cross-attention.
-        output_layer: holds the table that makes logits, an embedding or a `Dense`.
+        tie_output: whether the embedding makes the logits, or a table of their own.
 
     Call arguments:
         inputs: dict of `token_ids` (B, T), int32. Where several sequences share a row, or one
@@ -46,14 +47,15 @@ class DecoderOnly(VocabularyModel):
         policy: Any,
         embedding: PositionalEmbedding,
         decoder: Decoder,
-        output_layer: keras.layers.Layer,
+        tie_output: bool = True,
         **kwargs: Any,
     ):
-        # Found now: while PyTorch exports a graph, attributes are proxies (2.13).
-        is_tied = output_layer is embedding.tokens
+        output_layer = embedding.tokens
+        if not tie_output:
+            output_layer = Dense(config.vocab_size, use_bias=False, dtype=policy, name="output")
 
         def project(x):
-            return embedding(x, reverse=True) if is_tied else output_layer(x)
+            return embedding(x, reverse=True) if tie_output else output_layer(x)
 
         def hidden(inputs):
             segments = inputs.get("segments")

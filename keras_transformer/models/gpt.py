@@ -9,7 +9,6 @@ import keras
 
 from keras_transformer.config import ACTIVATIONS, Config
 from keras_transformer.layers import Decoder, PositionalEmbedding
-from keras_transformer.layers.dense import Dense
 from keras_transformer.models.decoder_only import DecoderOnly
 
 
@@ -97,7 +96,4 @@ class GPT(DecoderOnly):
             dtype=policy,
             name="decoder",
         )
-        output_layer = embedding.tokens
-        if not config.tie_output:
-            output_layer = Dense(config.vocab_size, use_bias=False, dtype=policy, name="output")
-        super().__init__(config, policy, embedding, decoder, output_layer, **kwargs)
+        super().__init__(config, policy, embedding, decoder, config.tie_output, **kwargs)

@@ -64,6 +64,8 @@ def test_bad_input_gets_one_line(folder, tmp_path):
     ):
         result = run("generate", *arguments, status=2)
         assert message in result.stderr and len(result.stderr.splitlines()) == 1
+    result = run("translate", folder, status=2)
+    assert "is no saved translator but of task 'causal_lm'" in result.stderr
     (tmp_path / "config.json").write_text(json.dumps(dict(model_type="gpt2")))
     result = run("import", tmp_path, tmp_path / "out", "--target-language", "de", status=2)
     assert "target_language must be None" in result.stderr

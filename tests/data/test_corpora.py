@@ -493,3 +493,9 @@ def test_grammar():
 def test_unknown_corpus_or_language(arguments, message):
     with pytest.raises(ValueError, match=message):
         load_corpus(**arguments)
+
+
+def test_a_file_without_texts(tmp_path):
+    (tmp_path / "a.tsv").write_text("sentence\tlabel\n")
+    with pytest.raises(ValueError, match="a.tsv must have a line of text, got none"):
+        read_texts(tmp_path / "a.tsv")

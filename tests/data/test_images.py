@@ -7,7 +7,7 @@ import tarfile
 import numpy as np
 import pytest
 
-from keras_transformer.data.images import batches, moved, read_idx, read_image_archive
+from keras_transformer.data.images import batches, moved, read_digits, read_idx, read_image_archive
 
 
 def idx(array):
@@ -25,6 +25,8 @@ def test_idx(rng, tmp_path, name, pack):
 @pytest.mark.parametrize(
     "data,message",
     [
+        (b"", "a is no idx file of unsigned bytes"),
+        (b"\0\0\x08\x03\0", "a is no idx file of unsigned bytes"),
         (b"PNG", "a is no idx file of unsigned bytes"),
         (idx(np.zeros(9, "uint8"))[:-1], "a must hold 9 values, got 8"),
     ],
@@ -89,3 +91,41 @@ def test_each_pass_has_all():
     assert passes[0].tolist() != passes[1].tolist()
     pixels, numbers = next(batches(images, labels, 5, seed=1))
     np.testing.assert_array_equal(pixels[:, 0, 0, 0], numbers)
+
+
+def test_archives_of_something_else(tmp_path):
+    path, pixels = tmp_path / "a.tar.gz", np.zeros((4, 6, 3), "uint8")
+    archive(path, {"dog/1.png": pixels, "dog/2.png": pixels[:3]})
+    with pytest.raises(ValueError, match=r"size of dog/2.png must be \(4, 6\), got \(3, 6\)"):
+        read_image_archive(path)
+    path.write_bytes(path.read_bytes()[:90])
+    with pytest.raises(ValueError, match="a.tar.gz must be a whole tar file"):
+        read_image_archive(path)
+    with tarfile.open(path, "w") as tar:
+        tar.addfile(tarfile.TarInfo("dog/notes.txt"))
+    with pytest.raises(ValueError, match="dog/notes.txt must be an image"):
+        read_image_archive(path)
+
+
+@pytest.mark.parametrize(
+    "images,labels,message",
+    [
+        ((3, 4), (3,), r"images must be \(N, height, width\), got \(3, 4\)"),
+        ((3, 4, 4), (2,), r"labels must be \(3,\), one for each image, got \(2,\)"),
+        ((1, 4, 4), (1,), "labels must be from 0 to 9, got 10"),
+    ],
+    ids=["shape", "number", "label"],
+)
+def test_digits_that_do_not_fit(tmp_path, images, labels, message):
+    (tmp_path / "images").write_bytes(idx(np.zeros(images, "uint8")))
+    (tmp_path / "labels").write_bytes(idx(np.full(labels, 10, "uint8")))
+    with pytest.raises(ValueError, match=message):
+        read_digits(tmp_path / "images", tmp_path / "labels")
+
+
+def test_no_whole_batch():
+    images, labels = np.zeros((3, 2, 2, 1)), np.zeros(3)
+    with pytest.raises(ValueError, match="batch_size must be at most 3, as there are.*, got 4"):
+        batches(images, labels, 4)
+    with pytest.raises(ValueError, match="labels must be 3, as images, got 2"):
+        batches(images, labels[:2], 2)

@@ -61,3 +61,16 @@ def test_pieces_of_an_answer():
     assert len(cut) == room
     assert span_of(places, ("century.", CONTEXT.index("century."))) is None
     assert span_of(places, ("The", 0)) is not None
+
+
+def test_answers_elsewhere_and_broken_files(tmp_path):
+    moved = json.dumps(FILE).replace("42", "41")
+    (tmp_path / "x.json").write_text(moved)
+    with pytest.raises(ValueError, match="answer to '1' must stand at character 41 .*'France'"):
+        read_squad(tmp_path / "x.json")
+    (tmp_path / "x.json").write_bytes(b"\xff")
+    with pytest.raises(ValueError, match="x.json is no SQuAD file"):
+        read_squad(tmp_path / "x.json")
+    (tmp_path / "x.json.gz").write_bytes(b"{}")
+    with pytest.raises(ValueError, match="x.json.gz: truncated or corrupt gzip file"):
+        read_squad(tmp_path / "x.json.gz")

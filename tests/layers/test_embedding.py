@@ -147,3 +147,11 @@ def test_errors_name_the_argument():
     with pytest.raises(ValueError, match="d_model must be even for sinusoidal positions, got 7"):
         PositionalEmbedding(VOCABULARY, 7)
     PositionalEmbedding(VOCABULARY, 7, positions="learned")
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_more_tokens_than_positions(positions):
+    layer = PositionalEmbedding(VOCABULARY, WIDTH, positions, max_length=3)
+    with pytest.raises(ValueError, match="inputs must be at most 3 tokens long, got 4"):
+        layer(np.zeros((1, 4), "int32"))
+    layer(np.zeros((1, 4), "int32"), positions=np.array([[0, 1, 2, 0]], "int32"))

@@ -1,4 +1,4 @@
-"""BERT beside what tests/checkpoints/families/test_encoders.py compares with `transformers`."""
+"""BERT beside what tests/checkpoints/families/test_bert.py compares with `transformers`."""
 
 import dataclasses
 
@@ -9,7 +9,6 @@ from keras import ops
 
 from keras_transformer import LabelSmoothedCrossentropy, Perplexity, adam
 from keras_transformer.data.masking import Masking
-from keras_transformer.data.sequences import SequenceBatches
 from keras_transformer.models import BERT, BERTConfig
 
 CONFIG = BERTConfig(
@@ -115,29 +114,6 @@ def test_masked_lm_trains(name, metrics, rng):
         assert np.abs(before[weight.path] - ops.convert_to_numpy(weight)).max() > 0, weight.path
 
 
-def test_trains_on_batches_of_several_lengths():
-    keras.utils.set_random_seed(0)
-    texts = [list(range(4, 6 + i % 6)) for i in range(80)]
-    batches = SequenceBatches(
-        texts, Masking(23, mask_id=3), tokens_per_batch=64, max_length=9, num_buckets=2
-    )
-    model = BERT(CONFIG)
-    model.compile(adam(1e-2), LabelSmoothedCrossentropy(0.0), metrics=[Perplexity()])
-    options = dict(steps_per_epoch=len(batches), epochs=5, shuffle=False, verbose=0)
-    losses = model.fit(batches.dataset(), **options).history["loss"]
-    assert losses[-1] < 0.8 * losses[0]
-
-
-def test_loss_of_hidden_states_is_that_of_logits(randomize):
-    labels = np.where(np.arange(6) % 3 == 1, IDS, 0)
-    losses = []
-    for metrics in ([Perplexity()], ["accuracy"]):
-        model = randomize(BERT(CONFIG))
-        model.compile("sgd", LabelSmoothedCrossentropy(0.1), metrics=metrics)
-        losses.append(model.evaluate(INPUTS, labels, verbose=0)[0])
-    np.testing.assert_allclose(*losses, rtol=1e-5)
-
-
 def test_low_precision(randomize):
     model = randomize(BERT(CONFIG, dtype="mixed_bfloat16"))
     rough = ops.convert_to_numpy(ops.cast(model(INPUTS), "float32"))
@@ -165,33 +141,3 @@ def test_config():
         dataclasses.replace(CONFIG, num_heads=3)
     with pytest.raises(ValueError, match=r"unknown config fields \['heads'\]"):
         BERTConfig.from_dict(CONFIG.to_dict() | {"heads": 2})
-
-
-def test_a_window_and_global_tokens(randomize):
-    """What a token is told, through one block, comes from its window and the global tokens."""
-    config = dataclasses.replace(CONFIG, num_layers=1, max_length=12, num_types=1)
-    changes = dict(window=2, global_tokens=1, max_length=12)
-    plain = randomize(BERT(config))
-    sparse = randomize(BERT(dataclasses.replace(config, **changes)))
-    ids = np.arange(5, 17, dtype="int32")[None]
-    other = np.where(np.arange(12) == 6, 22, ids).astype("int32")
-
-    def moved(model):
-        found, changed = (outputs(model, {"token_ids": x}) for x in (ids, other))
-        return np.flatnonzero(np.abs(found - changed).max(axis=(0, 2)) > 1e-4).tolist()
-
-    assert moved(plain) == list(range(12))
-    assert moved(sparse) == [0, 5, 6, 7]
-
-
-@pytest.mark.parametrize(
-    "changes,message",
-    [
-        (dict(window=0), "window must be a whole number of at least 1, got 0"),
-        (dict(window=4, global_tokens=-1), "global_tokens must be a whole number of at least 0"),
-        (dict(global_tokens=2), "global_tokens must be 0 without a window"),
-    ],
-)
-def test_windows_that_cannot_be(changes, message):
-    with pytest.raises(ValueError, match=message):
-        dataclasses.replace(CONFIG, **changes)

@@ -3,6 +3,8 @@
 import random
 import zipfile
 
+import pytest
+
 from keras_transformer.assessment import read_metrics
 from keras_transformer.saved import load_with_tokenizer
 from training import dna, protein
@@ -58,3 +60,14 @@ def test_dna(tmp_path):
         train=420, validation=60, test=120
     )
     assert len(set().union(*rows.values())) == 600  # none is on two sides
+
+
+def test_dna_that_is_too_little(tmp_path):
+    path = tmp_path / "splice.data"
+    path.write_text("EI, a, ACGT\n")
+    with pytest.raises(ValueError, match="sequences in .*splice.data must be 10 or more, got 1"):
+        dna.train(path, tmp_path / "run")
+    rows = (f"EI, {number}, {number:04b}" for number in range(10))
+    path.write_text("\n".join(rows).replace("0", "A").replace("1", "C"))
+    with pytest.raises(ValueError, match="bases must be at most 4, as a sequence has, got 5"):
+        dna.train(path, tmp_path / "run", bases=5)

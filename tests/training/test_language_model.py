@@ -38,3 +38,8 @@ def test_bad_input(text, tmp_path):
         train(text=text, output=tmp_path / "run", family="bert")
     with pytest.raises(ValueError, match="steps must be a multiple of 30, got 50"):
         train(text=text, output=tmp_path / "run", steps=50, steps_per_epoch=30)
+    with pytest.raises(ValueError, match="steps_per_epoch must be a whole number .*, got 0"):
+        train(text=text, output=tmp_path / "run", steps_per_epoch=0)
+    text.write_text("to be\n")
+    with pytest.raises(ValueError, match="text.txt must be more than 64 tokens .*, got 1"):
+        train(text=text, output=tmp_path / "run")

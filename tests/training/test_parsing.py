@@ -4,6 +4,8 @@ import json
 import random
 import zipfile
 
+import pytest
+
 from training.parsing import train
 
 
@@ -31,3 +33,10 @@ def test_a_run(tmp_path):
     assert metrics["constrained"]["well_formed"] == 100.0
     assert metrics["constrained"]["f1"] > 80
     assert metrics["constrained"]["f1"] > metrics["right_branching"]["f1"]
+
+
+def test_nothing_to_test_on(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("combined/wsj_0001.mrg", "( (S (X x)) )")
+    with pytest.raises(ValueError, match="trees for validation in .*x.zip must be one or more"):
+        train(tmp_path / "x.zip", tmp_path / "run")

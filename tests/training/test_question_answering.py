@@ -55,3 +55,16 @@ def test_bad_split(split, message, tmp_path):
     (tmp_path / "split.tsv").write_text(split)
     with pytest.raises(ValueError, match=message):
         train(tmp_path / "x.json", tmp_path / "split.tsv", tmp_path / "run")
+
+
+def test_no_answer_is_left(tmp_path):
+    context = "ba be bi bo bu da de di do du"
+    answers = [{"text": "du", "answer_start": context.index("du")}]
+    asked = {"id": "x", "question": "?", "answers": answers}
+    data = [{"title": x, "paragraphs": [{"context": context, "qas": [asked]}]} for x in "AB"]
+    (tmp_path / "x.json").write_text(json.dumps({"data": data}))
+    (tmp_path / "split.tsv").write_text("A\ttrain\nB\teval\n")
+    files = tmp_path / "x.json", tmp_path / "split.tsv", tmp_path / "run"
+    sizes = dict(vocab_size=60, d_model=8, num_layers=1, num_heads=2)
+    with pytest.raises(ValueError, match="max_length must leave an answer in its text, got 6"):
+        train(*files, **sizes, max_length=6)

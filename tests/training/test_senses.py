@@ -67,3 +67,33 @@ def test_unknown_speaker(rng, tmp_path):
     write_clips(tmp_path / "fsdd", rng)
     with pytest.raises(ValueError, match=r"held_out must be one of \['ann', 'bob'\], got 'eve'"):
         speech_recognition.train(tmp_path, tmp_path / "run", "eve")
+
+
+def test_images_that_do_not_fit(rng, tmp_path):
+    write_digits(tmp_path / "mnist", rng)
+    options = dict(data_folder=tmp_path, output=tmp_path / "run", patch_size=14)
+    with pytest.raises(ValueError, match="batch_size must be at most 40, .*, got 64"):
+        image_classification.train(**options)
+    data = bytes([0, 0, 8, 3]) + np.array((12, 28, 24), ">i4").tobytes() + bytes(12 * 28 * 24)
+    (tmp_path / "mnist" / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(data))
+    with pytest.raises(ValueError, match=r"test image must be \(28, 28, 1\), got \(28, 24, 1\)"):
+        image_classification.train(**options)
+
+
+def test_recordings_that_do_not_fit(rng, tmp_path):
+    write_clips(tmp_path / "fsdd", rng)
+    with pytest.raises(ValueError, match="batch_size must be at most 3, .*, got 32"):
+        speech_recognition.train(tmp_path, tmp_path / "run")
+    path = tmp_path / "fsdd" / "recordings.tar.gz"
+    for name, message in (
+        ("seven_ann_5.wav", "names in .* must be such as 7_theo_12.wav, got 'seven_ann_5.wav'"),
+        ("7_ann_5.wav", "recordings.tar.gz, 7_ann_5.wav: the file must be a WAV"),
+        ("notes.txt", "clips for testing in .* must be one or more, got 0"),
+    ):
+        with tarfile.open(path, "w:gz") as archive:
+            archive.addfile(tarfile.TarInfo(name))
+        with pytest.raises(ValueError, match=message):
+            speech_recognition.train(tmp_path, tmp_path / "run")
+    path.write_bytes(b"no archive")
+    with pytest.raises(ValueError, match="recordings.tar.gz must be a whole tar file"):
+        speech_recognition.train(tmp_path, tmp_path / "run")

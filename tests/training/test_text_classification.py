@@ -7,7 +7,10 @@ import random
 import keras
 import pytest
 
+from keras_transformer import CausalLM
+from keras_transformer.models import GPT, GPTConfig
 from keras_transformer.saved import load_with_tokenizer
+from keras_transformer.text.single import TextTokenizer
 from training.masked_language_model import train as pretrain
 from training.text_classification import train
 
@@ -63,3 +66,22 @@ def test_unknown_label(files, tmp_path):
     message = r"dev.tsv: a label must be one of \('0', '1'\), got 'neutral'"
     with pytest.raises(ValueError, match=message):
         train(**files | {"validation_file": path}, output=tmp_path / "run", **SIZES)
+
+
+def test_nothing_to_learn_from(files, tmp_path):
+    path = tmp_path / "some.tsv"
+    path.write_text("sentence\tlabel\n")
+    for name in ("train_file", "test_file"):
+        with pytest.raises(ValueError, match="texts below the names in .*some.tsv must be one"):
+            train(**files | {name: path}, output=tmp_path / "run", **SIZES)
+    path.write_text("sentence\tlabel\nba good\t1\n")
+    with pytest.raises(ValueError, match=r"labels in .*some.tsv must be two or more, got \('1',\)"):
+        train(**files | {"train_file": path}, output=tmp_path / "run", **SIZES)
+
+
+def test_it_starts_from_encoders_alone(files, tmp_path):
+    tokenizer = TextTokenizer.train(WORDS, "characters")
+    model = GPT(GPTConfig(tokenizer.vocab_size, d_model=8, num_layers=1, num_heads=2))
+    CausalLM(model, tokenizer).save(tmp_path)
+    with pytest.raises(ValueError, match="is no saved encoder but a GPT"):
+        train(**files, output=tmp_path / "run", start_from=tmp_path)

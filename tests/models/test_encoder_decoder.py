@@ -1,4 +1,4 @@
-"""Packed pairs: several in a row give what each gives alone."""
+"""Packed pairs, of a Transformer: several in a row give what each gives alone."""
 
 from __future__ import annotations
 

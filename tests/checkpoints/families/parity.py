@@ -1,0 +1,300 @@
+"""What checkpoints of a shape are compared in: a class of tests each, which families inherit.
+
+The fixture `pair` of a family's file gives a random model of `transformers`, its folder, and ours
+read from there.
+"""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from keras import ops
+from safetensors.numpy import load_file, save_file
+
+from keras_transformer.checkpoints.hugging_face import Checkpoint, read_model, write_model
+from keras_transformer.ops import BACKEND, compiled
+from keras_transformer.search import Search
+
+
+def edit(folder, change):
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    change(tensors)
+    save_file(tensors, path, metadata={"format": "pt"})
+
+
+@torch.no_grad()
+def fill(theirs, but=None):
+    """Random weights, larger than those that a model begins with."""
+    for name, weight in theirs.named_parameters():
+        if but is None or not name.endswith(but):
+            weight.normal_(float(weight.ndim == 1 and name.endswith("weight")), 0.3)
+
+
+def configure(folder, **changes):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+# Decoder-only models, whose `pair` begins with the word for the family.
+DECODER_IDS = dict(vocab_size=99, bos_token_id=1, eos_token_id=2, pad_token_id=0)
+
+
+def assert_refused(folder, message, **config):
+    (folder / "config.json").write_text(json.dumps(dict(DECODER_IDS) | config))
+    torch.save({}, folder / "pytorch_model.bin")
+    with pytest.raises(ValueError, match=message):
+        read_model(folder)
+
+
+class DecoderOnlyParity:
+    """The same logits, and the same weights back."""
+
+    def test_logits(self, pair):
+        _, theirs, _, ours = pair
+        ids = np.random.default_rng(0).integers(3, 99, (2, 20)).astype("int32")
+        with torch.no_grad():
+            expected = theirs(torch.from_numpy(ids).long()).logits.numpy()
+        found = ops.convert_to_numpy(ours({"token_ids": ids}))
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+        assert np.abs(expected).max() > 1
+
+    def test_logits_behind_padding(self, pair):
+        _, theirs, _, ours = pair
+        ids = np.random.default_rng(1).integers(3, 99, (2, 9)).astype("int32")
+        mask = np.array([[1] * 9, [0] * 4 + [1] * 5], "int32")
+        positions = np.maximum(np.cumsum(mask, axis=1) - 1, 0)
+        with torch.no_grad():
+            places = dict(attention_mask=torch.tensor(mask), position_ids=torch.tensor(positions))
+            expected = theirs(torch.tensor(ids).long(), **places).logits.numpy()
+        found = ops.convert_to_numpy(ours({"token_ids": ids, "segments": mask}))
+        np.testing.assert_allclose(found[mask > 0], expected[mask > 0], atol=1e-4)
+
+    def test_back_again_bit_for_bit(self, pair, tmp_path):
+        kind, theirs, folder, ours = pair
+        write_model(tmp_path, ours, kind)
+        again = type(theirs).from_pretrained(tmp_path).state_dict()
+        before = theirs.state_dict()
+        assert again.keys() == before.keys()
+        assert all(torch.equal(again[name], before[name]) for name in before)
+        written = json.loads((tmp_path / "config.json").read_text())
+        original = json.loads((folder / "config.json").read_text())
+        same = ("model_type", "vocab_size", "tie_word_embeddings", "sliding_window", "n_inner")
+        for name in same:
+            assert original.get(name) in (None, written.get(name))
+
+    def test_without_the_prefix_of_a_bare_model(self, pair, tmp_path):
+        _, theirs, _, ours = pair
+        if not theirs.config.tie_word_embeddings:
+            pytest.skip("a bare model has no output of its own")
+        theirs.base_model.save_pretrained(tmp_path)
+        again = read_model(tmp_path, dtype="float32")
+        for one, other in zip(ours.weights, again.weights, strict=True):
+            np.testing.assert_array_equal(ops.convert_to_numpy(one), ops.convert_to_numpy(other))
+
+
+# Encoder-only models, whose `pair` ends with that of the class's name, which says the head.
+ENCODER_SIZES = dict(vocab_size=37, hidden_size=12, num_hidden_layers=2, num_attention_heads=2)
+ENCODER_SIZES |= dict(intermediate_size=20, max_position_embeddings=24, initializer_range=0.3)
+LABELS = dict(id2label={0: "O", 1: "B-x", 2: "I-x"}, label2id={"O": 0, "B-x": 1, "I-x": 2})
+ENDS = "Model ForMaskedLM ForSequenceClassification ForTokenClassification ForQuestionAnswering"
+ENDS = tuple(ENDS.split())
+OUTPUTS = {  # the names of their outputs and of ours
+    "Model": {"last_hidden_state": "hidden", "pooler_output": "pooled"},
+    "ForPreTraining": {"prediction_logits": "masked_lm", 1: "next_sentence"},
+    "ForQuestionAnswering": {"start_logits": "start", "end_logits": "end"},
+}
+
+
+def encoder(name, options, end):
+    options = dict(pad_token_id=1) | options if name == "Roberta" else options
+    options = ENCODER_SIZES | options
+    if end in ("ForSequenceClassification", "ForTokenClassification"):
+        options |= LABELS
+    torch.manual_seed(0)
+    theirs = getattr(transformers, name + end)(getattr(transformers, f"{name}Config")(**options))
+    fill(theirs)
+    return theirs.eval()
+
+
+def encoder_pair(kind, end, folder):
+    theirs = encoder(*kind, end)
+    theirs.save_pretrained(folder)
+    return theirs, folder, read_model(folder, dtype="float32"), end
+
+
+def encoder_batch(config):
+    """Rows as long as there are positions, some padded, with all types and some masked tokens."""
+    rng = np.random.default_rng(0)
+    ids = rng.integers(6, 36, (3, config.max_length)).astype("int32")
+    ids[:, [3, 5]] = getattr(config, "mask_id", 36)
+    ids[1, 9:] = config.pad_id
+    ids[2, 1:] = config.pad_id
+    num_types = getattr(config, "num_types", 1)
+    types = rng.integers(0, num_types, ids.shape).astype("int32")
+    return {"token_ids": ids} | ({"type_ids": types} if num_types > 1 else {})
+
+
+def run(theirs, inputs, pad_id):
+    ids = torch.tensor(inputs["token_ids"]).long()
+    options = dict(input_ids=ids, attention_mask=(ids != pad_id).long())
+    if "type_ids" in inputs:
+        options["token_type_ids"] = torch.tensor(inputs["type_ids"]).long()
+    with torch.no_grad():
+        return theirs(**options)
+
+
+def assert_same(found, expected, is_token):
+    found, expected = ops.convert_to_numpy(found), expected.numpy()
+    assert found.shape == expected.shape
+    if found.shape[:2] == is_token.shape:
+        found, expected = found[is_token], expected[is_token]
+    np.testing.assert_allclose(found, expected, atol=1e-4, rtol=1e-4)
+
+
+class EncoderParity:
+    """The same outputs of each head, and the same weights and facts back."""
+
+    def test_outputs(self, pair):
+        theirs, _, ours, end = pair
+        inputs = encoder_batch(ours.config)
+        is_token = inputs["token_ids"] != ours.config.pad_id
+        expected, found = run(theirs, inputs, ours.config.pad_id), ours(inputs)
+        for name, own in OUTPUTS.get(end, {"logits": None}).items():
+            assert_same(found[own] if own else found, expected[name], is_token)
+        tensors = {name: ops.convert_to_tensor(value) for name, value in inputs.items()}
+        bare = run(theirs.base_model, inputs, ours.config.pad_id).last_hidden_state
+        assert_same(ours.encode(tensors), bare, is_token)
+
+    def test_without_types(self, pair):
+        theirs, _, ours, end = pair
+        inputs = {"token_ids": encoder_batch(ours.config)["token_ids"]}
+        is_token = inputs["token_ids"] != ours.config.pad_id
+        name, own = next(iter(OUTPUTS.get(end, {"logits": None}).items()))
+        expected, found = run(theirs, inputs, ours.config.pad_id), ours(inputs)
+        assert_same(found[own] if own else found, expected[name], is_token)
+
+    def test_round_trip(self, pair, tmp_path):
+        theirs, folder, ours, _ = pair
+        write_model(tmp_path, ours)
+        written, before = (load_file(x / "model.safetensors") for x in (tmp_path, folder))
+        prefix = theirs.base_model_prefix + "."
+        if theirs.base_model is theirs:
+            written = {name.removeprefix(prefix): value for name, value in written.items()}
+        lost = ("contact_head.regression.weight", "contact_head.regression.bias", "inv_freq")
+        before = {
+            name.replace(".gamma", ".weight").replace(".beta", ".bias"): value
+            for name, value in before.items()
+            if not name.endswith(lost)
+        }
+        assert set(written) == set(before)
+        for name, value in before.items():
+            np.testing.assert_array_equal(written[name], value)
+        again = type(theirs).from_pretrained(tmp_path).eval()
+        inputs = encoder_batch(ours.config)
+        one, other = (run(model, inputs, ours.config.pad_id)[0] for model in (again, theirs))
+        np.testing.assert_array_equal(one, other)
+        for name in ("id2label", "architectures", "num_labels", "layer_norm_eps", "pad_token_id"):
+            assert getattr(again.config, name) == getattr(theirs.config, name), name
+        assert read_model(tmp_path).config == ours.config
+
+
+# Encoder-decoders.
+VOCABULARY = 53
+BART = dict(
+    vocab_size=VOCABULARY, d_model=16, encoder_layers=2, decoder_layers=2, encoder_ffn_dim=24,
+    decoder_ffn_dim=24, encoder_attention_heads=4, decoder_attention_heads=4,
+    max_position_embeddings=64,
+)  # fmt: skip
+MARIAN = BART | dict(pad_token_id=52, decoder_start_token_id=52, eos_token_id=0)
+SEARCHED = ("marian", "m2m_100", "mbart", "t5-gated-untied")  # elsewhere each is a compilation
+
+
+def marian(**changes):
+    return transformers.MarianMTModel(transformers.MarianConfig(**MARIAN | changes))
+
+
+def read_pair(theirs, folder, is_sinusoidal=False):
+    """A filled model, its folder, and ours read from there."""
+    fill(theirs, "embed_positions.weight" if is_sinusoidal else None)
+    if hasattr(theirs, "final_logits_bias"):
+        theirs.final_logits_bias.normal_()
+    theirs.save_pretrained(folder)
+    return theirs, folder, read_model(folder, dtype="float32")
+
+
+def pair_batch(config):
+    """Two sources, one padded, and targets that begin as the decoder's do."""
+    rng = np.random.default_rng(0)
+    least, most = 3, min(config.source_vocab_size, config.target_vocab_size) - 15
+    source, target = rng.integers(least, most, (3, 11)), rng.integers(least, most, (3, 7))
+    source[1, 6:] = config.pad_id
+    source[2, 10:] = config.pad_id
+    target[:, 0] = config.bos_id
+    return source.astype("int32"), target.astype("int32")
+
+
+def until_end(ids, config):
+    assert config.eos_id in ids
+    return ids[: ids.index(config.eos_id)]
+
+
+class EncoderDecoderParity:
+    """The same memory, logits and searches, and the same weights back."""
+
+    def test_encoder_and_logits(self, pair):
+        theirs, _, ours = pair
+        source, target = pair_batch(ours.config)
+        mask = torch.tensor(source != ours.config.pad_id)
+        with torch.no_grad():
+            inputs = dict(input_ids=torch.tensor(source), decoder_input_ids=torch.tensor(target))
+            expected = theirs(**inputs, attention_mask=mask.long())
+        logits = ops.convert_to_numpy(ours({"source_ids": source, "target_ids": target}))
+        np.testing.assert_allclose(logits, expected.logits, atol=1e-4, rtol=1e-4)
+        embedded = ours.source_embedding(ops.convert_to_tensor(source))
+        keys = ops.convert_to_tensor(mask.numpy()[:, None, None])
+        memory = ops.convert_to_numpy(ours.encoder(embedded, attention_mask=keys))
+        encoded = expected.encoder_last_hidden_state
+        np.testing.assert_allclose(memory[mask], encoded[mask], atol=1e-4, rtol=1e-4)
+
+    @pytest.mark.parametrize("beam_size,length_penalty", [(1, 0.0), (4, 1.0), (3, 2.0)])
+    def test_generation(self, pair, beam_size, length_penalty):
+        theirs, folder, ours = pair
+        if folder.name.rstrip("0") not in SEARCHED and BACKEND != "torch":
+            pytest.skip("searched on PyTorch alone, to save time")
+        config, room = ours.config, 12
+        source, _ = pair_batch(config)
+        expected = theirs.generate(
+            input_ids=torch.tensor(source).long(),
+            attention_mask=torch.tensor(source != config.pad_id).long(),
+            num_beams=beam_size,
+            do_sample=False,
+            length_penalty=length_penalty,
+            max_length=room + 1,
+            forced_eos_token_id=config.eos_id,
+            bad_words_ids=[[config.pad_id]],
+        ).numpy()[:, 1:]
+        search = Search(beam_size, length_penalty, scoring="transformers")
+        search = compiled(search.function(ours), ours)
+        limits = ops.convert_to_tensor(np.full(len(source), room, "int32"))
+        found, _ = search(ops.convert_to_tensor(source), limits)
+        found = ops.convert_to_numpy(found)[:, 0]
+        for mine, other in zip(found.tolist(), expected.tolist(), strict=True):
+            assert until_end(mine, config) == until_end(other, config)
+
+    def test_round_trip(self, pair, tmp_path):
+        theirs, folder, ours = pair
+        write_model(tmp_path, ours)
+        before = load_file(folder / "model.safetensors")
+        if theirs.config.model_type == "pegasus":  # it writes its sinusoids, too
+            before = {x: y for x, y in before.items() if not x.endswith("embed_positions.weight")}
+        assert set(Checkpoint(tmp_path).names()) == set(before)
+        for name, value in before.items():
+            np.testing.assert_array_equal(load_file(tmp_path / "model.safetensors")[name], value)
+        again = type(theirs).from_pretrained(tmp_path).eval()
+        source, target = (torch.tensor(x).long() for x in pair_batch(ours.config))
+        inputs = dict(input_ids=source, decoder_input_ids=target)
+        with torch.no_grad():
+            np.testing.assert_array_equal(again(**inputs).logits, theirs(**inputs).logits)

@@ -1,0 +1,122 @@
+"""One saved folder of another, and what one is."""
+
+import importlib.util
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from keras_transformer.checkpoints import save_weights, weights_of, write_weights
+from keras_transformer.cli import folders
+from keras_transformer.models import BERT, GPT, BERTConfig, GPTConfig, ViT, ViTConfig, enable_lora
+from keras_transformer.saved import save_folder
+from keras_transformer.text.single import TextTokenizer
+from keras_transformer.translator import Translator
+
+
+def test_export_hands_its_options_on(run, folder, monkeypatch):
+    calls = []
+
+    def record(*arguments, **options):
+        calls.append((arguments, options))
+        return Path("out/7")
+
+    monkeypatch.setitem(folders.EXPORTERS, folders.Format.SAVED_MODEL, record)
+    options = ["--version", 7, "--beam-size", 2, "--length-penalty", 1, "--max-extra-length", 9]
+    result = run("export", folder, "out", *options, "--jit-compile", "--overwrite")
+    assert result.stdout == f"{Path('out/7')}\n"
+    [((given, out), options)] = calls
+    assert (given, out) == (folder, Path("out"))
+    assert options == dict(
+        version=7,
+        beam_size=2,
+        length_penalty=1.0,
+        max_extra_length=9,
+        jit_compile=True,
+        overwrite=True,
+    )
+
+
+@pytest.mark.parametrize("name", ["hugging-face", "ctranslate2", "onnx"])
+def test_export_in_another_format(run, folder, monkeypatch, name):
+    calls = []
+    monkeypatch.setitem(
+        folders.EXPORTERS, folders.Format(name), lambda *x, **y: calls.append((x, y))
+    )
+    options = ["--quantization", "int8"] if name == "ctranslate2" else []
+    run("export", folder, "out", "--format", name, *options)
+    expected = dict(overwrite=False) | (dict(quantization="int8") if options else {})
+    assert calls == [((folder, Path("out")), expected)]
+    result = run("export", folder, "out", "--format", name, "--beam-size", 2, status=2)
+    assert f"--beam-size is no option of --format {name}" in result.stderr
+
+
+def test_export_says_in_one_line_what_is_in_its_way(run, failure, folder, tmp_path):
+    (tmp_path / "out" / "1").mkdir(parents=True)
+    if not importlib.util.find_spec("tensorflow_text"):
+        pytest.skip("exporting needs tensorflow-text")
+    assert "choose another version" in failure(run("export", folder, tmp_path / "out", status=2))
+
+
+def test_averages_to_a_file_or_a_translator(run, translator, folder, tmp_path):
+    write_weights(tmp_path / "epoch-1" / "weights.safetensors", translator.model)
+    weights = weights_of(translator.model)
+    other = tmp_path / "other.safetensors"
+    save_weights(other, {name: value + 2 for name, value in weights.items()})
+    checkpoints = [tmp_path / "epoch-1", other]
+    run("average", *checkpoints, "--out", tmp_path / "mean.safetensors")
+    shutil.copytree(folder, tmp_path / "run")
+    run("average", *checkpoints, "--out", tmp_path / "mean", "--translator", tmp_path / "run")
+    mean = weights_of(Translator.load(tmp_path / "mean").model)
+    for name, value in weights.items():
+        np.testing.assert_allclose(mean[name], value + 1, atol=1e-6)
+    run("average", tmp_path / "mean.safetensors", "--out", tmp_path / "same.safetensors")
+    same = (tmp_path / "same.safetensors").read_bytes()
+    assert same == (tmp_path / "mean.safetensors").read_bytes()
+
+
+def test_a_checkpoint_of_lora_becomes_a_translator(run, failure, translator, folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "run")
+    trained = Translator.load.__wrapped__(tmp_path / "run")
+    enable_lora(trained.model, rank=2)
+    for weight in trained.model.trainable_weights:
+        weight.assign(np.full(weight.shape, 0.5, "float32"))
+    write_weights(tmp_path / "epoch-1" / "weights.safetensors", trained.model)
+    out = ["--out", tmp_path / "merged", "--translator", tmp_path / "run"]
+    checkpoint = tmp_path / "epoch-1"
+    assert "give one" in failure(run("average", checkpoint, checkpoint, *out, status=2))
+    run("average", checkpoint, *out)
+    before, after = weights_of(translator.model), weights_of(Translator.load(out[1]).model)
+    name = "encoder/block_0/feed_forward/hidden/kernel"
+    np.testing.assert_allclose(after.pop(name), before.pop(name) + 2 * 0.5 * 0.5, atol=1e-6)
+    assert before.keys() == after.keys()
+
+
+def test_info_shows_sizes_and_versions(run, translator, folder):
+    shown = run("info", folder).stdout
+    for value in (
+        "translation",
+        "en -> de",
+        f"{translator.model.count_params():,}",
+        "SentencePieceTokenizer",
+    ):
+        assert value in shown
+    assert run("--version").stdout.startswith("keras-transformer ")
+
+
+def test_info_of_what_reads_one_text_or_none(run, randomize, tmp_path):
+    sizes = dict(d_model=8, d_ff=8, num_layers=1, num_heads=2)
+    tokenizer = TextTokenizer.train(["a b"], "characters")
+    vit = ViT(ViTConfig(3, image_size=8, patch_size=4, **sizes))
+    for task, model, reads in (
+        ("causal_lm", GPT(GPTConfig(9, **sizes, max_length=8)), tokenizer),
+        ("text_classification", BERT(BERTConfig(9, **sizes, labels=("good", "bad"))), tokenizer),
+        ("image_classification", vit, None),
+    ):
+        save_folder(tmp_path / task, model, reads, {"task": task})
+        shown = run("info", tmp_path / task).stdout
+        assert task in shown and f"{model.count_params():,}" in shown
+        assert ("TextTokenizer" in shown) == (reads is not None)
+    (tmp_path / task / "model.keras").write_bytes(b"PK")
+    assert "model.keras cannot be read" in run("info", tmp_path / task, status=2).stderr
