@@ -46,6 +46,7 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/hadolint Dockerfile
 
 format: .venv/ready
 	$(BIN)/ruff check --fix .

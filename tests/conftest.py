@@ -28,8 +28,14 @@ hypothesis.settings.load_profile("repository")
 
 
 # Tests of what knows no backend: they run once.
-_WITHOUT_BACKEND = ("text", "data", "test_evaluation.py", "test_files.py")
-_WITH_BACKEND = ("data/test_audio.py", "data/test_batching.py", "text/test_hub.py")
+_WITHOUT_BACKEND = ("text", "data", "serving", "test_evaluation.py", "test_files.py")
+_WITH_BACKEND = (
+    "data/test_audio.py",
+    "data/test_batching.py",
+    "serving/test_app.py",
+    "serving/test_models.py",
+    "text/test_hub.py",
+)
 
 
 def pytest_collection_modifyitems(items):
