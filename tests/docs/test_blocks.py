@@ -88,6 +88,8 @@ def test_names_in_the_text_exist(page):
     for name in re.findall(r"`([^`\n]+)`", text):
         if re.fullmatch(r"(keras_transformer|training|benchmarks|tests)/[\w/.]*", name):
             assert (ROOT / name).exists(), name
+        elif page == "docs/paper.md" and re.fullmatch(r"[\w./]+\.py", name):
+            assert (ROOT / "keras_transformer" / name).exists(), name
         elif re.fullmatch(r"(keras_transformer|training)(\.\w+)+", name):
             _resolve(name)
         elif re.match(r"keras-transformer \w+ \w", name):
