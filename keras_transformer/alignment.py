@@ -19,6 +19,7 @@ from keras_transformer.text.pieces import SPACE
 from keras_transformer.translator import Translator
 
 TOKENS_PER_BATCH = 4096
+PARTS = ("encoder", "decoder", "cross")
 Spans = list[tuple[int, int]]
 
 
@@ -35,6 +36,7 @@ class Attention:
     reads `input_tokens[t]`.
 
     Args:
+        source, target: the texts.
         source_tokens, target_tokens: readable pieces, special ones (the end, a language, a task's
             prompt) included.
         input_tokens: what the decoder reads: its begin token, then all target tokens but the last.
@@ -45,6 +47,8 @@ class Attention:
         cross: (L, N, T, S), each position looking at the source.
     """
 
+    source: str
+    target: str
     source_tokens: list[str]
     target_tokens: list[str]
     input_tokens: list[str]
@@ -84,6 +88,7 @@ def attention(translator: Translator, source: str, target: str) -> Attention:
     (begin,) = _names(tokenizer, "target", "", [tokenizer.bos_id], [(0, 0)])
     input_tokens = [begin, *target_tokens[:-1]]
     return Attention(
+        *(source, target),
         *(source_tokens, target_tokens, input_tokens, source_spans, target_spans),
         *(encoder, decoder, cross),
     )
@@ -130,6 +135,53 @@ def align(
 def words(text: str) -> list[tuple[int, int]]:
     """Where the words of a text are: what stands between white space, as (first, behind last)."""
     return [match.span() for match in re.finditer(r"\S+", text)]
+
+
+def between_words(found: Attention, part: str = "cross") -> tuple[list[str], list[str], Any]:
+    """Attention from word to word: the mean over a query's pieces, the sum over a key's.
+
+    Args:
+        found: between tokens.
+        part: "encoder", "decoder" or "cross".
+
+    Returns:
+        The queries' words, the keys', and the weights (L, N, queries, keys), whose rows sum to 1.
+        Special tokens are words of their own.
+
+    Raises:
+        ValueError: if `part` is another.
+    """
+    require(part in PARTS, "part", part, f"one of {PARTS}")
+    shifted = [(0, 0), *found.target_spans[:-1]]
+    source = _grouped(found.source, found.source_tokens, found.source_spans)
+    target = _grouped(found.target, found.target_tokens, found.target_spans)
+    inputs = _grouped(found.target, found.input_tokens, shifted)
+    sides = dict(encoder=(source, source), decoder=(target, inputs), cross=(target, source))
+    (queries, query_WT), (keys, key_WS) = sides[part]
+    mean_WT = query_WT / query_WT.sum(axis=1, keepdims=True)
+    return queries, keys, mean_WT @ getattr(found, part) @ key_WS.T
+
+
+def _grouped(text, tokens, spans):
+    """Words and special tokens in order, and which tokens are of which, 1 or 0."""
+    places = words(text)
+    found = [
+        next((word for word in places if word[0] < end and start < word[1]), None)
+        if start < end
+        else None
+        for start, end in spans
+    ]
+    for i in range(len(tokens) - 2, -1, -1):
+        if tokens[i] == SPACE:  # a space alone is of the word that follows
+            found[i] = found[i + 1]
+    labels, owners = [], []
+    for i, (token, word) in enumerate(zip(tokens, found, strict=True)):
+        if word is None or i == 0 or word != found[i - 1]:
+            labels.append(token if word is None else text[slice(*word)])
+        owners.append(len(labels) - 1)
+    members = np.zeros((len(labels), len(tokens)), "float32")
+    members[owners, range(len(tokens))] = 1
+    return labels, members
 
 
 def _aligned(source_WS, target_WT, weights_TS):
