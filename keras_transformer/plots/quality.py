@@ -35,7 +35,7 @@ def bleu_by_length(
     counts = len(sources), len(hypotheses), len(references)
     require(min(counts) == max(counts) > 0, "sources, hypotheses, references", counts, "as many")
     lengths = np.array([len(text.split()) for text in sources])
-    edges = np.unique(np.quantile(lengths, np.linspace(0, 1, bins + 1)[1:], method="higher"))
+    edges = np.unique(np.quantile(lengths, np.linspace(0, 1, bins + 1)[1:], method="lower"))
     owners = np.searchsorted(edges, lengths)
     figure = new_figure(6, 3.5)
     axes = plain(figure.subplots())
