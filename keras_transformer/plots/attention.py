@@ -111,6 +111,7 @@ def attention_lines(
                 **dict(ha=align, va="center", fontfamily=family, fontsize=10),
                 fontweight="bold" if bold else "normal",
             )
+    widest = min(6, max(3, 12 / len(heads)))  # points: neighbours hardly overlap
     for number, head in enumerate(heads):
         color = COLORS[number % len(COLORS)]
         shift = (number - (len(heads) - 1) / 2) * 0.5 / len(heads)  # lest one hide another
@@ -121,7 +122,7 @@ def attention_lines(
                     ends = [y + shift, x + shift]
                     axes.plot(
                         *([0, 1], ends),
-                        **dict(color=color, linewidth=6 * weight, alpha=0.65),
+                        **dict(color=color, linewidth=widest * weight, alpha=0.65),
                         solid_capstyle="butt",
                     )
     axes.set_xlim(-0.7, 1.7)

@@ -98,7 +98,8 @@ def training_history(history: Any) -> Figure:
                 axes.plot(epochs, values, color=color, marker=mark, markersize=3, label=label)
         axes.set_title(name, fontsize=10)
         axes.set_xlabel("epoch")
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+        axes.set_xlim(0.5, max(map(len, metrics.values())) + 0.5)
         axes.legend(frameon=False, fontsize=8)
     for axes in list(figure.axes)[len(names) :]:
         axes.remove()

@@ -19,7 +19,7 @@ def offsets(processor: sentencepiece.SentencePieceProcessor, text: str) -> list[
     """
     found = processor.encode(text, return_type="offset_mapping")
     places = list(found["offsets"])
-    # SentencePiece gives a character to the last of its bytes, or of what normalization makes of it.
+    # SentencePiece gives a character to its last byte, or the last of what it is normalized to.
     for i in range(len(places) - 2, -1, -1):
         is_empty = places[i][0] == places[i][1] == places[i + 1][0]
         if is_empty and found["pieces"][i] != SPACE:
