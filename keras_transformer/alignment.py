@@ -101,10 +101,13 @@ def align(
 
     By the cross-attention of the last decoder layer but one, the mean over its heads, in which Garg
     et al. 2019 ("Jointly Learning to Align and Translate with Transformer Models", section 4.1)
-    find the best alignments of six layers. Of two layers it is the last: after five minutes of the
-    grammar's recipe it finds 86 % of 1,550 pairs of words that mostly come together, the first
-    layer 75 %, and the queries that read a word, instead of those that predict it, 33 % at most. A
-    word has the weights of its pieces together.
+    find the best alignments of six layers; of two layers by the last. A word has the weights of its
+    pieces together.
+
+    How often it finds the one of 1,550 pairs of words that mostly come together, in sentences of
+    the grammar, after five minutes of training: 86 % with two decoder layers (the first: 75 %),
+    78 % with four (the last: 83 %, the mean of all: 86 %); by the queries that read a word instead
+    of those that predict it, 33 % at most.
 
     Args:
         translator: of any encoder-decoder.
