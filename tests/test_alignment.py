@@ -7,7 +7,7 @@ import pytest
 from keras import ops
 
 from keras_transformer import alignment, load_pretrained
-from keras_transformer.alignment import align, attention, words
+from keras_transformer.alignment import align, attention, between_words, words
 from keras_transformer.config import TransformerConfig
 from keras_transformer.layers import record_attention
 from keras_transformer.models import Transformer
@@ -122,9 +122,30 @@ def test_unknown_words_and_other_tokenizers(randomize):
     assert found.source_spans == [(0, 1), (3, 4), (5, 6), (6, 6)]
 
 
+@pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
+def test_from_word_to_word(translator, part):
+    queries, keys, weights = between_words(attention(translator, SOURCE, TARGET), part)
+    source, target = ([*(x[slice(*y)] for y in words(x)), "</s>"] for x in (SOURCE, TARGET))
+    assert queries == (source if part == "encoder" else target)
+    assert keys == (["<s>", *target[:-1]] if part == "decoder" else source)
+    assert weights.shape[2:] == (len(queries), len(keys))
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)
+
+
+def test_parts_have_names(translator):
+    with pytest.raises(ValueError, match="part must be one of"):
+        between_words(attention(translator, "x", "x"), "middle")
+
+
 def test_words():
     assert words("  A dog,\u3000犬 ") == [(2, 3), (4, 7), (7, 8), (9, 10)]
     assert words(" ") == []
+    assert [text[slice(*x)] for text in ["don't 今日は"] for x in words(text)] == [
+        "don't",
+        "今",
+        "日",
+        "は",
+    ]
 
 
 def test_alignment_by_hand(randomize, monkeypatch):

@@ -11,7 +11,7 @@ SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # what SentencePiece writes for a space
 
 
 def offsets(processor: sentencepiece.SentencePieceProcessor, text: str) -> list[tuple[int, int]]:
-    """Where in a text each of its pieces stands; the bytes of a character all stand where it is.
+    """Where in a text each of its pieces stands; all pieces of one character stand where it is.
 
     Args:
         processor: cuts the text up.
@@ -19,9 +19,10 @@ def offsets(processor: sentencepiece.SentencePieceProcessor, text: str) -> list[
     """
     found = processor.encode(text, return_type="offset_mapping")
     places = list(found["offsets"])
-    # SentencePiece gives a character to the last of its bytes.
+    # SentencePiece gives a character to its last byte, or the last of what it is normalized to.
     for i in range(len(places) - 2, -1, -1):
-        if places[i][0] == places[i][1] == places[i + 1][0] and processor.is_byte(found["ids"][i]):
+        is_empty = places[i][0] == places[i][1] == places[i + 1][0]
+        if is_empty and found["pieces"][i] != SPACE:
             places[i] = places[i + 1]
     return places
 

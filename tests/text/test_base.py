@@ -85,6 +85,8 @@ def test_spans_of_words(made, kind):
 def test_bytes_of_a_character_share_its_span(made):
     spans = made("bpe").spans("source", "a 犬")
     assert [span for span in spans if span[0] < span[1]] == [(0, 1)] + [(2, 3)] * 3
+    spans = made("bpe").spans("source", "a…")  # three dots to the model
+    assert spans[-3:] == [(1, 2)] * 3
 
 
 @pytest.mark.parametrize("kind", ["bpe", "marian", "nllb"])
