@@ -56,7 +56,7 @@ def test_languages_and_reasons(page):
 
 def test_few_blocks_do_not_run():
     skipped = [page for page in PAGES for *_, reason in blocks(page) if reason]
-    assert len(skipped) <= 20, skipped
+    assert len(skipped) <= 25, skipped
 
 
 @pytest.mark.parametrize("page", PAGES)
