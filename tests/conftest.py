@@ -28,7 +28,7 @@ hypothesis.settings.load_profile("repository")
 
 
 # Tests of what knows no backend: they run once.
-_WITHOUT_BACKEND = ("text", "data", "test_evaluation.py", "test_files.py")
+_WITHOUT_BACKEND = ("text", "data", "test_evaluation.py", "test_files.py", "serving/test_page.py")
 _WITH_BACKEND = ("data/test_audio.py", "data/test_batching.py", "text/test_hub.py")
 
 
@@ -38,7 +38,8 @@ def pytest_collection_modifyitems(items):
         return
     for item in items:
         path = item.path.relative_to(Path(__file__).parent)
-        if path.parts[0] in _WITHOUT_BACKEND and path.as_posix() not in _WITH_BACKEND:
+        is_without = {path.parts[0], path.as_posix()} & set(_WITHOUT_BACKEND)
+        if is_without and path.as_posix() not in _WITH_BACKEND:
             item.add_marker(pytest.mark.skip(reason="it knows no backend: run under PyTorch"))
 
 

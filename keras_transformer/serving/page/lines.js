@@ -19,11 +19,14 @@ export function lines(heads, chosen, { rows, columns, rowTitle, columnTitle }, s
   svg.setAttribute("preserveAspectRatio", "none");
   svg.setAttribute("aria-hidden", "true");
   svg.style.height = `calc(${height} * var(--row))`;
-  const drawn = chosen.flatMap((head) =>
-    heads[head].flatMap((row, i) =>
-      row.flatMap((weight, j) => (weight < LEAST ? [] : [{ i, j, line: line(i, j, weight, head) }])),
-    ),
-  );
+  const apart = Math.min(0.12, 0.6 / chosen.length);
+  const drawn = chosen.flatMap((head, k) => {
+    const shift = 0.5 + apart * (k - (chosen.length - 1) / 2); // the heads' lines side by side
+    const one = (i, j, weight) => ({ i, j, line: line(i + shift, j + shift, weight, head) });
+    return heads[head].flatMap((row, i) =>
+      row.flatMap((weight, j) => (weight < LEAST ? [] : [one(i, j, weight)])),
+    );
+  });
   svg.append(...drawn.map((one) => one.line));
 
   const weight = (i, j) => chosen.reduce((sum, head) => sum + heads[head][i][j], 0) / chosen.length;
@@ -82,9 +85,9 @@ export function lines(heads, chosen, { rows, columns, rowTitle, columnTitle }, s
   return figure;
 }
 
-function line(i, j, weight, head) {
+function line(y1, y2, weight, head) {
   const element = document.createElementNS(SVG, "line");
-  const ends = { x1: 0, y1: i + 0.5, x2: 100, y2: j + 0.5 };
+  const ends = { x1: 0, y1, x2: 100, y2 };
   Object.entries(ends).forEach(([name, value]) => element.setAttribute(name, value));
   element.setAttribute("stroke-width", 0.5 + 3 * weight);
   element.setAttribute("stroke-opacity", weight);

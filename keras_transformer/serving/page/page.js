@@ -65,7 +65,7 @@ function showSwap() {
   $("swap").disabled = !possible;
   $("swap").title = possible ? "Swap languages" : "No model translates the other way";
   const detected = $("source").value === "auto" && shown?.detected;
-  $("source").options[0].text = detected ? `${nameOf(detected)} (detected)` : "Detect language";
+  $("source").options[0].text = detected ? `Auto: ${nameOf(detected)}` : "Detect language";
 }
 
 $("source").addEventListener("change", () => {
@@ -99,7 +99,7 @@ function show(found) {
   const [best = "", ...others] = found?.translations ?? [];
   $("translation").textContent = best;
   $("translation").lang = found?.target ?? "";
-  $("translation").classList.remove("stale");
+  $("result").classList.remove("stale");
   const buttons = others.map((text, i) => {
     const button = document.createElement("button");
     button.dir = "auto";
@@ -112,8 +112,15 @@ function show(found) {
   $("alternatives").querySelector("ul").replaceChildren(...items);
   $("alternatives").lang = found?.target ?? "";
   $("alternatives").hidden = !items.length;
+  $("alternatives").inert = false;
   $("copy").disabled = $("look").disabled = !best.trim();
   showSwap();
+}
+
+// What is shown is no longer of the text: it is there to read, until the next answer comes.
+function outdate() {
+  $("result").classList.add("stale");
+  $("alternatives").inert = $("copy").disabled = $("look").disabled = true;
 }
 
 function choose(rank) {
@@ -136,7 +143,7 @@ async function translate() {
     return;
   }
   if (!q.trim()) return show(null);
-  $("translation").classList.add("stale");
+  outdate();
   const [source, target] = [$("source").value, $("target").value];
   const alternatives = Math.min(MOST_ALTERNATIVES, settings.alternatives);
   try {
@@ -156,6 +163,7 @@ async function translate() {
 
 $("text").addEventListener("input", () => {
   showCount();
+  outdate();
   clearTimeout(timer);
   timer = setTimeout(translate, $("text").value.trim() ? PAUSE : 0);
 });
