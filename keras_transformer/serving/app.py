@@ -139,6 +139,7 @@ class Watch:
                 policy = _DOCS_POLICY if _path(scope) == "/docs" else _POLICY
                 message["headers"] = [
                     *message["headers"],
+                    (b"cache-control", b"no-cache"),  # a page's files must be of one version
                     (b"content-security-policy", policy),
                     (b"x-content-type-options", b"nosniff"),
                 ]

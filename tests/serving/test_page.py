@@ -444,7 +444,9 @@ def test_colours_have_enough_contrast():
 
 
 def test_the_policy_and_the_documentation(visit, url):
-    assert "unsafe" not in httpx.get(url).headers["content-security-policy"]
+    headers = httpx.get(url).headers
+    assert "unsafe" not in headers["content-security-policy"]
+    assert headers["cache-control"] == "no-cache"
     page = visit.page()
     page.get_by_role("link", name="API").click()
     expect(page.locator("#operations-translate-translate_translate_post")).to_be_visible()

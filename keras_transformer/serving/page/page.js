@@ -86,9 +86,10 @@ $("swap").addEventListener("click", () => {
 
 // Translation
 
+const format = new Intl.NumberFormat("en").format;
+
 function showCount() {
   const count = [...$("text").value].length;
-  const format = new Intl.NumberFormat("en").format;
   $("count").textContent = `${format(count)} / ${format(settings.charLimit)}`;
   $("count").classList.toggle("error", count > settings.charLimit);
   return count;
@@ -139,7 +140,7 @@ async function translate() {
   say();
   if (showCount() > settings.charLimit) {
     show(null);
-    say(`The text is too long: at most ${settings.charLimit} characters.`, true);
+    say(`The text is too long: at most ${format(settings.charLimit)} characters.`, true);
     return;
   }
   if (!q.trim()) return show(null);
@@ -169,10 +170,10 @@ $("text").addEventListener("input", () => {
 });
 
 $("copy").addEventListener("click", async () => {
-  if (navigator.clipboard) {
+  try {
     await navigator.clipboard.writeText(shown.translations[0]);
-  } else {
-    // Browsers have a clipboard for pages of https and of the own machine only.
+  } catch {
+    // Pages that come neither by https nor from the own machine have no clipboard.
     getSelection().selectAllChildren($("translation"));
     document.execCommand("copy");
   }
