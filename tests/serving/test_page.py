@@ -408,9 +408,10 @@ def test_a_phone(visit):
         return page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
 
     assert fits()
-    write(page, "one two three four five six.")
+    write(page, "one two three four five six seven eight. one two three four five.")
     view = looks(page)
     box = view.bounding_box()
+    assert view.evaluate("(x) => x.scrollWidth <= x.clientWidth")
     assert fits() and box["x"] >= 0 and box["width"] <= 360
     view.get_by_role("grid").locator("td").nth(3).tap()
     expect(view.locator("#readout")).to_contain_text("To write ")
