@@ -30,11 +30,9 @@ from keras_transformer.serving.service import Service
 from keras_transformer.serving.settings import Settings
 
 log = logging.getLogger("keras_transformer.serving")
-_POLICY = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'"
-_HEADERS = [
-    (b"content-security-policy", _POLICY.encode()),
-    (b"x-content-type-options", b"nosniff"),
-]
+_POLICY = b"default-src 'self'; base-uri 'none'; form-action 'none'; object-src 'none'"
+# Swagger's page has its script and styles within, and pictures in its styles.
+_DOCS_POLICY = b"default-src 'self' 'unsafe-inline'; img-src 'self' data:"
 
 
 def create_app(load: Callable[[], Catalogue], settings: Settings | None = None) -> FastAPI:
@@ -139,7 +137,13 @@ class Watch:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message.setdefault("headers", [])
-                message["headers"] = [*message["headers"], *_HEADERS]
+                policy = _DOCS_POLICY if _path(scope) == "/docs" else _POLICY
+                message["headers"] = [
+                    *message["headers"],
+                    (b"cache-control", b"no-cache"),  # a page's files must be of one version
+                    (b"content-security-policy", policy),
+                    (b"x-content-type-options", b"nosniff"),
+                ]
             await send(message)
 
         try:
@@ -151,10 +155,15 @@ class Watch:
                 response = JSONResponse({"error": message}, 504)
                 await response(scope, receive, send_with_headers)
         finally:
-            path = getattr(scope.get("route"), "path", None) or "page"
+            path = _path(scope)
             metrics = self.server.state.service.metrics
             metrics.requests.labels(path, status or 500).inc()
             metrics.seconds.labels(path).observe(time.monotonic() - begun)
+
+
+def _path(scope):
+    """The path of a request's route, as it stands in the code."""
+    return getattr(scope.get("route"), "path", None) or "page"
 
 
 def _reload_on_hangup(service):

@@ -140,6 +140,7 @@ async def frontend_settings(request: Request) -> dict[str, Any]:
     source = service.catalogue.sources[0]
     target = service.catalogue.targets(source)[0]
     return {
+        "alternatives": service.settings.most_alternatives,
         "apiKeys": service.settings.api_key is not None,
         "charLimit": service.settings.most_characters,
         "frontendTimeout": 500,
@@ -161,7 +162,7 @@ def _admitted(request, key):
 
 
 def _check_size(service, texts):
-    characters = sum(map(len, texts)) + len(texts)
+    characters = sum(max(len(text), 1) for text in texts)
     if characters > service.settings.most_characters:
         raise HTTPException(
             413, f"q must have at most {service.settings.most_characters} characters in all"

@@ -83,11 +83,16 @@ class AttentionRequest(_Model):
 
 
 class AttentionResponse(_Model):
-    """Weights of each layer and head, rows sum to 1."""
+    """Weights of each layer and head, rows sum to 1.
+
+    Row t of `cross` and `decoder` is the query that predicts target token t; column t of `decoder`
+    is the key that reads input token t.
+    """
 
     translation: str
     source_tokens: list[str]
     target_tokens: list[str]
+    input_tokens: list[str]
     encoder: list[list[list[list[float]]]]
     decoder: list[list[list[list[float]]]]
     cross: list[list[list[list[float]]]]

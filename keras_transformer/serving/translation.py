@@ -163,5 +163,6 @@ async def attend(
         name: getattr(found, name).round(4).astype(float).tolist()
         for name in ("encoder", "decoder", "cross")
     }
-    tokens = dict(source_tokens=found.source_tokens, target_tokens=found.target_tokens)
+    names = ("source_tokens", "target_tokens", "input_tokens")
+    tokens = {name: getattr(found, name) for name in names}
     return dict(translation=translation, **tokens, **weights)

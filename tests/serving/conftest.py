@@ -1,8 +1,11 @@
 """A small translator of random weights, and a server of it."""
 
+import contextlib
 import random
+import threading
 
 import pytest
+import uvicorn
 from fastapi.testclient import TestClient
 
 from keras_transformer.serving import Catalogue, Settings, create_app
@@ -48,3 +51,21 @@ def client(catalogue):
     settings = Settings(most_characters=500, most_alternatives=3)
     with TestClient(create_app(lambda: catalogue, settings)) as one:
         yield one
+
+
+@pytest.fixture(scope="session")
+def served():
+    """`with served(app) as url`: a server on loopback."""
+
+    @contextlib.contextmanager
+    def serve(app):
+        server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        while not server.started:
+            assert thread.is_alive()
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        server.should_exit = True
+        thread.join()
+
+    return serve

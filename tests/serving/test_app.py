@@ -1,30 +1,15 @@
 """The server, by the clients that people have."""
 
-import contextlib
 import io
 import threading
 
 import httpx
 import libretranslatepy
 import pytest
-import uvicorn
 from fastapi.testclient import TestClient
 
 from keras_transformer.serving import Catalogue, Settings, create_app
 from keras_transformer.serving.batching import QueueFullError
-
-
-@contextlib.contextmanager
-def served(app):
-    """The address of a server on loopback."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
 
 
 def translated(client, **fields):
@@ -40,7 +25,7 @@ def refused(client, status, path="/translate", **fields):
     return response.json()["error"]
 
 
-def test_libretranslates_own_client(catalogue, translators):
+def test_libretranslates_own_client(served, catalogue, translators):
     with served(create_app(lambda: catalogue)) as url:
         api = libretranslatepy.LibreTranslateAPI(url)
         (expected,) = translators[0].translate(["one two three."])
@@ -114,6 +99,7 @@ def test_bad_bodies(client):
 
 
 def test_too_much_text(client):
+    assert translated(client, q="x" * 500, target="en")
     assert "at most 500 characters" in refused(client, 413, q="x" * 501)
     assert "at most 500 characters" in refused(client, 413, q=[""] * 501)
     assert refused(client, 413, q="x" * 100_000).startswith("a body may have")
@@ -168,6 +154,7 @@ def test_attention(client, translators):
     assert len(found["cross"][0][0]) == len(found["target_tokens"])
     assert len(found["cross"][0][0][0]) == len(found["source_tokens"])
     assert abs(sum(found["cross"][0][0][0]) - 1) < 1e-2
+    assert found["input_tokens"][1:] == found["target_tokens"][:-1]
     fields = {"q": "one", "source": "en", "target": "fr"}
     assert "no pictures" in refused(client, 400, "/attention", **fields)
 
@@ -179,7 +166,8 @@ def test_what_monitors_ask(client):
     assert 'requests_total{path="/translate",status="200"}' in text
     assert "keras_transformer_waiting_tokens 0.0" in text
     settings = client.get("/frontend/settings").json()
-    assert settings["charLimit"] == 500 and ".docx" in settings["supportedFilesFormat"]
+    assert settings["charLimit"] == 500 and settings["alternatives"] == 3
+    assert ".docx" in settings["supportedFilesFormat"]
 
 
 def test_keys_and_rates(catalogue):
@@ -240,7 +228,7 @@ def test_openapi_and_its_page_stay_on_the_host(client):
     assert "https://" not in page and "swagger" in page
 
 
-def test_a_stopping_server_answers_what_it_accepted(catalogue, translators):
+def test_a_stopping_server_answers_what_it_accepted(served, catalogue, translators):
     app = create_app(lambda: catalogue)
     with served(app) as url:
         gate = threading.Event()
