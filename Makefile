@@ -1,4 +1,5 @@
 # make demo: train, measure, export and use a translator.   make test: every test, every backend.
+# make docs: the documentation, into site/.   make lint: style and import rules.
 # make bench: every benchmark in its short form, toy sizes beside the peers, about five minutes.
 # All need only Python 3.11 or newer and make; they make the environment in .venv if it is missing.
 
@@ -9,7 +10,7 @@ BACKENDS := tensorflow jax torch
 # A process a core, a file of tests to each: most tests wait for one compilation or another.
 PYTEST := --quiet --durations 12 --numprocesses auto --maxprocesses 8 --dist loadfile
 
-.PHONY: demo test bench lint format clean
+.PHONY: demo test bench lint docs format clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
@@ -24,7 +25,7 @@ demo: .venv/ready
 	$(BIN)/python -m training.translation --recipe grammar --output $(RUN)
 	$(BIN)/python -m training.demo $(RUN)
 
-test: .venv/ready lint
+test: .venv/ready lint docs
 	@for backend in $(BACKENDS); do \
 		echo "== tests under $$backend"; \
 		KERAS_BACKEND=$$backend OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST) || exit 1; \
@@ -46,10 +47,15 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/hadolint Dockerfile
+
+# Warnings fail; the notice of the theme's end of life would drown them.
+docs: .venv/ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 format: .venv/ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv saved_models/grammar $(addprefix saved_models/grammar-,$(BACKENDS))
+	rm -rf .venv site saved_models/grammar $(addprefix saved_models/grammar-,$(BACKENDS))

@@ -22,14 +22,30 @@ import keras_transformer  # noqa: F401, it chooses the backend before Keras does
 import keras  # isort: skip
 from keras_transformer.config import TransformerConfig  # isort: skip
 from keras_transformer.models import Transformer  # isort: skip
+from keras_transformer.text.single import TextTokenizer  # isort: skip
 
 hypothesis.settings.register_profile("repository", deadline=None, database=None)
 hypothesis.settings.load_profile("repository")
 
 
 # Tests of what knows no backend: they run once.
-_WITHOUT_BACKEND = ("text", "data", "test_evaluation.py", "test_files.py")
-_WITH_BACKEND = ("data/test_audio.py", "data/test_batching.py", "text/test_hub.py")
+_WITHOUT_BACKEND = (
+    "text",
+    "data",
+    "docs",
+    "serving",
+    "test_evaluation.py",
+    "test_files.py",
+    "test_readme.py",
+)
+_WITH_BACKEND = (
+    "data/test_audio.py",
+    "data/test_batching.py",
+    "docs/test_add_a_family.py",
+    "serving/test_app.py",
+    "serving/test_models.py",
+    "text/test_hub.py",
+)
 
 
 def pytest_collection_modifyitems(items):
@@ -325,3 +341,45 @@ def _pretrained_folder(kind, folder, texts, targets=None):
         model = transformers.M2M100ForConditionalGeneration(config)
     model.save_pretrained(folder)
     return model.eval()
+
+
+_SPECIAL = ["<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|de|>", "<|translate|>"]
+_SPECIAL += ["<|transcribe|>", "<|notimestamps|>"]
+
+
+@pytest.fixture(scope="session")
+def whisper_folder():
+    """`whisper_folder(folder)`: a random Whisper for clips of 0.24 s, as the hub has them."""
+    return _whisper_folder
+
+
+def _whisper_folder(folder):
+    transformers, torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
+    pieces = json.loads(TextTokenizer.train(["a"], "bytes", 257).content)["model"]["vocab"]
+    words = [piece for piece in pieces if piece not in _SPECIAL]
+    (folder / "vocab.json").write_text(json.dumps({x: i for i, x in enumerate(words)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n")
+    ids = {piece: len(words) + i for i, piece in enumerate(_SPECIAL)}
+    (folder / "added_tokens.json").write_text(json.dumps(ids))
+    end, start = ids["<|endoftext|>"], ids["<|startoftranscript|>"]
+    config = transformers.WhisperConfig(
+        vocab_size=len(words) + len(_SPECIAL), d_model=16, num_mel_bins=8,
+        encoder_layers=1, decoder_layers=2, encoder_attention_heads=2, decoder_attention_heads=2,
+        encoder_ffn_dim=24, decoder_ffn_dim=24, max_source_positions=12, max_target_positions=16,
+        pad_token_id=end, bos_token_id=end, eos_token_id=end, decoder_start_token_id=start,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    theirs = transformers.WhisperForConditionalGeneration(config).eval()
+    with torch.no_grad():
+        for name, weight in theirs.named_parameters():
+            weight.normal_(float("norm" in name and name.endswith("weight")), 0.4)
+    theirs.generation_config = transformers.GenerationConfig(
+        is_multilingual=True, lang_to_id={x: ids[x] for x in ("<|en|>", "<|de|>")},
+        task_to_id={x: ids[f"<|{x}|>"] for x in ("translate", "transcribe")},
+        no_timestamps_token_id=ids["<|notimestamps|>"], decoder_start_token_id=start,
+        pad_token_id=end, bos_token_id=end, eos_token_id=end, max_length=16,
+        suppress_tokens=[*range(40, 90), start],
+        begin_suppress_tokens=[32, end],
+    )  # fmt: skip
+    theirs.save_pretrained(folder)
+    return folder

@@ -7,7 +7,9 @@ README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 
 
 def test_a_users_own_functional_model_trains():
-    (script,) = re.findall(r"<!-- test: .*? -->\n```python\n(.*?)```", README, re.DOTALL)
+    (script,) = re.findall(
+        r"<!-- not run: it trains: .*? -->\n```python\n(.*?)```", README, re.DOTALL
+    )
     lines = [line for line in script.splitlines() if line.strip()]
     assert len(lines) <= 25
     scope = {}
@@ -15,10 +17,3 @@ def test_a_users_own_functional_model_trains():
     losses = scope["history"].history["loss"]
     assert losses[-1] < losses[0]
     assert scope["model"].count_params() > 0
-
-
-def test_every_python_block_compiles():
-    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len(blocks) >= 3
-    for block in blocks:
-        compile(block, "README.md", "exec")

@@ -1,6 +1,5 @@
 """From sound to text: the tokens that `transformers` generates, in any batch, at any length."""
 
-import json
 import wave
 
 import numpy as np
@@ -14,43 +13,12 @@ from keras_transformer.models import Speech, SpeechConfig
 from keras_transformer.text.single import TextTokenizer
 from keras_transformer.transcriber import Hearing
 
-SPECIAL = ["<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|de|>", "<|translate|>"]
-SPECIAL += ["<|transcribe|>", "<|notimestamps|>"]
 LONGEST = 24 * 160  # samples
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A random Whisper for clips of 0.24 s, as the hub has them."""
-    folder = tmp_path_factory.mktemp("whisper")
-    pieces = json.loads(TextTokenizer.train(["a"], "bytes", 257).content)["model"]["vocab"]
-    words = [piece for piece in pieces if piece not in SPECIAL]
-    (folder / "vocab.json").write_text(json.dumps({x: i for i, x in enumerate(words)}))
-    (folder / "merges.txt").write_text("#version: 0.2\n")
-    ids = {piece: len(words) + i for i, piece in enumerate(SPECIAL)}
-    (folder / "added_tokens.json").write_text(json.dumps(ids))
-    end, start = ids["<|endoftext|>"], ids["<|startoftranscript|>"]
-    config = transformers.WhisperConfig(
-        vocab_size=len(words) + len(SPECIAL), d_model=16, num_mel_bins=8,
-        encoder_layers=1, decoder_layers=2, encoder_attention_heads=2, decoder_attention_heads=2,
-        encoder_ffn_dim=24, decoder_ffn_dim=24, max_source_positions=12, max_target_positions=16,
-        pad_token_id=end, bos_token_id=end, eos_token_id=end, decoder_start_token_id=start,
-    )  # fmt: skip
-    torch.manual_seed(0)
-    theirs = transformers.WhisperForConditionalGeneration(config).eval()
-    with torch.no_grad():
-        for name, weight in theirs.named_parameters():
-            weight.normal_(float("norm" in name and name.endswith("weight")), 0.4)
-    theirs.generation_config = transformers.GenerationConfig(
-        is_multilingual=True, lang_to_id={x: ids[x] for x in ("<|en|>", "<|de|>")},
-        task_to_id={x: ids[f"<|{x}|>"] for x in ("translate", "transcribe")},
-        no_timestamps_token_id=ids["<|notimestamps|>"], decoder_start_token_id=start,
-        pad_token_id=end, bos_token_id=end, eos_token_id=end, max_length=16,
-        suppress_tokens=[*range(40, 90), start],
-        begin_suppress_tokens=[32, end],
-    )  # fmt: skip
-    theirs.save_pretrained(folder)
-    return folder
+def folder(whisper_folder, tmp_path_factory):
+    return whisper_folder(tmp_path_factory.mktemp("whisper"))
 
 
 @pytest.fixture(scope="module")

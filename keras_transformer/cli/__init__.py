@@ -11,6 +11,8 @@ from keras_transformer import __version__
 from keras_transformer.cli.base import Commands, say
 from keras_transformer.cli.folders import average, export, import_, info
 from keras_transformer.cli.generating import generate, transcribe
+from keras_transformer.cli.plotting import app as plot
+from keras_transformer.cli.serving import serve
 from keras_transformer.cli.translating import evaluate, translate
 from keras_transformer.ops import keep_compilations
 from training.translation import train
@@ -58,8 +60,9 @@ def _options(
 for command in (train, translate, evaluate, generate, transcribe):
     app.command()(command)
 app.command("import")(import_)
-for command in (export, average, info):
+for command in (serve, export, average, info):
     app.command()(command)
+app.add_typer(plot, name="plot")
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,7 +23,12 @@ from keras_transformer.ops import (
 )
 from keras_transformer.ops import quick as ops
 
-_recorders: list[dict[str, Any]] = []
+
+class _Recorders(threading.local):
+    active: tuple[dict[str, Any], ...] = ()  # of this thread: others' calls are not its own
+
+
+_recorders = _Recorders()
 
 
 @contextlib.contextmanager
@@ -35,17 +41,19 @@ def record_attention() -> Iterator[dict[str, Any]]:
     weights["decoder/block_0/cross_attention"]  # (B, N, T, S), rows sum to 1
     ```
 
-    Call the model itself: `predict` and `fit` run compiled code that has nothing to collect.
+    Call the model itself: `predict` and `fit` run compiled code that has nothing to collect. What
+    other threads call meanwhile is not collected.
 
     Yields:
         A dict that fills with layer path -> (B, N, T, S) weights.
     """
     weights: dict[str, Any] = {}
-    _recorders.append(weights)
+    outer = _recorders.active
+    _recorders.active = (*outer, weights)
     try:
         yield weights
     finally:
-        _recorders.pop()  # recorders nest, so it is the last
+        _recorders.active = outer
 
 
 def dot_product_attention(
@@ -190,10 +198,10 @@ class MultiHeadAttention(Layer):
             query_BNTH, cache = self._self(query, memory, rotation, cache, index)
         key_BNSH, value_BNSH = self._for_each_head(cache)
         inputs = query_BNTH, key_BNSH, value_BNSH
-        if _recorders:
+        if _recorders.active:
             mask = masked_by(self.pattern, query_BNTH, key_BNSH, attention_mask)
             attended_BNTH, weights_BNTS = dot_product_attention(*inputs, mask, bias)
-            for recorder in _recorders:
+            for recorder in _recorders.active:
                 recorder[self.path] = weights_BNTS
         else:
             attended_BNTH = attention(*inputs, attention_mask, bias, self.pattern)

@@ -34,6 +34,7 @@ from keras_transformer.ops.runtime import (
     reuse_memory,
     set_random_state,
     training_step,
+    without_gradients,
 )
 from keras_transformer.ops.search import (
     at_most,
@@ -83,5 +84,6 @@ __all__ = [
     "set_random_state",
     "smoothed_cross_entropy",
     "training_step",
+    "without_gradients",
     "write_cache",
 ]

@@ -136,6 +136,13 @@ def compiled(function: Callable, model: keras.Model) -> Callable:
     return torch.no_grad()(function)
 
 
+@contextlib.contextmanager
+def without_gradients() -> Iterator[None]:
+    """Inside it, calls that are not compiled keep nothing for a backward pass."""
+    with torch.no_grad() if BACKEND == "torch" else contextlib.nullcontext():
+        yield
+
+
 def random_state() -> dict[str, np.ndarray]:
     """The backend's own random state beside Keras's seed generators: PyTorch's, by device."""
     if BACKEND != "torch":

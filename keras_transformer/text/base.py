@@ -148,6 +148,33 @@ class Tokenizer(abc.ABC):
         """
         return self._decode(self._target, [self._content(row) for row in ids])
 
+    def spans(self, language: str, text: str) -> list[tuple[int, int]]:
+        """Where in a text each of its ids stands.
+
+        Args:
+            language: "source" or "target", whose ids are meant.
+            text: any text.
+
+        Returns:
+            The first character of each id and the one behind its last, those of the frame left
+            out. Neither ever falls from one id to the next. White space at a span's ends is not
+            of it; an id that stands for nothing else, or for no character, has an empty span.
+            Several ids of one character, such as its bytes, all have its span.
+
+        Raises:
+            ValueError: If `text` is no string.
+        """
+        (text,) = checked_texts([text], "text")
+        found, start, end = [], 0, 0
+        for first, last in self._spans(getattr(self, f"_{language}"), text):
+            piece = text[first:last]
+            first, last = last - len(piece.lstrip()), first + len(piece.rstrip())
+            if first >= last:
+                first = last = max(first, last)
+            start, end = max(start, first), max(end, last)
+            found.append((start, end))
+        return found
+
     def fingerprint(self) -> str:
         """SHA-256 (hex) over what determines the ids: two tokenizers that share it are the same."""
         config = [type(self).__name__, self.shared, self._config()]
@@ -201,6 +228,9 @@ class Tokenizer(abc.ABC):
 
     @abc.abstractmethod
     def _decode(self, side: Any, ids: list[list[int]]) -> list[str]: ...
+
+    @abc.abstractmethod
+    def _spans(self, side: Any, text: str) -> Sequence[tuple[int, int]]: ...
 
     @abc.abstractmethod
     def _files(self) -> dict[str, bytes]: ...

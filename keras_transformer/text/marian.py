@@ -113,6 +113,9 @@ class MarianTokenizer(Tokenizer):
     def _decode(self, side: SentencePieces, ids: list[list[int]]) -> list[str]:
         return [side.decode([i for i in row if i != self.unk_id]) for row in ids]
 
+    def _spans(self, side: SentencePieces, text: str) -> list[tuple[int, int]]:
+        return side.offsets(text)
+
     def _files(self) -> dict[str, bytes]:
         files = {"source.spm": self.source_model, "target.spm": self.target_model}
         files["vocab.json"] = _json(self._source.ids)

@@ -136,6 +136,9 @@ class MultilingualTokenizer(Tokenizer):
         skipped = self.skipped_ids()
         return [self.pieces.decode([i for i in row if i not in skipped]) for row in ids]
 
+    def _spans(self, side: str, text: str) -> list[tuple[int, int]]:
+        return self.pieces.offsets(text)
+
     def _files(self) -> dict[str, bytes]:
         return {f"{ORIGINALS}/{name}": content for name, content in self.originals.items()}
 

@@ -10,6 +10,23 @@ import sentencepiece
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # what SentencePiece writes for a space
 
 
+def offsets(processor: sentencepiece.SentencePieceProcessor, text: str) -> list[tuple[int, int]]:
+    """Where in a text each of its pieces stands; all pieces of one character stand where it is.
+
+    Args:
+        processor: cuts the text up.
+        text: any text, before it is normalized.
+    """
+    found = processor.encode(text, return_type="offset_mapping")
+    places = list(found["offsets"])
+    # SentencePiece gives a character to its last byte, or the last of what it is normalized to.
+    for i in range(len(places) - 2, -1, -1):
+        is_empty = places[i][0] == places[i][1] == places[i + 1][0]
+        if is_empty and found["pieces"][i] != SPACE:
+            places[i] = places[i + 1]
+    return places
+
+
 class SentencePieces:
     """SentencePiece cuts a text up, a vocabulary of its own numbers the pieces.
 
@@ -39,12 +56,24 @@ class SentencePieces:
 
     def encode(self, text: str) -> list[int]:
         """Ids of a text, nothing before or after them."""
-        segments = self._symbols.split(text) if self._symbols else [text]
         ids: list[int] = []
-        for i, segment in enumerate(segments):
+        for i, segment in enumerate(self._segments(text)):
             pieces = [segment] if i % 2 else self._cut(segment)
             ids += [self.ids.get(piece, self.unk_id) for piece in pieces]
         return ids
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Where in a text each of its ids stands."""
+        found, begin = [], 0
+        for i, segment in enumerate(self._segments(text)):
+            places = [(0, len(segment))] if i % 2 else offsets(self.processor, segment)
+            found += [(begin + start, begin + end) for start, end in places]
+            begin += len(segment)
+        return found
+
+    def _segments(self, text):
+        """Those at odd places are symbols."""
+        return self._symbols.split(text) if self._symbols else [text]
 
     def _cut(self, text):
         try:
@@ -108,6 +137,10 @@ class FastPieces:
             return self._tokenizer.encode(text, add_special_tokens=False).ids
         except (UnicodeError, TypeError) as error:
             raise ValueError(f"texts must be valid Unicode, got {text!r:.80}") from error
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Where in a text each of its ids stands."""
+        return self._tokenizer.encode(text, add_special_tokens=False).offsets
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, without spaces at its ends."""

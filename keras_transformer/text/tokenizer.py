@@ -21,6 +21,7 @@ from keras_transformer.text.hub import KerasHubTokenizer
 from keras_transformer.text.hugging_face import read_tokenizer
 from keras_transformer.text.marian import MarianTokenizer
 from keras_transformer.text.multilingual import ORIGINALS, MultilingualTokenizer
+from keras_transformer.text.pieces import offsets
 from keras_transformer.text.subword_sampling import SubwordSampler
 from keras_transformer.text.words import WordTokenizer
 
@@ -173,6 +174,9 @@ class SentencePieceTokenizer(Tokenizer):
     def _decode(self, side: _Model, ids: list[list[int]]) -> list[str]:
         threads = min(os.cpu_count() or 1, 1 + len(ids) // 1000)
         return side.processor.decode(ids, num_threads=threads) if ids else []
+
+    def _spans(self, side: _Model, text: str) -> list[tuple[int, int]]:
+        return offsets(side.processor, text)
 
     def _files(self) -> dict[str, bytes]:
         if self.shared:

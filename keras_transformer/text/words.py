@@ -99,6 +99,9 @@ class WordTokenizer(Tokenizer):
         words = dict(enumerate(side))
         return [" ".join(words.get(i, SPECIAL[1]) for i in row) for row in ids]
 
+    def _spans(self, side, text):
+        return [match.span() for match in re.finditer(r"\S+", text)]
+
     def _files(self) -> dict[str, bytes]:
         return {
             name: json.dumps(list(side), ensure_ascii=False).encode()

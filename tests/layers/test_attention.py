@@ -1,5 +1,7 @@
 """Attention against the equation, PyTorch, its own cache, and its recorded weights."""
 
+import threading
+
 import keras
 import numpy as np
 import pytest
@@ -216,6 +218,19 @@ def test_recorders_nest(rng, randomize):
     layers[2](x)
     assert list(inner) == ["first"]
     assert list(outer) == ["first", "second"]
+
+
+def test_other_threads_are_not_recorded(rng):
+    x = rng.standard_normal((BATCH, QUERIES, WIDTH)).astype("float32")
+    layers = [MultiHeadAttention(HEADS, name=name) for name in ("here", "there")]
+    for layer in layers:
+        layer.build(x.shape)
+    with record_attention() as recorded:
+        other = threading.Thread(target=layers[1], args=(x,))
+        other.start()
+        other.join()
+        layers[0](x)
+    assert list(recorded) == ["here"]
 
 
 def test_an_error_ends_the_recording(rng):

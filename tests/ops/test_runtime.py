@@ -18,6 +18,7 @@ from keras_transformer.ops import (
     random_state,
     reuse_memory,
     set_random_state,
+    without_gradients,
 )
 
 numpy = ops.convert_to_numpy
@@ -133,3 +134,11 @@ def test_memory_may_be_kept_at_any_time():
     reuse_memory()
     reuse_memory()
     assert np.ones(10_000_000).sum() == 10_000_000
+
+
+def test_nothing_is_kept_without_gradients(dense):
+    with without_gradients():
+        output = dense(ops.ones((1, 2)))
+    if BACKEND == "torch":
+        assert dense(ops.ones((1, 2))).requires_grad and not output.requires_grad
+    np.testing.assert_allclose(numpy(output), numpy(dense(ops.ones((1, 2)))))

@@ -1,4 +1,4 @@
-"""The pages of docs/: their code runs, and does what the page says."""
+"""The family that a page adds, whole: its code runs, and gives the logits of `transformers`."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from keras import ops
 from keras_transformer.checkpoints.families import FAMILIES
 from keras_transformer.checkpoints.hugging_face import read_model, write_model
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def code_of(page):

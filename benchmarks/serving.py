@@ -1,0 +1,187 @@
+"""The server under load: many clients at once, with and without batching, and more than it takes.
+
+    python -m benchmarks.serving FOLDER [--texts FILE] [--clients 64] [--seconds 60] [--save]
+
+FOLDER is a saved translator. Clients are in a process of their own, on loopback; each sends its
+next text when it has the answer to the last. Texts are lines of FILE (by default of the grammar
+corpus's test set), every fourth two or three of them together. Every answer is compared with what
+the `Translator` says to each sentence alone. The last run's queue may hold only few tokens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections import Counter
+from pathlib import Path
+
+import httpx
+import numpy as np
+
+from benchmarks import contest
+
+PAUSE = 0.2  # seconds that a client waits after a 429
+
+
+def texts_of(path: Path | None) -> list[list[str]]:
+    """Requests: lists of sentences, one to three."""
+    if path:
+        lines = [x for x in path.read_text(encoding="utf-8").splitlines() if x.strip()]
+    else:
+        from keras_transformer.data.corpora import load_corpus
+
+        lines = [source for source, _ in load_corpus("grammar", None, train_size=1).tests["test"]]
+    generator = random.Random(0)
+    lines = lines[:400]
+    return [
+        generator.sample(lines, generator.choice((2, 3)) if i % 4 == 0 else 1)
+        for i in range(len(lines))
+    ]
+
+
+class Server:
+    """A server in a process of its own."""
+
+    def __init__(self, folder, *options):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        command = [sys.executable, "-m", "keras_transformer.cli", "serve", str(folder)]
+        command += ["--port", str(self.port), *map(str, options)]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        self.url = f"http://127.0.0.1:{self.port}"
+        while True:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the server ended with status {self.process.returncode}")
+            try:
+                with urllib.request.urlopen(f"{self.url}/health"):
+                    return
+            except OSError:
+                time.sleep(0.2)
+
+    def memory(self) -> float:
+        """Resident MiB."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+    def stop(self) -> int:
+        """Its exit status."""
+        self.process.terminate()
+        return self.process.wait(60)
+
+
+async def load(url, texts, expected, languages, clients, seconds) -> dict:
+    """Has clients ask for some seconds: latencies, statuses, and how many answers were others."""
+    found = {"seconds": [], "statuses": Counter(), "wrong": 0, "sentences": 0}
+    end = time.monotonic() + seconds
+    limits = httpx.Limits(max_connections=clients)
+
+    async def client(number, session):
+        generator = random.Random(number)
+        while time.monotonic() < end:
+            i = generator.randrange(len(texts))
+            body = {"q": "\n".join(texts[i]), "source": languages[0], "target": languages[1]}
+            begun = time.perf_counter()
+            response = await session.post("/translate", json=body)
+            found["statuses"][response.status_code] += 1
+            if response.status_code == 200:
+                found["seconds"].append(time.perf_counter() - begun)
+                found["sentences"] += len(texts[i])
+                found["wrong"] += response.json()["translatedText"] != expected[i]
+            elif response.status_code == 429:
+                await asyncio.sleep(PAUSE)
+
+    async with httpx.AsyncClient(base_url=url, limits=limits, timeout=120) as session:
+        await asyncio.gather(*(client(number, session) for number in range(clients)))
+    found["took"] = time.monotonic() - end + seconds
+    return found
+
+
+def measured(name, folder, options, prepared, clients, seconds) -> tuple[list[str], dict]:
+    """A row of the table, and what was counted."""
+    server = Server(folder, *options)
+    try:
+        task = json.dumps([server.url, *prepared, clients])
+        # Warm: each shape is compiled, and each library loaded.
+        for length in (min(5, seconds), seconds):
+            before = server.memory()
+            command = [sys.executable, "-m", "benchmarks.serving", "--client", str(length)]
+            output = subprocess.run(
+                command, input=task, text=True, stdout=subprocess.PIPE, check=True
+            ).stdout
+        found = json.loads(output)
+        after = server.memory()
+    finally:
+        status = server.stop()
+    if status not in (0, -signal.SIGTERM):
+        raise RuntimeError(f"the server ended with status {status}")
+    times = 1000 * np.percentile(found["seconds"], [50, 95, 99])
+    row = [
+        name,
+        f"{sum(found['statuses'].values()):,}",
+        f"{found['statuses'].get('200', 0):,}",
+        f"{found['statuses'].get('429', 0):,}",
+        f"{found['wrong']:,}",
+        f"{found['sentences'] / found['took']:.1f}",
+        *(f"{x:,.0f}" for x in times),
+        f"{before:,.0f}",
+        f"{after:,.0f}",
+    ]
+    return row, found
+
+
+def main() -> None:
+    """Runs the server three times and prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", nargs="?", help="a saved translator")
+    parser.add_argument("--texts", type=Path, help="lines to translate")
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--save", action="store_true", help="write the table to results/")
+    parser.add_argument("--client", type=float, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.client:
+        url, texts, expected, languages, clients = json.load(sys.stdin)
+        found = asyncio.run(load(url, texts, expected, languages, clients, options.client))
+        print(json.dumps(found))
+        return
+    if options.folder is None:
+        parser.error("folder must be given")
+    from keras_transformer.serving.sentences import Sentences
+    from keras_transformer.translator import Translator
+
+    texts = texts_of(options.texts)
+    translator = Translator.load(options.folder)
+    languages = translator.source_language, translator.target_language
+    split = [Sentences.of("\n".join(text), languages[0]) for text in texts]
+    alone = {x: translator.translate([x])[0] for one in split for x in one.texts}
+    expected = [one.joined([alone[x] for x in one.texts]) for one in split]
+    prepared = texts, expected, languages
+    rates, rows = [], []
+    for name, own in {
+        "batching": (),
+        "without": ("--tokens-per-batch", 1, "--delay", 0),
+        "a queue of 200 tokens": ("--most-waiting", 200),
+    }.items():
+        row, found = measured(name, options.folder, own, prepared, options.clients, options.seconds)
+        rows.append(row)
+        rates.append(found["sentences"] / found["took"])
+    header = "|requests|answered|429|wrong|sentences/s|p50 ms|p95 ms|p99 ms|MiB before|after"
+    about = f"{options.clients} clients for {options.seconds:g} seconds, {len(alone)} sentences"
+    ratio = f"Batching: {rates[0] / rates[1]:.2f} times as many sentences a second."
+    backend = os.environ.get("KERAS_BACKEND", "tensorflow")
+    parts = [f"## {about}, {backend}", contest.table(header.split("|"), rows), ratio]
+    contest.report(f"serving-{backend}", "The server under load", parts, options.save)
+
+
+if __name__ == "__main__":
+    main()

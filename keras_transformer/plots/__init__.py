@@ -1,0 +1,19 @@
+"""Pictures, as matplotlib's figures: `figure.savefig("x.svg")` writes one, a notebook shows it.
+
+No figure is of pyplot, so that none stays in memory, and threads do not meet.
+"""
+
+from keras_transformer.plots.attention import attention_lines, attention_maps
+from keras_transformer.plots.quality import bleu_by_length, calibration, reliability
+from keras_transformer.plots.training import learning_rate, positional_encoding, training_history
+
+__all__ = [
+    "attention_lines",
+    "attention_maps",
+    "bleu_by_length",
+    "calibration",
+    "learning_rate",
+    "positional_encoding",
+    "reliability",
+    "training_history",
+]

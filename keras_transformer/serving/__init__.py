@@ -1,0 +1,19 @@
+"""A translation server: LibreTranslate's API, TensorFlow Serving's predictions, and a page."""
+
+from __future__ import annotations
+
+try:
+    import fastapi_offline  # noqa: F401
+    import limits  # noqa: F401
+    import prometheus_client  # noqa: F401
+    import uvicorn  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        f'serving needs {error.name}: pip install "keras-transformer[serve]"'
+    ) from error
+
+from keras_transformer.serving.app import create_app, run
+from keras_transformer.serving.models import Catalogue
+from keras_transformer.serving.settings import Settings
+
+__all__ = ["Catalogue", "Settings", "create_app", "run"]

@@ -1,0 +1,199 @@
+"""The server as an ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import signal
+import time
+from collections.abc import Callable
+from importlib import resources
+
+import uvicorn
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi.staticfiles import StaticFiles
+from fastapi_offline import FastAPIOffline
+from starlette.exceptions import HTTPException
+
+from keras_transformer import __version__
+from keras_transformer.serving import libretranslate, predict
+from keras_transformer.serving.batching import QueueFullError
+from keras_transformer.serving.guard import BodyLimit, Guard
+from keras_transformer.serving.models import Catalogue
+from keras_transformer.serving.schemas import said
+from keras_transformer.serving.service import Service
+from keras_transformer.serving.settings import Settings
+
+log = logging.getLogger("keras_transformer.serving")
+_POLICY = b"default-src 'self'; base-uri 'none'; form-action 'none'; object-src 'none'"
+# Swagger's page has its script and styles within, and pictures in its styles.
+_DOCS_POLICY = b"default-src 'self' 'unsafe-inline'; img-src 'self' data:"
+
+
+def create_app(load: Callable[[], Catalogue], settings: Settings | None = None) -> FastAPI:
+    """The server as an ASGI application, for uvicorn or another server of one process.
+
+    ```python
+    app = create_app(lambda: Catalogue.load(["saved_models/multi30k"]))
+    ```
+
+    Args:
+        load: reads the models: when the application starts, and at SIGHUP again.
+        settings: of the server; None: their defaults.
+    """
+    settings = settings or Settings()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app):
+        app.state.service = service = await asyncio.to_thread(Service, load, settings)
+        _reload_on_hangup(service)
+        yield
+        await service.close()
+        libretranslate.remove_files(app)
+
+    app = FastAPIOffline(
+        title="keras_transformer",
+        description="Translation by the API of LibreTranslate and by TensorFlow Serving's.",
+        version=__version__,
+        lifespan=lifespan,
+        redoc_url=None,
+    )
+    app.state.guard = Guard(settings)
+    app.include_router(libretranslate.router)
+    app.include_router(predict.router)
+
+    @app.get("/health", tags=["server"])
+    async def health() -> dict[str, str]:
+        """Whether the server answers."""
+        return {"status": "ok"}
+
+    @app.get("/metrics", tags=["server"], response_class=PlainTextResponse)
+    async def metrics() -> Response:
+        """Counts for Prometheus."""
+        return PlainTextResponse(app.state.service.metrics.text())
+
+    page = resources.files("keras_transformer.serving") / "page"
+    app.mount("/", StaticFiles(directory=str(page), html=True), name="page")
+
+    _answer_errors(app)
+    app.add_middleware(Watch, server=app, timeout=settings.timeout)
+    app.add_middleware(BodyLimit, settings=settings)
+    app.add_middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["GET", "POST"])
+    return app
+
+
+def _answer_errors(app):
+    """Every error as `{"error": ...}`, as LibreTranslate's are."""
+
+    def answer(status, message, headers=None):
+        return JSONResponse({"error": message}, status, headers=headers)
+
+    @app.exception_handler(HTTPException)
+    async def known(request, error):
+        return answer(error.status_code, str(error.detail), getattr(error, "headers", None))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request, error):
+        return answer(400, said(error.errors()))
+
+    @app.exception_handler(ValueError)
+    async def wrong(request, error):
+        return answer(400, " ".join(str(error).split()))
+
+    @app.exception_handler(QueueFullError)
+    async def full(request, error):
+        return answer(429, f"slow down: {error}", {"Retry-After": "1"})
+
+    @app.exception_handler(ImportError)
+    async def missing(request, error):
+        return answer(501, str(error))
+
+
+class Watch:
+    """ASGI middleware that counts requests, gives them up after a time, and sets headers.
+
+    Args:
+        app: what it stands before.
+        server: the application, whose service counts.
+        timeout: seconds.
+    """
+
+    def __init__(self, app, server: FastAPI, timeout: float):
+        self.app, self.server, self.timeout = app, server, timeout
+
+    async def __call__(self, scope, receive, send):
+        """Handles a connection."""
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        begun, status = time.monotonic(), None
+
+        async def send_with_headers(message):
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message.setdefault("headers", [])
+                policy = _DOCS_POLICY if _path(scope) == "/docs" else _POLICY
+                message["headers"] = [
+                    *message["headers"],
+                    (b"cache-control", b"no-cache"),  # a page's files must be of one version
+                    (b"content-security-policy", policy),
+                    (b"x-content-type-options", b"nosniff"),
+                ]
+            await send(message)
+
+        try:
+            async with asyncio.timeout(self.timeout):
+                await self.app(scope, receive, send_with_headers)
+        except TimeoutError:
+            if status is None:
+                message = f"not done within {self.timeout:g} seconds"
+                response = JSONResponse({"error": message}, 504)
+                await response(scope, receive, send_with_headers)
+        finally:
+            path = _path(scope)
+            metrics = self.server.state.service.metrics
+            metrics.requests.labels(path, status or 500).inc()
+            metrics.seconds.labels(path).observe(time.monotonic() - begun)
+
+
+def _path(scope):
+    """The path of a request's route, as it stands in the code."""
+    return getattr(scope.get("route"), "path", None) or "page"
+
+
+def _reload_on_hangup(service):
+    async def reload():
+        try:
+            await service.reload()
+            log.warning("models read again")
+        except Exception:
+            log.exception("models could not be read: those from before stay")
+
+    tasks = set()
+
+    def begin():
+        task = asyncio.ensure_future(reload())
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    # Not on Windows, and only where the loop runs in the main thread.
+    with contextlib.suppress(NotImplementedError, AttributeError, RuntimeError, ValueError):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, begin)
+
+
+def run(app: FastAPI, host: str, port: int, patience: float, root_path: str = "") -> None:
+    """Serves until SIGTERM or SIGINT, then finishes what was accepted.
+
+    Args:
+        app: of `create_app`.
+        host, port: where; port 0 is any that is free.
+        patience: seconds that the end waits for answers.
+        root_path: prefix that a proxy takes off.
+    """
+    options = dict(timeout_graceful_shutdown=math.ceil(patience), root_path=root_path)
+    uvicorn.run(app, host=host, port=port, access_log=False, **options)

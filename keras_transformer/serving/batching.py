@@ -1,0 +1,194 @@
+"""Requests that arrive together become one search."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from typing import Any, Protocol
+
+from keras_transformer.config import require
+
+
+class QueueFullError(Exception):
+    """More waits than may: ask again later."""
+
+
+class Engine(Protocol):
+    """What translates a batch; equal engines share batches."""
+
+    def costs(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text."""
+
+    def search(self, texts: Sequence[str], num_hypotheses: int) -> list[list[str]]:
+        """The best translations of each text, best first."""
+
+
+class Batcher:
+    """Collects texts of many requests and has one thread translate them, a batch at a time.
+
+    While a batch is computed, what arrives waits, and is the next batch. A batch takes from each
+    request in turn, so that a long document does not keep a sentence waiting.
+
+    Args:
+        tokens_per_batch: source tokens of a batch, at which it is full.
+        delay: seconds that a text may wait for company while nothing is computed.
+        most_waiting: tokens that may wait; what exceeds them is refused, unless nothing waits.
+        watch: called with the number of texts and the tokens of each batch, and the seconds it
+            took.
+
+    Raises:
+        ValueError: on a value out of range.
+    """
+
+    def __init__(
+        self,
+        tokens_per_batch: int = 4096,
+        delay: float = 0.01,
+        most_waiting: int = 100_000,
+        watch: Callable[[int, int, float], None] | None = None,
+    ):
+        require(tokens_per_batch >= 1, "tokens_per_batch", tokens_per_batch, "at least 1")
+        require(delay >= 0, "delay", delay, "at least 0")
+        require(most_waiting >= 1, "most_waiting", most_waiting, "at least 1")
+        self.tokens_per_batch, self.delay, self.most_waiting = tokens_per_batch, delay, most_waiting
+        self.waiting = 0  # tokens
+        self._watch = watch
+        self._jobs: deque[_Job] = deque()
+        self._changed = threading.Condition()
+        self._closing = False
+        self._thread = threading.Thread(target=self._work, name="translate", daemon=True)
+        self._thread.start()
+
+    def submit(
+        self, engine: Engine, texts: Sequence[str], num_hypotheses: int = 1
+    ) -> Future[list[list[str]]]:
+        """Has texts translated.
+
+        Returns:
+            The best translations of each text. If it is cancelled, what is left of it is dropped.
+
+        Raises:
+            QueueFullError: if too much waits.
+        """
+        costs = engine.costs(texts) if texts else []
+
+        def run(texts):
+            return engine.search(texts, num_hypotheses)
+
+        return self._add(_Job((engine, num_hypotheses), run, list(texts), costs))
+
+    def call(self, function: Callable[[], Any], cost: int = 1) -> Future:
+        """Has a function called in its turn, in the thread that computes.
+
+        Raises:
+            QueueFullError: if too much waits.
+        """
+        return self._add(_Job(object(), lambda texts: [function()], [""], [cost], alone=True))
+
+    def close(self) -> None:
+        """Finishes all that was accepted, and accepts no more."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def _add(self, job):
+        if not job.texts:
+            job.future.set_result([])
+            return job.future
+        with self._changed:
+            if self._closing:
+                raise QueueFullError("the server is shutting down")
+            if self.waiting and self.waiting + sum(job.costs) > self.most_waiting:
+                raise QueueFullError(f"{self.waiting} tokens wait, {self.most_waiting} may")
+            self.waiting += sum(job.costs)
+            self._jobs.append(job)
+            self._changed.notify_all()
+        return job.future
+
+    def _work(self):
+        while True:
+            with self._changed:
+                while not self._jobs and not self._closing:
+                    self._changed.wait()
+                if not self._jobs:
+                    return
+                self._wait_for_company()
+                batch = self._take()
+            if batch:
+                self._run(batch)
+
+    def _wait_for_company(self):
+        """Until the batch is full, or its first text has waited for `delay` seconds."""
+        first = self._jobs[0]
+        while not self._closing and not first.alone:
+            left = first.arrived + self.delay - time.monotonic()
+            if left <= 0 or self.waiting >= self.tokens_per_batch:
+                return
+            self._changed.wait(left)
+
+    def _take(self):
+        """Texts that the same search translates, as (job, their numbers), a few of each in turn."""
+        key = self._jobs[0].key
+        batch: dict[_Job, list[int]] = {}
+        tokens, others = 0, deque()
+        while self._jobs:
+            job = self._jobs.popleft()
+            if job.future.done():  # cancelled, or failed
+                self.waiting -= sum(job.costs[job.next :])
+                continue
+            if job.key != key or (batch and tokens + job.costs[job.next] > self.tokens_per_batch):
+                others.append(job)
+                continue
+            tokens += job.costs[job.next]
+            self.waiting -= job.costs[job.next]
+            batch.setdefault(job, []).append(job.next)
+            job.next += 1
+            if job.next < len(job.texts):
+                self._jobs.append(job)
+        self._jobs = others
+        return batch
+
+    def _run(self, batch):
+        texts = [job.texts[i] for job, numbers in batch.items() for i in numbers]
+        tokens = sum(job.costs[i] for job, numbers in batch.items() for i in numbers)
+        begun = time.monotonic()
+        try:
+            found = iter(next(iter(batch)).run(texts))
+        except Exception as error:
+            if len(batch) > 1:  # one of them may spoil it for the others
+                for job, numbers in batch.items():
+                    self._run({job: numbers})
+            else:
+                (job,) = batch
+                _finish(job.future.set_exception, error)
+            return
+        if self._watch:
+            self._watch(len(texts), tokens, time.monotonic() - begun)
+        for job, numbers in batch.items():
+            for i in numbers:
+                job.found[i] = next(found)
+            job.left -= len(numbers)
+            if not job.left:
+                _finish(job.future.set_result, job.found[0] if job.alone else job.found)
+
+
+class _Job:
+    """What is left of a request."""
+
+    def __init__(self, key: Hashable, run, texts, costs, alone=False):
+        self.key, self.run, self.texts, self.costs, self.alone = key, run, texts, costs, alone
+        self.future: Future = Future()
+        self.arrived = time.monotonic()
+        self.next, self.left = 0, len(texts)
+        self.found: list[Any] = [None] * len(texts)
+
+
+def _finish(setter, value):
+    """Answers who still waits."""
+    with contextlib.suppress(InvalidStateError):
+        setter(value)

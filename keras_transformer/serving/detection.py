@@ -1,0 +1,36 @@
+"""Which language a text is in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from keras_transformer.text.languages import short_code
+
+try:
+    from py3langid import langid
+except ImportError as error:
+    raise ImportError(
+        'detecting languages needs py3langid: pip install "keras-transformer[serve]"'
+    ) from error
+
+
+class Detector:
+    """Tells languages apart by the bytes of a text (Lui and Baldwin 2012, langid.py).
+
+    Args:
+        languages: codes of those that texts may be in; what the detector does not know is left
+            out, and with none left it is all that it knows.
+    """
+
+    def __init__(self, languages: Sequence[str]):
+        self._identifier = langid.LanguageIdentifier.from_model_file(
+            langid.MODEL_FILE, norm_probs=True
+        )
+        known = {short_code(code) for code in languages} & set(self._identifier.nb_classes)
+        self._identifier.set_languages(known or None)
+
+    def detect(self, text: str) -> list[dict[str, str | float]]:
+        """The likely languages, best first: `language`, and `confidence` from 0 to 100."""
+        ranked = self._identifier.rank(text)
+        best = [(code, share) for code, share in ranked if share >= 0.01] or ranked[:1]
+        return [{"confidence": round(100 * share, 1), "language": code} for code, share in best]

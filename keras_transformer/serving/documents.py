@@ -1,0 +1,199 @@
+"""Files in, files of the same kind out: plain text, HTML, subtitles, office documents."""
+
+from __future__ import annotations
+
+import html
+import importlib
+import io
+import re
+import zipfile
+from collections.abc import Awaitable, Callable
+from pathlib import PurePath
+from typing import Any
+
+from keras_transformer.config import require
+
+Translate = Callable[[list[str], str], Awaitable[list[str]]]
+
+
+async def translate_file(name: str, content: bytes, translate: Translate) -> bytes:
+    """A file's translation.
+
+    Args:
+        name: its suffix says what kind it is, one of `SUFFIXES`.
+        content: the file.
+        translate: gives the translations of texts, which are "text" or "html".
+
+    Raises:
+        ValueError: for another kind, or a file that is not of its kind.
+        ImportError: if the library for its kind is missing.
+    """
+    suffix = PurePath(name).suffix.lower()
+    require(suffix in SUFFIXES, "file", name, f"one of {', '.join(SUFFIXES)}")
+    try:
+        return await SUFFIXES[suffix](content, translate)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"file {name!r} must be UTF-8: {error}") from error
+
+
+async def _text(content, translate):
+    (found,) = await translate([content.decode("utf-8-sig")], "text")
+    return found.encode()
+
+
+async def _html(content, translate):
+    (found,) = await translate([content.decode("utf-8-sig")], "html")
+    return found.encode()
+
+
+async def _subtitles(content, translate):
+    srt = _library("srt", "srt")
+    try:
+        subtitles = list(srt.parse(content.decode("utf-8-sig").replace("\r\n", "\n")))
+    except srt.SRTParseError as error:
+        raise ValueError(f"file must hold SubRip subtitles: {error}") from error
+    found = await translate([" ".join(x.content.split("\n")) for x in subtitles], "html")
+    for subtitle, text in zip(subtitles, found, strict=True):
+        subtitle.content = _wrapped(text, subtitle.content.count("\n") + 1)
+    return srt.compose(subtitles, reindex=False).encode()
+
+
+def _wrapped(text, lines):
+    """The text in so many lines, about as long as each other; tags stay whole."""
+    if lines == 1:
+        return text
+    words = [(x, len(re.sub("<[^>]*>", "", x))) for x in re.findall(r"(?:<[^>]*>|\S)+", text)]
+    target = sum(width + 1 for _, width in words) / lines
+    result, length = [[]], 0.0
+    for word, width in words:
+        if result[-1] and length + width / 2 > target and len(result) < lines:
+            result.append([])
+            length = 0
+        result[-1].append(word)
+        length += width + 1
+    return "\n".join(map(" ".join, result))
+
+
+async def _office(content, translate):
+    etree = _library("lxml.etree", "lxml")
+    parser = etree.XMLParser(resolve_entities=False, no_network=True)
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(content))
+        size = sum(member.file_size for member in archive.infolist())
+        require(size <= MOST_UNPACKED, "file", f"{size} bytes unpacked", f"at most {MOST_UNPACKED}")
+        members = {x: archive.read(x) for x in archive.infolist()}
+        trees = {
+            x: etree.fromstring(data, parser)
+            for x, data in members.items()
+            if _TEXT_PARTS.fullmatch(x.filename)
+        }
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, etree.XMLSyntaxError) as error:
+        raise ValueError(f"file must be a document of its kind: {error}") from error
+    if not trees:
+        raise ValueError("file must be a document of its kind: it has no part with text")
+    paragraphs = [slots for tree in trees.values() for slots in _paragraphs(tree)]
+    # The parts of a paragraph, of one format each, are elements for as long as it is translated.
+    marked = [
+        "".join(f'<span id="{i}">{html.escape(x.text)}</span>' for i, x in enumerate(slots))
+        for slots in paragraphs
+    ]
+    found = await translate(marked, "html")
+    for slots, text in zip(paragraphs, found, strict=True):
+        _fill(slots, text)
+    for member, tree in trees.items():
+        document = tree.getroottree()
+        members[member] = etree.tostring(
+            document, xml_declaration=True, encoding="UTF-8", standalone=True
+        )
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member, data in members.items():
+            archive.writestr(member, data, member.compress_type)
+    return out.getvalue()
+
+
+class _Slot:
+    """A place for text in an XML tree: in an element, or behind it."""
+
+    def __init__(self, element, place):
+        self.element, self.place = element, place
+
+    @property
+    def text(self):
+        return getattr(self.element, self.place) or ""
+
+    @text.setter
+    def text(self, value):
+        setattr(self.element, self.place, value)
+        if self.element.tag == f"{{{_WORD}}}t":
+            self.element.set("{http://www.w3.org/XML/1998/namespace}space", "preserve")
+
+
+def _paragraphs(tree):
+    """The places for text of each paragraph that has any."""
+    paragraphs: dict[Any, list[_Slot]] = {}
+    for element in tree.iter(*_TEXTS):
+        office = element.tag.startswith(f"{{{_ODF}}}")
+        places = ("text", "tail") if office else ("text",)
+        for place in places:
+            slot = _Slot(element, place)
+            inside = element if place == "text" else element.getparent()
+            while inside is not None and inside.tag not in _PARAGRAPHS:
+                inside = inside.getparent()
+            if slot.text and inside is not None:
+                paragraphs.setdefault(inside, []).append(slot)
+    return [slots for slots in paragraphs.values() if any(slot.text.strip() for slot in slots)]
+
+
+def _fill(slots, marked):
+    """Puts a translation into the slots; if their order has changed, all into the longest."""
+    order, texts = [], {i: "" for i in range(len(slots))}
+    last, before = None, ""
+    for number, inner, loose in _PARTS.findall(marked):
+        if number:
+            last = int(number)
+            order.append(last)
+            texts[last] += before + html.unescape(inner)
+            before = ""
+        elif last is None:
+            before += html.unescape(loose)
+        else:
+            texts[last] += html.unescape(loose)
+    if order != sorted(order):
+        whole = html.unescape(re.sub("<[^>]*>", "", marked))
+        longest = max(range(len(slots)), key=lambda i: len(slots[i].text))
+        texts = {i: whole if i == longest else "" for i in texts}
+    for i, slot in enumerate(slots):
+        slot.text = texts[i]
+
+
+def _library(name, package):
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(
+            f'such a file needs {package}: pip install "keras-transformer[serve]"'
+        ) from error
+
+
+_WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+_DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/main"
+_ODF = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
+_PARAGRAPHS = {f"{{{_WORD}}}p", f"{{{_DRAWING}}}p", f"{{{_ODF}}}p", f"{{{_ODF}}}h"}
+_TEXTS = (f"{{{_WORD}}}t", f"{{{_DRAWING}}}t", f"{{{_ODF}}}*")
+_TEXT_PARTS = re.compile(
+    r"content\.xml|word/(document|footnotes|endnotes|header\d*|footer\d*)\.xml"
+    r"|ppt/slides/slide\d+\.xml"
+)
+_PARTS = re.compile(r'<span id="(\d+)">(.*?)</span>|([^<]+)', re.DOTALL)
+MOST_UNPACKED = 200_000_000
+SUFFIXES: dict[str, Callable[[bytes, Translate], Awaitable[bytes]]] = {
+    ".txt": _text,
+    ".html": _html,
+    ".htm": _html,
+    ".srt": _subtitles,
+    ".docx": _office,
+    ".pptx": _office,
+    ".odt": _office,
+    ".odp": _office,
+}

@@ -1,0 +1,215 @@
+"""The API of LibreTranslate, which its clients speak, and one of attention for the page."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import babel
+from fastapi import APIRouter, FastAPI, File, Form, HTTPException, Request, UploadFile
+from fastapi.responses import FileResponse as Download
+
+from keras_transformer.serving import translation
+from keras_transformer.serving.documents import SUFFIXES, translate_file
+from keras_transformer.serving.schemas import (
+    AttentionRequest,
+    AttentionResponse,
+    Detection,
+    DetectRequest,
+    ErrorResponse,
+    FileResponse,
+    LanguageEntry,
+    TranslateRequest,
+    TranslateResponse,
+    body_of,
+    read,
+)
+
+KEPT_FILES = 3600  # seconds
+ERRORS: Any = {code: {"model": ErrorResponse} for code in (400, 403, 413, 429, 504)}
+router = APIRouter(tags=["translate"], responses=ERRORS)
+
+
+@router.post(
+    "/translate", openapi_extra=body_of(TranslateRequest), response_model_exclude_none=True
+)
+async def translate(request: Request) -> TranslateResponse:
+    """Translates a text or a list of texts, plain or HTML."""
+    asked = await read(request, TranslateRequest)
+    service = _admitted(request, asked.api_key)
+    texts = [asked.q] if isinstance(asked.q, str) else asked.q
+    source, detected = _source(service, asked.source, texts)
+    found = await _translated(
+        service, texts, source, asked.target, asked.format, asked.alternatives
+    )
+    answer: dict[str, Any] = {"translatedText": [several[0] for several in found]}
+    if detected:
+        answer["detectedLanguage"] = [detected] * len(texts)
+    if asked.alternatives:
+        answer["alternatives"] = [several[1:] for several in found]
+    if isinstance(asked.q, str):
+        answer = {name: values[0] for name, values in answer.items()}
+    return TranslateResponse(**answer)
+
+
+@router.post("/detect", openapi_extra=body_of(DetectRequest))
+async def detect(request: Request) -> list[Detection]:
+    """The languages that a text may be in, the likeliest first."""
+    asked = await read(request, DetectRequest)
+    service = _admitted(request, asked.api_key)
+    _check_size(service, [asked.q])
+    return [Detection(**x) for x in service.detector.detect(asked.q)]
+
+
+@router.get("/languages")
+async def languages(request: Request) -> list[LanguageEntry]:
+    """Languages, and for each those that it is translated into."""
+    catalogue = request.app.state.service.catalogue
+    targets = {code: catalogue.targets(code) for code in catalogue.sources}
+    every = sorted({code for codes in targets.values() for code in codes} | set(targets))
+    return [
+        LanguageEntry(code=code, name=_name(code), targets=targets.get(code, [])) for code in every
+    ]
+
+
+@router.post("/translate_file")
+async def translate_a_file(
+    request: Request,
+    file: Annotated[UploadFile, File()],
+    source: Annotated[str, Form()],
+    target: Annotated[str, Form()],
+    api_key: Annotated[str, Form()] = "",
+) -> FileResponse:
+    """Translates a text, HTML, subtitle or office file, and says where the result is."""
+    service = _admitted(request, api_key or None)
+    content = await file.read()
+    language = source
+
+    async def texts_translated(texts, kind):
+        nonlocal language
+        if source == "auto":
+            language, _ = _source(service, source, texts)
+        found = await _translated(service, texts, language, target, kind, 0, limited=False)
+        return [several[0] for several in found]
+
+    name = Path(file.filename or "").name
+    result = await translate_file(name, content, texts_translated)
+    folder = _files(request.app)
+    token = secrets.token_urlsafe(16)
+    (folder / token).mkdir()
+    kept = f"{Path(name).stem[:100]}.{target}{Path(name).suffix}"
+    (folder / token / kept).write_bytes(result)
+    url = f"{request.base_url}download_file/{token}/{quote(kept)}"
+    return FileResponse(translatedFileUrl=url)
+
+
+@router.get("/download_file/{token}/{name}", response_class=Download)
+async def download_file(request: Request, token: str, name: str) -> Download:
+    """A translated file, for an hour."""
+    path = _files(request.app) / token / name
+    inside = path.resolve().is_relative_to(_files(request.app).resolve())
+    if not inside or len({token, name} & {"", ".", ".."}) or not path.is_file():
+        raise HTTPException(404, "there is no such file, or no longer")
+    return Download(path, filename=name, content_disposition_type="attachment")
+
+
+@router.post("/attention", openapi_extra=body_of(AttentionRequest))
+async def attention(request: Request) -> AttentionResponse:
+    """The attention of every layer and head for a sentence and its translation."""
+    asked = await read(request, AttentionRequest)
+    service = _admitted(request, asked.api_key)
+    _check_size(service, [asked.q, asked.translation or ""])
+    source, _ = _source(service, asked.source, [asked.q])
+    engines = service.catalogue.route(source, asked.target)
+    if len(engines) > 1 or not engines[0].can_attend:
+        raise HTTPException(
+            400, f"there are no pictures from {source} to {asked.target}: no one model to look into"
+        )
+    found = await translation.attend(service.batcher, engines[0], asked.q, asked.translation)
+    return AttentionResponse(**found)
+
+
+@router.get("/frontend/settings")
+async def frontend_settings(request: Request) -> dict[str, Any]:
+    """What a page needs to know."""
+    service = request.app.state.service
+    source = service.catalogue.sources[0]
+    target = service.catalogue.targets(source)[0]
+    return {
+        "alternatives": service.settings.most_alternatives,
+        "apiKeys": service.settings.api_key is not None,
+        "charLimit": service.settings.most_characters,
+        "frontendTimeout": 500,
+        "keyRequired": service.settings.api_key is not None,
+        "language": {
+            "source": {"code": source, "name": _name(source)},
+            "target": {"code": target, "name": _name(target)},
+        },
+        "suggestions": False,
+        "filesTranslation": True,
+        "supportedFilesFormat": list(SUFFIXES),
+    }
+
+
+def _admitted(request, key):
+    """The service, for those that may ask it."""
+    request.app.state.guard.check(request, key)
+    return request.app.state.service
+
+
+def _check_size(service, texts):
+    characters = sum(max(len(text), 1) for text in texts)
+    if characters > service.settings.most_characters:
+        raise HTTPException(
+            413, f"q must have at most {service.settings.most_characters} characters in all"
+        )
+
+
+def _source(service, source, texts):
+    """The texts' language, and if it had to be found out, what was found."""
+    if source != "auto":
+        return source, None
+    best, *_ = service.detector.detect(" ".join(texts)[:2000])
+    return best["language"], Detection(**best)
+
+
+async def _translated(service, texts, source, target, kind, alternatives, limited=True):
+    """The translations of each text, best first."""
+    if limited:
+        _check_size(service, texts)
+    most = service.settings.most_alternatives
+    if alternatives > most:
+        raise HTTPException(400, f"alternatives must be at most {most}, got {alternatives}")
+    if source == target and source in service.catalogue.sources:
+        return [[text] for text in texts]
+    engines = service.catalogue.route(source, target)
+    if kind == "html":
+        found = await translation.translate_html(service.batcher, engines, source, texts)
+        return [[text] for text in found]
+    return await translation.translate_texts(service.batcher, engines, source, texts, alternatives)
+
+
+def remove_files(app: FastAPI) -> None:
+    """Removes all translated files."""
+    if hasattr(app.state, "files"):
+        app.state.files.cleanup()
+
+
+def _files(app):
+    """The folder of translated files, without those that are old."""
+    if not hasattr(app.state, "files"):
+        app.state.files = tempfile.TemporaryDirectory(prefix="keras-transformer-")
+    folder = Path(app.state.files.name)
+    for path in folder.glob("*/*"):
+        if path.stat().st_mtime < time.time() - KEPT_FILES:
+            path.unlink()
+            path.parent.rmdir()
+    return folder
+
+
+def _name(code):
+    return babel.Locale("en").languages.get(code.replace("-", "_"), code)

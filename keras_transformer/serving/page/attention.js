@@ -1,0 +1,195 @@
+// The view of a sentence's attention: which part, layer and heads, and the picture of them.
+
+import { ask } from "./api.js";
+import { heatMap, percent } from "./heatmap.js";
+import { headClass, lines } from "./lines.js";
+
+const TOP = 5; // tokens that are named, of those that a token looks at
+
+// What a row and a column of each part's weights stand for. A row of the decoder's writes a token
+// of the translation, and its columns are the tokens that have been read so far.
+const PARTS = {
+  encoder: {
+    rows: ["source_tokens", "Text"],
+    columns: ["source_tokens", "Text"],
+    says: { rows: ["", " looks at "], columns: ["", " is looked at by "] },
+  },
+  decoder: {
+    rows: ["target_tokens", "Translation"],
+    columns: ["input_tokens", "Read so far"],
+    says: {
+      rows: ["To write ", ", the model looks back at "],
+      columns: ["", " is looked at to write "],
+    },
+  },
+  cross: {
+    rows: ["target_tokens", "Translation"],
+    columns: ["source_tokens", "Text"],
+    says: {
+      rows: ["To write ", ", the model looks at "],
+      columns: ["", " is looked at to write "],
+    },
+  },
+};
+const HINTS = {
+  map: "Point at a row, or use the arrow keys. The weights of a row sum to 100 %.",
+  lines: "Point at a word, or use the arrow keys. Weights below 2 % have no line.",
+};
+
+// The sentences of a text, near enough to choose one to look at.
+function sentences(text) {
+  const parts = text.split(/\n+|(?<=[.!?…])\s+|(?<=[。！？])/u);
+  return parts.map((part) => part.trim()).filter(Boolean);
+}
+
+function mean(matrices) {
+  return matrices[0].map((row, i) =>
+    row.map((_, j) => matrices.reduce((sum, matrix) => sum + matrix[i][j], 0) / matrices.length),
+  );
+}
+
+function isolated(token) {
+  const element = document.createElement("bdi");
+  element.textContent = token;
+  return element;
+}
+
+export class AttentionView {
+  constructor(dialog) {
+    this.dialog = dialog;
+    this.find = (selector) => dialog.querySelector(selector);
+    this.heads = new Set();
+    this.find("#close").addEventListener("click", () => dialog.close());
+    dialog.addEventListener("close", () => this.running?.abort());
+    this.find("#sentence").addEventListener("change", () => this.load());
+    this.find(".controls").addEventListener("change", () => this.draw());
+  }
+
+  // Opens at the last sentence of what stands `before` the cursor.
+  open({ q, source, target, translations }, before) {
+    const texts = sentences(q);
+    this.request = { source, target };
+    // A text of one sentence is looked at with the translation that is shown.
+    this.translation = texts.length === 1 ? translations[0].trim() : undefined;
+    const select = this.find("#sentence");
+    select.replaceChildren(...texts.map((text, i) => new Option(`${1 + i}. ${text}`, text)));
+    select.selectedIndex = Math.min(Math.max(sentences(before).length, 1), texts.length) - 1;
+    this.find("#sentence-field").hidden = texts.length === 1;
+    this.find("#pair-source").hidden = texts.length > 1;
+    if (!this.dialog.open) this.dialog.showModal();
+    this.load();
+  }
+
+  async load() {
+    this.running?.abort();
+    this.running = new AbortController();
+    const { signal } = this.running;
+    const q = this.find("#sentence").value;
+    this.found = null;
+    this.find("#picture").replaceChildren();
+    this.pair(q, "");
+    const say = (words) => this.find("#readout").replaceChildren(words);
+    say("Looking …");
+    try {
+      const body = { ...this.request, q, translation: this.translation };
+      const found = await ask("attention", { body, signal, say });
+      if (signal.aborted) return;
+      this.found = found;
+      this.pair(q, found.translation);
+      this.choices();
+      this.draw();
+    } catch (error) {
+      if (!signal.aborted) say(`There is no picture: ${error.message}`);
+    }
+  }
+
+  pair(source, target) {
+    this.find("#pair-source").textContent = source;
+    this.find("#pair-target").textContent = target;
+  }
+
+  // Layers and heads to choose from; what was chosen stays.
+  choices() {
+    const { cross, encoder } = this.found;
+    const layers = Math.max(cross.length, encoder.length);
+    const heads = cross[0].length;
+    const select = this.find("#layer");
+    if (select.length === layers && this.numHeads === heads) return;
+    this.numHeads = heads;
+    select.replaceChildren(...Array.from({ length: layers }, (_, i) => new Option(1 + i, i)));
+    select.value = cross.length - 1;
+    const numbers = Array.from({ length: heads }, (_, i) => i);
+    const ones = [choice("radio", "Mean", "mean"), ...numbers.map((i) => choice("radio", 1 + i, i))];
+    const some = numbers.map((i) => choice("checkbox", 1 + i, i));
+    some.forEach((label, i) => label.classList.add(headClass(i)));
+    some.forEach((label) => (label.firstChild.checked = true));
+    ones[0].firstChild.checked = true;
+    this.find("#one-head").replaceChildren(this.find("#one-head legend"), ...ones);
+    this.find("#some-heads").replaceChildren(this.find("#some-heads legend"), ...some);
+  }
+
+  chosen(name) {
+    return this.find(`input[name=${name}]:checked`).value;
+  }
+
+  draw() {
+    if (!this.found) return;
+    const [part, kind] = [this.chosen("part"), this.chosen("view")];
+    const layers = this.found[part];
+    const select = this.find("#layer");
+    [...select.options].forEach((option) => (option.disabled = option.value >= layers.length));
+    if (select.value >= layers.length) select.value = layers.length - 1;
+    this.find("#one-head").hidden = kind !== "map";
+    this.find("#some-heads").hidden = kind !== "lines";
+    this.find("#scale").hidden = kind !== "map";
+    const { rows, columns } = PARTS[part];
+    const labels = {
+      rows: this.found[rows[0]],
+      columns: this.found[columns[0]],
+      rowTitle: rows[1],
+      columnTitle: columns[1],
+    };
+    const heads = layers[select.value];
+    const say = (pointed) => this.say(part, labels, pointed);
+    let picture;
+    if (kind === "map") {
+      const head = this.chosen("one-head");
+      picture = heatMap(head === "mean" ? mean(heads) : heads[head], labels, say);
+    } else {
+      const boxes = [...this.dialog.querySelectorAll("#some-heads input")];
+      const numbers = boxes.filter((box) => box.checked).map((box) => Number(box.value));
+      picture = lines(heads, numbers, labels, say);
+    }
+    this.find("#picture").replaceChildren(picture);
+    // What is focused must not lie beneath the map's labels, which stay when it scrolls.
+    const { offsetHeight = 0, offsetWidth = 0 } = picture.rows?.[0].cells[0] ?? {};
+    this.find("#picture").style.scrollPadding = `${offsetHeight}px 0 0 ${offsetWidth}px`;
+    say();
+  }
+
+  // Says the largest of the weights between one token and those of the other side. `here` is the
+  // place of a token there, whose weight is said too.
+  say(part, labels, pointed) {
+    const readout = this.find("#readout");
+    readout.classList.toggle("hint", !pointed);
+    if (!pointed) return readout.replaceChildren(HINTS[this.chosen("view")]);
+    const { side, place, weights, here } = pointed;
+    const others = side === "rows" ? labels.columns : labels.rows;
+    const named = (i) => [isolated(others[i]), ` ${percent(weights[i])}`];
+    const order = weights.map((_, i) => i).sort((a, b) => weights[b] - weights[a]);
+    const best = order.slice(0, TOP).filter((i) => weights[i] >= 0.01);
+    const [before, after] = PARTS[part].says[side];
+    const words = [before, isolated(labels[side][place]), after];
+    words.push(...best.flatMap((i, k) => (k ? [", ", ...named(i)] : named(i))), ".");
+    if (here !== undefined) words.push(" Here: ", ...named(here), ".");
+    readout.replaceChildren(...words);
+  }
+}
+
+function choice(type, text, value) {
+  const [label, input, span] = ["label", "input", "span"].map((x) => document.createElement(x));
+  Object.assign(input, { type, value, name: type === "radio" ? "one-head" : "some-heads" });
+  span.textContent = text;
+  label.append(input, span);
+  return label;
+}

@@ -1,0 +1,79 @@
+"""TensorFlow Serving's REST API: models by name, and `:predict`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from fastapi import APIRouter, HTTPException, Request
+
+from keras_transformer.serving.libretranslate import ERRORS
+from keras_transformer.serving.schemas import PredictRequest, PredictResponse, body_of, read
+
+router = APIRouter(prefix="/v1/models", tags=["predict"], responses=ERRORS | {404: ERRORS[400]})
+
+
+@router.post(
+    "/{name}:predict", openapi_extra=body_of(PredictRequest), response_model_exclude_none=True
+)
+@router.post(
+    "/{name}/versions/1:predict",
+    openapi_extra=body_of(PredictRequest),
+    response_model_exclude_none=True,
+)
+async def predict(request: Request, name: str) -> PredictResponse:
+    """Translates texts as they are, without splitting them into sentences."""
+    request.app.state.guard.check(request)
+    asked = await read(request, PredictRequest)
+    if (asked.instances is None) == (asked.inputs is None):
+        raise HTTPException(400, "instances or inputs must be given, and not both")
+    service = request.app.state.service
+    model = _model(service, name)
+    if model.default is None:
+        raise HTTPException(400, f"{name} is of many languages: it has no pair to predict with")
+    texts = asked.instances if asked.inputs is None else asked.inputs
+    texts = texts["texts"] if isinstance(texts, dict) else texts
+    texts = [texts] if isinstance(texts, str) else texts
+    texts = [x["texts"] if isinstance(x, dict) else x for x in texts]
+    if sum(map(len, texts)) + len(texts) > service.settings.most_characters:
+        raise HTTPException(413, f"at most {service.settings.most_characters} characters in all")
+    future = service.batcher.submit(model.engine(model.default), texts)
+    found = [several[0] for several in await asyncio.wrap_future(future)]
+    return PredictResponse(**{"outputs" if asked.instances is None else "predictions": found})
+
+
+@router.get("/{name}")
+async def status(request: Request, name: str) -> dict[str, Any]:
+    """Whether a model is there."""
+    _model(request.app.state.service, name)
+    ready = {"error_code": "OK", "error_message": ""}
+    return {"model_version_status": [{"version": "1", "state": "AVAILABLE", "status": ready}]}
+
+
+@router.get("/{name}/metadata")
+async def metadata(request: Request, name: str) -> dict[str, Any]:
+    """What a model takes and gives."""
+    model = _model(request.app.state.service, name)
+
+    def text(tensor):
+        shape = {"dim": [{"size": "-1", "name": ""}], "unknown_rank": False}
+        return {"dtype": "DT_STRING", "tensor_shape": shape, "name": f"{tensor}:0"}
+
+    signature = {
+        "inputs": {"texts": text("texts")},
+        "outputs": {"translations": text("translations")},
+        "method_name": "tensorflow/serving/predict",
+    }
+    return {
+        "model_spec": {"name": model.name, "signature_name": "", "version": "1"},
+        "metadata": {"signature_def": {"signature_def": {"serving_default": signature}}},
+    }
+
+
+def _model(service, name):
+    model = service.catalogue.models.get(name)
+    if model is None:
+        raise HTTPException(
+            404, f"model must be one of {', '.join(service.catalogue.models)}, got {name[:80]!r}"
+        )
+    return model

@@ -1,0 +1,86 @@
+"""Long texts as sentences, which models are trained on, and together again with their space."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+try:
+    import sentencex
+except ImportError as error:
+    raise ImportError(
+        'splitting text needs sentencex: pip install "keras-transformer[serve]"'
+    ) from error
+
+_BREAKS = re.compile(r"(?<=[,;:،、，；：])\s*|\s+")
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """A text in parts that together are it, and which of them are sentences.
+
+    ```python
+    sentences = Sentences.of("One. Two.\\n", "en")
+    sentences.texts  # ["One.", "Two."]
+    sentences.joined(["Eins.", "Zwei."])  # "Eins. Zwei.\\n"
+    ```
+
+    Args:
+        parts: sentences and the white space around them.
+        numbers: which of the parts are sentences.
+    """
+
+    parts: tuple[str, ...]
+    numbers: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls, text: str, language: str, fits: Callable[[str], bool] = lambda sentence: True
+    ) -> Sentences:
+        """Splits a text: a line end always ends a sentence.
+
+        Args:
+            text: any.
+            language: its code, such as "en".
+            fits: whether a sentence is short enough; one that is not is split at a comma, a
+                space, or anywhere.
+        """
+        parts, numbers = [], []
+        for line in text.splitlines(keepends=True):
+            for sentence in sentencex.segment(language, line):
+                core = sentence.strip()
+                before = sentence[: len(sentence) - len(sentence.lstrip())]
+                if not core:
+                    parts.append(sentence)
+                    continue
+                parts.append(before)
+                for piece in _pieces(core, fits):
+                    body = piece.rstrip()
+                    numbers.append(len(parts))
+                    parts += [body, piece[len(body) :]]
+                parts.append(sentence[len(before) + len(core) :])
+        return cls(tuple(parts), tuple(numbers))
+
+    @property
+    def texts(self) -> list[str]:
+        """The sentences."""
+        return [self.parts[i] for i in self.numbers]
+
+    def joined(self, texts: Sequence[str]) -> str:
+        """The text with others in the sentences' places."""
+        parts = list(self.parts)
+        for i, text in zip(self.numbers, texts, strict=True):
+            parts[i] = text
+        return "".join(parts)
+
+
+def _pieces(sentence, fits):
+    """The sentence in pieces that fit."""
+    if fits(sentence) or len(sentence) == 1:
+        return [sentence]
+    ends = [found.end() for found in _BREAKS.finditer(sentence) if 0 < found.end() < len(sentence)]
+    commas = [end for end in ends if sentence[:end].rstrip()[-1:] in ",;:،、，；："]
+    middle = len(sentence) // 2
+    at = min(commas or ends or [middle], key=lambda end: abs(end - middle))
+    return [*_pieces(sentence[:at], fits), *_pieces(sentence[at:], fits)]

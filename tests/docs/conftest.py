@@ -1,0 +1,108 @@
+"""A folder with tiny stand-ins for all that the pages name: models, corpora, a recording."""
+
+from __future__ import annotations
+
+import wave
+
+import numpy as np
+import pytest
+
+from keras_transformer import CausalLM, SentencePieceTokenizer, Translator
+from keras_transformer.data import grammar
+from keras_transformer.data.trees import linearize, read_trees
+from keras_transformer.models import GPT, GPTConfig
+from keras_transformer.text import WordTokenizer
+from keras_transformer.text.single import TextTokenizer
+
+RECIPE = """corpus = "files"
+epochs = 1
+warmup_steps = 10
+"""
+TREES = "(S (NP (DT the) (NN cat)) (VP (VBD sat)) (. .)) (S (NP (DT a) (NN mat)) (VP (VBD is)))"
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder):
+    """The folder; a page gets a copy of it."""
+    folder = tmp_path_factory.mktemp("world")
+    pairs = grammar.splits(train=300, validation=20, test=20, seed=1)
+    sides = {part: tuple(zip(*pairs[part], strict=True)) for part in pairs}
+    _corpora(folder, sides)
+    english, german = sides["train"]
+
+    tokenizer = SentencePieceTokenizer.train(english, german, vocab_size=400)
+    _translator(tiny_transformer, tokenizer).save(folder / "saved_models/grammar")
+    trees = read_trees(TREES)
+    sentences, lines = [" ".join(x.words()) for x in trees], [linearize(x) for x in trees]
+    words = WordTokenizer.train(sentences, lines, min_count=1)
+    _translator(tiny_transformer, words).save(folder / "saved_models/parser")
+    text = TextTokenizer.train(["ROMEO: A plague JULIET"], "bytes", 280)
+    sizes = dict(d_model=16, d_ff=16, num_layers=1, num_heads=2, max_length=64)
+    writer = CausalLM(GPT(GPTConfig(280, **sizes)), text)
+    writer.save(folder / "saved_models/shakespeare")
+
+    for kind, name in {
+        "marian": "Helsinki-NLP/opus-mt-en-de",
+        "nllb": "facebook/nllb-200-distilled-600M",
+    }.items():
+        (folder / name).mkdir(parents=True)
+        pretrained_folder(kind, folder / name, english, german)
+    (folder / "openai/whisper-tiny").mkdir(parents=True)
+    whisper_folder(folder / "openai/whisper-tiny")
+    _gpt2(folder / "gpt2", text)
+    _bert(folder / "bert-base-uncased")
+    return folder
+
+
+def _translator(tiny_transformer, tokenizer):
+    model = tiny_transformer(
+        source_vocab_size=tokenizer.source_vocab_size,
+        target_vocab_size=tokenizer.target_vocab_size,
+        max_length=300,
+        share_embeddings=isinstance(tokenizer, SentencePieceTokenizer),
+        pad_id=tokenizer.pad_id,
+        bos_id=tokenizer.bos_id,
+        eos_id=tokenizer.eos_id,
+    )
+    return Translator(model, tokenizer, "en", "de")
+
+
+def _corpora(folder, sides):
+    def write(path, lines):
+        path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+    for part, name in {"train": "train", "validation": "dev", "test": "test"}.items():
+        for code, lines in zip(("en", "de"), sides[part], strict=True):
+            write(folder / f"{name}.{code}", lines)
+    rows = ("\t".join(pair) for pair in zip(*sides["test"], strict=True))
+    write(folder / "test.tsv", rows)
+    write(folder / "english.txt", sides["test"][0][:3])
+    write(folder / "mine.toml", RECIPE.splitlines())
+    write(folder / "input.txt", sides["train"][0])
+    for part in ("train", "dev", "test"):
+        rows = ["sentence\tlabel", *(f"a {x} film\t{int(x == 'good')}" for x in ("good", "bad"))]
+        write(folder / f"sentiment.{part}.tsv", rows)
+    with wave.open(str(folder / "interview.wav"), "wb") as sound:
+        sound.setnchannels(1), sound.setsampwidth(2), sound.setframerate(16000)
+        noise = np.random.default_rng(0).integers(-9999, 9999, 2000)
+        sound.writeframes(noise.astype("<i2").tobytes())
+
+
+def _gpt2(folder, tokenizer):
+    transformers = pytest.importorskip("transformers")
+    special = dict(bos_token_id=0, eos_token_id=5)
+    sizes = dict(n_embd=16, n_layer=1, n_head=2, n_positions=64)
+    config = transformers.GPT2Config(vocab_size=280, **special, **sizes)
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
+    tokenizer.save(folder)
+
+
+def _bert(folder):
+    transformers = pytest.importorskip("transformers")
+    words = "[PAD] [UNK] [CLS] [SEP] [MASK] good bad film the a ##s".split()
+    config = transformers.BertConfig(
+        vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=24, max_position_embeddings=128,
+    )  # fmt: skip
+    transformers.BertForMaskedLM(config).save_pretrained(folder)
+    (folder / "vocab.txt").write_text("\n".join(words))

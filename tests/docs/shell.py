@@ -1,0 +1,152 @@
+"""The little of a shell that the pages' commands are written in: pipes, `<`, `>`, variables."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from unittest import mock
+
+import typer
+from typer.testing import CliRunner
+
+from keras_transformer import cli
+
+ROOT = Path(__file__).parents[2]
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+TARGETS = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+# What makes a run tiny, after the page's own options.
+_SIZES = "--d-model 16 --num-layers 1 --num-heads 2".split()
+_RUN = dict(
+    epochs=1, warmup_steps=2, train_size=64, vocab_size=400, tokens_per_batch=512, num_buckets=2
+)
+_RUN |= {"model.d_model": 16, "model.d_ff": 16, "model.num_heads": 2}
+_RUN |= {"model.num_encoder_layers": 1, "model.num_decoder_layers": 1, "precision": '"float32"'}
+_RUN = [x for name, value in _RUN.items() for x in ("--set", f"{name}={value}")]
+_STEPS = "--length 16 --steps 4 --steps-per-epoch 2 --warmup-steps 1".split()
+_PIECES = ["--vocab-size", "300", *_SIZES, *"--epochs 3 --warmup-steps 1".split()]
+TINY = {
+    "keras-transformer train": _RUN,
+    "training.translation": _RUN,
+    "keras-transformer translate": "--max-extra-length 2".split(),
+    "keras-transformer evaluate": "--max-extra-length 2".split(),
+    "keras-transformer generate": "--max-new-tokens 5".split(),
+    "training.language_model": [
+        *_SIZES,
+        *"--length 16 --steps 4 --steps-per-epoch 2 --warmup-steps 1".split(),
+    ],
+    "training.masked_language_model": _PIECES,
+    "training.text_classification": _PIECES,
+}
+
+
+class Command:
+    """One command of a pipe: its words, and where it reads and writes."""
+
+    def __init__(self, words):
+        self.words, self.files = [], {}
+        words = list(words)
+        while words:
+            word = words.pop(0)
+            if word in ("<", ">"):
+                self.files[word] = words.pop(0)
+            else:
+                self.words.append(word)
+        while re.match(r"[A-Z_]+=", self.words[0]):
+            self.words.pop(0)
+
+    def check(self):
+        """Fails unless there is such a command with such options."""
+        name, *rest = self.words
+        if name in ("echo", "curl", "docker"):
+            return
+        if name == "make":
+            assert set(rest) <= set(TARGETS), self.words
+        elif name == "pip":
+            asked = re.findall(r"\[(.*?)\]", " ".join(rest))
+            assert asked and set(",".join(asked).split(",")) <= set(EXTRAS), self.words
+        elif name == "bash":
+            assert (ROOT / rest[0]).is_file(), self.words
+        elif self.words[:2] == ["python", "-m"] and rest[1].startswith("benchmarks."):
+            _check_argparse(rest[1], rest[2:])
+        elif name == "python" and rest[0] != "-m":
+            assert Path(rest[0]).name == "translate.py", self.words
+        else:
+            app, arguments = self._app()
+            command = typer.main.get_command(app)
+            if isinstance(command, typer.core.TyperGroup):
+                context = command.make_context("keras-transformer", list(arguments))
+                name, command, arguments = command.resolve_command(context, arguments)
+            command.make_context(name, list(arguments))
+
+    def run(self, read: str) -> str:
+        """Runs it, with what it reads; what it writes."""
+        if "<" in self.files:
+            read = Path(self.files["<"]).read_text("utf-8")
+        if self.words[0] == "pip":  # all is installed
+            wrote = ""
+        elif self.words[0] == "echo":
+            wrote = " ".join(self.words[1:]) + "\n"
+        elif self.words[0] == "python" and self.words[1] != "-m":
+            wrote = subprocess.run(
+                [sys.executable, *self.words[1:]],
+                input=read, capture_output=True, check=True, encoding="utf-8",
+            ).stdout  # fmt: skip
+        else:
+            app, arguments = self._app()
+            short = next((TINY[x] for x in TINY if " ".join(self.words).find(x) >= 0), [])
+            result = CliRunner().invoke(app, [*arguments, *short], input=read)
+            assert result.exit_code == 0, (self.words, result.output, result.exception)
+            wrote = result.stdout
+        if ">" in self.files:
+            Path(self.files[">"]).write_text(wrote, "utf-8")
+        return wrote
+
+    def _app(self):
+        if self.words[0] == "keras-transformer":
+            return cli.app, self.words[1:]
+        assert self.words[:2] == ["python", "-m"], f"no command of ours: {self.words}"
+        module, app = importlib.import_module(self.words[2]), typer.Typer()
+        app.command()(getattr(module, "train", None) or module.main)
+        return app, self.words[3:]
+
+
+def _check_argparse(module, arguments):
+    parse = argparse.ArgumentParser.parse_args
+
+    class ParsedError(Exception):
+        pass
+
+    def parsed(self, *given):
+        parse(self, arguments)
+        raise ParsedError
+
+    with mock.patch("argparse.ArgumentParser.parse_args", parsed):
+        try:
+            importlib.import_module(module).main()
+        except ParsedError:
+            return
+    raise AssertionError(f"{module} reads no options")
+
+
+def commands_of(script: str) -> list[list[Command]]:
+    """The pipes of a script."""
+    pipes = []
+    for line in script.replace("\\\n", " ").splitlines():
+        words = shlex.shlex(line, posix=True, punctuation_chars="|<>")
+        words.whitespace_split = True
+        pipe = [[]]
+        for word in words:
+            if word == "|":
+                pipe.append([])
+            else:
+                pipe[-1].append(word)
+        if pipe != [[]]:
+            pipes.append([Command(part) for part in pipe])
+    return pipes

@@ -1,0 +1,77 @@
+"""The site as built: it asks no other host for anything, its reference has every public name."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+
+import keras_transformer
+
+from .shell import ROOT
+
+PACKAGES = ("layers", "models", "decoding", "text", "export", "checkpoints")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", folder]
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
+    assert process.returncode == 0, process.stderr
+    return folder
+
+
+class Loads(HTMLParser):
+    """What a page loads by itself: not where its links lead."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        names = ("src", "srcset", "poster", "data") + (("href",) if tag == "link" else ())
+        self.found += [given[name] for name in names if given.get(name)]
+        self.found += re.findall(r"url\((.*?)\)", given.get("style") or "")
+
+
+def test_nothing_is_loaded_from_another_host(site):
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 20
+    for page in pages:
+        loads = Loads()
+        loads.feed(page.read_text("utf-8"))
+        assert loads.found
+        strange = [x for x in loads.found if re.match(r"\s*['\"]?(\w+:)?//", x)]
+        assert not strange, (page, strange)
+    for sheet in site.rglob("*.css"):
+        loaded = re.findall(r"url\((.*?)\)|@import\s+(\S+)", sheet.read_text("utf-8"))
+        assert not [x for x in loaded if re.match(r"['\"]?(\w+:)?//", "".join(x))], sheet
+
+
+def test_public_names_are_in_the_reference(site):
+    anchors = {
+        anchor
+        for page in (site / "reference").rglob("*.html")
+        for anchor in re.findall(r'id="(keras_transformer[\w.]*)"', page.read_text("utf-8"))
+    }
+    for package in PACKAGES:
+        module = importlib.import_module(f"keras_transformer.{package}")
+        for name in module.__all__:
+            value = getattr(module, name)
+            if callable(value):  # constants have no docstrings
+                assert anchors & {f"{module.__name__}.{name}", f"{value.__module__}.{name}"}, name
+    table = (ROOT / "docs/reference/index.md").read_text("utf-8")
+    assert set(keras_transformer.__all__) <= set(re.findall(r"\[`(\w+)`\]\[keras_tr", table))
+
+
+def test_docstrings_keep_their_names(site):
+    """Google's style has no line of several names, and no call arguments."""
+    page = (site / "reference/layers/index.html").read_text("utf-8")
+    assert "<strong>Call arguments</strong>" in page
+    assert re.search(r"<code>num_heads</code>, <code>d_ff</code>", page)

@@ -1,0 +1,34 @@
+"""Whatever is asked, by our own OpenAPI document or against it, the server does not fail."""
+
+import contextlib
+
+import hypothesis
+import schemathesis
+from fastapi.testclient import TestClient
+
+from keras_transformer.serving import Settings, create_app
+
+SETTINGS = hypothesis.settings(
+    max_examples=12, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
+)
+MODES = schemathesis.GenerationMode
+
+
+def test_no_request_fails(catalogue):
+    app = create_app(lambda: catalogue, Settings(most_characters=100, most_alternatives=2))
+    with TestClient(app):
+        schema = schemathesis.openapi.from_asgi("/openapi.json", app)
+        operations = [found.ok() for found in schema.get_all_operations()]
+        assert len(operations) > 10
+        for operation in operations:
+            for mode in (MODES.POSITIVE, MODES.NEGATIVE):
+
+                @SETTINGS
+                @hypothesis.given(operation.as_strategy(generation_mode=mode))
+                def check(case):
+                    response = case.call()
+                    assert response.status_code < 500, response.text
+
+                # Where nothing is asked for, nothing can be asked wrongly.
+                with contextlib.suppress(hypothesis.errors.Unsatisfiable):
+                    check()
