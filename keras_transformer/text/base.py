@@ -7,7 +7,7 @@ import difflib
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -229,14 +229,40 @@ class Tokenizer(abc.ABC):
     @abc.abstractmethod
     def _decode(self, side: Any, ids: list[list[int]]) -> list[str]: ...
 
-    @abc.abstractmethod
-    def _spans(self, side: Any, text: str) -> Sequence[tuple[int, int]]: ...
+    def _spans(self, side: Any, text: str) -> Sequence[tuple[int, int]]:
+        """Where the ids of a text stand in it; what knows better than by decoding, overrides it."""
+        (ids,) = self._encode(side, [text], 0.0, None)
+        return _spans_by_decoding(lambda row: self._decode(side, [row])[0], ids[:-1], text)
 
     @abc.abstractmethod
     def _files(self) -> dict[str, bytes]: ...
 
     @abc.abstractmethod
     def _config(self) -> dict[str, Any]: ...
+
+
+def _spans_by_decoding(
+    decode: Callable[[Sequence[int]], str], ids: Sequence[int], text: str
+) -> list[tuple[int, int]]:
+    """Where the ids of a text stand in it, of which nothing is known but how they decode.
+
+    An id ends where the text of all ids up to it ends; that text is laid beside the original,
+    from which it may differ in case, spaces and whatever else normalization changes.
+    """
+    whole = decode(ids)
+    steps = difflib.SequenceMatcher(None, _folded(whole), _folded(text), autojunk=False)
+    places = [0] * (len(whole) + 1)
+    for _, begin, end, first, last in steps.get_opcodes():
+        for i in range(begin, end + 1):
+            places[i] = first + (i - begin) * (last - first) // max(1, end - begin)
+    decoded = [decode(ids[: i + 1]) for i in range(len(ids))]
+    same = (os.path.commonprefix([whole, text]) for text in decoded)  # noqa: RUF071, of characters
+    ends = [places[len(prefix)] for prefix in same]
+    return list(zip([0, *ends], ends, strict=False))
+
+
+def _folded(text):
+    return "".join(x.lower() if len(x.lower()) == 1 else x for x in text)
 
 
 def _near(code: str, known: Sequence[str]) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import tempfile
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,10 +97,6 @@ class KerasHubTokenizer(Tokenizer):
         known = [[id_ for id_ in row if id_ < side.vocabulary_size()] for row in ids]
         return [side.detokenize(row) if row else "" for row in known]
 
-    def _spans(self, side: Any, text: str) -> list[tuple[int, int]]:
-        (ids,) = self._encode(side, [text], 0.0, None)
-        return _spans_by_decoding(lambda row: self._decode(side, [row])[0], ids[:-1], text)
-
     def _files(self) -> dict[str, bytes]:
         sides = {"shared": self._source}
         if not self.shared:
@@ -135,30 +129,6 @@ class KerasHubTokenizer(Tokenizer):
             sides.append(_keras_saving().deserialize_keras_object(config))
             sides[-1].load_assets(os.fspath(folder / name))
         return cls(*sides, **{name: manifest[name] for name in _TOKENS})
-
-
-def _spans_by_decoding(
-    decode: Callable[[Sequence[int]], str], ids: Sequence[int], text: str
-) -> list[tuple[int, int]]:
-    """Where the ids of a text stand in it, of which nothing is known but how they decode.
-
-    An id ends where the text of all ids up to it ends; that text is laid beside the original,
-    from which it may differ in case, spaces and whatever else normalization changes.
-    """
-    whole = decode(ids)
-    steps = difflib.SequenceMatcher(None, _folded(whole), _folded(text), autojunk=False)
-    places = [0] * (len(whole) + 1)
-    for _, begin, end, first, last in steps.get_opcodes():
-        for i in range(begin, end + 1):
-            places[i] = first + (i - begin) * (last - first) // max(1, end - begin)
-    decoded = [decode(ids[: i + 1]) for i in range(len(ids))]
-    same = (os.path.commonprefix([whole, text]) for text in decoded)  # noqa: RUF071, of characters
-    ends = [places[len(prefix)] for prefix in same]
-    return list(zip([0, *ends], ends, strict=False))
-
-
-def _folded(text):
-    return "".join(x.lower() if len(x.lower()) == 1 else x for x in text)
 
 
 def _keras_saving() -> Any:

@@ -49,7 +49,7 @@ def test_from_scratch(files, tmp_path):
 
 def test_after_pretraining(files, tmp_path):
     text, held_out = files["train_file"], files["validation_file"]
-    pretrain(text, held_out, tmp_path / "masked", **SIZES, **STEPS, epochs=2)
+    pretrain([text], held_out, tmp_path / "masked", **SIZES, **STEPS, epochs=2)
     metrics = json.loads((tmp_path / "masked" / "metrics.json").read_text())["validation"]
     assert 0 < metrics["loss"] < 4.2  # of log 64
     start = tmp_path / "masked"
