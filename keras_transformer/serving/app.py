@@ -83,7 +83,8 @@ def create_app(load: Callable[[], Catalogue], settings: Settings | None = None) 
     _answer_errors(app)
     app.add_middleware(Watch, server=app, timeout=settings.timeout)
     app.add_middleware(BodyLimit, settings=settings)
-    app.add_middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["GET", "POST"])
+    cross = dict(allow_methods=["GET", "POST"], allow_headers=["Authorization"])
+    app.add_middleware(CORSMiddleware, allow_origins=["*"], **cross)
     return app
 
 
@@ -108,6 +109,10 @@ def _answer_errors(app):
     @app.exception_handler(QueueFullError)
     async def full(request, error):
         return answer(429, f"slow down: {error}", {"Retry-After": "1"})
+
+    @app.exception_handler(Exception)
+    async def failed(request, error):
+        return answer(500, "the server failed: its log says why")
 
     @app.exception_handler(ImportError)
     async def missing(request, error):
@@ -196,4 +201,4 @@ def run(app: FastAPI, host: str, port: int, patience: float, root_path: str = ""
         root_path: prefix that a proxy takes off.
     """
     options = dict(timeout_graceful_shutdown=math.ceil(patience), root_path=root_path)
-    uvicorn.run(app, host=host, port=port, access_log=False, **options)
+    uvicorn.run(app, host=host, port=port, access_log=False, ws="none", **options)

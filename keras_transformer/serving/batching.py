@@ -64,9 +64,19 @@ class Batcher:
         self._thread.start()
 
     def submit(
-        self, engine: Engine, texts: Sequence[str], num_hypotheses: int = 1
+        self,
+        engine: Engine,
+        texts: Sequence[str],
+        num_hypotheses: int = 1,
+        costs: Sequence[int] | None = None,
     ) -> Future[list[list[str]]]:
         """Has texts translated.
+
+        Args:
+            engine: what does it.
+            texts: any.
+            num_hypotheses: of each text, at most.
+            costs: tokens of each text; None: the engine is asked.
 
         Returns:
             The best translations of each text. If it is cancelled, what is left of it is dropped.
@@ -74,12 +84,12 @@ class Batcher:
         Raises:
             QueueFullError: if too much waits.
         """
-        costs = engine.costs(texts) if texts else []
+        costs = engine.costs(texts) if costs is None and texts else costs or []
 
         def run(texts):
             return engine.search(texts, num_hypotheses)
 
-        return self._add(_Job((engine, num_hypotheses), run, list(texts), costs))
+        return self._add(_Job((engine, num_hypotheses), run, list(texts), list(costs)))
 
     def call(self, function: Callable[[], Any], cost: int = 1) -> Future:
         """Has a function called in its turn, in the thread that computes.

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import importlib
 import io
+import lzma
 import re
+import struct
 import zipfile
+import zlib
 from collections.abc import Awaitable, Callable
 from pathlib import PurePath
 from typing import Any
@@ -47,22 +51,32 @@ async def _html(content, translate):
 
 
 async def _subtitles(content, translate):
-    srt = _library("srt", "srt")
-    try:
-        subtitles = list(srt.parse(content.decode("utf-8-sig").replace("\r\n", "\n")))
-    except srt.SRTParseError as error:
-        raise ValueError(f"file must hold SubRip subtitles: {error}") from error
-    found = await translate([" ".join(x.content.split("\n")) for x in subtitles], "html")
-    for subtitle, text in zip(subtitles, found, strict=True):
-        subtitle.content = _wrapped(text, subtitle.content.count("\n") + 1)
-    return srt.compose(subtitles, reindex=False).encode()
+    # Not by the package srt: its expressions take hours for some hundred kilobytes of digits.
+    lines = content.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
+    times = [i for i, line in enumerate(lines) if _TIMES.fullmatch(line)]
+    if not times:
+        raise ValueError(f"file must hold SubRip subtitles, got {lines[0]!r:.60}")
+    places = []
+    for begin, end in zip(times, [*times[1:], len(lines)], strict=True):
+        if end < len(lines) and lines[end - 1].strip().isdecimal():
+            end -= 1  # the number of the next
+        while end > begin + 1 and not lines[end - 1].strip():
+            end -= 1
+        if end > begin + 1:
+            places.append((begin + 1, end))
+    found = await translate([" ".join(lines[begin:end]) for begin, end in places], "html")
+    result, done = [], 0
+    for (begin, end), text in zip(places, found, strict=True):
+        result += [*lines[done:begin], _wrapped(text, end - begin)]
+        done = end
+    return "\n".join([*result, *lines[done:]]).encode()
 
 
 def _wrapped(text, lines):
     """The text in so many lines, about as long as each other; tags stay whole."""
     if lines == 1:
         return text
-    words = [(x, len(re.sub("<[^>]*>", "", x))) for x in re.findall(r"(?:<[^>]*>|\S)+", text)]
+    words = [(x, len(re.sub("<[^<>]*>", "", x))) for x in re.findall(r"(?:<[^<>]*>|\S)+", text)]
     target = sum(width + 1 for _, width in words) / lines
     result, length = [[]], 0.0
     for word, width in words:
@@ -75,6 +89,21 @@ def _wrapped(text, lines):
 
 
 async def _office(content, translate):
+    members, trees = await asyncio.to_thread(_opened, content)
+    paragraphs = [slots for tree in trees.values() for slots in _paragraphs(tree)]
+    # The parts of a paragraph, of one format each, are elements for as long as it is translated.
+    marked = [
+        "".join(f'<span id="{i}">{html.escape(x.text)}</span>' for i, x in enumerate(slots))
+        for slots in paragraphs
+    ]
+    found = await translate(marked, "html")
+    for slots, text in zip(paragraphs, found, strict=True):
+        _fill(slots, text)
+    return await asyncio.to_thread(_closed, members, trees)
+
+
+def _opened(content):
+    """The members of an office document, and the trees of those with text."""
     etree = _library("lxml.etree", "lxml")
     parser = etree.XMLParser(resolve_entities=False, no_network=True)
     try:
@@ -87,19 +116,16 @@ async def _office(content, translate):
             for x, data in members.items()
             if _TEXT_PARTS.fullmatch(x.filename)
         }
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, etree.XMLSyntaxError) as error:
+    except (*_BROKEN, etree.XMLSyntaxError) as error:
         raise ValueError(f"file must be a document of its kind: {error}") from error
     if not trees:
         raise ValueError("file must be a document of its kind: it has no part with text")
-    paragraphs = [slots for tree in trees.values() for slots in _paragraphs(tree)]
-    # The parts of a paragraph, of one format each, are elements for as long as it is translated.
-    marked = [
-        "".join(f'<span id="{i}">{html.escape(x.text)}</span>' for i, x in enumerate(slots))
-        for slots in paragraphs
-    ]
-    found = await translate(marked, "html")
-    for slots, text in zip(paragraphs, found, strict=True):
-        _fill(slots, text)
+    return members, trees
+
+
+def _closed(members, trees):
+    """The document with what the trees are now."""
+    etree = _library("lxml.etree", "lxml")
     for member, tree in trees.items():
         document = tree.getroottree()
         members[member] = etree.tostring(
@@ -185,6 +211,10 @@ _TEXT_PARTS = re.compile(
     r"content\.xml|word/(document|footnotes|endnotes|header\d*|footer\d*)\.xml"
     r"|ppt/slides/slide\d+\.xml"
 )
+# What reading a damaged archive raises.
+_BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError)
+_BROKEN += (struct.error, zlib.error, lzma.LZMAError)
+_TIMES = re.compile(r"\s*\d+:\d+:\d+[,.]\d+ *--> *\d+:\d+:\d+[,.]\d+.*")
 _PARTS = re.compile(r'<span id="(\d+)">(.*?)</span>|([^<]+)', re.DOTALL)
 MOST_UNPACKED = 200_000_000
 SUFFIXES: dict[str, Callable[[bytes, Translate], Awaitable[bytes]]] = {

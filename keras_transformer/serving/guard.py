@@ -29,7 +29,7 @@ class BodyLimit:
         """Handles a connection."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        is_file = scope["path"] == FILES
+        is_file = scope["path"].removeprefix(scope.get("root_path", "")) == FILES
         limit = self.settings.most_bytes if is_file else 12 * self.settings.most_characters
         read = 0
 

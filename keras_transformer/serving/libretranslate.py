@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import tempfile
 import time
@@ -101,7 +102,8 @@ async def translate_a_file(
     folder = _files(request.app)
     token = secrets.token_urlsafe(16)
     (folder / token).mkdir()
-    kept = f"{Path(name).stem[:100]}.{target}{Path(name).suffix}"
+    stem = "".join(filter(str.isprintable, Path(name).stem))[:50]  # at most 200 bytes
+    kept = f"{stem}.{target}{Path(name).suffix}"
     (folder / token / kept).write_bytes(result)
     url = f"{request.base_url}download_file/{token}/{quote(kept)}"
     return FileResponse(translatedFileUrl=url)
@@ -112,7 +114,7 @@ async def download_file(request: Request, token: str, name: str) -> Download:
     """A translated file, for an hour."""
     path = _files(request.app) / token / name
     inside = path.resolve().is_relative_to(_files(request.app).resolve())
-    if not inside or len({token, name} & {"", ".", ".."}) or not path.is_file():
+    if not inside or len({token, name} & {"", ".", ".."}) or not os.path.isfile(path):
         raise HTTPException(404, "there is no such file, or no longer")
     return Download(path, filename=name, content_disposition_type="attachment")
 

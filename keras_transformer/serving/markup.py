@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import html
 import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -65,9 +67,12 @@ UNTRANSLATED = frozenset(
 )
 VOID = frozenset(["img", "input", "wbr"])
 
+DEEPEST = 100  # elements within each other in a line of text; tags of deeper ones stand alone
+
+# A tag that the text's end cuts off is one as well: so no `<` is looked at from more than once.
 _TAG = re.compile(
-    r"<!--.*?(?:-->|\Z)|<[!?][^>]*>|<(?P<end>/?)(?P<name>[a-zA-Z][^\s/>]*)"
-    r"(?P<rest>(?:\"[^\"]*\"|'[^']*'|[^>\"'])*+)>",
+    r"<!--.*?(?:-->|\Z)|<[!?][^>]*(?:>|\Z)|<(?P<end>/?)(?P<name>[a-zA-Z][^\s/>]*+)"
+    r"(?P<rest>(?:\"[^\"]*(?:\"|\Z)|'[^']*(?:'|\Z)|[^>\"'])*+)(?:>|\Z)",
     re.DOTALL,
 )
 _PROTECTED = re.compile(r"translate\s*=\s*[\"']?no\b|class\s*=\s*[\"'][^\"']*\bnotranslate\b", re.I)
@@ -127,7 +132,7 @@ def blocks(source: str) -> list[Block]:
             else:
                 flush()
                 found.append(Block(raw))
-        elif name in INLINE:
+        elif name in INLINE and tag[0].endswith(">"):
             kind = "close" if tag["end"] else "point" if name in VOID else "open"
             items.append((kind, name, tag[0]))
         elif not name:  # a comment
@@ -150,7 +155,9 @@ def _is_untranslated(name, attributes):
 def _end_of_element(source, name, place):
     """Behind the end tag of an element that begins before `place`; the end if it has none."""
     depth = 1
-    for tag in re.compile(rf"<(/?){re.escape(name)}(?=[\s/>])[^>]*>", re.I).finditer(source, place):
+    for tag in re.compile(rf"<(/?){re.escape(name)}(?=[\s/>])[^>]*(?:>|\Z)", re.I).finditer(
+        source, place
+    ):
         depth += -1 if tag[1] else 0 if tag[0].endswith("/>") else 1
         if depth == 0 or (tag[1] and name in ("script", "style", "textarea")):
             return tag.end()
@@ -166,7 +173,7 @@ def _block(items):
         here = len(text)
         if kind == "text":
             text += html.unescape(raw)
-        elif kind == "open":
+        elif kind == "open" and len(stack) <= DEEPEST:
             node = Node(here, here, raw)
             stack[-1][0].children.append(node)
             stack.append((node, name))
@@ -202,23 +209,21 @@ def placed(
         target_words: where the translation's words stand.
     """
     source_words = words(block.text)
+    begins, ends = [begin for begin, _ in source_words], [end for _, end in source_words]
+    partners: dict[int, list[int]] = defaultdict(list)  # of each of the source's words, in order
+    for j, i in enumerate(aligned):
+        if i is not None:
+            partners[i].append(j)
     tags: list[tuple[int, str]] = []  # where in the translation, in this order
 
     def choose(node, low, high):
         """The words among [low, high) that a tag stands around, or before which it stands."""
-        held = [
-            i
-            for i, (begin, end) in enumerate(source_words)
-            if begin < node.end and end > node.begin
-        ]
-        if held:
-            return _longest_run([j for j in range(low, high) if aligned[j] in held]) or (high, high)
-        later = {
-            j: aligned[j]
-            for j in range(low, high)
-            if aligned[j] is not None and source_words[aligned[j]][0] >= node.begin
-        }
-        at = min(later, key=lambda j: (later[j], j), default=high)
+        first, last = bisect_right(ends, node.begin), bisect_left(begins, node.end)
+        if first < last:
+            held = (j for i in range(first, last) for j in partners[i] if low <= j < high)
+            return _longest_run(sorted(held)) or (high, high)
+        later = range(bisect_left(begins, node.begin), len(begins))
+        at = next((j for i in later for j in partners[i] if low <= j < high), high)
         return at, at
 
     def place(nodes, low, high, end):

@@ -14,17 +14,20 @@ router = APIRouter(prefix="/v1/models", tags=["predict"], responses=ERRORS | {40
 
 
 @router.post(
-    "/{name}:predict", openapi_extra=body_of(PredictRequest), response_model_exclude_none=True
+    "/{name}:predict",
+    openapi_extra=body_of(PredictRequest, forms=False),
+    response_model_exclude_none=True,
 )
 @router.post(
     "/{name}/versions/1:predict",
-    openapi_extra=body_of(PredictRequest),
+    openapi_extra=body_of(PredictRequest, forms=False),
     response_model_exclude_none=True,
 )
 async def predict(request: Request, name: str) -> PredictResponse:
     """Translates texts as they are, without splitting them into sentences."""
     request.app.state.guard.check(request)
-    asked = await read(request, PredictRequest)
+    # As TensorFlow Serving: curl -d says that its JSON is a form.
+    asked = await read(request, PredictRequest, forms=False)
     if (asked.instances is None) == (asked.inputs is None):
         raise HTTPException(400, "instances or inputs must be given, and not both")
     service = request.app.state.service

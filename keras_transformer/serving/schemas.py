@@ -123,24 +123,29 @@ T = TypeVar("T", bound=BaseModel)
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
-def body_of(model: type[BaseModel]) -> dict[str, Any]:
-    """The request body of a route that takes JSON or a form, for the OpenAPI document."""
+def body_of(model: type[BaseModel], forms: bool = True) -> dict[str, Any]:
+    """The request body of a route that takes JSON, or a form too, for the OpenAPI document."""
     schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    kinds = ("application/json", FORMS[0])
+    kinds = ("application/json", FORMS[0]) if forms else ("application/json",)
     return {
         "requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}
     }
 
 
-async def read(request: Request, model: type[T]) -> T:
+async def read(request: Request, model: type[T], forms: bool = True) -> T:
     """A request's JSON object or form.
+
+    Args:
+        request: it.
+        model: what it should hold.
+        forms: whether it may be a form; else it is JSON, whatever kind it says it is.
 
     Raises:
         HTTPException: 400 if it is neither, or not what the model says.
     """
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
     try:
-        if kind in FORMS:
+        if forms and kind in FORMS:
             form = await request.form()
             several = {name: form.getlist(name) for name in form}
             values: Any = {x: y[0] if len(y) == 1 else list(y) for x, y in several.items()}

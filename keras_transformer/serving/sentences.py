@@ -13,7 +13,7 @@ except ImportError as error:
         'splitting text needs sentencex: pip install "keras-transformer[serve]"'
     ) from error
 
-_BREAKS = re.compile(r"(?<=[,;:،、，；：])\s*|\s+")
+_BREAKS = re.compile(r"(?<=[,;:،、，；：])(?P<comma>\s*)|\s+")
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,12 @@ class Sentences:
 
 def _pieces(sentence, fits):
     """The sentence in pieces that fit."""
-    if fits(sentence) or len(sentence) == 1:
+    core = sentence.rstrip()
+    if fits(core) or len(core) == 1:
         return [sentence]
-    ends = [found.end() for found in _BREAKS.finditer(sentence) if 0 < found.end() < len(sentence)]
-    commas = [end for end in ends if sentence[:end].rstrip()[-1:] in ",;:،、，；："]
-    middle = len(sentence) // 2
+    breaks = [found for found in _BREAKS.finditer(sentence) if 0 < found.end() < len(core)]
+    ends = [found.end() for found in breaks]
+    commas = [found.end() for found in breaks if found["comma"] is not None]
+    middle = len(core) // 2
     at = min(commas or ends or [middle], key=lambda end: abs(end - middle))
     return [*_pieces(sentence[:at], fits), *_pieces(sentence[at:], fits)]

@@ -27,14 +27,15 @@ class Service:
         self._load = load
         self._reloading = asyncio.Lock()
         self.metrics = Metrics()
-        self._take(load())
+        self.catalogue, self.detector = self._read()
         self.batcher = Batcher(
             settings.tokens_per_batch, settings.delay, settings.most_waiting, self.metrics.watch
         )
         self.metrics.waiting.set_function(lambda: self.batcher.waiting)
 
-    def _take(self, catalogue):
-        self.catalogue, self.detector = catalogue, Detector(catalogue.sources)
+    def _read(self):
+        catalogue = self._load()
+        return catalogue, Detector(catalogue.sources)
 
     async def reload(self) -> None:
         """Reads the models again, and uses them from then on.
@@ -45,7 +46,7 @@ class Service:
             Exception: what reading raised; then the models stay.
         """
         async with self._reloading:
-            self._take(await asyncio.to_thread(self._load))
+            self.catalogue, self.detector = await asyncio.to_thread(self._read)
             self.metrics.reloads.inc()
 
     async def close(self) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from keras_transformer.alignment import align, attention, words
 from keras_transformer.serving import markup
 from keras_transformer.serving.batching import Batcher
 from keras_transformer.serving.sentences import Sentences
+
+MOST_WEIGHTS = 3_000_000  # of attention, in all layers and heads
+PART = 500  # texts whose tokens are counted at a time
 
 
 async def translate_texts(
@@ -25,7 +29,7 @@ async def translate_texts(
         alternatives: how many more translations of each text, at most; those of a text of several
             sentences differ in one or more of them.
     """
-    split = [Sentences.of(text, language, _fits(engines[0])) for text in texts]
+    split = await asyncio.to_thread(_split, texts, language, engines[0])
     sentences = [sentence for one in split for sentence in one.texts]
     found = iter(await _search(batcher, engines, sentences, 1 + alternatives))
     results = []
@@ -48,9 +52,9 @@ async def translate_html(
 
     Args: as of `translate_texts`.
     """
-    documents = [markup.blocks(source) for source in sources]
+    documents = await asyncio.to_thread(lambda: [markup.blocks(source) for source in sources])
     blocks = [block for document in documents for block in document if block.text]
-    split = [Sentences.of(block.text, language, _fits(engines[0])) for block in blocks]
+    split = await asyncio.to_thread(_split, [x.text for x in blocks], language, engines[0])
     # Where there are tags, alignments are needed, from one engine's language to the next.
     texts = [sentence for one in split for sentence in one.texts]
     steps = [texts]
@@ -63,18 +67,23 @@ async def translate_html(
     links: dict[int, list[int | None]] = {}
     for engine, sources_, targets in zip(engines, steps, steps[1:], strict=False):
         pairs = [(sources_[i], targets[i]) for i in chosen]
-        for i, link in zip(chosen, await _aligned(batcher, engine, pairs), strict=True):
+        found = await _submitted(batcher, Aligner(engine), pairs, 1)
+        for i, link in zip(chosen, found, strict=True):
             before = links.get(i)
             links[i] = link if before is None else [j if j is None else before[j] for j in link]
-    numbered = iter(range(len(texts)))
-    results = {}
-    for block, one in zip(blocks, split, strict=True):
-        own = [next(numbered) for _ in one.numbers]
-        results[id(block)] = _whole(block, one, [steps[-1][i] for i in own], own, links)
-    return [
-        "".join(results[id(block)] if block.text else block.raw for block in document)
-        for document in documents
-    ]
+
+    def put_together():
+        numbered = iter(range(len(texts)))
+        results = {}
+        for block, one in zip(blocks, split, strict=True):
+            own = [next(numbered) for _ in one.numbers]
+            results[id(block)] = _whole(block, one, [steps[-1][i] for i in own], own, links)
+        return [
+            "".join(results[id(block)] if block.text else block.raw for block in document)
+            for document in documents
+        ]
+
+    return await asyncio.to_thread(put_together)
 
 
 def _whole(block, split, translations, numbers, links):
@@ -97,32 +106,58 @@ def _whole(block, split, translations, numbers, links):
     return markup.placed(block, translation, aligned, target_words)
 
 
+def _split(texts, language, engine):
+    fits = _fits(engine)
+    return [Sentences.of(text, language, fits) for text in texts]
+
+
 async def _search(batcher, engines, texts, count):
     """The best translations of each text, the last engine's alternatives."""
     for engine in engines[:-1]:
-        texts = [x[0] for x in await asyncio.wrap_future(batcher.submit(engine, texts, 1))]
-    return await asyncio.wrap_future(batcher.submit(engines[-1], texts, count))
+        texts = [x[0] for x in await _submitted(batcher, engine, texts, 1)]
+    return await _submitted(batcher, engines[-1], texts, count)
 
 
-async def _aligned(batcher, engine, pairs):
-    """For each pair of sentences, the source word of each target word."""
-    if not engine.can_attend:
-        return [_in_order(*map(words, pair)) for pair in pairs]
+async def _submitted(batcher, engine, texts, count):
+    """What a batcher finds; tokens are counted beside the event loop, a part at a time."""
+    costs = []
+    for start in range(0, len(texts), PART):
+        costs += await asyncio.to_thread(engine.costs, texts[start : start + PART])
+    return await asyncio.wrap_future(batcher.submit(engine, texts, count, costs))
 
-    def align_all():
-        found = []
-        for source, target in pairs:
+
+@dataclass(frozen=True)
+class Aligner:
+    """For pairs of a sentence and its translation, the source word of each target word.
+
+    A batcher takes it for an engine, so that the pairs of a long document keep no one waiting.
+
+    Args:
+        engine: what translated them.
+    """
+
+    engine: Any
+
+    def costs(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """Tokens of each source."""
+        return self.engine.costs([source for source, _ in pairs])
+
+    def search(
+        self, pairs: Sequence[tuple[str, str]], num_hypotheses: int = 1
+    ) -> list[list[int | None]]:
+        """For each pair a number or None for each word of the translation."""
+        return [self._links(source, target) for source, target in pairs]
+
+    def _links(self, source, target):
+        if self.engine.can_attend:
             try:
-                (links,) = align(engine.translator, [source], [target])
+                (links,) = align(self.engine.translator, [source], [target])
             except ValueError:  # a translation that its own model cannot read
-                found.append(_in_order(words(source), words(target)))
+                pass
             else:
                 source_of = {j: i for i, j in links}
-                found.append([source_of.get(j) for j in range(len(words(target)))])
-        return found
-
-    costs = sum(engine.costs([source for source, _ in pairs])) if pairs else 1
-    return await asyncio.wrap_future(batcher.call(align_all, costs))
+                return [source_of.get(j) for j in range(len(words(target)))]
+        return _in_order(words(source), words(target))
 
 
 def _in_order(source_words, target_words):
@@ -151,9 +186,13 @@ async def attend(
         engine: of a translator.
         text: the sentence.
         translation: its translation; None: the best.
+
+    Raises:
+        ValueError: if there are more than `MOST_WEIGHTS`.
     """
     if translation is None:
         ((translation,),) = await _search(batcher, [engine], [text], 1)
+    _check_weights(engine.translator, text, translation)
     found = await asyncio.wrap_future(
         batcher.call(
             lambda: attention(engine.translator, text, translation), sum(engine.costs([text]))
@@ -166,3 +205,19 @@ async def attend(
     names = ("source_tokens", "target_tokens", "input_tokens")
     tokens = {name: getattr(found, name) for name in names}
     return dict(translation=translation, **tokens, **weights)
+
+
+def _check_weights(translator, source, target):
+    """Weights of long sentences are more than a server can hold, or a browser show."""
+    model, tokenizer = translator.model, translator.tokenizer
+    (s,), (t,) = (
+        map(len, tokenizer.encode_source([source])),
+        map(len, tokenizer.encode_target([target])),
+    )
+    maps = model.config.num_heads * max(len(model.encoder.blocks), len(model.decoder.blocks))
+    weights = maps * (s * s + t * t + s * t)
+    if weights > MOST_WEIGHTS:
+        raise ValueError(
+            f"q must be shorter: the attention of {s} and {t} tokens has {weights} weights, "
+            f"{MOST_WEIGHTS} may be shown"
+        )

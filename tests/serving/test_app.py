@@ -2,13 +2,14 @@
 
 import io
 import threading
+import time
 
 import httpx
 import libretranslatepy
 import pytest
 from fastapi.testclient import TestClient
 
-from keras_transformer.serving import Catalogue, Settings, create_app
+from keras_transformer.serving import Catalogue, Settings, create_app, translation
 from keras_transformer.serving.batching import QueueFullError
 
 
@@ -128,6 +129,66 @@ def test_files(client, translators):
         assert response.status_code == 400 and message in response.json()["error"]
 
 
+def test_names_of_files_that_a_disk_does_not_take(client):
+    form = {"source": "en", "target": "de"}
+    for name in ("狗" * 300 + ".txt", ".txt.txt"):
+        files = {"file": (name, b"one")}
+        response = client.post("/translate_file", data=form, files=files)
+        assert response.status_code == 200, response.text
+        assert client.get(response.json()["translatedFileUrl"]).is_success
+    assert client.get("/download_file/x/" + "a" * 5000).status_code == 404
+
+
+def test_files_behind_a_proxy_with_a_prefix(catalogue):
+    app = create_app(lambda: catalogue, Settings(most_characters=10))
+    # uvicorn puts the prefix before the paths again.
+    with TestClient(app, root_path="/prefix") as client:
+        files = {"file": ("a.html", b"<!--" + b"x" * 200_000 + b"-->")}
+        form = {"source": "en", "target": "de"}
+        response = client.post("/prefix/translate_file", data=form, files=files)
+        assert response.status_code == 200, response.text
+        assert client.get(response.json()["translatedFileUrl"]).is_success
+        assert client.post("/prefix/translate", content=b"x" * 200_000).status_code == 413
+
+
+def test_a_long_document_does_not_stop_the_server(catalogue):
+    app = create_app(lambda: catalogue, Settings(timeout=5))
+    with TestClient(app) as client:
+        waits, done = [], threading.Event()
+
+        def look():
+            while not done.is_set():
+                begun = time.monotonic()
+                assert client.get("/health").is_success
+                waits.append(time.monotonic() - begun)
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        files = {"file": ("a.html", b"<p>one <b>two</b> three. " * 60_000)}
+        form = {"source": "en", "target": "de"}
+        assert client.post("/translate_file", data=form, files=files).status_code == 504
+        done.set()
+        thread.join()
+        assert max(waits) < 2.5
+
+
+def test_browsers_of_other_hosts_may_give_the_key(client):
+    headers = {
+        "Origin": "http://example.org",
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,content-type",
+    }
+    assert client.options("/translate", headers=headers).is_success
+
+
+def test_what_fails_is_said_as_json(catalogue, monkeypatch):
+    app = create_app(lambda: catalogue)
+    with TestClient(app, raise_server_exceptions=False) as client:
+        monkeypatch.setattr(app.state.service, "detector", None)
+        response = client.post("/detect", json={"q": "one"})
+        assert response.status_code == 500 and "failed" in response.json()["error"]
+
+
 def test_tensorflow_servings_form(client, translators):
     texts = ["one two.", "six"]
     expected = translators[0].translate(texts)
@@ -139,6 +200,9 @@ def test_tensorflow_servings_form(client, translators):
         ({"inputs": {"texts": texts}, "signature_name": "translate"}, "outputs"),
     ]:
         assert client.post(path, json=body).json() == {name: expected}
+    form = {"Content-Type": "application/x-www-form-urlencoded"}  # as curl -d says
+    response = client.post(path, content=b'{"instances": ["six"]}', headers=form)
+    assert response.json() == {"predictions": expected[1:]}
     assert client.post(path.replace(":", "/versions/1:"), json={"inputs": texts}).is_success
     assert "not both" in refused(client, 400, path)
     assert "one of en-de, de-fr" in refused(client, 404, "/v1/models/x:predict", inputs=[])
@@ -148,7 +212,7 @@ def test_tensorflow_servings_form(client, translators):
     assert set(signature["signature_def"]["serving_default"]["inputs"]) == {"texts"}
 
 
-def test_attention(client, translators):
+def test_attention(client, translators, monkeypatch):
     found = client.post("/attention", json={"q": "one two", "source": "en", "target": "de"}).json()
     assert found["translation"] == translators[0].translate(["one two"])[0]
     assert len(found["cross"][0][0]) == len(found["target_tokens"])
@@ -157,6 +221,9 @@ def test_attention(client, translators):
     assert found["input_tokens"][1:] == found["target_tokens"][:-1]
     fields = {"q": "one", "source": "en", "target": "fr"}
     assert "no pictures" in refused(client, 400, "/attention", **fields)
+    monkeypatch.setattr(translation, "MOST_WEIGHTS", 20)
+    fields = {"q": "one two", "source": "en", "target": "de"}
+    assert "q must be shorter" in refused(client, 400, "/attention", **fields)
 
 
 def test_what_monitors_ask(client):

@@ -1,8 +1,11 @@
 """Files in, files of the same kind out."""
 
 import asyncio
+import contextlib
 import io
+import random
 import re
+import time
 import zipfile
 
 import docx
@@ -62,6 +65,18 @@ def test_subtitles_keep_times_and_lines():
     assert translated("a.srt", source).decode() == source.decode().upper().replace("I>", "i>")
 
 
+def test_subtitles_of_other_hands():
+    source = "1\r\n0:0:1.5 --> 0:0:2.5 X1:10\r\none\r\n\r\n2\r\n0:0:3,0 --> 0:0:4,0\r\n\r\n\r\n"
+    source += "3\n0:0:5,0 --> 99999999999:0:6,0\n7"
+    assert translated("a.srt", source.encode()).decode() == (
+        source.replace("\r\n", "\n").replace("one", "ONE")
+    )
+    begun = time.process_time()
+    with pytest.raises(ValueError, match="SubRip"):
+        translated("a.srt", b"1" * 300_000 + b"\n" * 300_000)
+    assert time.process_time() - begun < 5
+
+
 def test_word_documents_keep_formats():
     content = word([("a ", None), ("big", True), (" dog & <cat>", None)], [], [("two", None)])
     paragraphs, head, cell = runs_of(translated("a.docx", content))
@@ -108,6 +123,19 @@ def test_opendocument():
 def test_bad_files(name, content, message):
     with pytest.raises(ValueError, match=message):
         translated(name, content)
+
+
+def test_damaged_archives_are_refused():
+    content, generator, refused = word([("one", None)]), random.Random(0), 0
+    for _ in range(100):
+        damaged = bytearray(content)
+        for _ in range(4):
+            damaged[generator.randrange(len(damaged))] = generator.randrange(256)
+        with contextlib.suppress(ValueError):
+            refused += 1
+            translated("a.docx", bytes(damaged))
+            refused -= 1
+    assert refused > 50
 
 
 def test_what_unpacks_to_too_much_is_refused(monkeypatch):
