@@ -140,7 +140,7 @@ async def frontend_settings(request: Request) -> dict[str, Any]:
     """What a page needs to know."""
     service = request.app.state.service
     source = service.catalogue.sources[0]
-    target = service.catalogue.targets(source)[0]
+    target = next(iter(service.catalogue.targets(source)), source)
     return {
         "alternatives": service.settings.most_alternatives,
         "apiKeys": service.settings.api_key is not None,

@@ -31,7 +31,7 @@ class TranslateRequest(_Model):
     q: Text | list[Text] = Field(description="Text or texts.", examples=["Hello world!"])
     source: Language = Field(description='Their language, or "auto".')
     target: Language = Field(description="The language to translate into.")
-    format: Literal["text", "html"] = "text"
+    format: Literal["text", "html"] | None = Field(None, description="None: text.")
     alternatives: int = Field(0, ge=0, description="How many more translations of each, at most.")
     api_key: ApiKey = None
 
