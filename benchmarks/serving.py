@@ -91,7 +91,11 @@ async def load(url, texts, expected, languages, clients, seconds) -> dict:
             i = generator.randrange(len(texts))
             body = {"q": "\n".join(texts[i]), "source": languages[0], "target": languages[1]}
             begun = time.perf_counter()
-            response = await session.post("/translate", json=body)
+            try:
+                response = await session.post("/translate", json=body)
+            except httpx.TransportError:
+                found["statuses"]["lost"] += 1
+                continue
             found["statuses"][response.status_code] += 1
             if response.status_code == 200:
                 found["seconds"].append(time.perf_counter() - begun)
@@ -130,6 +134,7 @@ def measured(name, folder, options, prepared, clients, seconds) -> tuple[list[st
         f"{sum(found['statuses'].values()):,}",
         f"{found['statuses'].get('200', 0):,}",
         f"{found['statuses'].get('429', 0):,}",
+        f"{found['statuses'].get('lost', 0):,}",
         f"{found['wrong']:,}",
         f"{found['sentences'] / found['took']:.1f}",
         *(f"{x:,.0f}" for x in times),
@@ -175,7 +180,7 @@ def main() -> None:
         row, found = measured(name, options.folder, own, prepared, options.clients, options.seconds)
         rows.append(row)
         rates.append(found["sentences"] / found["took"])
-    header = "|requests|answered|429|wrong|sentences/s|p50 ms|p95 ms|p99 ms|MiB before|after"
+    header = "|requests|answered|429|lost|wrong|sentences/s|p50 ms|p95 ms|p99 ms|MiB before|after"
     about = f"{options.clients} clients for {options.seconds:g} seconds, {len(alone)} sentences"
     ratio = f"Batching: {rates[0] / rates[1]:.2f} times as many sentences a second."
     backend = os.environ.get("KERAS_BACKEND", "tensorflow")

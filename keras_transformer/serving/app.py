@@ -201,4 +201,7 @@ def run(app: FastAPI, host: str, port: int, patience: float, root_path: str = ""
         root_path: prefix that a proxy takes off.
     """
     options = dict(timeout_graceful_shutdown=math.ceil(patience), root_path=root_path)
-    uvicorn.run(app, host=host, port=port, access_log=False, ws="none", **options)
+    # A connection is kept longer than clients keep one that they do not use, lest it ends as they
+    # send a request; uvicorn's own 5 seconds are shorter than a long batch.
+    options |= dict(timeout_keep_alive=75, access_log=False, ws="none")
+    uvicorn.run(app, host=host, port=port, **options)
