@@ -10,7 +10,7 @@ import html
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from keras_transformer.alignment import words
@@ -265,20 +265,3 @@ def _longest_run(numbers):
         runs[-1].append(number)
     best = max(runs, key=len, default=None)
     return best and (best[0], best[-1] + 1)
-
-
-def translated(
-    source: str,
-    translate: Callable[[list[str]], list[tuple[str, list[int | None], list[Span]]]],
-) -> str:
-    """HTML with its text translated.
-
-    Args:
-        source: a document or a part of one.
-        translate: gives for each text of a block its translation, the alignment and the
-            translation's words, as `placed` takes them.
-    """
-    found = blocks(source)
-    texts = [block for block in found if block.text]
-    answers = iter(translate([block.text for block in texts]))
-    return "".join(placed(x, *next(answers)) if x.text else x.raw for x in found)
