@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import io
 import os
-import re
 import time
 from pathlib import Path
 from typing import Annotated
@@ -15,12 +13,10 @@ from typing import Annotated
 import keras
 import numpy as np
 import typer
-from keras import ops
 
 from keras_transformer.assessment import save_metrics
 from keras_transformer.config import require
-from keras_transformer.data.audio import log_mel, read_wav
-from keras_transformer.data.images import read_archive
+from keras_transformer.data.speech import DIGITS, SpeechBatches, at_speeds, read_digits
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import Speech, SpeechConfig
@@ -29,8 +25,7 @@ from keras_transformer.schedules import WarmupSchedule, adam
 from keras_transformer.text.single import TextTokenizer
 from keras_transformer.transcriber import Hearing, Transcriber
 
-WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
-RATE, MELS, SHAPE = 8000, 40, 64  # batches are padded to a multiple of SHAPE frames
+RATE, MELS = 8000, 40
 
 
 def train(
@@ -49,9 +44,9 @@ def train(
     dropout: Annotated[float, typer.Option(min=0, max=0.99)] = 0.1,
     learning_rate: Annotated[float, typer.Option(help="At its peak.")] = 1e-3,
     train_size: Annotated[int | None, typer.Option(help="Use so many clips at most.")] = None,
-    seed: Annotated[int, typer.Option(help="Of weights, order and masks.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of weights, order, speeds and masks.")] = 0,
 ) -> None:
-    """Trains on log-mel features with masked bands, and prints how many words are spelled right.
+    """Trains on log-mel features at five speeds, and prints how many words are spelled right.
 
     The official test set is the first five clips of each speaker and digit, of speakers that are
     all in training, too: `--held-out` is harder and more honest.
@@ -61,60 +56,32 @@ def train(
         python -m training.speech_recognition --held-out theo
     """
     keep_compilations()
-    # Clips: samples, features, letters, and which side they are on.
-    tokenizer = TextTokenizer.train(WORDS, "characters")
-    pad_id, bos_id = tokenizer.vocab_size, tokenizer.vocab_size + 1
-    eos_id = tokenizer.id_of("<|endoftext|>")
-    source = data_folder or Path(os.environ.get("KT_DATA", "data"))
-    sounds, clips, words, is_test, speakers = [], [], [], [], set()
-    recordings = source / "fsdd" / "recordings.tar.gz"
-    for name, content in read_archive(recordings):
-        if not name.endswith(".wav"):
-            continue
-        facts = re.search(r"(\d)_([^_/]+)_(\d+)\.wav$", name)
-        require(bool(facts), f"names in {recordings}", name, "such as 7_theo_12.wav")
-        digit, speaker, index = facts.groups()
-        try:
-            samples, _ = read_wav(io.BytesIO(content), RATE)
-            clips.append(ops.convert_to_numpy(log_mel(samples, RATE, MELS)))
-        except ValueError as error:
-            raise ValueError(f"{recordings}, {name}: {error}") from error
-        sounds.append(samples)
-        words.append([*tokenizer.encode([WORDS[int(digit)]])[0], eos_id])
-        is_test.append(int(index) < 5 if held_out is None else speaker == held_out)
-        speakers.add(speaker)
+    # Who is heard in training, and who is tested.
+    path = (data_folder or Path(os.environ.get("KT_DATA", "data"))) / "fsdd" / "recordings.tar.gz"
+    recordings = read_digits(path, RATE)
+    speakers = {x.speaker for x in recordings}
     known = held_out is None or held_out in speakers
     require(known, "held_out", held_out, f"one of {sorted(speakers)}")
-    rng = np.random.default_rng(seed)
-    train_set = rng.permutation([i for i, test in enumerate(is_test) if not test])[:train_size]
-    test_set = [i for i, test in enumerate(is_test) if test]
-    require(len(test_set) > 0, f"clips for testing in {recordings}", 0, "one or more")
-    accepted = f"at most {len(train_set)}, as there are clips for training"
-    require(batch_size <= len(train_set), "batch_size", batch_size, accepted)
-    target_length = max(map(len, words))
-    labels = np.array([word + [pad_id] * (target_length - len(word)) for word in words], "int32")
-    first = np.full((len(labels), 1), bos_id, "int32")
-    target_ids = np.concatenate([first, labels[:, :-1]], axis=1)
+    is_test = [x.take < 5 if held_out is None else x.speaker == held_out for x in recordings]
+    tests = [x for x, test in zip(recordings, is_test, strict=True) if test]
+    require(len(tests) > 0, f"clips for testing in {path}", 0, "one or more")
+    heard = [x for x, test in zip(recordings, is_test, strict=True) if not test]
+    heard = [heard[i] for i in np.random.default_rng(seed).permutation(len(heard))[:train_size]]
 
-    def padded(chosen, masked=False):
-        longest = max(len(clips[i]) for i in chosen)
-        features = np.zeros((len(chosen), -(-longest // SHAPE) * SHAPE, MELS), "float32")
-        for row, i in enumerate(chosen):
-            features[row, : len(clips[i])] = clips[i]
-            if masked:  # a band of mels and one of frames (SpecAugment; Park et al. 2019)
-                low, begin = rng.integers(0, MELS), rng.integers(0, len(clips[i]))
-                features[row, :, low : low + rng.integers(0, 9)] = 0
-                features[row, begin : begin + rng.integers(0, 9)] = 0
-        num_frames = np.array([len(clips[i]) for i in chosen], "int32")
-        return {"features": features, "num_frames": num_frames}
-
-    def batches():
-        while True:
-            order = rng.permutation(train_set)
-            for start in range(0, len(order) - batch_size + 1, batch_size):
-                chosen = order[start : start + batch_size]
-                inputs = padded(chosen, masked=True) | {"target_ids": target_ids[chosen]}
-                yield inputs, labels[chosen]
+    # Features, and letters; a clip is played at its own speed or another.
+    tokenizer = TextTokenizer.train(DIGITS, "characters")
+    pad_id, bos_id = tokenizer.vocab_size, tokenizer.vocab_size + 1
+    eos_id = tokenizer.id_of("<|endoftext|>")
+    batches = SpeechBatches(
+        [[x.samples, *at_speeds(x.samples)] for x in heard],
+        [[*ids, eos_id] for ids in tokenizer.encode([x.text for x in heard])],
+        batch_size,
+        RATE,
+        MELS,
+        pad_id=pad_id,
+        bos_id=bos_id,
+        seed=seed,
+    )
 
     # The model.
     keras.utils.set_random_seed(seed)
@@ -126,37 +93,35 @@ def train(
         num_decoder_layers=layers,
         num_heads=4,
         dropout=dropout,
-        max_frames=-(-max(map(len, clips)) // SHAPE) * SHAPE,
-        max_length=target_length + 2,
+        max_frames=batches.max_frames,
+        max_length=max(map(len, DIGITS)) + 3,
         pad_id=pad_id,
         bos_id=bos_id,
         eos_id=eos_id,
     )
     model = Speech(config)
-    steps = len(train_set) // batch_size
-    schedule = WarmupSchedule(learning_rate, max(1, steps * epochs // 10), 1 + steps * epochs)
-    model.compile(
-        adam(schedule), LabelSmoothedCrossentropy(0.1, pad_id), metrics=[Perplexity(pad_id)]
-    )
-    print(f"{model.count_params():,} parameters, {len(train_set)} clips, {keras.backend.backend()}")
+    steps = epochs * len(batches)
+    schedule = WarmupSchedule(learning_rate, max(1, steps // 10), 1 + steps)
+    loss = LabelSmoothedCrossentropy(0.1, pad_id)
+    model.compile(adam(schedule), loss, metrics=[Perplexity(pad_id)])
+    print(f"{model.count_params():,} parameters, {len(heard)} clips, {keras.backend.backend()}")
     begin = time.time()
-    model.fit(batches(), steps_per_epoch=steps, epochs=epochs, shuffle=False, verbose=2)
+    sizes = dict(steps_per_epoch=len(batches), epochs=epochs)
+    model.fit(iter(batches), **sizes, shuffle=False, verbose=2)
     seconds = time.time() - begin
 
     # How good it is: words that greedy search spells right.
     hearing = Hearing(RATE, pads_clips=False, is_multilingual=False)
     transcriber = Transcriber(model, tokenizer, hearing)
-    found = transcriber.transcribe([sounds[i] for i in test_set], batch_size=100)
-    spelled = tokenizer.decode([words[i] for i in test_set])
-    right = sum(one == other for one, other in zip(found, spelled, strict=True))
-    accuracy = right / len(test_set)
-
+    found = transcriber.transcribe([x.samples for x in tests], batch_size=100)
+    right = sum(text == x.text for text, x in zip(found, tests, strict=True))
+    accuracy = right / len(tests)
     transcriber.save(output)
     training = dict(epochs=epochs, seconds=seconds, seed=seed, held_out=held_out)
     training |= dict(parameters=model.count_params(), backend=keras.backend.backend())
     save_metrics(output, "training", training)
-    save_metrics(output, "test", dict(accuracy=accuracy, clips=len(test_set)))
-    print(f"{accuracy:.4f} of {len(test_set)} words right, {seconds:.0f} s; {output}")
+    save_metrics(output, "test", dict(accuracy=accuracy, clips=len(tests)))
+    print(f"{accuracy:.4f} of {len(tests)} words right, {seconds:.0f} s; {output}")
 
 
 if __name__ == "__main__":

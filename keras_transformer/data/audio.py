@@ -98,17 +98,20 @@ def log_mel(
     Raises:
         ValueError: if there are too few samples.
     """
-    samples = ops.convert_to_tensor(samples, dtype="float32")
+    # NumPy cuts frames out of its own arrays: JAX would compile for each length of a clip.
+    own = isinstance(samples, np.ndarray)
+    samples = samples.astype("float32") if own else ops.convert_to_tensor(samples, dtype="float32")
     size, step = round(window * sample_rate), round(hop * sample_rate)
     length, half = samples.shape[-1], size // 2
     if length <= half:
         raise ValueError(f"samples must be more than {half}, half of a window, got {length}")
     edges = [(0, 0)] * (len(samples.shape) - 1)
-    padded = ops.pad(samples, [*edges, (half, half)], mode="reflect")
+    on = np if own else ops
+    padded = on.pad(samples, [*edges, (half, half)], mode="reflect")
     places = np.arange(length // step)[:, None] * step + np.arange(size)
     hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(size) / size)
-    frames = ops.take(padded, places.astype("int32"), axis=-1) * hann.astype("float32")
-    real, imaginary = ops.rfft(frames)
+    frames = on.take(padded, places.astype("int32"), axis=-1) * hann.astype("float32")
+    real, imaginary = ops.rfft(ops.convert_to_tensor(frames))
     power = real * real + imaginary * imaginary
     mels = ops.matmul(power, mel_filters(sample_rate, size, num_mels))
     x = ops.log10(ops.maximum(mels, 1e-10))

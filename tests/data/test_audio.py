@@ -96,3 +96,9 @@ def test_features_at_another_rate(rng):
 def test_too_few_samples():
     with pytest.raises(ValueError, match="samples must be more than 200, .*, got 200"):
         log_mel(np.zeros(200))
+
+
+def test_features_of_tensors_and_arrays(rng):
+    samples = rng.standard_normal((2, 1234)).astype("float32")
+    found, expected = log_mel(ops.convert_to_tensor(samples), 8000, 9), log_mel(samples, 8000, 9)
+    np.testing.assert_allclose(*map(ops.convert_to_numpy, (found, expected)), atol=1e-5)
