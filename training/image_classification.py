@@ -15,14 +15,13 @@ import numpy as np
 import typer
 
 from keras_transformer.assessment import save_metrics
-from keras_transformer.config import require
-from keras_transformer.data.images import batches, read_digits, read_image_archive
+from keras_transformer.data.images import DATASETS, batches, load_images
 from keras_transformer.models import ViT, ViTConfig
 from keras_transformer.ops import keep_compilations, reuse_memory
 from keras_transformer.saved import save_folder
 from keras_transformer.schedules import WarmupSchedule
 
-DATASETS = ("cifar10", "mnist")
+UNDECAYED = ["bias", "gamma", "beta", "class_token", "positions"]
 # Digits may move a little, photographs more, and be mirrored.
 CHANGES = {"mnist": dict(pixels=1), "cifar10": dict(pixels=4, flip=True)}
 
@@ -57,26 +56,13 @@ def train(
         python -m training.image_classification --dataset cifar10 --d-model 96 --layers 6
             --precision mixed_bfloat16
     """
-    require(dataset in DATASETS, "dataset", dataset, f"one of {DATASETS}")
     keep_compilations()
     reuse_memory()
     source = data_folder or Path(os.environ.get("KT_DATA", "data"))
     folder = output or Path("saved_models") / f"vit-{dataset}"
 
     # Images, each channel with mean 0 and variance 1.
-    if dataset == "mnist":
-        kinds = ("images-idx3", "labels-idx1")
-        parts = [
-            read_digits(*(source / "mnist" / f"{part}-{kind}-ubyte.gz" for kind in kinds))
-            for part in ("train", "t10k")
-        ]
-    else:
-        files = [source / "cifar10-jpeg" / f"{part}.tar.gz" for part in ("train", "test")]
-        parts = list(map(read_image_archive, files))
-    (images, labels, classes), (test_images, test_labels, test_classes) = parts
-    require(test_classes == classes, "classes of the test images", test_classes, classes)
-    sizes = images.shape[1:], test_images.shape[1:]
-    require(sizes[1] == sizes[0], "the shape of a test image", *sizes[::-1])
+    (images, labels), (test_images, test_labels), classes = load_images(dataset, source)
     mean, deviation = (x(images / np.float32(255), axis=(0, 1, 2)) for x in (np.mean, np.std))
     images, test_images = (
         ((x / np.float32(255) - mean) / deviation).astype("float32") for x in (images, test_images)
@@ -84,10 +70,9 @@ def train(
     if train_size:
         chosen = np.random.default_rng(seed).permutation(len(images))[:train_size]
         images, labels = images[chosen], labels[chosen]
-
     training = batches(images, labels, batch_size, seed, **CHANGES[dataset])
 
-    # The model and its optimizer; biases, norms and places do not decay.
+    # The model and its optimizer.
     keras.utils.set_random_seed(seed)
     config = ViTConfig(
         num_classes=len(classes),
@@ -104,21 +89,13 @@ def train(
     steps = len(images) // batch_size
     schedule = WarmupSchedule(learning_rate, max(1, steps * epochs // 20), 1 + steps * epochs)
     optimizer = keras.optimizers.AdamW(schedule, weight_decay=weight_decay, beta_2=0.98)
-    optimizer.exclude_from_weight_decay(
-        var_names=["bias", "gamma", "beta", "class_token", "positions"]
-    )
+    optimizer.exclude_from_weight_decay(var_names=UNDECAYED)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer, loss, metrics=["accuracy"])
     print(f"{model.count_params():,} parameters, {len(images)} images, {keras.backend.backend()}")
 
     begin, used = time.time(), time.process_time()
-    model.fit(
-        training,
-        steps_per_epoch=steps,
-        epochs=epochs,
-        shuffle=False,
-        verbose=2,
-    )
+    model.fit(training, steps_per_epoch=steps, epochs=epochs, shuffle=False, verbose=2)
     seconds, used = time.time() - begin, time.process_time() - used
 
     _, accuracy = model.evaluate(test_images, test_labels, batch_size=500, verbose=0)

@@ -16,7 +16,7 @@ import typer
 
 from keras_transformer.assessment import save_metrics
 from keras_transformer.config import require
-from keras_transformer.data.speech import DIGITS, SpeechBatches, at_speeds, read_digits
+from keras_transformer.data.speech import DIGITS, SpeechBatches, at_speeds, read_spoken_digits
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import Speech, SpeechConfig
@@ -58,7 +58,7 @@ def train(
     keep_compilations()
     # Who is heard in training, and who is tested.
     path = (data_folder or Path(os.environ.get("KT_DATA", "data"))) / "fsdd" / "recordings.tar.gz"
-    recordings = read_digits(path, RATE)
+    recordings = read_spoken_digits(path, RATE)
     speakers = {x.speaker for x in recordings}
     known = held_out is None or held_out in speakers
     require(known, "held_out", held_out, f"one of {sorted(speakers)}")

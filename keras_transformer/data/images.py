@@ -7,12 +7,14 @@ import os
 import tarfile
 import zlib
 from collections.abc import Iterator
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.data.corpora import opened
+
+DATASETS = ("cifar10", "mnist")
 
 
 def read_idx(path: str | os.PathLike) -> np.ndarray:
@@ -87,6 +89,38 @@ def read_image_archive(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray,
         raise ValueError(f"{path} holds no images")
     classes, numbers = np.unique(labels, return_inverse=True)
     return np.stack(images), numbers.astype("int32"), classes.tolist()
+
+
+def load_images(
+    dataset: str, folder: str | os.PathLike
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray], list[str]]:
+    """Images and labels to train on and to test with, and the names of their classes.
+
+    Args:
+        dataset: "mnist" (LeCun et al. 1998), in idx files, or "cifar10" (Krizhevsky 2009), in two
+            tar files.
+        folder: holds the folder `mnist` or `cifar10-jpeg`.
+
+    Raises:
+        ValueError: on another `dataset`, a damaged file, or if the two sides have other classes or
+            sizes of images.
+    """
+    require(dataset in DATASETS, "dataset", dataset, f"one of {DATASETS}")
+    folder = Path(folder)
+    if dataset == "mnist":
+        kinds = ("images-idx3", "labels-idx1")
+        parts = [
+            read_digits(*(folder / "mnist" / f"{part}-{kind}-ubyte.gz" for kind in kinds))
+            for part in ("train", "t10k")
+        ]
+    else:
+        files = [folder / "cifar10-jpeg" / f"{part}.tar.gz" for part in ("train", "test")]
+        parts = list(map(read_image_archive, files))
+    (images, labels, classes), (test_images, test_labels, test_classes) = parts
+    require(test_classes == classes, "classes of the test images", test_classes, classes)
+    sizes = images.shape[1:], test_images.shape[1:]
+    require(sizes[1] == sizes[0], "the shape of a test image", *sizes[::-1])
+    return (images, labels), (test_images, test_labels), classes
 
 
 def read_archive(path: str | os.PathLike) -> Iterator[tuple[str, bytes]]:

@@ -29,7 +29,7 @@ class Recording:
     take: int
 
 
-def read_digits(path: str | Path, sample_rate: int = 8000) -> list[Recording]:
+def read_spoken_digits(path: str | Path, sample_rate: int = 8000) -> list[Recording]:
     """The recordings of the Free Spoken Digit Dataset (Jackson 2016).
 
     Args:

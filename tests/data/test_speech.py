@@ -9,7 +9,7 @@ import pytest
 from keras import ops
 
 from keras_transformer.data.audio import log_mel
-from keras_transformer.data.speech import SpeechBatches, at_speeds, read_digits
+from keras_transformer.data.speech import SpeechBatches, at_speeds, read_spoken_digits
 
 
 def archive(path, names, samples):
@@ -30,17 +30,17 @@ def test_read_digits(tmp_path):
     path = archive(
         tmp_path / "a.tar.gz", ["x/7_theo_12.wav", "x/0_eve_3.wav", "notes.txt"], samples
     )
-    seven, zero = read_digits(path)
+    seven, zero = read_spoken_digits(path)
     assert (seven.text, seven.speaker, seven.take) == ("seven", "theo", 12)
     assert (zero.text, zero.speaker, zero.take) == ("zero", "eve", 3)
     np.testing.assert_allclose(seven.samples, samples, atol=1e-7)
-    assert len(read_digits(path, 16000)[0].samples) == 2000
+    assert len(read_spoken_digits(path, 16000)[0].samples) == 2000
 
 
 def test_other_names_are_refused(tmp_path):
     path = archive(tmp_path / "a.tar", ["seven_theo_12.wav"], np.zeros(300))
     with pytest.raises(ValueError, match="names in .*a.tar must be such as 7_theo_12.wav, got"):
-        read_digits(path)
+        read_spoken_digits(path)
 
 
 @pytest.mark.parametrize("speed", [(4, 5), (11, 10)])

@@ -82,7 +82,7 @@ def test_images_that_do_not_fit(rng, tmp_path):
 
 def test_recordings_that_do_not_fit(rng, tmp_path):
     write_clips(tmp_path / "fsdd", rng)
-    with pytest.raises(ValueError, match="batch_size must be a whole number from 1 to 3, .*, got 32"):
+    with pytest.raises(ValueError, match="batch_size must be .* from 1 to 3, .*, got 32"):
         speech_recognition.train(tmp_path, tmp_path / "run")
     path = tmp_path / "fsdd" / "recordings.tar.gz"
     for name, message in (
