@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import re
 import shlex
 import subprocess
 import sys
+import time
 import tomllib
+import urllib.request
 from pathlib import Path
 from unittest import mock
 
@@ -20,6 +23,8 @@ from keras_transformer import cli
 ROOT = Path(__file__).parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 TARGETS = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+SERVERS = []  # started by a page, and stopped at its end
 
 # What makes a run tiny, after the page's own options.
 _SIZES = "--d-model 16 --num-layers 1 --num-heads 2".split()
@@ -91,6 +96,10 @@ class Command:
             read = Path(self.files["<"]).read_text("utf-8")
         if self.words[0] == "pip":  # all is installed
             wrote = ""
+        elif self.words[:2] == ["keras-transformer", "serve"]:
+            wrote = _served(self.words[1:])
+        elif self.words[0] == "curl":
+            wrote = _posted(self.words[1:])
         elif self.words[0] == "echo":
             wrote = " ".join(self.words[1:]) + "\n"
         elif self.words[0] == "python" and self.words[1] != "-m":
@@ -115,6 +124,26 @@ class Command:
         module, app = importlib.import_module(self.words[2]), typer.Typer()
         app.command()(getattr(module, "train", None) or module.main)
         return app, self.words[3:]
+
+
+def _served(arguments):
+    """Starts a server, and waits until it answers."""
+    port = arguments[arguments.index("--port") + 1]
+    server = subprocess.Popen([sys.executable, "-m", "keras_transformer.cli", *arguments])
+    SERVERS.append(server)
+    while True:
+        assert server.poll() is None, arguments
+        with contextlib.suppress(OSError):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/health")
+            return ""
+        time.sleep(0.1)
+
+
+def _posted(arguments):
+    option, data, url = arguments
+    assert option == "-d"
+    with urllib.request.urlopen(f"http://{url}", data.encode()) as answer:
+        return answer.read().decode()
 
 
 def _check_argparse(module, arguments):
