@@ -16,7 +16,7 @@ import typer
 
 from keras_transformer.assessment import save_metrics
 from keras_transformer.config import require
-from keras_transformer.data.speech import DIGITS, SpeechBatches, at_speeds, read_spoken_digits
+from keras_transformer.data.speech import DIGITS, SpeechBatches, read_spoken_digits
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import Speech, SpeechConfig
@@ -41,12 +41,12 @@ def train(
     batch_size: Annotated[int, typer.Option(min=1)] = 32,
     d_model: Annotated[int, typer.Option(min=2)] = 64,
     layers: Annotated[int, typer.Option(min=1, help="Of encoder and decoder.")] = 2,
-    dropout: Annotated[float, typer.Option(min=0, max=0.99)] = 0.1,
+    dropout: Annotated[float, typer.Option(min=0, max=0.99)] = 0.2,
     learning_rate: Annotated[float, typer.Option(help="At its peak.")] = 1e-3,
     train_size: Annotated[int | None, typer.Option(help="Use so many clips at most.")] = None,
-    seed: Annotated[int, typer.Option(help="Of weights, order, speeds and masks.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of weights, order and changes.")] = 0,
 ) -> None:
-    """Trains on log-mel features at five speeds, and prints how many words are spelled right.
+    """Trains on log-mel features of changed clips, and prints how many words are spelled right.
 
     The official test set is the first five clips of each speaker and digit, of speakers that are
     all in training, too: `--held-out` is harder and more honest.
@@ -68,12 +68,12 @@ def train(
     heard = [x for x, test in zip(recordings, is_test, strict=True) if not test]
     heard = [heard[i] for i in np.random.default_rng(seed).permutation(len(heard))[:train_size]]
 
-    # Features, and letters; a clip is played at its own speed or another.
+    # Features, which sound different each time, and letters.
     tokenizer = TextTokenizer.train(DIGITS, "characters")
     pad_id, bos_id = tokenizer.vocab_size, tokenizer.vocab_size + 1
     eos_id = tokenizer.id_of("<|endoftext|>")
     batches = SpeechBatches(
-        [[x.samples, *at_speeds(x.samples)] for x in heard],
+        [x.samples for x in heard],
         [[*ids, eos_id] for ids in tokenizer.encode([x.text for x in heard])],
         batch_size,
         RATE,

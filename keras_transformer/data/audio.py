@@ -133,13 +133,22 @@ def mel_filters(sample_rate: int, size: int, num_mels: int) -> np.ndarray:
     Returns:
         (1 + size // 2, mels) float32.
     """
+    corners = _mel_corners(sample_rate, num_mels)
+    low, middle, top = corners[:-2], corners[1:-1], corners[2:]
+    tones = np.linspace(0, sample_rate / 2, 1 + size // 2)[:, None]
+    rising, falling = (tones - low) / (middle - low), (top - tones) / (top - middle)
+    triangles = np.maximum(np.minimum(rising, falling), 0)
+    return (triangles * 2 / (top - low)).astype("float32")
+
+
+def mel_middles(sample_rate: int, num_mels: int) -> np.ndarray:
+    """The tops of the triangles of `mel_filters`, in Hz (mels,)."""
+    return _mel_corners(sample_rate, num_mels)[1:-1]
+
+
+def _mel_corners(sample_rate, num_mels):
     high = sample_rate / 2
     octave = math.log(6.4) / 27  # of a mel above 1,000 Hz
     most = 15 + math.log(high / 1000) / octave if high > 1000 else high * 3 / 200
     mels = np.linspace(0, most, num_mels + 2)
-    corners = np.where(mels < 15, mels * 200 / 3, 1000 * np.exp(octave * (mels - 15)))
-    low, middle, top = corners[:-2], corners[1:-1], corners[2:]
-    tones = np.linspace(0, high, 1 + size // 2)[:, None]
-    rising, falling = (tones - low) / (middle - low), (top - tones) / (top - middle)
-    triangles = np.maximum(np.minimum(rising, falling), 0)
-    return (triangles * 2 / (top - low)).astype("float32")
+    return np.where(mels < 15, mels * 200 / 3, 1000 * np.exp(octave * (mels - 15)))
