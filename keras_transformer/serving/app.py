@@ -22,7 +22,7 @@ from starlette.exceptions import HTTPException
 
 from keras_transformer import __version__
 from keras_transformer.serving import libretranslate, predict
-from keras_transformer.serving.batching import QueueFullError
+from keras_transformer.serving.batching import QueueFullError, TooLargeError
 from keras_transformer.serving.guard import BodyLimit, Guard
 from keras_transformer.serving.models import Catalogue
 from keras_transformer.serving.schemas import said
@@ -105,6 +105,10 @@ def _answer_errors(app):
     @app.exception_handler(ValueError)
     async def wrong(request, error):
         return answer(400, " ".join(str(error).split()))
+
+    @app.exception_handler(TooLargeError)
+    async def large(request, error):
+        return answer(413, str(error))
 
     @app.exception_handler(QueueFullError)
     async def full(request, error):

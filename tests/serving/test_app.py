@@ -268,6 +268,15 @@ def test_a_full_queue_and_a_long_wait(catalogue, monkeypatch):
         assert refused(client, 429, q="one") == "slow down: 7 tokens wait, 7 may"
 
 
+def test_a_file_of_more_than_may_wait(catalogue):
+    with TestClient(create_app(lambda: catalogue, Settings(most_waiting=50))) as client:
+        form = {"source": "en", "target": "de"}
+        files = {"file": ("a.txt", b"one two. " * 100)}
+        response = client.post("/translate_file", data=form, files=files)
+        assert response.status_code == 413
+        assert "a request may have 50 tokens" in response.json()["error"]
+
+
 def test_models_are_swapped_without_losing_a_request(catalogue, folders):
     loaded = []
 
