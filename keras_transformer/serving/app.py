@@ -67,6 +67,7 @@ def create_app(load: Callable[[], Catalogue], settings: Settings | None = None) 
     app.include_router(libretranslate.router)
     app.include_router(predict.router)
 
+    @app.head("/health", include_in_schema=False)
     @app.get("/health", tags=["server"])
     async def health() -> dict[str, str]:
         """Whether the server answers."""

@@ -231,6 +231,8 @@ def test_attention(client, translators, monkeypatch):
 
 def test_what_monitors_ask(client):
     assert client.get("/health").json() == {"status": "ok"}
+    asked = client.head("/health")
+    assert asked.status_code == 200 and asked.content == b""
     translated(client, q="one")
     text = client.get("/metrics").text
     assert 'requests_total{path="/translate",status="200"}' in text
