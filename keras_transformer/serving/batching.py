@@ -27,8 +27,10 @@ class Engine(Protocol):
     def costs(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text."""
 
-    def search(self, texts: Sequence[str], num_hypotheses: int) -> list[list[str]]:
-        """The best translations of each text, best first."""
+    def search(
+        self, texts: Sequence[str], num_hypotheses: int, tokens_per_batch: int
+    ) -> list[list[str]]:
+        """The best translations of each text, best first, of so many tokens at once."""
 
 
 class Batcher:
@@ -92,7 +94,7 @@ class Batcher:
         costs = engine.costs(texts) if costs is None and texts else costs or []
 
         def run(texts):
-            return engine.search(texts, num_hypotheses)
+            return engine.search(texts, num_hypotheses, self.tokens_per_batch)
 
         return self._add(_Job((engine, num_hypotheses), run, list(texts), list(costs)))
 

@@ -19,7 +19,7 @@ class Upper:
     def costs(self, texts):
         return [len(text) for text in texts]
 
-    def search(self, texts, num_hypotheses):
+    def search(self, texts, num_hypotheses, tokens_per_batch):
         self.gate.wait(10)
         self.batches.append(list(texts))
         if any("bad" in text for text in texts):
