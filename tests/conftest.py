@@ -45,7 +45,9 @@ _WITH_BACKEND = (
     "docs/test_add_a_family.py",
     "plots/test_training.py",
     "serving/test_app.py",
+    "serving/test_libretranslate.py",
     "serving/test_models.py",
+    "serving/test_predict.py",
     "text/test_hub.py",
 )
 
