@@ -16,10 +16,12 @@ from typing import Any
 def replacing(path: str | os.PathLike) -> Iterator[Path]:
     """Yields a temporary path beside `path`; on success it takes the place of `path`.
 
-    What is written there may be a file or a folder. If the body raises, it is removed and what
-    was at `path` is untouched. The temporary name keeps the suffix, which some writers look at.
+    What is written there may be a file or a folder. If the body raises, it is removed, as are
+    folders that were made for it, and what was at `path` is untouched. The temporary name keeps
+    the suffix, which some writers look at.
     """
     path = Path(path)
+    made = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     room = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent))
     try:
@@ -37,6 +39,9 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
             os.replace(temporary, path)
     finally:
         shutil.rmtree(room, ignore_errors=True)
+        with contextlib.suppress(OSError):  # it is not empty
+            for folder in made:
+                folder.rmdir()
 
 
 def write_json(path: str | os.PathLike, value: Any) -> None:

@@ -33,6 +33,7 @@ _WITHOUT_BACKEND = (
     "text",
     "data",
     "docs",
+    "plots",
     "serving",
     "test_evaluation.py",
     "test_files.py",
@@ -42,8 +43,11 @@ _WITH_BACKEND = (
     "data/test_audio.py",
     "data/test_batching.py",
     "docs/test_add_a_family.py",
+    "plots/test_training.py",
     "serving/test_app.py",
+    "serving/test_libretranslate.py",
     "serving/test_models.py",
+    "serving/test_predict.py",
     "text/test_hub.py",
 )
 

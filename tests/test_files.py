@@ -70,6 +70,17 @@ def test_an_exception_leaves_the_old_folder_whole(tmp_path):
     assert os.listdir(tmp_path) == ["run"]
 
 
+def test_an_exception_leaves_no_new_folders(tmp_path):
+    (tmp_path / "old").mkdir()
+    with pytest.raises(OSError), replacing(tmp_path / "old" / "a" / "b" / "run") as temporary:
+        write_folder(temporary, a="new")
+        raise OSError("No space left on device")
+    assert list(tmp_path.rglob("*")) == [tmp_path / "old"]
+    with pytest.raises(OSError), replacing(tmp_path / "old" / "run"):
+        raise OSError("No space left on device")
+    assert os.listdir(tmp_path) == ["old"]
+
+
 def test_a_body_that_writes_nothing_leaves_the_old_folder_whole(tmp_path):
     path = tmp_path / "run"
     write_folder(path, a="old")

@@ -28,7 +28,7 @@ def serve(
         float, typer.Option(min=0, help="Seconds that a text waits for company, at most.")
     ] = 0.01,
     most_waiting: Annotated[
-        int, typer.Option(min=1, help="Tokens that may wait; then requests get 429.")
+        int, typer.Option(min=1, help="Tokens that may wait: more get 429, a request of more 413.")
     ] = 100_000,
     timeout: Annotated[float, typer.Option(help="Seconds of a request; then 504.")] = 60.0,
     most_characters: Annotated[

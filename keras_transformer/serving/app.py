@@ -22,7 +22,7 @@ from starlette.exceptions import HTTPException
 
 from keras_transformer import __version__
 from keras_transformer.serving import libretranslate, predict
-from keras_transformer.serving.batching import QueueFullError
+from keras_transformer.serving.batching import QueueFullError, TooLargeError
 from keras_transformer.serving.guard import BodyLimit, Guard
 from keras_transformer.serving.models import Catalogue
 from keras_transformer.serving.schemas import said
@@ -67,6 +67,7 @@ def create_app(load: Callable[[], Catalogue], settings: Settings | None = None) 
     app.include_router(libretranslate.router)
     app.include_router(predict.router)
 
+    @app.head("/health", include_in_schema=False)
     @app.get("/health", tags=["server"])
     async def health() -> dict[str, str]:
         """Whether the server answers."""
@@ -105,6 +106,10 @@ def _answer_errors(app):
     @app.exception_handler(ValueError)
     async def wrong(request, error):
         return answer(400, " ".join(str(error).split()))
+
+    @app.exception_handler(TooLargeError)
+    async def large(request, error):
+        return answer(413, str(error))
 
     @app.exception_handler(QueueFullError)
     async def full(request, error):

@@ -17,14 +17,20 @@ class QueueFullError(Exception):
     """More waits than may: ask again later."""
 
 
+class TooLargeError(Exception):
+    """A request is more than may ever wait."""
+
+
 class Engine(Protocol):
     """What translates a batch; equal engines share batches."""
 
     def costs(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text."""
 
-    def search(self, texts: Sequence[str], num_hypotheses: int) -> list[list[str]]:
-        """The best translations of each text, best first."""
+    def search(
+        self, texts: Sequence[str], num_hypotheses: int, tokens_per_batch: int
+    ) -> list[list[str]]:
+        """The best translations of each text, best first, of so many tokens at once."""
 
 
 class Batcher:
@@ -36,7 +42,7 @@ class Batcher:
     Args:
         tokens_per_batch: source tokens of a batch, at which it is full.
         delay: seconds that a text may wait for company while nothing is computed.
-        most_waiting: tokens that may wait; what exceeds them is refused, unless nothing waits.
+        most_waiting: tokens that may wait; what exceeds them is refused.
         watch: called with the number of texts and the tokens of each batch, and the seconds it
             took.
 
@@ -82,20 +88,20 @@ class Batcher:
             The best translations of each text. If it is cancelled, what is left of it is dropped.
 
         Raises:
+            TooLargeError: if these texts alone are more than may wait.
             QueueFullError: if too much waits.
         """
         costs = engine.costs(texts) if costs is None and texts else costs or []
 
         def run(texts):
-            return engine.search(texts, num_hypotheses)
+            return engine.search(texts, num_hypotheses, self.tokens_per_batch)
 
         return self._add(_Job((engine, num_hypotheses), run, list(texts), list(costs)))
 
     def call(self, function: Callable[[], Any], cost: int = 1) -> Future:
         """Has a function called in its turn, in the thread that computes.
 
-        Raises:
-            QueueFullError: if too much waits.
+        Raises: as `submit`.
         """
         return self._add(_Job(object(), lambda texts: [function()], [""], [cost], alone=True))
 
@@ -110,12 +116,15 @@ class Batcher:
         if not job.texts:
             job.future.set_result([])
             return job.future
+        tokens = sum(job.costs)
+        if tokens > self.most_waiting:
+            raise TooLargeError(f"a request may have {self.most_waiting} tokens, got {tokens}")
         with self._changed:
             if self._closing:
                 raise QueueFullError("the server is shutting down")
-            if self.waiting and self.waiting + sum(job.costs) > self.most_waiting:
+            if self.waiting + tokens > self.most_waiting:
                 raise QueueFullError(f"{self.waiting} tokens wait, {self.most_waiting} may")
-            self.waiting += sum(job.costs)
+            self.waiting += tokens
             self._jobs.append(job)
             self._changed.notify_all()
         return job.future

@@ -29,20 +29,29 @@ class TranslatorEngine:
     def __init__(self, translator: Translator, beam_size: int, length_penalty: float):
         self.translator = translator
         self.max_length = translator.model.config.max_length
-        self._options = dict(length_penalty=length_penalty)
-        self._beam_size = beam_size
+        self._beam_size, self._length_penalty = beam_size, length_penalty
 
     def costs(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text."""
         return [len(ids) for ids in self.translator.tokenizer.encode_source(list(texts))]
 
-    def search(self, texts: Sequence[str], num_hypotheses: int = 1) -> list[list[str]]:
-        """The best translations of each text, best first."""
-        if num_hypotheses == 1:
-            options = dict(beam_size=self._beam_size, **self._options)
-            return [[x] for x in self.translator.translate(texts, **options)]
-        options = dict(beam_size=max(self._beam_size, num_hypotheses), **self._options)
-        found = self.translator.nbest(texts, num_hypotheses=num_hypotheses, **options)
+    def search(
+        self, texts: Sequence[str], num_hypotheses: int = 1, tokens_per_batch: int = 4096
+    ) -> list[list[str]]:
+        """The best translations of each text, best first.
+
+        Args:
+            texts: any.
+            num_hypotheses: of each text, at most.
+            tokens_per_batch: most source tokens that are computed at once, padding included.
+        """
+        found = self.translator.nbest(
+            texts,
+            num_hypotheses=num_hypotheses,
+            beam_size=max(self._beam_size, num_hypotheses),
+            length_penalty=self._length_penalty,
+            tokens_per_batch=tokens_per_batch,
+        )
         return [[x.text for x in hypotheses] for hypotheses in found]
 
 
@@ -78,8 +87,13 @@ class SavedModelEngine:
         """Tokens of each text, about."""
         return [1 + len(text) // 4 for text in texts]
 
-    def search(self, texts: Sequence[str], num_hypotheses: int = 1) -> list[list[str]]:
-        """The best translations of each text, best first; no more than it was exported for."""
+    def search(
+        self, texts: Sequence[str], num_hypotheses: int = 1, tokens_per_batch: int = 4096
+    ) -> list[list[str]]:
+        """The best translations of each text, best first; no more than it was exported for.
+
+        All texts are one batch.
+        """
         name = "translate" if num_hypotheses == 1 else "nbest"
         found = self._model.signatures[name](texts=self._tf.constant(list(texts)))
         rows = found["translations"].numpy().reshape(len(texts), -1).tolist()

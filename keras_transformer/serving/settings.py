@@ -14,7 +14,7 @@ class Settings:
     Args:
         tokens_per_batch: source tokens of a batch, at which it is full.
         delay: seconds that a text may wait for company while nothing is computed.
-        most_waiting: tokens that may wait; more are answered 429.
+        most_waiting: tokens that may wait; more are answered 429, and a request of more 413.
         timeout: seconds until a request is given up, 504.
         most_characters: of a request's texts; more are answered 413.
         most_bytes: of a file, likewise.

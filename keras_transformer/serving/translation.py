@@ -143,7 +143,7 @@ class Aligner:
         return self.engine.costs([source for source, _ in pairs])
 
     def search(
-        self, pairs: Sequence[tuple[str, str]], num_hypotheses: int = 1
+        self, pairs: Sequence[tuple[str, str]], num_hypotheses: int, tokens_per_batch: int
     ) -> list[list[int | None]]:
         """For each pair a number or None for each word of the translation."""
         return [self._links(source, target) for source, target in pairs]

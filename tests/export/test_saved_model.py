@@ -343,7 +343,7 @@ def test_failure_is_readable_and_leaves_the_old_version(folders, tmp_path, monke
 def test_refuses_a_folder_without_translator(tmp_path):
     with pytest.raises(ValueError, match=r"is no saved translator: it has no config\.json"):
         saved_model(tmp_path, tmp_path / "name")
-    assert os.listdir(tmp_path / "name") == []
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("version", [0, -1, 1.5, True, "1", None])

@@ -69,3 +69,28 @@ def served():
         thread.join()
 
     return serve
+
+
+@pytest.fixture(scope="session")
+def translated():
+    """`translated(client, **fields)`: what /translate answers, English to German by default."""
+
+    def ask(client, **fields):
+        response = client.post("/translate", json={"source": "en", "target": "de", **fields})
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    return ask
+
+
+@pytest.fixture(scope="session")
+def refused():
+    """`refused(client, status, path="/translate", **fields)`: the error that it answers."""
+
+    def ask(client, status, path="/translate", **fields):
+        fields = {"source": "en", "target": "de", **fields} if path == "/translate" else fields
+        response = client.post(path, json=fields)
+        assert response.status_code == status, response.text
+        return response.json()["error"]
+
+    return ask

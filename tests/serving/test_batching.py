@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from keras_transformer.serving.batching import Batcher, QueueFullError
+from keras_transformer.serving.batching import Batcher, QueueFullError, TooLargeError
 
 
 class Upper:
@@ -19,7 +19,7 @@ class Upper:
     def costs(self, texts):
         return [len(text) for text in texts]
 
-    def search(self, texts, num_hypotheses):
+    def search(self, texts, num_hypotheses, tokens_per_batch):
         self.gate.wait(10)
         self.batches.append(list(texts))
         if any("bad" in text for text in texts):
@@ -89,6 +89,15 @@ def test_too_much_is_refused_and_nothing_else(batcher):
         batcher.submit(engine, ["y"])
     engine.gate.set()
     assert all(future.result(10) for future in futures)
+    assert batcher.waiting == 0
+
+
+def test_what_can_never_wait_is_refused_for_good(batcher):
+    assert batcher.submit(Upper(), ["x" * 20] * 2).result(10)
+    with pytest.raises(TooLargeError, match="a request may have 40 tokens, got 41"):
+        batcher.submit(Upper(), ["x" * 20] * 2 + ["y"])
+    with pytest.raises(TooLargeError, match="got 41"):
+        batcher.call(int, cost=41)
     assert batcher.waiting == 0
 
 

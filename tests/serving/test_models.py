@@ -7,8 +7,9 @@ import pytest
 
 from keras_transformer import export
 from keras_transformer.serving import Catalogue
+from keras_transformer.serving.batching import Batcher
 from keras_transformer.serving.models import parse
-from keras_transformer.translator import Translator
+from keras_transformer.translator import Hypothesis, Translator
 
 
 def test_routes(catalogue):
@@ -36,6 +37,21 @@ def test_languages_that_are_not_saved_are_given(translators, tmp_path):
     with pytest.raises(ValueError, match=f"give it as SOURCE-TARGET={folder}"):
         Catalogue.load([folder])
     assert Catalogue.load([f"pt-sv={folder}"]).targets("pt") == ["sv"]
+
+
+def test_a_batch_is_not_split_again(catalogue, monkeypatch):
+    (engine,) = catalogue.route("en", "de")
+    asked = []
+
+    def nbest(texts, **options):
+        asked.append((len(texts), options["tokens_per_batch"]))
+        return [[Hypothesis("", 0.0)]] * len(texts)
+
+    monkeypatch.setattr(engine.translator, "nbest", nbest)
+    batcher = Batcher(tokens_per_batch=9000, delay=0)
+    batcher.submit(engine, ["one"] * 3000, costs=[3] * 3000).result(10)
+    batcher.close()
+    assert asked == [(3000, 9000)]
 
 
 def test_models_of_many_languages(pretrained_folder, tmp_path):

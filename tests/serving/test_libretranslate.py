@@ -1,0 +1,161 @@
+"""LibreTranslate's API, by the clients that people have."""
+
+import io
+import threading
+
+import libretranslatepy
+import pytest
+
+from keras_transformer.serving import create_app, translation
+
+
+def test_libretranslates_own_client(served, catalogue, translators):
+    with served(create_app(lambda: catalogue)) as url:
+        api = libretranslatepy.LibreTranslateAPI(url)
+        (expected,) = translators[0].translate(["one two three."])
+        assert expected and api.translate("one two three.", "en", "de") == expected
+        assert {x["language"] for x in api.detect("Das ist ein Haus.")} <= {"de", "en"}
+        found = {x["code"]: x["targets"] for x in api.languages()}
+        assert found == {"en": ["de", "fr"], "de": ["fr"], "fr": []}
+
+
+def test_lists_white_space_and_sentences(client, translators, translated):
+    expected = translators[0].translate(["one two.", "six nine!"])
+    found = translated(client, q=["one two.  six nine!\n", "", " six nine!"])
+    assert found == {
+        "translatedText": [f"{expected[0]}  {expected[1]}\n", "", f" {expected[1]}"],
+    }
+
+
+def test_alternatives(client, translators, translated, refused):
+    (expected,) = translators[0].nbest(["one two three"], num_hypotheses=4)
+    found = translated(client, q="one two three", alternatives=3)
+    assert [found["translatedText"], *found["alternatives"]] == [x.text for x in expected]
+    assert "at most 3, got 4" in refused(client, 400, q="one", alternatives=4)
+
+
+def test_a_third_language_between(client, translators, translated):
+    (german,) = translators[0].translate(["one two three"])
+    (french,) = translators[1].translate([german])
+    assert translated(client, q="one two three", target="fr")["translatedText"] == french
+    assert translated(client, q="one", target="en")["translatedText"] == "one"
+
+
+def test_the_language_may_be_found_out(client, translated):
+    found = translated(client, q="Das ist ein Haus und kein Hund.", source="auto", target="fr")
+    assert found["detectedLanguage"]["language"] == "de"
+
+
+def test_html_keeps_its_tags(client, translated):
+    source = '<p class="x">one <b>two</b> three.</p>\n<script>one</script><!-- two -->'
+    found = translated(client, q=source, format="html")["translatedText"]
+    assert found.startswith('<p class="x">') and "<b>" in found and "</b>" in found
+    assert found.endswith("</p>\n<script>one</script><!-- two -->")
+
+
+def test_forms_as_well_as_json(client, translated):
+    fields = {"q": "one two", "source": "en", "target": "de"}
+    assert client.post("/translate", data=fields).json() == translated(client, q="one two")
+
+
+@pytest.mark.parametrize(
+    "fields, message",
+    [
+        ({"q": None}, "q: Input should be a valid string, got None"),
+        ({"source": "xx"}, "source must be one of de, en, got 'xx'"),
+        ({"target": "xx"}, "target must be one of de, fr from en, got 'xx'"),
+        ({"format": "pdf"}, "format: Input should be 'text' or 'html', got 'pdf'"),
+        ({"alternatives": -1}, "alternatives: Input should be greater than or equal to 0, got -1"),
+    ],
+    ids=lambda x: next(iter(x)) if isinstance(x, dict) else "",
+)
+def test_bad_fields(client, fields, message, refused):
+    assert message in refused(client, 400, **{"q": "one", **fields})
+
+
+def test_bad_bodies(client):
+    for content, kind in [(b"{", "application/json"), (b"\xff", "text/plain"), (b"[1]", "x/y")]:
+        response = client.post("/translate", content=content, headers={"Content-Type": kind})
+        assert response.status_code == 400 and "error" in response.json()
+    surrogate = b'{"q": "\\ud800", "source": "en", "target": "de"}'
+    response = client.post("/translate", content=surrogate)
+    assert "half of a surrogate pair" in response.json()["error"]
+
+
+def test_too_much_text(client, translated, refused):
+    assert translated(client, q="x" * 500, target="en")
+    assert "at most 500 characters" in refused(client, 413, q="x" * 501)
+    assert "at most 500 characters" in refused(client, 413, q=[""] * 501)
+    assert refused(client, 413, q="x" * 100_000).startswith("a body may have")
+
+
+def test_detect(client, refused):
+    (best, *_) = client.post("/detect", json={"q": "Guten Morgen, mein Freund."}).json()
+    assert best["language"] == "de" and 50 < best["confidence"] <= 100
+    assert refused(client, 400, "/detect", q="").startswith("q: String should have at least 1")
+
+
+def test_files(client, translators):
+    (expected,) = translators[0].translate(["one two."])
+    form = {"source": "en", "target": "de"}
+    files = {"file": ("a b.txt", io.BytesIO(b"one two.\n"))}
+    url = client.post("/translate_file", data=form, files=files).json()["translatedFileUrl"]
+    found = client.get(url)
+    assert found.text == expected + "\n" and "attachment" in found.headers["content-disposition"]
+    assert client.get(url[:-1]).status_code == 404
+    assert client.get("/download_file/..%2F..%2Fetc/passwd").status_code == 404
+    for name, message in [
+        ("a.exe", "file must be one of .txt"),
+        ("a.docx", "document of its kind"),
+    ]:
+        response = client.post("/translate_file", data=form, files={"file": (name, b"x")})
+        assert response.status_code == 400 and message in response.json()["error"]
+
+
+def test_names_of_files_that_a_disk_does_not_take(client):
+    form = {"source": "en", "target": "de"}
+    for name in ("狗" * 300 + ".txt", ".txt.txt"):
+        files = {"file": (name, b"one")}
+        response = client.post("/translate_file", data=form, files=files)
+        assert response.status_code == 200, response.text
+        assert client.get(response.json()["translatedFileUrl"]).is_success
+    assert client.get("/download_file/x/" + "a" * 5000).status_code == 404
+
+
+def test_a_long_document_does_not_stop_the_server(client, monkeypatch, translated):
+    begun, gate = threading.Event(), threading.Event()
+    split = translation._split
+
+    def slow(*arguments):
+        begun.set()
+        assert gate.wait(30)
+        return split(*arguments)
+
+    monkeypatch.setattr(translation, "_split", slow)
+    for kind in ("text", "html"):
+        begun.clear()
+        gate.clear()
+        answers = []
+        thread = threading.Thread(
+            target=lambda: answers.append(translated(client, q="one", format=kind))  # noqa: B023
+        )
+        thread.start()
+        assert begun.wait(30)
+        assert client.get("/health").is_success  # while it is taken apart
+        gate.set()
+        thread.join()
+        assert answers[0]["translatedText"]
+
+
+def test_attention(client, translators, monkeypatch, refused):
+    found = client.post("/attention", json={"q": "one two", "source": "en", "target": "de"}).json()
+    assert found["translation"] == translators[0].translate(["one two"])[0]
+    assert len(found["cross"][0][0]) == len(found["target_tokens"])
+    assert len(found["cross"][0][0][0]) == len(found["source_tokens"])
+    assert abs(sum(found["cross"][0][0][0]) - 1) < 1e-2
+    assert found["input_tokens"][1:] == found["target_tokens"][:-1]
+    fields = {"q": "one", "source": "en", "target": "fr"}
+    assert "no pictures" in refused(client, 400, "/attention", **fields)
+    monkeypatch.setattr(translation, "MOST_WEIGHTS", 20)
+    fields = {"q": "one two", "source": "en", "target": "de"}
+    assert "q must be shorter" in refused(client, 400, "/attention", **fields)
