@@ -28,11 +28,13 @@ hypothesis.settings.register_profile("repository", deadline=None, database=None)
 hypothesis.settings.load_profile("repository")
 
 
-# Tests of what knows no backend: they run once.
+# Tests of what knows no backend, or runs one of its own: they run once.
 _WITHOUT_BACKEND = (
     "text",
     "data",
+    "cli/test_serving.py",
     "docs",
+    "export/test_onnx.py",
     "plots",
     "serving",
     "test_evaluation.py",
@@ -58,7 +60,8 @@ def pytest_collection_modifyitems(items):
         return
     for item in items:
         path = item.path.relative_to(Path(__file__).parent)
-        if path.parts[0] in _WITHOUT_BACKEND and path.as_posix() not in _WITH_BACKEND:
+        names = {path.parts[0], path.as_posix()}
+        if names & {*_WITHOUT_BACKEND} and path.as_posix() not in _WITH_BACKEND:
             item.add_marker(pytest.mark.skip(reason="it knows no backend: run under PyTorch"))
 
 
