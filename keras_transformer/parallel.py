@@ -28,7 +28,7 @@ class TranslatorPool:
 
     ```python
     with TranslatorPool("saved_models/grammar", processes=2) as pool:
-        pool.translate(["The old man sees the dog."], beam_size=4)
+        pool.translate(["The old man loves the dog."], beam_size=4)
     ```
 
     For a CPU of many cores, where the threads of one process no longer hasten its small

@@ -42,7 +42,7 @@ class Translator:
 
     ```python
     translator = Translator.load("saved_models/grammar")
-    translator.translate(["The old man sees the dog."], beam_size=4)
+    translator.translate(["The old man loves the dog."], beam_size=4)
     ```
 
     Texts are sorted by length and translated in batches of a token budget; what else is in the

@@ -39,7 +39,7 @@ app = typer.Typer(
 
 \b
 Examples:
-    keras-transformer plot attention saved_models/grammar "The old man sees the dog." -o a.png
+    keras-transformer plot attention saved_models/grammar "The old man loves the dog." -o a.png
     keras-transformer plot history saved_models/grammar -o history.svg
     keras-transformer plot lengths saved_models/grammar --source test.en --reference test.de
         -o lengths.png
@@ -84,8 +84,8 @@ def draw_attention(
 
     \b
     Examples:
-        keras-transformer plot attention saved_models/grammar "The old man sees the dog." -o a.png
-        keras-transformer plot attention saved_models/grammar "The old man sees the dog."
+        keras-transformer plot attention saved_models/grammar "The old man loves the dog." -o a.png
+        keras-transformer plot attention saved_models/grammar "The old man loves the dog."
             --part encoder --layer 1 --lines --word 2 -o a.svg
     """
     require(lines or word is None, "--word", word, "given with --lines")

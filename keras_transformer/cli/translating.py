@@ -76,7 +76,7 @@ def translate(
 
     \b
     Examples:
-        echo "The old man sees the dog." | keras-transformer translate saved_models/grammar
+        echo "The old man loves the dog." | keras-transformer translate saved_models/grammar
         keras-transformer translate saved_models/grammar -i news.en.gz -o news.de --beam-size 5
         keras-transformer translate saved_models/grammar -n 4 < news.en > news.nbest
         keras-transformer translate saved_models/nllb --target-language fra_Latn < news.en

@@ -39,7 +39,7 @@ def ctranslate2(
     # any process with the packages ctranslate2 and sentencepiece:
     source = SentencePieceProcessor("served/grammar/source.spm")
     target = SentencePieceProcessor("served/grammar/target.spm")
-    tokens = source.encode("The old man sees the dog.", out_type=str) + ["</s>"]
+    tokens = source.encode("The old man loves the dog.", out_type=str) + ["</s>"]
     found = Translator("served/grammar").translate_batch([tokens], beam_size=4)
     print(target.decode_pieces(found[0].hypotheses[0]))
     ```

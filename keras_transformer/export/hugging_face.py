@@ -24,7 +24,7 @@ def hugging_face(
     # any process with `transformers` and `sentencepiece`:
     tokenizer = AutoTokenizer.from_pretrained("served/grammar")
     model = AutoModelForSeq2SeqLM.from_pretrained("served/grammar")
-    found = model.generate(**tokenizer(["The old man sees the dog."], return_tensors="pt"))
+    found = model.generate(**tokenizer(["The old man loves the dog."], return_tensors="pt"))
     print(tokenizer.batch_decode(found, skip_special_tokens=True))
     ```
 

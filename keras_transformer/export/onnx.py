@@ -26,7 +26,7 @@ def onnx(
 
     ```bash
     pip install numpy onnxruntime sentencepiece
-    echo "The old man sees the dog." | python served/grammar/translate.py
+    echo "The old man loves the dog." | python served/grammar/translate.py
     ```
 
     - `encoder.onnx`: `source_ids` (B, S) int64 -> `source_mask`, and `cross_key_i`,

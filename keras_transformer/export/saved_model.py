@@ -36,7 +36,7 @@ def saved_model(
     path = export.saved_model("saved_models/grammar", "serving/grammar")
     # any process with TensorFlow and tensorflow-text, without keras_transformer:
     loaded = tf.saved_model.load(path)  # keep it: a function alone loses its variables
-    loaded.translate(tf.constant(["The old man sees the dog."]))["translations"]
+    loaded.translate(tf.constant(["The old man loves the dog."]))["translations"]
     ```
 
     The signatures, for any number B of texts, none included:
