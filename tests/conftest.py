@@ -24,12 +24,6 @@ from keras_transformer.config import TransformerConfig  # isort: skip
 from keras_transformer.models import Transformer  # isort: skip
 from keras_transformer.text.single import TextTokenizer  # isort: skip
 
-# Likewise TensorFlow's rewriting of graphs, which takes longer than to run them once.
-if keras.backend.backend() == "tensorflow":
-    import tensorflow
-
-    tensorflow.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-
 hypothesis.settings.register_profile("repository", deadline=None, database=None)
 hypothesis.settings.load_profile("repository")
 
