@@ -37,6 +37,7 @@ def read_spoken_digits(path: str | Path, sample_rate: int = 8000) -> list[Record
         sample_rate: in Hz, what to resample to.
 
     Raises:
+        FileNotFoundError: if there is no such file.
         ValueError: if it is no tar file, or a file has another name or is no such WAV.
     """
     recordings = []
