@@ -28,7 +28,6 @@ ENV PATH=/opt/venv/bin:$PATH KERAS_BACKEND=${BACKEND} PYTHONUNBUFFERED=1
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE constraints.txt ./
 COPY keras_transformer keras_transformer
-COPY training training
 # hadolint ignore=DL3013,SC2086
 RUN pip install --no-cache-dir ${PIP_OPTIONS} --constraint constraints.txt \
       ".[${BACKEND},serve,pretrained]" ${MORE}

@@ -1,4 +1,6 @@
 # make demo: train, measure, export and use a translator.   make test: every test, every backend.
+# make test-jax (tensorflow, torch): the tests under one backend.
+# make install-test: wheel and sdist, in empty environments with one backend alone: three minutes.
 # make docs: the documentation, into site/.   make lint: style and import rules.
 # make bench: every benchmark in its short form, toy sizes beside the peers, about five minutes.
 # All need only Python 3.11 or newer and make; they make the environment in .venv if it is missing.
@@ -10,7 +12,7 @@ BACKENDS := tensorflow jax torch
 # A process a core, a file of tests to each: most tests wait for one compilation or another.
 PYTEST := --quiet --durations 12 --numprocesses auto --maxprocesses 8 --dist loadfile
 
-.PHONY: demo test bench lint docs format clean
+.PHONY: demo test $(addprefix test-,$(BACKENDS)) install-test bench lint docs format clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
@@ -26,10 +28,14 @@ demo: .venv/ready
 	$(BIN)/python -m training.demo $(RUN)
 
 test: .venv/ready lint docs
-	@for backend in $(BACKENDS); do \
-		echo "== tests under $$backend"; \
-		KERAS_BACKEND=$$backend OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST) || exit 1; \
-	done
+	@for backend in $(BACKENDS); do $(MAKE) --no-print-directory test-$$backend || exit 1; done
+
+$(addprefix test-,$(BACKENDS)): .venv/ready
+	@echo "== tests under $(@:test-%=%)"
+	@KERAS_BACKEND=$(@:test-%=%) OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST)
+
+install-test: .venv/ready
+	$(BIN)/python tests/install.py
 
 .venv/bench: .venv/ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all,bench]"

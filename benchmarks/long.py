@@ -66,7 +66,7 @@ def _decoding(model, length):
         logits, state, step = model.prefill(ids, room)
         limits = ops.full((1,), TOKENS, dtype="int32")
         options = dict(
-            eos_id=2, length=TOKENS, max_lengths_B=limits, index=length, min_length=TOKENS
+            eos_ids=(2,), length=TOKENS, max_lengths_B=limits, index=length, min_length=TOKENS
         )
         return greedy_search(step, logits, state, **options)[0]
 

@@ -27,6 +27,7 @@ import numpy as np
 from benchmarks import contest, train
 from benchmarks.contest import Contestant
 from keras_transformer.config import TransformerConfig
+from keras_transformer.extras import missing
 
 AXES = ("length", "rows", "beam_size", "d_model", "num_layers")
 FULL = {
@@ -194,9 +195,7 @@ def pyplot():
     try:
         import matplotlib
     except ImportError as error:
-        raise ImportError(
-            'the picture needs matplotlib: pip install "keras-transformer[bench]"'
-        ) from error
+        raise missing("the picture", "plots") from error
     matplotlib.use("Agg")
     matplotlib.rcParams["svg.hashsalt"] = "scaling"  # the same picture from the same numbers
     return importlib.import_module("matplotlib.pyplot")

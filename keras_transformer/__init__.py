@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import os
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from keras_transformer.startup import prepare
 
 if TYPE_CHECKING:
     from keras_transformer.causal_lm import CausalLM
@@ -16,6 +14,7 @@ if TYPE_CHECKING:
     from keras_transformer.metrics import MaskedAccuracy, Perplexity
     from keras_transformer.models import Transformer
     from keras_transformer.parallel import TranslatorPool
+    from keras_transformer.pretrained import load_pretrained
     from keras_transformer.schedules import WarmupSchedule, adam
     from keras_transformer.text import SentencePieceTokenizer, load_tokenizer
     from keras_transformer.transcriber import Transcriber
@@ -23,43 +22,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_BACKENDS = {"tensorflow": "tensorflow", "jax": "jax", "torch": "torch"}
-
-
-def _choose_backend() -> None:
-    """Checks KERAS_BACKEND; without it and without a Keras configuration, takes the first there is.
-
-    Keras itself falls back to TensorFlow even where only another backend is installed.
-    """
-    if "keras" in sys.modules:
-        return
-    asked = os.environ.get("KERAS_BACKEND")
-    installed = [name for name, module in _BACKENDS.items() if importlib.util.find_spec(module)]
-    if asked:
-        if asked not in _BACKENDS:
-            raise ValueError(f"KERAS_BACKEND must be one of {sorted(_BACKENDS)}, got {asked!r}")
-        if asked not in installed:
-            raise ImportError(
-                f"KERAS_BACKEND is {asked!r}, which is not installed: "
-                f'pip install "keras-transformer[{asked}]"'
-            )
-    elif not installed:
-        raise ImportError(
-            "keras_transformer needs one of TensorFlow, JAX and PyTorch: "
-            'pip install "keras-transformer[tensorflow]", or [jax], or [torch]'
-        )
-    else:
-        home = Path(os.environ.get("KERAS_HOME", Path.home() / ".keras"))
-        if not (home / "keras.json").exists():
-            os.environ["KERAS_BACKEND"] = installed[0]
-
-
-_choose_backend()
-# TensorFlow's C++ logs an error for each machine without a GPU.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-# PyTorch on CPU: large pages for large tensors. Mapping (tokens x vocabulary) anew at each step in
-# small pages costs more than computing it.
-os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+prepare()
 
 # Imported when first asked for: a process that only makes batches needs no Keras.
 _HOMES = {

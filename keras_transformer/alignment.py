@@ -43,7 +43,7 @@ class Attention:
             prompt) included.
         input_tokens: what the decoder reads: its begin token, then all target tokens but the last.
         source_spans, target_spans: for each token the first character of its text and the one
-            behind its last; empty for a token that is not of the text.
+            after its last; empty for a token that is not of the text.
         encoder: (L, N, S, S), each source token looking at the source.
         decoder: (L, N, T, T), each position looking at the target so far; nothing ahead.
         cross: (L, N, T, S), each position looking at the source.
@@ -141,7 +141,7 @@ def align(
 
 
 def words(text: str) -> list[tuple[int, int]]:
-    """Where the words and the other signs of a text are, as (first, behind last)."""
+    """Where the words and the other signs of a text are, as (first, after last)."""
     return [match.span() for match in _WORD.finditer(text)]
 
 

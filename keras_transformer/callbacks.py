@@ -3,42 +3,51 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
-from safetensors.numpy import load_file, save_file
 
-from keras_transformer.checkpoints import WEIGHTS, load_weights, write_weights
+from keras_transformer.checkpoints.training import (
+    UNFINISHED,
+    epoch_paths,
+    latest,
+    read_state,
+    restore_metrics,
+    restore_state,
+    write_state,
+)
 from keras_transformer.config import require
 from keras_transformer.evaluation import evaluate
-from keras_transformer.files import read_json, replacing, write_json
+from keras_transformer.extras import missing
 from keras_transformer.ops import random_state, set_random_state
 from keras_transformer.translator import Translator
 
-OPTIMIZER = "optimizer.safetensors"
-RANDOM = "random.safetensors"
-STATE = "state.json"
+
+class TrainingStopped(Exception):  # noqa: N818 - no error
+    """`fit` was asked to stop by `Checkpoints.stopping`, and what it has done is saved."""
 
 
 class Checkpoints(keras.callbacks.Callback):
-    """Saves all that training is after each epoch, goes on from the last one, and stops early.
+    """Saves the whole state of training after each epoch, resumes from the last, stops early.
 
     A checkpoint is a folder `epoch-0007` of weights, optimizer, random states and the history of
     metrics, written under another name first: a kill leaves only whole ones. With data that is a
-    function of the step, a run that was killed and started again ends with the same weights as
-    one that never was.
+    function of the step, a run that was killed or stopped and resumed ends with the same weights
+    as one that never was.
 
     ```python
     checkpoints = Checkpoints("run/checkpoints", monitor="val_loss", patience=5)
-    model.fit(data, initial_epoch=checkpoints.epoch, epochs=40, callbacks=[checkpoints])
+    checkpoints.fit(model, batches.dataset, steps_per_epoch=len(batches), epochs=40)
     ```
+
+    Where nobody stops inside an epoch, `fit(initial_epoch=checkpoints.epoch,
+    callbacks=[checkpoints])` of the model does the same.
 
     Args:
         folder: where the checkpoints are, or will be.
@@ -46,11 +55,16 @@ class Checkpoints(keras.callbacks.Callback):
         monitor: name in the epoch's logs that early stopping looks at.
         patience: stop after so many epochs without a better `monitor`; None: never.
         mode: whether more ("max") or less ("min") is better.
-        run: plain values that say what the run is; going on with others is refused.
+        run: plain values that say what the run is; resuming another is refused.
+
+    Attributes:
+        stopping: set it, in a signal's handler say, to end `fit` by `TrainingStopped` after the
+            batch at hand, with the state inside the epoch saved in `unfinished`; after the last
+            batch of an epoch, at the epoch's end.
 
     Raises:
-        ValueError: for an argument out of range, or if the folder's checkpoints belong to
-            another run.
+        ValueError: for an argument out of range, or if the folder's checkpoints are broken or
+            belong to another run.
     """
 
     def __init__(
@@ -73,18 +87,29 @@ class Checkpoints(keras.callbacks.Callback):
         self.patience = patience
         self.mode = mode
         self.run = run or {}
+        self.stopping = False
         self.history: list[dict[str, float]] = []
         self._random_state: dict[str, np.ndarray] | None = None
-        found = self.paths()
-        if found:
-            state = read_json(found[-1] / STATE)
+        self._step, self._seconds = 0, 0.0  # of the epoch that `unfinished` is inside
+        if found := latest(self.folder):
+            state = read_state(found)
             _same_run(self.folder, state["run"], self.run)
             self.history = state["history"]
+            self._step, self._seconds = state.get("step", 0), state.get("seconds", 0.0)
+            if patience is not None and not all(monitor in logs for logs in self.history):
+                raise ValueError(
+                    f"monitor must be in each epoch's logs of {found}, got {monitor!r}"
+                )
 
     @property
     def epoch(self) -> int:
         """How many epochs are done: the `initial_epoch` of `fit`."""
         return len(self.history)
+
+    @property
+    def step(self) -> int:
+        """How many batches are done: the first of the data to resume with."""
+        return self._step
 
     @property
     def finished(self) -> bool:
@@ -97,24 +122,74 @@ class Checkpoints(keras.callbacks.Callback):
 
     def paths(self) -> list[Path]:
         """The checkpoints there are, oldest first."""
-        return sorted(
-            path
-            for path in self.folder.glob("epoch-*")
-            if re.fullmatch(r"epoch-\d+", path.name) and (path / STATE).is_file()
-        )
+        return epoch_paths(self.folder)
+
+    def fit(
+        self,
+        model: keras.Model,
+        data: Callable[[int], Any],
+        *,
+        steps_per_epoch: int,
+        epochs: int,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+        **options: Any,
+    ) -> None:
+        """Trains a model from where the checkpoints end, inside an epoch too, to the last epoch.
+
+        Args:
+            model: compiled.
+            data: from a step, counted from 0, to the batches from there on, which do not end.
+            steps_per_epoch: batches of an epoch.
+            epochs: how many in all; early stopping may make it fewer.
+            callbacks: called before this one.
+            options: of `model.fit`, such as `validation_data`.
+
+        Raises:
+            TrainingStopped: when `stopping` was set.
+            ValueError: if an epoch is shorter than it was when the run was stopped inside one.
+        """
+        accepted = f"more than {self._step}, where the run was stopped"
+        require(steps_per_epoch > self._step, "steps_per_epoch", steps_per_epoch, accepted)
+        while self.epoch < epochs and not self.finished:
+            steps = steps_per_epoch - self._step
+            model.fit(
+                data(self.epoch * steps_per_epoch + self._step),
+                steps_per_epoch=steps,
+                initial_epoch=self.epoch,
+                epochs=self.epoch + 1 if self._step else epochs,
+                callbacks=keras.callbacks.CallbackList(
+                    [*callbacks, self], add_history=True, model=model, epochs=epochs, steps=steps
+                ),
+                shuffle=False,
+                verbose=0,
+                **options,
+            )
 
     def on_train_begin(self, logs=None):
-        found = self.paths()
-        if found:
-            self._restore(found[-1])
+        if found := latest(self.folder):
+            self._random_state = restore_state(found, self.model)
         if self.finished:
             self.model.stop_training = True
 
+    def on_epoch_begin(self, epoch, logs=None):
+        self._begin = time.perf_counter()
+
     def on_train_batch_begin(self, batch, logs=None):
         # Not earlier: making an iterator over the data draws from PyTorch's generator, and a run
-        # that goes on makes one more than a run that was never killed.
+        # that is resumed makes one more than a run that was never killed; and Keras begins each
+        # epoch with metrics of none.
         if batch == 0 and self._random_state is not None:
             set_random_state(self._random_state)
+        if batch == 0 and self._step:
+            restore_metrics(self.folder / UNFINISHED, self.model)
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.stopping and batch + 1 < self.params["steps"]:
+            step = self._step + batch + 1
+            seconds = self._seconds + time.perf_counter() - self._begin
+            state = {"run": self.run, "history": self.history, "step": step, "seconds": seconds}
+            write_state(self.folder / UNFINISHED, self.model, state, metrics=True)
+            raise TrainingStopped(f"in epoch {self.epoch + 1}, after step {step}")
 
     def on_epoch_end(self, epoch, logs=None):
         logs = {name: float(value) for name, value in (logs or {}).items()}
@@ -122,45 +197,19 @@ class Checkpoints(keras.callbacks.Callback):
             raise ValueError(
                 f"monitor must be one of the epoch's logs {sorted(logs)}, got {self.monitor!r}"
             )
+        if "seconds" in logs:
+            logs["seconds"] += self._seconds
         self.history.append(logs)
+        self._step, self._seconds = 0, 0.0
         self._random_state = random_state()
-        with replacing(self.folder / f"epoch-{len(self.history):04d}") as folder:
-            folder.mkdir()
-            write_weights(folder / WEIGHTS, self.model)
-            save_file(_values(self.model.optimizer.variables), folder / OPTIMIZER)
-            seeds = {f"seed {k}": v for k, v in _values(_seeds(self.model)).items()}
-            save_file(seeds | self._random_state, folder / RANDOM)
-            write_json(folder / STATE, {"run": self.run, "history": self.history})
-        for path in self.paths()[: -self.keep]:
-            shutil.rmtree(path)
+        path = self.folder / f"epoch-{len(self.history):04d}"
+        write_state(path, self.model, {"run": self.run, "history": self.history})
+        for path in (*self.paths()[: -self.keep], self.folder / UNFINISHED):
+            shutil.rmtree(path, ignore_errors=True)
+        if self.stopping:
+            raise TrainingStopped(f"after epoch {self.epoch}")
         if self.finished:
             self.model.stop_training = True
-
-    def _restore(self, folder):
-        load_weights(folder / WEIGHTS, self.model)
-        self.model.optimizer.build(self.model.trainable_variables)
-        _assign(self.model.optimizer.variables, load_file(folder / OPTIMIZER))
-        random = load_file(folder / RANDOM)
-        seeds = {k.removeprefix("seed "): v for k, v in random.items() if k.startswith("seed ")}
-        _assign(_seeds(self.model), seeds)
-        self._random_state = {k: v for k, v in random.items() if not k.startswith("seed ")}
-
-
-def _seeds(model):
-    """The states of the seed generators, which `model.weights` and `.keras` files leave out."""
-    return [variable for variable in model.variables if "seed_generator" in variable.path]
-
-
-def _values(variables):
-    # By place: the paths hold counters that depend on what else the process has made.
-    return {f"{i:05d}": np.asarray(keras.ops.convert_to_numpy(v)) for i, v in enumerate(variables)}
-
-
-def _assign(variables, values):
-    if len(variables) != len(values):
-        raise ValueError(f"the checkpoint has {len(values)} variables, the run {len(variables)}")
-    for i, variable in enumerate(variables):
-        variable.assign(values[f"{i:05d}"])
 
 
 def _same_run(folder, saved, asked):
@@ -304,9 +353,7 @@ class TensorBoard(keras.callbacks.Callback):
         try:
             from tensorboardX import SummaryWriter
         except ImportError as error:
-            raise ImportError(
-                'TensorBoard needs tensorboardX: pip install "keras-transformer[tensorboard]"'
-            ) from error
+            raise missing("writing TensorBoard files", "tensorboard") from error
         self._writer = SummaryWriter(str(folder))
 
     def on_epoch_end(self, epoch, logs=None):

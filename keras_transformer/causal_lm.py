@@ -12,9 +12,15 @@ from keras import ops
 from keras_transformer.checkpoints import hugging_face
 from keras_transformer.decoding import IMPOSSIBLE, uniforms
 from keras_transformer.models import DecoderOnly
-from keras_transformer.ops import COMPILES_EACH_SHAPE, IS_EAGER, compiled, smoothed_cross_entropy
+from keras_transformer.ops import (
+    COMPILES_EACH_SHAPE,
+    IS_EAGER,
+    compiled,
+    smoothed_cross_entropy,
+    usable_precision,
+)
 from keras_transformer.saved import load_with_tokenizer, save_folder
-from keras_transformer.search import LENGTH_MULTIPLE, Generation, search_batches
+from keras_transformer.search import LENGTH_MULTIPLE, Generation, search_batches, until_end
 from keras_transformer.text.base import checked_texts, round_up
 from keras_transformer.text.single import TextTokenizer
 
@@ -30,8 +36,8 @@ class CausalLM:
     ```
 
     Texts are sorted by length and go through the model in batches of a token budget; a batch's
-    shorter prompts stand behind padding that none of their tokens sees, so what else is in the
-    batch changes nothing.
+    shorter prompts are padded on the left and none of their tokens sees the padding, so what else
+    is in the batch changes nothing.
 
     Args:
         model: a `GPT`, a `LLaMA`, or any model with its `config` and `prefill`.
@@ -126,7 +132,7 @@ class CausalLM:
         for chosen, rows, _ in search_batches(lengths, tokens_per_batch, 1 << 30):
             batch = [prompts[i] for i in chosen]
             arguments = list(_left_padded(batch, rows, self.model.config.pad_id))
-            # EOS stands behind the last token that there is room for.
+            # EOS follows the last token that there is room for.
             limits = [min(search.max_new_tokens, limit - len(prompt)) + 1 for prompt in batch]
             arguments.insert(1, np.array(limits + [1] * (rows - len(batch)), "int32"))
             if search.temperature is not None:
@@ -136,7 +142,7 @@ class CausalLM:
             if not (scores_BK[: len(chosen), 0] > IMPOSSIBLE / 2).all():
                 raise ValueError("model must give finite logits, got none: are weights NaN?")
             for i, row in zip(chosen, ids_BKL[:, 0].tolist(), strict=False):
-                found[i] = row[: row.index(self.model.config.eos_id)]
+                found[i] = until_end(row, self.model.config.eos_ids)
         return found
 
     def stream(
@@ -203,7 +209,7 @@ class CausalLM:
             seen = np.zeros((1, self.model.config.vocab_size), bool)
             seen[0, ids] = True
             token = int(search.next_token(logits, _tensor(seen), _tensor(draws[:, i]))[0])
-            if token == self.model.config.eos_id:
+            if token in self.model.config.eos_ids:
                 return
             ids.append(token)
             yield token
@@ -307,7 +313,7 @@ class CausalLM:
         Raises:
             FileNotFoundError, ValueError: as of `checkpoints.hugging_face.read_model`.
         """
-        model = hugging_face.read_model(folder, dtype=dtype or "float32")
+        model = hugging_face.read_model(folder, dtype=usable_precision(dtype or "float32"))
         if not isinstance(model, DecoderOnly):
             raise ValueError(f"{folder} is no language model but a {type(model).__name__}")
         return cls(model, TextTokenizer.read(folder))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import numbers
+import typing
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -24,6 +27,11 @@ def require_whole(name: str, value: Any, least: int) -> None:
     """Raises ValueError unless the value is a whole number of at least `least`."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     require(whole and value >= least, name, value, f"a whole number of at least {least}")
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a finite number, and no bool."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 @dataclass(frozen=True)
@@ -57,10 +65,20 @@ class Config:
                 f"{name} must be divisible by {divisor}, got {name}={value} and {divisor}={by}"
             )
 
+    @property
+    def eos_ids(self) -> tuple[int, ...]:
+        """All tokens that end a text: those of `eos_id`, which is one or several."""
+        return self.eos_id if isinstance(self.eos_id, tuple) else (self.eos_id,)
+
     def _check_ids(self, vocab_size: int, *names: str) -> None:
+        if "eos_id" in names and isinstance(self.eos_id, list | tuple):
+            require(len(self.eos_id) > 0, "eos_id", self.eos_id, "one id or several")
+            # One is a number, and several are a tuple: what is equal is saved alike, and hashed.
+            ends = tuple(dict.fromkeys(self.eos_id))
+            object.__setattr__(self, "eos_id", ends if len(ends) > 1 else ends[0])
         for name in names:
-            value = getattr(self, name)
-            require(0 <= value < vocab_size, name, value, f"in [0, {vocab_size})")
+            for value in self.eos_ids if name == "eos_id" else (getattr(self, name),):
+                require(0 <= value < vocab_size, name, value, f"in [0, {vocab_size})")
 
 
 @dataclass(frozen=True)
@@ -89,7 +107,8 @@ class TransformerConfig(Config):
             of learned positions, unless each side has its norm.
         tie_output: the target embedding is also the output projection (section 3.4).
         pad_id, bos_id, eos_id: ids of the token that pads, of the one that the decoder's input
-            begins with, and of the one that ends; the second may be one of the others.
+            begins with, and of the one that ends, or of several that do; the second may be one of
+            the others.
 
     Raises:
         ValueError: on a value out of range or a pair of values that makes no sense.
@@ -116,7 +135,7 @@ class TransformerConfig(Config):
     tie_output: bool = True
     pad_id: int = 0
     bos_id: int = 2
-    eos_id: int = 3
+    eos_id: int | tuple[int, ...] = 3
 
     def __post_init__(self):
         self._check_whole("source_vocab_size", "target_vocab_size", "d_model", "d_ff", "num_heads")
@@ -136,7 +155,7 @@ class TransformerConfig(Config):
             )
         smallest = min(self.source_vocab_size, self.target_vocab_size)
         self._check_ids(smallest, "pad_id", "bos_id", "eos_id")
-        if self.pad_id == self.eos_id:
+        if self.pad_id in self.eos_ids:
             raise ValueError(f"pad_id and eos_id must differ, both are {self.pad_id}")
 
     @classmethod
@@ -234,13 +253,16 @@ class TranslationRecipe:
     seed: int = 0
 
     def __post_init__(self):
-        for name in ("epochs", "warmup_steps", "gradient_accumulation", "average_last"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
-        require(self.bleu_every >= 0, "bleu_every", self.bleu_every, "at least 0")
-        require_whole("lora_rank", self.lora_rank, 0)
-        require(self.monitor in MONITORS, "monitor", self.monitor, f"one of {MONITORS}")
-        require(self.decay in DECAYS, "decay", self.decay, f"one of {DECAYS}")
-        require(self.precision in PRECISIONS, "precision", self.precision, f"one of {PRECISIONS}")
+        check_types(type(self), dataclasses.asdict(self), "")
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            require(value is None or value >= least, name, value, f"at least {least}")
+        for name, (accepted, fits) in _RANGES.items():
+            require(fits(getattr(self, name)), name, getattr(self, name), accepted)
+        for name, choices in _CHOICES.items():
+            require(getattr(self, name) in choices, name, getattr(self, name), f"one of {choices}")
+        _check_names(TransformerConfig, self.model, "fields of model")
+        check_types(TransformerConfig, self.model, "model.")
         if self.packed_length is not None:
             accepted = f"from 1 to tokens_per_batch={self.tokens_per_batch}"
             fits = 1 <= self.packed_length <= self.tokens_per_batch
@@ -258,10 +280,73 @@ class TranslationRecipe:
         return dataclasses.asdict(self)
 
 
+_LEAST = dict.fromkeys(
+    ("epochs", "warmup_steps", "gradient_accumulation", "average_last", "beam_size"), 1
+)
+_LEAST |= dict.fromkeys(("vocab_size", "tokens_per_batch", "num_buckets", "max_words"), 1)
+_LEAST |= dict.fromkeys(("train_size", "patience"), 1)
+_LEAST |= dict.fromkeys(("bleu_every", "lora_rank", "length_penalty", "seed"), 0)
+_RANGES = {
+    "max_length_ratio": ("at least 1", lambda x: x >= 1),
+    "subword_sampling": ("in [0, 1]", lambda x: 0 <= x <= 1),
+    "label_smoothing": ("in [0, 1)", lambda x: 0 <= x < 1),
+    "peak_learning_rate": ("above 0 or none", lambda x: x is None or x > 0),
+}
+_CHOICES = {
+    "tokenizer": ("bpe", "unigram"),
+    "monitor": MONITORS,
+    "decay": DECAYS,
+    "precision": PRECISIONS,
+}
+
+
 def known(cls: type, values: dict[str, Any], what: str) -> dict[str, Any]:
-    """The values, if all are fields of a dataclass; ValueError names `what` and those that are."""
-    known = {field.name for field in dataclasses.fields(cls)}
-    unknown = sorted(set(values) - known)
-    if unknown:
-        raise ValueError(f"unknown {what} {unknown}; accepted are {sorted(known)}")
+    """The values, if all are fields of a dataclass, of their types, and none is missing.
+
+    Raises:
+        ValueError: naming `what` and the fields that there are, or the field and its type.
+    """
+    require(isinstance(values, dict), what, values, "a table of fields")
+    _check_names(cls, values, what)
+    check_types(cls, values, "")
+    empty = dataclasses.MISSING
+    for field in dataclasses.fields(cls):
+        needed = field.default is empty and field.default_factory is empty
+        if needed and field.name not in values:
+            raise ValueError(f"{what} must have {field.name}, got {sorted(values)}")
     return values
+
+
+def check_types(cls: type, values: dict[str, Any], prefix: str) -> None:
+    """Raises ValueError for a value whose type is not its field's in a dataclass.
+
+    Args:
+        cls: of fields that are numbers, texts, true or false, tables, or None; others are passed.
+        values: by name.
+        prefix: of the names in the message.
+    """
+    hints = typing.get_type_hints(cls)
+    for name, value in values.items():
+        kinds = typing.get_args(hints[name]) or (hints[name],)
+        if typing.get_origin(hints[name]) is dict:
+            kinds = (dict,)
+        if all(kind in _TYPES for kind in kinds):
+            accepted = " or ".join(_TYPES[kind][0] for kind in kinds)
+            fits = any(_TYPES[kind][1](value) for kind in kinds)
+            require(fits, f"{prefix}{name}", value, accepted)
+
+
+_TYPES = {
+    int: ("a whole number", lambda x: isinstance(x, int) and not isinstance(x, bool)),
+    float: ("a number", lambda x: isinstance(x, numbers.Real) and not isinstance(x, bool)),
+    str: ("a text", lambda x: isinstance(x, str)),
+    bool: ("true or false", lambda x: isinstance(x, bool)),
+    dict: ("a table", lambda x: isinstance(x, dict)),
+    type(None): ("none", lambda x: x is None),
+}
+
+
+def _check_names(cls, values, what):
+    known = {field.name for field in dataclasses.fields(cls)}
+    if unknown := sorted(set(values) - known, key=str):
+        raise ValueError(f"unknown {what} {unknown}; accepted are {sorted(known)}")

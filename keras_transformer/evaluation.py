@@ -7,6 +7,8 @@ from typing import Any
 
 import sacrebleu
 
+from keras_transformer.extras import missing
+
 TOKENIZERS = tuple(sacrebleu.BLEU.TOKENIZERS)
 
 
@@ -78,9 +80,7 @@ def moses(texts: Iterable[str], language: str) -> list[str]:
     try:
         import sacremoses
     except ImportError as error:
-        raise ImportError(
-            'Moses tokenisation needs sacremoses: pip install "keras-transformer[moses]"'
-        ) from error
+        raise missing("Moses tokenisation", "moses") from error
     normalizer = sacremoses.MosesPunctNormalizer(lang=language)
     tokenizer = sacremoses.MosesTokenizer(lang=language)
     return [

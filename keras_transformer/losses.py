@@ -5,7 +5,7 @@ from __future__ import annotations
 import keras
 from keras import ops
 
-from keras_transformer.ops import projected_cross_entropy, smoothed_cross_entropy
+from keras_transformer.ops import projected_cross_entropy, replica_sum, smoothed_cross_entropy
 
 
 def token_weights(labels_BT, pad_id, sample_weight=None):
@@ -23,7 +23,10 @@ def token_weights(labels_BT, pad_id, sample_weight=None):
 class LabelSmoothedCrossentropy(keras.losses.Loss):
     """Mean label-smoothed cross-entropy of the tokens that are not padding (section 5.4).
 
-    The same definition as `torch.nn.CrossEntropyLoss(label_smoothing=..., ignore_index=...)`.
+    The same definition as `torch.nn.CrossEntropyLoss(label_smoothing=..., ignore_index=...)`. With
+    replicas of a `tf.distribute` strategy the mean is over the tokens of all of them, whatever
+    number each has; a replica returns its share, which the strategy sums. (The loss that `fit`
+    reports is weighted by rows: exact where replicas have equally many.)
 
     Args:
         label_smoothing: e in [0, 1): probability spread evenly over the vocabulary.
@@ -74,7 +77,8 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
 
     def _mean(self, loss_BT, y_true, sample_weight):
         weight_BT = token_weights(y_true, self.pad_id, sample_weight)
-        return ops.sum(loss_BT * weight_BT) / ops.maximum(ops.sum(weight_BT), 1e-9)
+        total = replica_sum(ops.sum(weight_BT))
+        return ops.sum(loss_BT * weight_BT) / ops.maximum(total, 1e-9)
 
     def get_config(self):
         config = super().get_config()

@@ -11,8 +11,10 @@ import keras
 from keras_transformer.causal_lm import CausalLM
 from keras_transformer.checkpoints import hugging_face
 from keras_transformer.config import require
+from keras_transformer.extras import missing
 from keras_transformer.files import read_json
 from keras_transformer.models import DecoderOnly, Speech, ViT
+from keras_transformer.ops import usable_precision
 from keras_transformer.saved import FLOATS, PRECISIONS, save_folder
 from keras_transformer.text import read_tokenizer
 from keras_transformer.text.hugging_face import KINDS
@@ -26,7 +28,7 @@ FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "merges.txt", "vocab.txt
 
 @dataclass(frozen=True)
 class PretrainedModel:
-    """What is fine-tuned rather than used as it is: a BERT, RoBERTa, ALBERT, ESM-2 or ViT.
+    """A BERT, RoBERTa, ALBERT or ESM-2, to fine-tune; or a ViT.
 
     Args:
         model: with its `config`; `with_head` puts another head on it, but on a ViT.
@@ -49,8 +51,8 @@ class PretrainedModel:
     def save(self, folder: str | os.PathLike) -> None:
         """Writes `model.keras`, `tokenizer.json` and `config.json`.
 
-        `saved.load_with_tokenizer` reads them, and so does `--start-from` of the scripts that
-        train classifiers, taggers and finders of answers.
+        `saved.load_with_tokenizer` reads them, but for a ViT, and so does `--start-from` of the
+        scripts that train classifiers, taggers and finders of answers.
         """
         save_folder(folder, self.model, self.tokenizer, {"task": "pretrained"})
 
@@ -96,17 +98,19 @@ def load_pretrained(
     require(
         precision in (*PRECISIONS, None), "precision", precision, f"one of {PRECISIONS} or None"
     )
+    precision = precision and usable_precision(precision)
     is_folder = Path(source).is_dir()
     config = Path(source, CONFIG) if is_folder else _fetched(os.fspath(source), [CONFIG]) / CONFIG
     if not config.is_file():
         raise FileNotFoundError(f"{source} is no checkpoint: it has no {CONFIG}")
     theirs = read_json(config)
     kind = theirs.get("model_type") if isinstance(theirs, dict) else None
-    family = hugging_face.family_of({"model_type": kind}, config)  # before gigabytes are fetched
+    family = hugging_face.family_of({"model_type": kind}, config)
     languages = dict(source_language=source_language, target_language=target_language)
     for name, language in languages.items():
         translates = kind in KINDS
         require(translates or language is None, name, language, f"None: {source} is a {kind!r}")
+    hugging_face.read_config(config.parent)  # before gigabytes are fetched
     folder = Path(source) if is_folder else _fetched(os.fspath(source), FILES)
     if not is_folder and not any(folder.glob("*.safetensors")):
         folder = _fetched(os.fspath(source), ["pytorch_model*.bin"])
@@ -153,10 +157,7 @@ def _fetched(name: str, patterns: list[str]) -> Path:
         import huggingface_hub
         from huggingface_hub import errors
     except ImportError as error:
-        raise ImportError(
-            f"there is no folder {name}, and fetching a model needs huggingface_hub: "
-            'pip install "keras-transformer[pretrained]"'
-        ) from error
+        raise missing(f"there is no folder {name}, and fetching a model", "pretrained") from error
     try:
         return Path(huggingface_hub.snapshot_download(name, allow_patterns=patterns))
     except errors.GatedRepoError as error:

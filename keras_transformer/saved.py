@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,10 +12,14 @@ from typing import Any
 import h5py
 import keras
 
+from keras_transformer.checkpoints import WEIGHTS
+from keras_transformer.checkpoints.training import CHECKPOINTS, STATE, latest, read_state
 from keras_transformer.config import require
-from keras_transformer.files import read_json, write_json
+from keras_transformer.files import read_json, remove_stale, scratch, write_json
 from keras_transformer.layers.base import unfilled
 from keras_transformer.models import merged
+from keras_transformer.models.base import ConfiguredModel
+from keras_transformer.ops import usable_precision
 from keras_transformer.text.single import FILE, TextTokenizer
 
 MODEL = "model.keras"
@@ -31,8 +34,9 @@ def save_folder(
 ) -> None:
     """Writes `model.keras`, the tokenizer's files and `config.json`.
 
-    What else is in the folder stays. All is written under other names first: if that fails, what
-    was there before is untouched. Any backend reads what any other wrote.
+    What else is in the folder stays, but for what killed processes left of a save. All is written
+    under other names first: if that fails, what was there before is untouched. Any backend reads
+    what any other wrote.
 
     Args:
         folder: made if it is missing.
@@ -50,18 +54,21 @@ def save_folder(
         "tokenizer": tokenizer and tokenizer.fingerprint(),
         "model": model.config.to_dict(),
     }
-    with tempfile.TemporaryDirectory(prefix=".saving.", dir=folder) as temporary:
+    remove_stale(folder)
+    with scratch(folder / MODEL) as room:
+        temporary = room / "whole"
+        temporary.mkdir()
         if tokenizer:
             tokenizer.save(temporary)
         names = os.listdir(temporary)
-        plain.save(Path(temporary, MODEL))
-        write_json(Path(temporary, CONFIG), config)
+        plain.save(temporary / MODEL)
+        write_json(temporary / CONFIG, config)
         # The tokenizer first and its fingerprint last: a kill in between can leave files of two
         # models, but none that are then taken for one.
         for name in (*names, MODEL, CONFIG):
             if (folder / name).is_dir():  # a keras-hub tokenizer's files
                 shutil.rmtree(folder / name)
-            os.replace(Path(temporary, name), folder / name)
+            os.replace(temporary / name, folder / name)
 
 
 def read_config(
@@ -92,7 +99,52 @@ def read_config(
     config = read_json(folder / CONFIG)
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise ValueError(f'{folder / CONFIG} is no {what}\'s: it must have "format": {FORMAT}')
+    some_text = "a text", lambda x: isinstance(x, str) and x != ""
+    text_or_none = "a text or null", lambda x: x is None or some_text[1](x)
+    for name, (accepted, fits) in {
+        "model": ("an object", lambda x: isinstance(x, dict)),
+        "tokenizer": some_text if tokenizer_file else text_or_none,
+        "task": some_text if "task" in config else text_or_none,
+        "source_language": text_or_none,
+        "target_language": text_or_none,
+    }.items():
+        value = config.get(name)
+        require(fits(value), f'"{name}" in {folder / CONFIG}', value, accepted)
     return config
+
+
+def other_kind(path: str | os.PathLike) -> str | None:
+    """What a path is that is no saved folder, in a phrase; None if it is nothing known.
+
+    Raises:
+        ValueError: if the JSON file that would tell is broken.
+    """
+    path = Path(path)
+
+    def has(*names):
+        return all((path / name).is_file() for name in names)
+
+    if path.is_file():
+        return "a file; give the folder of a saved model"
+    if has(STATE, WEIGHTS):
+        state = read_state(path)
+        epoch, step = len(state["history"]), state.get("step")
+        logs = [f"{name} {x:.4g}" for name, x in (state["history"] or [{}])[-1].items()]
+        place = f"after epoch {epoch}" + (f" and step {step}" if step else "")
+        place += f" ({', '.join(logs)})" if logs else ""
+        return f"a checkpoint {place}; keras-transformer average makes a model of such"
+    if found := latest(path / CHECKPOINTS) or latest(path):
+        return f"a run that has not saved its model yet; its last checkpoint is {found}"
+    if has("saved_model.pb") or any(path.glob("*/saved_model.pb")):
+        return "a SavedModel; TensorFlow with tensorflow-text loads it, and TensorFlow Serving"
+    if has("encoder.onnx", "decoder.onnx"):
+        return "a model in ONNX; ONNX Runtime runs it"
+    if has("model.bin") and any(path.glob("*_vocabulary.*")):
+        return "a model of CTranslate2; ctranslate2.Translator loads it"
+    theirs = read_json(path / CONFIG) if has(CONFIG) else None
+    if isinstance(theirs, dict) and (kind := theirs.get("model_type")):
+        return f"a checkpoint of {kind} in Hugging Face's layout, for keras-transformer import"
+    return None
 
 
 def count_parameters(folder: str | os.PathLike) -> int:
@@ -110,9 +162,16 @@ def count_parameters(folder: str | os.PathLike) -> int:
     try:
         with zipfile.ZipFile(path) as archive, archive.open("model.weights.h5") as file:
             h5py.File(file, "r").visititems(add)
-    except (zipfile.BadZipFile, KeyError, OSError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from error
+    except (zipfile.BadZipFile, KeyError, OSError, RuntimeError) as error:
+        raise _unreadable(path, error) from error
     return sum(sizes)
+
+
+def _unreadable(path, error):
+    if not zipfile.is_zipfile(path):
+        return ValueError(f"{path} cannot be read: it is damaged, no whole zip archive")
+    told = " ".join(str(error).split())  # Keras shows whole configs
+    return ValueError(f"{path} cannot be read: {type(error).__name__}: {told:.300}")
 
 
 def load_model(
@@ -126,7 +185,8 @@ def load_model(
         tokenizer: read from there.
         precision: "float32", "bfloat16" or "float16" for weights and arithmetic of that type;
             "int8" for dense and embedding weights of 8 bits, a scale a row or column; None: as
-            the model was saved.
+            the model was saved. What this machine does not compute in becomes float32, with a
+            warning.
 
     Raises:
         ValueError: if the tokenizer is not the one that it was trained with, or it cannot be read.
@@ -138,17 +198,22 @@ def load_model(
         with unfilled():
             model = keras.saving.load_model(folder / MODEL, compile=False)
     except Exception as error:  # a broken file raises all sorts
-        raise ValueError(f"{folder / MODEL} cannot be read: {error}") from error
+        raise _unreadable(folder / MODEL, error) from error
+    if not isinstance(model, ConfiguredModel):
+        raise ValueError(f"{folder / MODEL} is a {type(model).__name__}, no model of this library")
     if model.quantization:
         accepted = f"{model.quantization!r} or None: {folder} has no other weights"
         require(precision in (model.quantization, None), "precision", precision, accepted)
     elif precision == "int8":
         model.quantize("int8")
-    elif precision is not None:
-        saved = model
-        with unfilled():
-            model = type(model).from_config(model.get_config() | {"dtype": precision})
-        model.set_weights(saved.get_weights())
+    else:
+        saved, as_saved = model, model._policy.compute_dtype
+        precision_here = usable_precision(precision or as_saved)
+        if precision is not None or precision_here != as_saved:
+            with unfilled():
+                config = saved.get_config() | {"dtype": precision_here}
+                model = type(saved).from_config(config)
+            model.set_weights(saved.get_weights())
     return model
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +51,11 @@ def search_batches(
             rows = 1 << (rows - 1).bit_length()
         yield chosen, rows, length
         start += len(chosen)
+
+
+def until_end(ids: Iterable[int], eos_ids: Sequence[int]) -> list[int]:
+    """The ids before the first one that ends a text."""
+    return list(itertools.takewhile(lambda one: one not in eos_ids, ids))
 
 
 @dataclass(frozen=True)
@@ -105,11 +111,11 @@ class Search:
                 **source, first_ids=first_ids, length=length + 1, beam_size=beam_size
             )
             options = dict(
-                eos_id=config.eos_id,
+                eos_ids=config.eos_ids,
                 length=length,
                 max_lengths_B=max_lengths,
                 pad_id=config.pad_id,
-                banned_ids=() if config.bos_id == config.eos_id else (config.bos_id,),
+                banned_ids=(config.bos_id,),
                 min_length=self.min_length,
                 prefix_BP=prefix,
                 length_penalty=self.length_penalty,
@@ -172,7 +178,7 @@ class Generation(Search):
                 return step(ops.maximum(token_ids, 0), *arguments)
 
             options = dict(
-                eos_id=config.eos_id,
+                eos_ids=config.eos_ids,
                 length=length,
                 max_lengths_B=max_lengths,
                 index=prompt_length,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,11 +17,12 @@ from keras_transformer.decoding import IMPOSSIBLE, beam_search, greedy_search
 from keras_transformer.files import read_json
 from keras_transformer.models import Speech
 from keras_transformer.ops import compiled
-from keras_transformer.saved import load_with_tokenizer, read_config, save_folder
-from keras_transformer.search import search_batches
-from keras_transformer.text.single import TextTokenizer
+from keras_transformer.saved import CONFIG, load_with_tokenizer, read_config, save_folder
+from keras_transformer.search import search_batches, until_end
+from keras_transformer.text.single import FILE, TextTokenizer
 
 HOP = 0.01  # seconds of a frame
+TASK = "speech"  # in config.json
 TASKS = ("transcribe", "translate")
 
 
@@ -42,9 +43,22 @@ class Hearing:
     suppressed: tuple[int, ...] = ()
     suppressed_first: tuple[int, ...] = ()
 
+    def __post_init__(self):
+        require_whole("sample_rate", self.sample_rate, 1)
+        for name in ("pads_clips", "is_multilingual"):
+            value = getattr(self, name)
+            require(isinstance(value, bool), name, value, "true or false")
+        for name in ("suppressed", "suppressed_first"):
+            ids = getattr(self, name)
+            whole = isinstance(ids, tuple) and all(type(x) is int for x in ids)
+            require(whole, name, ids, "ids, whole numbers")
+
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> Hearing:
-        """From JSON."""
+        """From JSON, which names each field."""
+        names = {field.name for field in fields(cls)}
+        whole = isinstance(facts, Mapping) and facts.keys() == names
+        require(whole, "hearing", facts, f"an object of {sorted(names)}")
         return cls(**{name: tuple(x) if isinstance(x, list) else x for name, x in facts.items()})
 
 
@@ -167,8 +181,7 @@ class Transcriber:
                 first_ids[:, 1] = self._likeliest(inputs, list(known.values()))
             ids = self._search(inputs, first_ids, room, beam_size, length_penalty)
             for row, i in enumerate(chosen):
-                text = ids[row, : room + 1].tolist()
-                found[i] = text[: text.index(config.eos_id)]
+                found[i] = until_end(ids[row, : room + 1].tolist(), config.eos_ids)
         return found
 
     def _begin(self, language, task):
@@ -216,7 +229,7 @@ class Transcriber:
         return np.array(ids)[logits_BV[:, ids].argmax(axis=-1)]
 
     def _search(self, inputs, first_ids, room, beam_size, length_penalty):
-        """Ids (B, L) of the best, EOS forced behind the last token that there is room for."""
+        """Ids (B, L) of the best, EOS forced after the last token that there is room for."""
         key = room, first_ids.shape[1], beam_size, length_penalty
         if key not in self._compiled:
             self._compiled[key] = compiled(self._function(*key), self.model)
@@ -233,7 +246,7 @@ class Transcriber:
                 **inputs, first_ids=first_ids, length=begun + room, beam_size=beam_size
             )
             options = dict(
-                eos_id=config.eos_id,
+                eos_ids=config.eos_ids,
                 length=room + 1,
                 max_lengths_B=ops.full(ops.shape(logits)[:1], room + 1, dtype="int32"),
                 index=begun,
@@ -250,7 +263,7 @@ class Transcriber:
 
     def save(self, folder: str | os.PathLike) -> None:
         """Writes `model.keras`, `tokenizer.json` and `config.json`; any backend reads them."""
-        facts = {"task": "speech", "hearing": asdict(self.hearing)}
+        facts = {"task": TASK, "hearing": asdict(self.hearing)}
         save_folder(folder, self.model, self.tokenizer, facts)
 
     @classmethod
@@ -264,17 +277,25 @@ class Transcriber:
         Raises:
             ValueError: if the folder is no saved transcriber, or a file of it is broken.
         """
-        model, tokenizer = load_with_tokenizer(folder, "transcriber", Speech, precision)
-        config = read_config(folder, "transcriber")
-        return cls(model, tokenizer, Hearing.of(config["hearing"]))
+        config = read_config(folder, "transcriber", FILE, precision)
+        if config.get("task") != TASK:
+            raise ValueError(f"{folder} is no saved transcriber but of task {config.get('task')!r}")
+        try:
+            hearing = Hearing.of(config.get("hearing"))
+        except ValueError as error:
+            raise ValueError(f"{Path(folder, CONFIG)}: {error}") from error
+        return cls(*load_with_tokenizer(folder, "transcriber", Speech, precision), hearing)
 
 
 def hearing_of(folder: str | os.PathLike, tokenizer: TextTokenizer) -> Hearing:
     """What the `generation_config.json` of a Whisper's folder says, if there is one."""
     path = Path(folder, "generation_config.json")
     facts = read_json(path) if path.is_file() else {}
+    is_multilingual = facts.get("is_multilingual")
+    if is_multilingual is None:
+        is_multilingual = tokenizer.id_of("<|transcribe|>") is not None
     return Hearing(
-        is_multilingual=facts.get("is_multilingual", tokenizer.id_of("<|transcribe|>") is not None),
+        is_multilingual=is_multilingual,
         suppressed=tuple(facts.get("suppress_tokens") or ()),
         suppressed_first=tuple(facts.get("begin_suppress_tokens") or ()),
     )

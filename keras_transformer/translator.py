@@ -19,7 +19,13 @@ from keras_transformer.decoding import IMPOSSIBLE, uniforms
 from keras_transformer.models import Transformer
 from keras_transformer.ops import compiled
 from keras_transformer.saved import load_model, read_config, save_folder
-from keras_transformer.search import LENGTH_MULTIPLE, Search, score_function, search_batches
+from keras_transformer.search import (
+    LENGTH_MULTIPLE,
+    Search,
+    score_function,
+    search_batches,
+    until_end,
+)
 from keras_transformer.text import Tokenizer, load_tokenizer
 from keras_transformer.text.base import MANIFEST, checked_texts, round_up
 
@@ -68,7 +74,8 @@ class Translator:
     ):
         for name in ("source_vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id"):
             ours, theirs = getattr(model.config, name), getattr(tokenizer, name)
-            if ours != theirs:
+            same = theirs in model.config.eos_ids if name == "eos_id" else ours == theirs
+            if not same:
                 raise ValueError(
                     f"the tokenizer does not match the model: its {name} is {theirs}, "
                     f"the model's {ours}"
@@ -301,7 +308,9 @@ class Translator:
                 real = scores[row] > IMPOSSIBLE / 2
                 if not real.any():
                     raise ValueError("model must give finite logits, got none: are weights NaN?")
-                decoded = self.tokenizer.decode_target(ids[row, real].tolist())
+                ends = self.model.config.eos_ids
+                own_ids = [until_end(one, ends) for one in ids[row, real].tolist()]
+                decoded = self.tokenizer.decode_target(own_ids)
                 found[i] = [
                     Hypothesis(text, float(score))
                     for text, score in zip(decoded, scores[row, real], strict=True)

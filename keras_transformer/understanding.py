@@ -7,6 +7,8 @@ import string
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
+from keras_transformer.extras import missing
+
 
 def span_f1(found: Sequence[Sequence[str]], expected: Sequence[Sequence[str]]) -> dict[str, float]:
     """Precision, recall and F1 of spans by seqeval: a span counts if its ends and kind are right.
@@ -21,9 +23,7 @@ def span_f1(found: Sequence[Sequence[str]], expected: Sequence[Sequence[str]]) -
     try:
         from seqeval import metrics
     except ImportError as error:
-        raise ImportError(
-            'the F1 of spans needs seqeval: pip install "keras-transformer[entities]"'
-        ) from error
+        raise missing("the F1 of spans", "entities") from error
     found, expected = ([list(tags) for tags in side] for side in (found, expected))
     if list(map(len, found)) != list(map(len, expected)):
         raise ValueError("found and expected must have as many sentences, of as many tags each")

@@ -14,7 +14,9 @@ import sentencepiece
 
 # Most of a test's time under JAX is compilation, which need not make what it compiles fast.
 os.environ.setdefault(
-    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    " --xla_cpu_use_fusion_emitters=false",  # halves the compilation of single operations
 )
 
 import keras_transformer  # noqa: F401, it chooses the backend before Keras does
@@ -28,20 +30,31 @@ hypothesis.settings.register_profile("repository", deadline=None, database=None)
 hypothesis.settings.load_profile("repository")
 
 
-# Tests of what knows no backend, or runs one of its own: they run once.
+# Files and folders of tests of what knows no backend, or runs one of its own. They run once, under
+# PyTorch, as do single tests with the mark `once`, which says why no backend can change them.
 _WITHOUT_BACKEND = (
-    "text",
+    "checkpoints/families/test_fields.py",
+    "checkpoints/families/test_rotary_fields.py",
+    "cli",
     "data",
-    "cli/test_serving.py",
     "docs",
+    "export/test_ctranslate2.py",
+    "export/test_hugging_face.py",
     "export/test_onnx.py",
     "plots",
     "serving",
+    "test_assessment.py",
     "test_evaluation.py",
     "test_files.py",
+    "test_parallel.py",
     "test_readme.py",
+    "test_startup.py",
+    "text",
+    "training/test_recipes.py",
+    "training/test_runs.py",
 )
 _WITH_BACKEND = (
+    "cli/test_translating.py",
     "data/test_audio.py",
     "data/test_batching.py",
     "docs/test_add_a_family.py",
@@ -50,17 +63,25 @@ _WITH_BACKEND = (
     "serving/test_models.py",
     "text/test_hub.py",
 )
+ONCE = keras.backend.backend() == "torch"
 
 
-def pytest_collection_modifyitems(items):
+def pytest_ignore_collect(collection_path):
+    """Leaves files that no backend can change to PyTorch's run."""
+    if ONCE or collection_path.suffix != ".py" or collection_path.name == "conftest.py":
+        return None
+    path = collection_path.relative_to(Path(__file__).parent)
+    names = {path.parts[0], path.as_posix()}
+    return True if names & {*_WITHOUT_BACKEND} and path.as_posix() not in _WITH_BACKEND else None
+
+
+def pytest_collection_modifyitems(config, items):
     """Leaves tests that no backend can change to PyTorch's run."""
-    if keras.backend.backend() == "torch":
+    if ONCE:
         return
-    for item in items:
-        path = item.path.relative_to(Path(__file__).parent)
-        names = {path.parts[0], path.as_posix()}
-        if names & {*_WITHOUT_BACKEND} and path.as_posix() not in _WITH_BACKEND:
-            item.add_marker(pytest.mark.skip(reason="it knows no backend: run under PyTorch"))
+    left_out = [item for item in items if item.get_closest_marker("once")]
+    items[:] = [item for item in items if not item.get_closest_marker("once")]
+    config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture

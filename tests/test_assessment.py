@@ -68,7 +68,7 @@ def test_a_missing_extra_is_said_before_the_work(translator, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     monkeypatch.setattr(translator, "translate", None)
-    with pytest.raises(ImportError, match=r"keras-transformer\[moses\]"):
+    with pytest.raises(ImportError, match='pip install "sacremoses>='):
         assess(translator, PAIRS, published_language="de")
 
 

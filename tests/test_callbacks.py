@@ -1,14 +1,24 @@
 """Callbacks in a real `fit`: checkpoints and early stopping, quality, progress, TensorBoard."""
 
 import json
+import shutil
 
 import keras
 import numpy as np
 import pytest
+import safetensors.numpy
 
-from keras_transformer import callbacks as module
-from keras_transformer.callbacks import Checkpoints, Progress, TensorBoard, TranslationQuality
+from keras_transformer.callbacks import (
+    Checkpoints,
+    Progress,
+    TensorBoard,
+    TrainingStopped,
+    TranslationQuality,
+)
+from keras_transformer.checkpoints import training, weights
 from keras_transformer.config import TransformerConfig
+from keras_transformer.data.streaming import Stream, for_keras
+from keras_transformer.files import write_json
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.models import Transformer
 from keras_transformer.schedules import WarmupSchedule, adam
@@ -78,10 +88,131 @@ def test_an_error_while_saving_leaves_the_old_checkpoints(tmp_path, data, monkey
     def full_disk(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "write_json", full_disk)
+    monkeypatch.setattr(training, "write_json", full_disk)
     with pytest.raises(OSError, match="No space left"):
         fit(new_model(), data, 2, Checkpoints(tmp_path), initial_epoch=1)
     assert [path.name for path in tmp_path.iterdir()] == ["epoch-0001"]
+
+
+def test_a_disk_that_is_full_at_a_checkpoint_is_one_error(tmp_path, data, monkeypatch, one_epoch):
+    folder = shutil.copytree(one_epoch, tmp_path / "run")
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    def full_disk(arrays, path, metadata=None):
+        path.write_bytes(b"half of the weig")
+        raise safetensors.SafetensorError("I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(weights, "save_file", full_disk)
+    said = "No space left on device: .*epoch-0002 could not be written; what .* before is whole"
+    with pytest.raises(OSError, match=said):
+        fit(new_model(), data, 2, Checkpoints(folder), initial_epoch=1)
+    assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+class StopsAt(keras.callbacks.Callback):
+    """Asks checkpoints to stop, as a signal's handler would, after so many batches."""
+
+    def __init__(self, checkpoints, count):
+        super().__init__()
+        self.checkpoints, self.left = checkpoints, count
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.left -= 1
+        self.checkpoints.stopping = self.left <= 0
+
+
+def resumed(folder, data, *counts):
+    """Three epochs of three steps, stopped after so many batches, then after so many more ..."""
+    ids, targets = data[0]["source_ids"], data[1]
+
+    def batch(step):
+        rows = slice(4 * (step % 3), 4 * (step % 3) + 4)
+        return {"source_ids": ids[rows], "target_ids": data[0]["target_ids"][rows]}, targets[rows]
+
+    stream = lambda step: for_keras(Stream(batch, step))  # noqa: E731
+    options = dict(steps_per_epoch=3, epochs=3)
+    for seed, count in enumerate((*counts, 99)):  # everything must come from the checkpoint
+        model, checkpoints = new_model(seed), Checkpoints(folder, keep=9)
+        callbacks = [Progress(20), StopsAt(checkpoints, count)]
+        if count == 99:
+            checkpoints.fit(model, stream, callbacks=callbacks, **options)
+        else:
+            with pytest.raises(TrainingStopped):
+                checkpoints.fit(model, stream, callbacks=callbacks, **options)
+    assert checkpoints.epoch == 3
+    for logs in checkpoints.history:
+        assert logs.pop("seconds") > 0
+    values = [*model.weights, *model.optimizer.variables]
+    return checkpoints.history, [keras.ops.convert_to_numpy(x) for x in values]
+
+
+def test_a_run_that_is_stopped_inside_an_epoch_ends_bit_for_bit_as_one_that_is_not(tmp_path, data):
+    history, whole = resumed(tmp_path / "whole", data)
+    # In the second epoch, again in the same one, and after its last batch.
+    other_history, other = resumed(tmp_path / "stopped", data, 4, 1, 1)
+    assert history == other_history
+    for expected, found in zip(whole, other, strict=True):
+        np.testing.assert_array_equal(expected, found)
+    names = sorted(path.name for path in (tmp_path / "stopped").iterdir())
+    assert names == ["epoch-0001", "epoch-0002", "epoch-0003"]
+
+
+def test_where_a_run_was_stopped_is_known_and_what_is_overtaken_is_not_taken(tmp_path, data):
+    run = {"seed": 0}
+    state = {"run": run, "history": [{"loss": 1.0}], "step": 2}
+    for name in ("epoch-0001", "unfinished"):
+        write_json(tmp_path / name / "state.json", state)
+    checkpoints = Checkpoints(tmp_path, run=run)
+    assert (checkpoints.epoch, checkpoints.step) == (1, 2)
+    with pytest.raises(ValueError, match="steps_per_epoch must be more than 2, where .* got 2"):
+        checkpoints.fit(None, None, steps_per_epoch=2, epochs=4)
+    with pytest.raises(ValueError, match=r"another run \(seed: 0 then, 1 now\)"):
+        Checkpoints(tmp_path, run={"seed": 1})
+    write_json(tmp_path / "epoch-0002" / "state.json", {"run": run, "history": [{}, {}]})
+    checkpoints = Checkpoints(tmp_path, run=run)
+    assert (checkpoints.epoch, checkpoints.step) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("weights.safetensors", b"half", "is no whole safetensors file"),
+        ("optimizer.safetensors", b"", "is no whole safetensors file"),
+        ("optimizer.safetensors", None, ""),
+        ("optimizer.safetensors", {"00000": np.ones(3, "float32")}, "does not fit: .*missing"),
+        ("random.safetensors", b"\xff" * 99, "is no whole safetensors file"),
+        ("random.safetensors", {"seed 00000": np.ones(3, "float32")}, "does not fit"),
+        ("random.safetensors", {"cpu": np.ones(3, "uint8")}, "does not fit"),
+        ("state.json", b"{}", "must be an object with the run and the metrics"),
+        ("state.json", b'{"run": {}, "history": null}', "must be .* 'history': None"),
+        ("state.json", b'{"run": {}, "history": [{"loss": null}]}', "must be"),
+        ("state.json", b'{"run": {}, "history"', "is not valid JSON"),
+    ],
+)
+def test_a_damaged_checkpoint_is_named(tmp_path, data, one_epoch, name, content, message):
+    folder = shutil.copytree(one_epoch, tmp_path / "run")
+    path = folder / "epoch-0001" / name
+    path.unlink()
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content is not None:
+        safetensors.numpy.save_file(content, path)
+    model = new_model()
+    before = model.get_weights()
+    with pytest.raises((ValueError, FileNotFoundError), match=rf"{name}.*{message}") as found:
+        fit(model, data, 2, Checkpoints(folder), initial_epoch=1)
+    if name != "state.json":
+        assert f"remove {path.parent} to resume" in str(found.value)
+    for one, other in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.fixture(scope="module")
+def one_epoch(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("one")
+    ids = np.full((4, 5), 7, "int32")
+    fit(new_model(), ({"source_ids": ids, "target_ids": ids}, ids), 1, Checkpoints(folder))
+    return folder
 
 
 class Scripted(keras.callbacks.Callback):

@@ -9,6 +9,7 @@ import torch
 import transformers
 
 from keras_transformer.causal_lm import CausalLM
+from keras_transformer.checkpoints.hugging_face import write_model
 from keras_transformer.models import GPT, GPTConfig, LLaMA, LLaMAConfig
 from keras_transformer.search import Generation
 from keras_transformer.text.single import TextTokenizer
@@ -55,13 +56,17 @@ def pair(request, tokenizer, tmp_path_factory):
     return theirs, CausalLM.from_pretrained(folder)
 
 
-def expected(theirs, ids, **options):
+def expected(theirs, ids, ends=(5,), **options):
     with torch.no_grad():
         found = theirs.generate(
             torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.long),
             do_sample=False, **options,
         )[0, len(ids) :].tolist()  # fmt: skip
-    return found[: found.index(5)] if 5 in found else found
+    return until(found, ends)
+
+
+def until(ids, ends):
+    return ids[: next((i for i, one in enumerate(ids) if one in ends), len(ids))]
 
 
 @pytest.mark.parametrize(
@@ -169,3 +174,78 @@ def test_sampling_follows_the_probabilities(tokenizer):
         found = np.bincount(tokens, minlength=4) / 1000
         np.testing.assert_allclose(found, shares, atol=0.002)
     assert writer.generate(["To be"], max_new_tokens=3, temperature=1.0)
+
+
+class TestSeveralEnds:
+    """Each of three tokens ends a text, wherever a folder lists them."""
+
+    @pytest.fixture(scope="class", params=["config", "generation_config"])
+    def several(self, request, tokenizer, tmp_path_factory):
+        """A model of `transformers` whose texts end in three ways, ours, and the prompts."""
+        from_config = request.param == "config"
+        if not from_config and keras.backend.backend() != "torch":
+            pytest.skip("what is read is the same: searched on PyTorch alone, to save time")
+        folder = tmp_path_factory.mktemp(request.param)
+        theirs = models("llama" if from_config else "gpt2", tokenizer.vocab_size).eval()
+        prompts = tokenizer.encode(PROMPTS[:3])
+        endless = [expected(theirs, ids, (), max_new_tokens=12) for ids in prompts]
+        # Tokens that the model does choose, at different places.
+        ends = list(dict.fromkeys([5, endless[0][2], endless[1][5]]))
+        assert len(ends) == 3
+        theirs.generation_config.eos_token_id = ends
+        if from_config:
+            theirs.config.eos_token_id = ends
+        theirs.save_pretrained(folder)
+        if from_config:
+            (folder / "generation_config.json").unlink()
+        tokenizer.save(folder)
+        prompts.append([7, ends[1], 9, ends[2]])  # what it reads may have ended before
+        return type(theirs).from_pretrained(folder), CausalLM.from_pretrained(folder), prompts
+
+    @pytest.mark.parametrize(
+        "ours,options",
+        [
+            ({}, {}),
+            (
+                dict(min_length=4, repetition_penalty=1.5),
+                dict(min_new_tokens=4, repetition_penalty=1.5),
+            ),
+            (
+                dict(beam_size=4, length_penalty=0.5, min_length=3, scoring="transformers"),
+                dict(num_beams=4, length_penalty=0.5, min_new_tokens=3, early_stopping=False),
+            ),
+        ],
+        ids=["greedy", "penalty", "beams"],
+    )
+    def test_what_transformers_generates(self, several, ours, options):
+        theirs, writer, prompts = several
+        ends = theirs.generation_config.eos_token_id
+        found = writer.generate_ids(prompts, Generation(max_new_tokens=12, **ours))
+        # The end that is forced here at the limit counts in the length.
+        options = dict(max_new_tokens=13, forced_eos_token_id=ends) | options
+        assert found == [expected(theirs, ids, ends, **options) for ids in prompts]
+        assert len({len(ids) for ids in found}) > 1
+
+    def test_sampled_and_streamed(self, several):
+        theirs, writer, prompts = several
+        draws = dict(max_new_tokens=12, temperature=0.7, top_k=4)
+        found = writer.generate_ids(prompts, Generation(**draws), seed=1)
+        assert min(map(len, found)) < 12
+        assert not any({*theirs.generation_config.eos_token_id} & {*ids} for ids in found)
+        for options in (dict(max_new_tokens=12), dict(seed=1, **draws)):
+            (text,) = writer.generate(PROMPTS[:1], **options)
+            assert "".join(writer.stream(PROMPTS[0], **options)) == text
+
+    def test_saved_and_written_back(self, several, tmp_path):
+        theirs, writer, prompts = several
+        ends = theirs.generation_config.eos_token_id
+        writer.save(tmp_path / "saved")
+        again = CausalLM.load(tmp_path / "saved")
+        assert again.model.config == writer.model.config
+        config = json.loads((tmp_path / "saved" / "config.json").read_text())
+        assert config["model"]["eos_id"] == ends
+        write_model(tmp_path / "written", again.model)
+        written = type(theirs).from_pretrained(tmp_path / "written")
+        assert written.generation_config.eos_token_id == ends
+        found = [expected(written, ids, ends, max_new_tokens=12) for ids in prompts]
+        assert found == [expected(theirs, ids, ends, max_new_tokens=12) for ids in prompts]

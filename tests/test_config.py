@@ -79,12 +79,14 @@ def observed(tiny_transformer):
     return lambda show, changes: observe(show, tuple(sorted(changes.items())))
 
 
+@pytest.mark.once("what a graph is made of is chosen without tensors")
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(TransformerConfig)])
 def test_each_field_changes_something(observed, field):
     value, show, common = CASES[field]
     assert observed(show, common) != observed(show, common | {field: value})
 
 
+@pytest.mark.once("what a graph is made of is chosen without tensors")
 @pytest.mark.parametrize("field", ["d_model", "num_heads", "max_length"])
 def test_the_same_fields_give_the_same(observed, tiny_transformer, field):
     _, show, common = CASES[field]
@@ -129,6 +131,14 @@ def test_presets_take_changes():
 def test_to_dict_and_back_through_json():
     config = TransformerConfig.big(100, positions="learned", eos_id=7)
     assert TransformerConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_one_end_or_several():
+    one, several = TransformerConfig.tiny(100), TransformerConfig.tiny(100, eos_id=[3, 9, 3])
+    assert one.eos_ids == (3,) and one.to_dict()["eos_id"] == 3
+    assert TransformerConfig.tiny(100, eos_id=(3,)) == one
+    assert several.eos_ids == (3, 9) and hash(several) != hash(one)
+    assert TransformerConfig.from_dict(json.loads(json.dumps(several.to_dict()))) == several
 
 
 def test_from_dict_names_unknown_fields():
@@ -188,7 +198,10 @@ WHOLE = "a whole number of at least 1"
             {"eos_id": 60, "target_vocab_size": 60, "share_embeddings": False},
             "eos_id must be in [0, 60), got 60",
         ),
+        ({"eos_id": (3, 100)}, "eos_id must be in [0, 100), got 100"),
+        ({"eos_id": []}, "eos_id must be one id or several, got []"),
         ({"pad_id": 3}, "pad_id and eos_id must differ, both are 3"),
+        ({"pad_id": 5, "eos_id": [3, 5]}, "pad_id and eos_id must differ, both are 5"),
         ({"position_offset": -1}, "position_offset must be a whole number of at least 0, got -1"),
         ({"epsilon": 0}, "epsilon must be above 0, got 0"),
     ],

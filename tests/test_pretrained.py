@@ -1,11 +1,13 @@
 """From a checkpoint's folder to translations: what `transformers` says, we say."""
 
+import functools
 import json
 import sys
 
 import keras
 import numpy as np
 import pytest
+import tokenizers
 import torch
 import transformers
 from typer.testing import CliRunner
@@ -13,6 +15,8 @@ from typer.testing import CliRunner
 from keras_transformer import Translator, cli, load_pretrained
 from keras_transformer.pretrained import FILES
 from keras_transformer.saved import load_with_tokenizer
+from keras_transformer.text.single import TextTokenizer
+from tests.backends import cases
 from training import question_answering, text_classification, token_classification
 
 ENGLISH = ["The old man sees the dog.", "A dog sleeps here.", "I see 3 dogs, don't I?"]
@@ -44,7 +48,9 @@ def expected(folder, beam_size, length_penalty):
     return [*found, ""]
 
 
-@pytest.mark.parametrize("beam_size,length_penalty", [(1, 0.0), (4, 0.0), (4, 1.5)])
+@pytest.mark.parametrize(
+    "beam_size,length_penalty", cases([(1, 0.0), (4, 0.0), (4, 1.5)], (4, 1.5))
+)
 def test_translations(folder, beam_size, length_penalty):
     options = dict(beam_size=beam_size, length_penalty=length_penalty, scoring="transformers")
     translator = load_pretrained(folder)
@@ -57,6 +63,7 @@ def test_translations(folder, beam_size, length_penalty):
     assert translator.source_language == "en"  # "de" is none of its tags
 
 
+@pytest.mark.once("files and texts: no tensor differs")
 def test_imported_by_the_command_line(folder, tmp_path):
     out = tmp_path / "imported"
     result = CliRunner().invoke(cli.app, ["import", str(folder), str(out)])
@@ -76,7 +83,7 @@ FAMILIES = {  # languages of the tests; what `generate` is told of the target
 @pytest.fixture(
     scope="module",
     # Elsewhere each search is a compilation; tests/checkpoints has one of each family.
-    params=FAMILIES if keras.backend.backend() == "torch" else ["nllb", "t5"],
+    params=cases(FAMILIES, "nllb", "t5"),
 )
 def family(request, pretrained_folder, tmp_path_factory):
     """A random model of a family of many languages, whole, as the hub has them."""
@@ -124,6 +131,18 @@ def test_many_languages(family, beam_size, tmp_path):
     )
 
 
+@pytest.mark.skipif(keras.backend.backend() != "torch", reason="read alike by all backends")
+def test_a_tokenizer_has_the_first_of_several_ends(pretrained_folder, tmp_path):
+    pretrained_folder("t5", tmp_path, ENGLISH * 20)
+    (tmp_path / "generation_config.json").unlink()
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"eos_token_id": [1, 9]}))
+    load_pretrained(tmp_path, "en", "de").save(tmp_path / "saved")
+    again = Translator.load(tmp_path / "saved")
+    assert (again.tokenizer.eos_id, again.model.config.eos_ids) == (1, (1, 9))
+
+
+@pytest.mark.once("files and texts: no tensor differs")
 def test_unknown_languages(family):
     kind, folder, _ = family
     _, target, _ = FAMILIES[kind]
@@ -131,6 +150,7 @@ def test_unknown_languages(family):
         load_pretrained(folder, target_language="dee")
 
 
+@pytest.mark.once("the scripts run under each in tests/training")
 def test_training_goes_on_from_it(folder):
     translator = load_pretrained(folder)
     source = translator.tokenizer.encode_source(ENGLISH)
@@ -161,6 +181,7 @@ def test_precisions(folder, precision):
     assert small.score(ENGLISH, GERMAN) == pytest.approx(expected, rel=0.1)
 
 
+@pytest.mark.once("files and texts: no tensor differs")
 def test_a_name_of_the_hub(folder, monkeypatch):
     asked = []
 
@@ -176,6 +197,7 @@ def test_a_name_of_the_hub(folder, monkeypatch):
     assert {name for name, _ in asked} == {"somebody/opus-mt-en-de"}
 
 
+@pytest.mark.once("files and texts: no tensor differs")
 def test_bad_input(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
@@ -184,7 +206,7 @@ def test_bad_input(folder, tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match="no folder no/such/name and no model of that name"):
         load_pretrained("no/such/name")
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(ImportError, match=r'pip install "keras-transformer\[pretrained\]"'):
+    with pytest.raises(ImportError, match='pip install "huggingface_hub>='):
         load_pretrained("nobody/nothing")
     with pytest.raises(ValueError, match="scoring must be one of .*, got 'mean'"):
         load_pretrained(folder).translate(["a"], scoring="mean")
@@ -206,6 +228,7 @@ def test_bad_input(folder, tmp_path, monkeypatch):
         load_pretrained(tmp_path, "en")
 
 
+@pytest.mark.once("files and texts: no tensor differs")
 def test_a_vocabulary_of_another_model(folder, tmp_path):
     for path in folder.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
@@ -216,20 +239,61 @@ def test_a_vocabulary_of_another_model(folder, tmp_path):
         load_pretrained(tmp_path)
 
 
+SMALL = dict(
+    hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24,
+    max_position_embeddings=34, initializer_range=0.3,
+)  # fmt: skip
+PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] good bad film the a ##s".split()
+
+
+def write_bert(folder):
+    config = transformers.BertConfig(vocab_size=len(PIECES), **SMALL)
+    transformers.BertForMaskedLM(config).save_pretrained(folder)
+    (folder / "vocab.txt").write_text("\n".join(PIECES))
+
+
+def write_albert(folder):
+    write_bert(folder)
+    TextTokenizer.read(folder).save(folder)
+    config = transformers.AlbertConfig(vocab_size=len(PIECES), embedding_size=8, **SMALL)
+    transformers.AlbertForMaskedLM(config).save_pretrained(folder)
+
+
+def write_roberta(folder):
+    tokenizer = tokenizers.ByteLevelBPETokenizer()
+    tokenizer.train_from_iterator(
+        ["a good film", "bad films"],
+        show_progress=False,
+        special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
+    )
+    tokenizer.save_model(str(folder))
+    size = tokenizer.get_vocab_size()
+    config = transformers.RobertaConfig(vocab_size=size, type_vocab_size=1, **SMALL)
+    transformers.RobertaForMaskedLM(config).save_pretrained(folder)
+
+
+def write_esm(folder):
+    pieces = "<cls> <pad> <eos> <unk> L A G V E I P . - <mask>".split()
+    ids = dict(pad_token_id=1, mask_token_id=13, position_embedding_type="rotary")
+    config = transformers.EsmConfig(vocab_size=len(pieces), token_dropout=True, **ids, **SMALL)
+    transformers.EsmForMaskedLM(config).save_pretrained(folder)
+    (folder / "vocab.txt").write_text("\n".join(pieces))
+
+
 @pytest.fixture(scope="module")
-def bert(tmp_path_factory):
-    """A BERT with its vocabulary, imported, and the folder that it was saved to."""
-    words = "[PAD] [UNK] [CLS] [SEP] [MASK] good bad film the a ##s".split()
-    source, start = (tmp_path_factory.mktemp(name) for name in ("source", "start"))
-    config = transformers.BertConfig(
-        vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=24, max_position_embeddings=32, initializer_range=0.3,
-    )  # fmt: skip
-    transformers.BertForMaskedLM(config).save_pretrained(source)
-    (source / "vocab.txt").write_text("\n".join(words))
-    found = load_pretrained(source)
-    found.save(start)
-    return found, start
+def started(tmp_path_factory):
+    """`started(write)`: an encoder with its vocabulary, imported, and where it was saved."""
+
+    @functools.cache
+    def start(write):
+        source, folder = (tmp_path_factory.mktemp(name) for name in ("source", "start"))
+        torch.manual_seed(0)
+        write(source)
+        found = load_pretrained(source)
+        found.save(folder)
+        return found, folder
+
+    return start
 
 
 def write_texts(folder):
@@ -252,27 +316,38 @@ def write_questions(folder):
     return [folder / "x.json", folder / "split.tsv"]
 
 
-@pytest.mark.parametrize(
-    "script,write",
-    [
-        (text_classification, write_texts),
-        (token_classification, write_tags),
-        (question_answering, write_questions),
-    ],
-    ids=["texts", "tokens", "questions"],
-)
-def test_a_bert_is_fine_tuned(script, write, bert, tmp_path):
+SCRIPTS = {
+    "texts": (text_classification, write_texts),
+    "tokens": (token_classification, write_tags),
+    "questions": (question_answering, write_questions),
+}
+STARTS = [(write_bert, task) for task in SCRIPTS]
+if keras.backend.backend() == "torch":  # elsewhere each is a compilation, of the same layers
+    STARTS += [(write, task) for write in (write_roberta, write_albert) for task in SCRIPTS]
+    STARTS += [(write_esm, "texts"), (write_esm, "tokens")]
+
+
+@pytest.mark.parametrize("encoder,task", STARTS)
+def test_an_encoder_is_fine_tuned(encoder, task, started, tmp_path):
     """Imported with its vocabulary, it is what a script starts from."""
-    found, start = bert
+    (found, start), (script, write) = started(encoder), SCRIPTS[task]
     options = dict(output=tmp_path / "run", start_from=start, epochs=2)
     script.train(*write(tmp_path), **options, warmup_steps=1, learning_rate=1e-9)
     model, tokenizer = load_with_tokenizer(tmp_path / "run", "encoder")
-    assert tokenizer.encode(["A good FILMS"]) == [[2, 9, 5, 7, 10, 3]]
+    if encoder in (write_bert, write_albert):
+        assert tokenizer.encode(["A good FILMS"]) == [[2, 9, 5, 7, 10, 3]]
     before = found.model.encoder.blocks[0].feed_forward.hidden.kernel
     after = model.encoder.blocks[0].feed_forward.hidden.kernel
     np.testing.assert_allclose(*map(keras.ops.convert_to_numpy, (after, before)), atol=1e-5)
 
 
+def test_no_answers_from_proteins(started, tmp_path):
+    start = started(write_esm)[1]
+    with pytest.raises(ValueError, match="start.* is no saved BERT but a ESM"):
+        question_answering.train(*write_questions(tmp_path), tmp_path / "run", start)
+
+
+@pytest.mark.once("files and texts: no tensor differs")
 def test_a_vit_has_no_tokenizer(tmp_path):
     config = transformers.ViTConfig(
         hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8,

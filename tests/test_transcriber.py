@@ -1,5 +1,7 @@
 """From sound to text: the tokens that `transformers` generates, in any batch, at any length."""
 
+import json
+import shutil
 import wave
 
 import numpy as np
@@ -10,6 +12,8 @@ from typer.testing import CliRunner
 
 from keras_transformer import CausalLM, Transcriber, cli, load_pretrained
 from keras_transformer.models import Speech, SpeechConfig
+from keras_transformer.ops import BACKEND
+from keras_transformer.search import until_end
 from keras_transformer.text.single import TextTokenizer
 from keras_transformer.transcriber import Hearing
 
@@ -49,6 +53,19 @@ def test_the_tokens_of_transformers(folder, transcriber, language, task):
     found = transcriber.transcribe_ids(clips, **options, batch_size=4)
     assert found == expected(folder, transcriber, clips, **options)
     assert len(set(map(tuple, found))) == 3
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="the search is the same: PyTorch alone saves time")
+def test_any_of_several_ends_a_text(folder, transcriber, tmp_path):
+    clips, options = sounds(LONGEST, 900, 2500), dict(language="de", max_new_tokens=9)
+    longer = transcriber.transcribe_ids(clips, **options)
+    end = longer[1][2]
+    copied = shutil.copytree(folder, tmp_path / "copy")
+    facts = json.loads((copied / "generation_config.json").read_text())
+    facts["eos_token_id"] = [facts["eos_token_id"], end]
+    (copied / "generation_config.json").write_text(json.dumps(facts))
+    found = load_pretrained(copied).transcribe_ids(clips, **options)
+    assert found == [until_end(ids, [end]) for ids in longer] != longer
 
 
 def test_files_long_sounds_and_other_rates(transcriber, tmp_path):

@@ -1,7 +1,7 @@
 """Texts in, texts out: what must hold of any model, shown on a small one of random weights."""
 
 import contextlib
-import importlib.util
+import dataclasses
 import itertools
 import json
 import os
@@ -20,9 +20,10 @@ from keras import ops
 from keras_transformer import saved as saved_module
 from keras_transformer.config import TransformerConfig
 from keras_transformer.models import Transformer
-from keras_transformer.search import Search, score_function
+from keras_transformer.search import Search, score_function, until_end
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.translator import Translator
+from tests.backends import NEXT
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 TEXTS = ["one two", "three", "eight nine six one", "four five six seven", "ten one ten", "two"]
@@ -76,6 +77,26 @@ def translator(tokenizer):
     return make(tokenizer)
 
 
+def test_any_of_several_ends_a_translation(translator, tokenizer, monkeypatch):
+    model, decode, rows = translator.model, tokenizer.decode_target, []
+
+    def record(ids):
+        rows.extend(ids)
+        return decode(ids)
+
+    monkeypatch.setattr(tokenizer, "decode_target", record)
+    translator.translate(TEXTS, beam_size=1, **SHORT)
+    end = rows[0][2]
+    expected = decode([until_end(row, [end]) for row in rows])
+    other = Transformer(dataclasses.replace(model.config, eos_id=(end, model.config.eos_id)))
+    other.set_weights(model.get_weights())
+    found = Translator(other, tokenizer).translate(TEXTS, beam_size=1, **SHORT)
+    assert sorted(found) == sorted(expected) != sorted(decode(rows))
+    other.config = dataclasses.replace(model.config, eos_id=(end, end + 1))
+    with pytest.raises(ValueError, match=r"its eos_id is 3, the model's \(\d+, \d+\)"):
+        Translator(other, tokenizer)
+
+
 @pytest.fixture(scope="module")
 def alone(translator):
     """The translation of each text in a batch of its own."""
@@ -96,6 +117,7 @@ def test_a_text_translates_the_same_in_any_company(translator, alone, texts, tok
     assert found == [alone.get(text, "") for text in texts]
 
 
+@pytest.mark.once("texts, files and options: no tensor differs")
 def test_empty_texts_have_empty_translations(translator, alone):
     blank = ["", " ", "\t \n", "\u00a0\u3000", "\u200b"]
     assert translator.translate([*blank, TEXTS[0]], **SHORT) == [""] * 5 + [alone[TEXTS[0]]]
@@ -104,6 +126,7 @@ def test_empty_texts_have_empty_translations(translator, alone):
     assert translator.translate([]) == translator.nbest([]) == translator.score([], []) == []
 
 
+@pytest.mark.once("texts, files and options: no tensor differs")
 def test_a_text_too_long_is_cut_with_a_warning_or_refused(translator, alone):
     fits = " ".join(["six"] * (MAX_LENGTH - 1))
     assert len(translator.tokenizer.encode_source([fits])[0]) == MAX_LENGTH
@@ -117,6 +140,7 @@ def test_a_text_too_long_is_cut_with_a_warning_or_refused(translator, alone):
         translator.score(["six"], [fits + " six"])
 
 
+@pytest.mark.once("texts, files and options: no tensor differs")
 @pytest.mark.parametrize("wrong", ["one two", b"one", [None], ["one", b"two"], [1]])
 def test_refuses_what_is_no_list_of_strings(translator, wrong):
     for call in (translator.translate, translator.nbest, translator.sample):
@@ -215,6 +239,7 @@ def test_prefixes_are_forced(translator, alone, tokens_per_batch):
     )
 
 
+@pytest.mark.once("texts, files and options: no tensor differs")
 def test_refuses_prefixes_that_do_not_fit(translator):
     with pytest.raises(ValueError, match="as many as texts, got 1 for 2"):
         translator.translate(["one", "two"], prefixes=["one"])
@@ -222,21 +247,21 @@ def test_refuses_prefixes_that_do_not_fit(translator):
         translator.translate(["one"], prefixes=["one " * 50])
 
 
+@pytest.mark.once("tests/decoding has this of the search, under each")
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_lengths_stay_in_their_bounds(translator, monkeypatch, beam_size):
     found, decode = [], translator.tokenizer.decode_target
     spy = lambda ids: found.extend(ids) or decode(ids)  # noqa: E731
     monkeypatch.setattr(translator.tokenizer, "decode_target", spy)
-    eos = translator.tokenizer.eos_id
     shortest, longest = 4, len(translator.tokenizer.encode_source(["six"])[0]) + 6
     for text in ("six", "two"):
         translator.nbest([text], beam_size=beam_size, min_length=shortest, **SHORT)
-    lengths = [row.index(eos) for row in found]  # tokens before the end
+    lengths = [len(row) for row in found]  # tokens before the end
     assert len(lengths) == 2 * beam_size
     assert all(shortest <= length < longest for length in lengths)
     del found[:]
     translator.translate(["six"], beam_size=beam_size, min_length=30, **SHORT)
-    assert found[0].index(eos) == longest - 1
+    assert len(found[0]) == longest - 1
 
 
 def test_a_sample_depends_on_seed_place_and_text_alone(translator):
@@ -250,12 +275,14 @@ def test_a_sample_depends_on_seed_place_and_text_alone(translator):
     assert len(set(translator.sample(TEXTS[:1] * 8, seed=7, **SHORT))) > 1
 
 
+@pytest.mark.once("tests/decoding has this of the search, under each")
 @pytest.mark.parametrize("options", [{"temperature": 1e-4}, {"top_k": 1}, {"top_p": 1e-6}])
 def test_sampling_of_the_most_probable_is_greedy(translator, options):
     greedy = translator.translate(TEXTS, beam_size=1, **SHORT)
     assert translator.sample(TEXTS, **options, **SHORT) == greedy
 
 
+@pytest.mark.once("texts, files and options: no tensor differs")
 def test_streams_what_translate_translates(translator, alone):
     lines = (text + "\n" for text in [*TEXTS, ""])
     found = list(translator.translate_stream(lines, chunk_size=2, **SHORT))
@@ -263,6 +290,7 @@ def test_streams_what_translate_translates(translator, alone):
     assert list(translator.translate_stream([])) == []
 
 
+@pytest.mark.once("texts, files and options: no tensor differs")
 def test_a_stream_reads_no_further_than_it_must(translator, alone):
     read = []
     endless = (read.append(text) or text for text in itertools.cycle(TEXTS))
@@ -272,6 +300,7 @@ def test_a_stream_reads_no_further_than_it_must(translator, alone):
     assert len(read) == 4
 
 
+@pytest.mark.once("texts, files and options: no tensor differs")
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -290,6 +319,7 @@ def test_refuses_options_out_of_range(translator, options, message):
             call(["one"], **options)
 
 
+@pytest.mark.once("texts, files and options: no tensor differs")
 def test_refuses_options_of_one_method_out_of_range(translator):
     for options, message in [
         ({"temperature": 0}, "temperature must be above 0, got 0"),
@@ -328,6 +358,7 @@ def test_says_that_weights_are_not_finite(tokenizer):
             translator.translate(["one"], beam_size=beam_size, **SHORT)
 
 
+@pytest.mark.once("texts, files and options: no tensor differs")
 def test_refuses_a_tokenizer_of_another_size(tokenizer, translator):
     other = SentencePieceTokenizer.train(["one two"], ["two"], vocab_size=300)
     with pytest.raises(ValueError, match="source_vocab_size"):
@@ -350,34 +381,24 @@ def test_a_saved_translator_translates_the_same(translator, saved, alone):
     assert loaded.model.config == translator.model.config
 
 
-def test_other_backends_read_it_and_translate_the_same(saved, alone):
+def test_another_backend_reads_it_and_translates_the_same(saved, alone):
     script = (
         "import json, sys; from keras_transformer.translator import Translator;"
         "folder, texts = json.load(sys.stdin);"
         f"print(json.dumps(Translator.load(folder).translate(texts, **{SHORT})))"
     )
-    others = [
-        name
-        for name in ("jax", "tensorflow", "torch")
-        if name != keras.backend.backend() and importlib.util.find_spec(name)
-    ]
-    if not others:
-        pytest.skip("no other backend is installed")
-    processes = {
-        name: subprocess.Popen(
-            [sys.executable, "-c", script],
-            env=os.environ | {"KERAS_BACKEND": name, "OMP_NUM_THREADS": "1"},
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for name in others
-    }
-    for name, process in processes.items():
-        output, _ = process.communicate(json.dumps([str(saved), TEXTS]))
-        assert process.returncode == 0, name
-        assert json.loads(output.splitlines()[-1]) == list(alone.values()), name
+    name = NEXT[keras.backend.backend()]
+    pytest.importorskip(name)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"KERAS_BACKEND": name, "OMP_NUM_THREADS": "1"},
+        cwd=ROOT,
+        input=json.dumps([str(saved), TEXTS]),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == list(alone.values())
 
 
 def copy(saved, folder):
@@ -387,6 +408,7 @@ def copy(saved, folder):
     return folder
 
 
+@pytest.mark.once("texts, files and options: no tensor differs")
 @pytest.mark.parametrize("step", ["tokenizer", "model", "config"])
 def test_a_failure_while_saving_keeps_the_old_translator(
     tokenizer, saved, tmp_path, monkeypatch, step
@@ -414,6 +436,7 @@ def test_a_failure_while_saving_keeps_the_old_translator(
     assert after.keys() == before.keys() and after["model.keras"] != before["model.keras"]
 
 
+@pytest.mark.once("texts, files and options: no tensor differs")
 def test_a_kill_between_two_files_mixes_no_two_translators(saved, tmp_path, monkeypatch):
     texts = [" ".join(WORDS), "ten one"]
     tokenizer = SentencePieceTokenizer.train(texts, texts, vocab_size=56, byte_fallback=False)
@@ -452,6 +475,7 @@ def contents(translator):
     return translator.tokenizer.fingerprint(), weights
 
 
+@pytest.mark.once("texts, files and options: no tensor differs")
 def test_load_says_what_is_wrong_with_a_folder(tokenizer, saved, tmp_path):
     with pytest.raises(ValueError, match="absent is no saved translator: there is no such folder"):
         Translator.load(tmp_path / "absent")
@@ -500,6 +524,7 @@ def test_in_8_bits(translator, saved, tmp_path):
         Translator.load(tmp_path, precision="float32")
 
 
+@pytest.mark.once("texts, files and options: no tensor differs")
 def test_load_refuses_another_tokenizer(saved, tmp_path):
     folder = copy(saved, tmp_path / "translator")
     texts = [" ".join(WORDS), "ten one"]

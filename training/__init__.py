@@ -1,3 +1,3 @@
-"""Runs: one flat script a task on the library's parts, and their recipes."""
+"""Scripts, one a task, on the parts of the library; `recipes` is the folder of the package."""
 
 import keras_transformer  # noqa: F401  (chooses the backend, before anything imports Keras)

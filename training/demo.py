@@ -5,13 +5,18 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from keras_transformer.assessment import read_metrics
+from keras_transformer.config import require
 from keras_transformer.data.corpora import load_corpus
 from keras_transformer.evaluation import table
 from keras_transformer.export import saved_model
+from keras_transformer.training import runs
 
-SENTENCES = 8
+SENTENCES = 5  # of the end of each test set: the same ones, in "varied" as people type them
 
 # What anyone needs to use the SavedModel: not this package.
 PROGRAM = """
@@ -25,10 +30,16 @@ for line in translator.translate(tf.constant(sentences))["translations"].numpy()
 """
 
 
-def main(folder: Path) -> None:
-    """Exports the translator in `folder`, prints its quality, and translates unseen sentences."""
+def main(folder: Annotated[Path, typer.Argument(help="A run of the recipe grammar.")]) -> None:
+    """Exports the translator in FOLDER, prints its quality, and translates unseen sentences."""
+    metrics = read_metrics(folder)
+    measured = {"test", "training", "varied"} <= metrics.keys()
+    require(
+        measured, str(folder), sorted(metrics), "a run with its metrics, training, test and varied"
+    )
     path = saved_model(folder, folder / "savedmodel", overwrite=True)
-    unseen = load_corpus("grammar").tests["test"][:SENTENCES]
+    tests = load_corpus("grammar", train_size=1).tests
+    unseen = [pair for pairs in tests.values() for pair in pairs[-SENTENCES:]]
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(path)],
         input="\n".join(source for source, _ in unseen),
@@ -42,13 +53,14 @@ def main(folder: Path) -> None:
     for (source, reference), translation in zip(unseen, done.stdout.splitlines(), strict=True):
         mark = "" if translation == reference else f"\n   (expected: {reference})"
         print(f"   {source}\n-> {translation}{mark}\n")
-    metrics = read_metrics(folder)
-    print(f"{table(metrics['test'])}\n")
+    for name in tests:
+        print(f"{table({'test_set': name, **metrics[name]})}\n")
     run = metrics["training"]
     print(f"Trained on {run['backend']} for {run['seconds']:.0f} s on {run['cores']} cores.")
+    print(f"Your own sentences, a line each: keras-transformer translate {folder}")
     print(f"The run, its model, tokenizer and metrics.json: {folder}")
     print(f"The SavedModel, strings in and strings out:     {path}")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    runs.main(main)

@@ -19,9 +19,11 @@ from keras_transformer.config import require, require_whole
 from keras_transformer.data.biology import read_splice_junctions
 from keras_transformer.data.tagged import numbered
 from keras_transformer.files import replacing
+from keras_transformer.training.runs import main, run_into
 from training import text_classification
 
 
+@run_into()
 def train(
     sequences: Annotated[Path, typer.Option(help="UCI's splice.data; may be a .gz.")],
     output: Annotated[Path, typer.Option(help="Folder of the run.")],
@@ -31,7 +33,7 @@ def train(
     num_heads: Annotated[int, typer.Option(help="Heads of each.")] = 4,
     dropout: Annotated[float, typer.Option(help="Rate in [0, 1).")] = 0.3,
     tokens_per_batch: Annotated[int, typer.Option(help="Cells of a batch.")] = 2048,
-    epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 30,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the data.")] = 30,
     learning_rate: Annotated[float, typer.Option(help="The highest.")] = 1e-3,
     warmup_steps: Annotated[int, typer.Option(help="Steps until then.")] = 100,
     seed: Annotated[int, typer.Option(help="Of weights, dropout and order.")] = 0,
@@ -76,7 +78,7 @@ def train(
             lines.append(f"{' '.join(words)}\t{label}")
         with replacing(files[name]) as temporary:
             temporary.write_text("\n".join(lines), "utf-8")
-    text_classification.train(
+    text_classification.train.__wrapped__(  # the folder is this run's already
         **{f"{name}_file": path for name, path in files.items()},
         output=output,
         d_model=d_model,
@@ -95,4 +97,4 @@ def train(
 
 
 if __name__ == "__main__":
-    typer.run(train)
+    main(train)

@@ -15,17 +15,20 @@ import numpy as np
 import typer
 
 from keras_transformer.assessment import save_metrics
+from keras_transformer.config import require
 from keras_transformer.data.images import DATASETS, batches, load_images
 from keras_transformer.models import ViT, ViTConfig
 from keras_transformer.ops import keep_compilations, reuse_memory
 from keras_transformer.saved import save_folder
 from keras_transformer.schedules import WarmupSchedule
+from keras_transformer.training.runs import main, run_into
 
 UNDECAYED = ["bias", "gamma", "beta", "class_token", "positions"]
 # Digits may move a little, photographs more, and be mirrored.
 CHANGES = {"mnist": dict(pixels=1), "cifar10": dict(pixels=4, flip=True)}
 
 
+@run_into(lambda given: Path("saved_models") / f"vit-{given['dataset']}")
 def train(
     dataset: Annotated[str, typer.Option(help=f"One of {', '.join(DATASETS)}.")] = "mnist",
     data_folder: Annotated[
@@ -59,7 +62,6 @@ def train(
     keep_compilations()
     reuse_memory()
     source = data_folder or Path(os.environ.get("KT_DATA", "data"))
-    folder = output or Path("saved_models") / f"vit-{dataset}"
 
     # Images, each channel with mean 0 and variance 1.
     (images, labels), (test_images, test_labels), classes = load_images(dataset, source)
@@ -70,6 +72,8 @@ def train(
     if train_size:
         chosen = np.random.default_rng(seed).permutation(len(images))[:train_size]
         images, labels = images[chosen], labels[chosen]
+    accepted = f"at most {len(images)}, as there are images"
+    require(batch_size <= len(images), "batch_size", batch_size, accepted)
     training = batches(images, labels, batch_size, seed, **CHANGES[dataset])
 
     # The model and its optimizer.
@@ -100,13 +104,13 @@ def train(
 
     _, accuracy = model.evaluate(test_images, test_labels, batch_size=500, verbose=0)
     pixels = dict(mean=mean.tolist(), deviation=deviation.tolist(), classes=classes)
-    save_folder(folder, model, None, {"task": "image_classification"} | pixels)
+    save_folder(output, model, None, {"task": "image_classification"} | pixels)
     facts = dict(epochs=epochs, seconds=seconds, processor_seconds=used, seed=seed)
     facts |= dict(parameters=model.count_params(), backend=keras.backend.backend())
-    save_metrics(folder, "training", facts)
-    save_metrics(folder, "test", dict(accuracy=accuracy))
-    print(f"accuracy on {len(test_images)} test images {accuracy:.4f}, {seconds:.0f} s; {folder}")
+    save_metrics(output, "training", facts)
+    save_metrics(output, "test", dict(accuracy=accuracy))
+    print(f"accuracy on {len(test_images)} test images {accuracy:.4f}, {seconds:.0f} s; {output}")
 
 
 if __name__ == "__main__":
-    typer.run(train)
+    main(train)

@@ -21,6 +21,7 @@ from keras_transformer.assessment import save_metrics
 from keras_transformer.callbacks import Checkpoints, Progress
 from keras_transformer.causal_lm import CausalLM
 from keras_transformer.checkpoints import load_weights
+from keras_transformer.checkpoints.training import CHECKPOINTS
 from keras_transformer.config import require, require_whole
 from keras_transformer.data.corpora import iterate_lines
 from keras_transformer.data.windows import NO_LABEL, Windows
@@ -28,10 +29,12 @@ from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import GPT, GPTConfig, LLaMA, LLaMAConfig
 from keras_transformer.ops import keep_compilations
-from keras_transformer.schedules import WarmupSchedule, adam
+from keras_transformer.schedules import adam
 from keras_transformer.text.single import TextTokenizer
+from keras_transformer.training.runs import fit, main, run_into, schedule_for
 
 
+@run_into()
 def train(
     text: Annotated[Path, typer.Option(help="The text, UTF-8; may be a .gz.")],
     output: Annotated[Path, typer.Option(help="Folder of the run.")],
@@ -54,13 +57,14 @@ def train(
 ) -> None:
     """Trains a language model on a text and saves it with its measured loss.
 
-    The last tenth of the text is for validation. The same command again goes on from the last
-    checkpoint. The backend is KERAS_BACKEND's.
+    The last tenth of the text is for validation. The same command again resumes from the last
+    checkpoint; SIGTERM and Ctrl-C save one. The backend is KERAS_BACKEND's.
     """
     keep_compilations()
     require(family in ("gpt", "llama"), "family", family, "gpt or llama")
     require_whole("steps_per_epoch", steps_per_epoch, 1)
     require_whole("steps", steps, 1)
+    require(weight_decay >= 0, "weight_decay", weight_decay, "at least 0")
     require(steps % steps_per_epoch == 0, "steps", steps, f"a multiple of {steps_per_epoch}")
 
     # Text: ids, the last tenth of them for validation.
@@ -86,7 +90,7 @@ def train(
         model = LLaMA(LLaMAConfig(size, bos_id=0, eos_id=0, **sizes), dtype=precision)
     options = dict(beta_2=0.99, epsilon=1e-8, weight_decay=weight_decay, global_clipnorm=1.0)
     model.compile(
-        adam(WarmupSchedule(peak_learning_rate, warmup_steps, steps), **options),
+        adam(schedule_for(peak_learning_rate, warmup_steps, steps), **options),
         LabelSmoothedCrossentropy(0.0, NO_LABEL),
         metrics=[Perplexity(NO_LABEL)],
     )
@@ -94,19 +98,18 @@ def train(
 
     # Training.
     run = dict(steps=steps, rows=rows, length=length, tokenizer=tokenizer.fingerprint())
-    checkpoints = Checkpoints(output / "checkpoints", keep=1, run=run)
-    begin, done = time.perf_counter(), checkpoints.epoch * steps_per_epoch
-    if done < steps:
-        model.fit(
-            windows.batches(done),
-            steps_per_epoch=steps_per_epoch,
-            initial_epoch=checkpoints.epoch,
-            epochs=steps // steps_per_epoch,
-            validation_data=validation,
-            validation_batch_size=64,
-            callbacks=[Progress(rows * length), checkpoints],
-            verbose=0,
-        )
+    checkpoints = Checkpoints(output / CHECKPOINTS, keep=1, run=run)
+    begin = time.perf_counter()
+    fit(
+        model,
+        windows.batches,
+        checkpoints,
+        steps_per_epoch=steps_per_epoch,
+        epochs=steps // steps_per_epoch,
+        validation_data=validation,
+        validation_batch_size=64,
+        callbacks=[Progress(rows * length)],
+    )
     seconds = time.perf_counter() - begin
 
     # How good it is, and what it writes.
@@ -123,4 +126,4 @@ def train(
 
 
 if __name__ == "__main__":
-    typer.run(train)
+    main(train)

@@ -24,10 +24,12 @@ from keras_transformer.metrics import Perplexity
 from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.ops import keep_compilations
 from keras_transformer.saved import save_folder
-from keras_transformer.schedules import WarmupSchedule, adam
+from keras_transformer.schedules import adam
 from keras_transformer.text.single import TextTokenizer
+from keras_transformer.training.runs import main, run_into, schedule_for
 
 
+@run_into()
 def train(
     text: Annotated[
         list[Path], typer.Option(help="A text a line; of a .tsv the first column. Repeatable.")
@@ -42,7 +44,7 @@ def train(
     dropout: Annotated[float, typer.Option(help="Rate in [0, 1).")] = 0.1,
     max_length: Annotated[int, typer.Option(help="Longest text in pieces.")] = 128,
     tokens_per_batch: Annotated[int, typer.Option(help="Cells of a batch.")] = 4096,
-    epochs: Annotated[int, typer.Option(help="Passes over the text.")] = 10,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the text.")] = 10,
     learning_rate: Annotated[float, typer.Option(help="The highest.")] = 1e-3,
     warmup_steps: Annotated[int, typer.Option(help="Steps until then.")] = 200,
     precision: Annotated[str, typer.Option(help="Keras dtype policy.")] = "float32",
@@ -73,7 +75,7 @@ def train(
     )
     model = BERT(config, dtype=precision)
     model.compile(
-        adam(WarmupSchedule(learning_rate, warmup_steps, epochs * len(training))),
+        adam(schedule_for(learning_rate, warmup_steps, epochs * len(training))),
         LabelSmoothedCrossentropy(0.0, config.pad_id),
         metrics=[Perplexity(config.pad_id)],
     )
@@ -98,4 +100,4 @@ def train(
 
 
 if __name__ == "__main__":
-    typer.run(train)
+    main(train)

@@ -27,11 +27,13 @@ from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import Transformer
 from keras_transformer.ops import keep_compilations
-from keras_transformer.schedules import WarmupSchedule, adam
+from keras_transformer.schedules import adam
 from keras_transformer.text import WordTokenizer
+from keras_transformer.training.runs import main, run_into, schedule_for
 from keras_transformer.translator import Translator
 
 
+@run_into()
 def train(
     treebank: Annotated[Path, typer.Option(help="A zip with combined/wsj_0001.mrg and so on.")],
     output: Annotated[Path, typer.Option(help="Folder of the run.")],
@@ -45,7 +47,7 @@ def train(
     word_dropout: Annotated[float, typer.Option(help="Words that become their class.")] = 0.1,
     max_length: Annotated[int, typer.Option(help="Longest tree to train on, in symbols.")] = 180,
     tokens_per_batch: Annotated[int, typer.Option(help="Cells of a side of a batch.")] = 1024,
-    epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 24,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the data.")] = 24,
     learning_rate: Annotated[float, typer.Option(help="The highest.")] = 1.5e-3,
     warmup_steps: Annotated[int, typer.Option(help="Steps until then.")] = 400,
     beam_size: Annotated[int, typer.Option(help="Hypotheses of a search.")] = 4,
@@ -81,7 +83,7 @@ def train(
     model = Transformer(config, dtype=precision)
     steps = len(batches)
     model.compile(
-        adam(WarmupSchedule(learning_rate, warmup_steps, epochs * steps)),
+        adam(schedule_for(learning_rate, warmup_steps, epochs * steps)),
         LabelSmoothedCrossentropy(0.1),
         metrics=[Perplexity()],
     )
@@ -118,4 +120,4 @@ def train(
 
 
 if __name__ == "__main__":
-    typer.run(train)
+    main(train)

@@ -1,4 +1,4 @@
-"""Trains an ESM-2 from scratch to tell the secondary structure of proteins, beside a baseline.
+"""Trains an ESM-2 to tell the secondary structure of proteins, beside a baseline.
 
 `python -m training.protein --help`. The data are FLIP's (Dallago et al. 2021): for each residue
 helix, strand or coil; what the experiment did not resolve is not counted. The baseline is the
@@ -26,22 +26,29 @@ from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy, Perplexity
 from keras_transformer.models import ESM, ESMConfig
 from keras_transformer.ops import keep_compilations
-from keras_transformer.saved import save_folder
-from keras_transformer.schedules import WarmupSchedule, adam
+from keras_transformer.saved import load_with_tokenizer, save_folder
+from keras_transformer.schedules import adam
 from keras_transformer.text.single import TextTokenizer
+from keras_transformer.training.runs import main, run_into, schedule_for
+
+SPECIAL = ("[PAD]", "[MASK]", "[UNK]", "[CLS]", "[SEP]")
 
 
+@run_into()
 def train(
     structures: Annotated[Path, typer.Option(help="FLIP's splits.zip.")],
     output: Annotated[Path, typer.Option(help="Folder of the run.")],
+    start_from: Annotated[Path | None, typer.Option(help="An imported ESM-2.")] = None,
     d_model: Annotated[int, typer.Option(help="Width.")] = 128,
     num_layers: Annotated[int, typer.Option(help="Blocks.")] = 4,
     num_heads: Annotated[int, typer.Option(help="Heads of each.")] = 4,
     dropout: Annotated[float, typer.Option(help="Rate in [0, 1).")] = 0.1,
     max_length: Annotated[int, typer.Option(help="Residues of a protein in training.")] = 512,
     tokens_per_batch: Annotated[int, typer.Option(help="Cells of a batch.")] = 4096,
-    pretraining_epochs: Annotated[int, typer.Option(help="Passes with masked residues.")] = 0,
-    epochs: Annotated[int, typer.Option(help="Passes over the proteins.")] = 6,
+    pretraining_epochs: Annotated[
+        int, typer.Option(min=0, help="Passes with masked residues.")
+    ] = 0,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the proteins.")] = 6,
     learning_rate: Annotated[float, typer.Option(help="The highest.")] = 2e-3,
     warmup_steps: Annotated[int, typer.Option(help="Steps until then.")] = 200,
     window: Annotated[int, typer.Option(help="Residues that the baseline sees.")] = 13,
@@ -52,12 +59,17 @@ def train(
     keep_compilations()
     begun = time.monotonic()
 
-    # Proteins: a residue is a word of one letter, framed by [CLS] and [SEP].
+    # Proteins: a residue is a word of one letter, framed by [CLS] and [SEP], or as of the ESM-2.
     parts = read_structures(structures)
-    spaced = (" ".join(residues) for residues, _ in parts["train"])
-    tokenizer = TextTokenizer.train(spaced, "wordpiece", 64, lowercase=False)
-    special = tuple(map(tokenizer.id_of, ("[UNK]", "[CLS]", "[SEP]")))
-    mask_id, size = tokenizer.id_of("[MASK]"), tokenizer.vocab_size
+    if start_from is None:
+        spaced = (" ".join(residues) for residues, _ in parts["train"])
+        tokenizer = TextTokenizer.train(spaced, "wordpiece", 64, lowercase=False)
+        pad_id, mask_id, *special = map(tokenizer.id_of, SPECIAL)
+        size = tokenizer.vocab_size
+    else:
+        start, tokenizer = load_with_tokenizer(start_from, "ESM-2", ESM)
+        pad_id, mask_id, size = start.config.pad_id, start.config.mask_id, start.config.vocab_size
+        special = map(tokenizer.id_of, ("<unk>", "<cls>", "<eos>"))
     numbers = {label: number for number, label in enumerate(STRUCTURES)} | {UNRESOLVED: NO_LABEL}
 
     def batches(part, labels=None):
@@ -70,6 +82,7 @@ def train(
             labels or labels_of_tokens(encoded, tags),
             tokens_per_batch=max(tokens_per_batch, longest),
             max_length=longest,  # nothing that is measured is cut
+            pad_id=pad_id,
             pad_label=None if labels else NO_LABEL,
             shuffle=is_train,
             seed=seed,
@@ -79,7 +92,7 @@ def train(
 
     def fit(model, data, epochs, metric):
         steps = len(data)
-        schedule = WarmupSchedule(learning_rate, warmup_steps, epochs * steps)
+        schedule = schedule_for(learning_rate, warmup_steps, epochs * steps)
         loss = LabelSmoothedCrossentropy(0.0, metric.pad_id)
         model.compile(adam(schedule), loss, metrics=[metric])
         print(f"{model.count_params():,} parameters, {steps} batches", file=sys.stderr)
@@ -97,14 +110,16 @@ def train(
     metrics = {"baseline_accuracy": accuracy(baseline, test)}
 
     # The model: residues that are hidden first, if wanted, then the structure.
-    sizes = dict(d_model=d_model, num_layers=num_layers, num_heads=num_heads, dropout=dropout)
-    sizes |= dict(max_length=max(test.lengths), labels=tuple(STRUCTURES))
-    config = ESMConfig(size, pad_id=0, mask_id=mask_id, **sizes)
-    model = ESM(config, dtype=precision)
+    options = dict(max_length=max(test.lengths), labels=tuple(STRUCTURES))
+    options |= dict(dropout=dropout, head_dropout=dropout)
+    if start_from is None:
+        sizes = dict(d_model=d_model, num_layers=num_layers, num_heads=num_heads)
+        config = ESMConfig(size, pad_id=pad_id, mask_id=mask_id, **sizes, **options)
+        start = ESM(config, dtype=precision)
     if pretraining_epochs:
-        masked = batches("train", Masking(size, mask_id, special))
-        fit(model, masked, pretraining_epochs, Perplexity(config.pad_id))
-    model = model.with_head("token_classification")
+        masked = batches("train", Masking(size, mask_id, tuple(special), pad_id=pad_id))
+        fit(start, masked, pretraining_epochs, Perplexity(pad_id))
+    model = start.with_head("token_classification", **options)
     fit(model, training, epochs, MaskedAccuracy(NO_LABEL))
 
     # How good it is.
@@ -120,4 +135,4 @@ def train(
 
 
 if __name__ == "__main__":
-    typer.run(train)
+    main(train)

@@ -20,24 +20,27 @@ from keras_transformer.data.corpora import read_pairs
 from keras_transformer.data.squad import read_squad, span_of
 from keras_transformer.data.tagged import numbered
 from keras_transformer.models import BERT, BERTConfig
-from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.ops import keep_compilations
 from keras_transformer.saved import load_with_tokenizer, save_folder
-from keras_transformer.schedules import WarmupSchedule, adam
+from keras_transformer.schedules import adam
 from keras_transformer.text.single import TextTokenizer
+from keras_transformer.training.runs import main, run_into, schedule_for
 from keras_transformer.understanding import answer_scores
 
 SIDES = ("train", "eval")
 LONGEST = 30  # pieces of an answer that is looked for
 
 
+@run_into()
 def train(
     questions_file: Annotated[Path, typer.Option("--questions", help="In SQuAD's form, or .gz.")],
     split_file: Annotated[Path, typer.Option("--split", help="A .tsv: title, tab, train or eval.")],
     output: Annotated[Path, typer.Option(help="Folder of the run.")],
     start_from: Annotated[
         Path | None,
-        typer.Option(help="A run of training.masked_language_model, or an imported BERT."),
+        typer.Option(
+            help="A run of training.masked_language_model; an imported BERT, RoBERTa or ALBERT."
+        ),
     ] = None,
     vocab_size: Annotated[int, typer.Option(help="Pieces.")] = 8000,
     d_model: Annotated[int, typer.Option(help="Width.")] = 128,
@@ -45,8 +48,8 @@ def train(
     num_heads: Annotated[int, typer.Option(help="Heads of each.")] = 4,
     dropout: Annotated[float, typer.Option(help="Rate in [0, 1).")] = 0.1,
     max_length: Annotated[int, typer.Option(help="Pieces of question and text.")] = 256,
-    batch_size: Annotated[int, typer.Option(help="Questions of a batch.")] = 16,
-    epochs: Annotated[int, typer.Option(help="Passes over the questions.")] = 5,
+    batch_size: Annotated[int, typer.Option(min=1, help="Questions of a batch.")] = 16,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the questions.")] = 5,
     learning_rate: Annotated[float, typer.Option(help="The highest.")] = 5e-4,
     warmup_steps: Annotated[int, typer.Option(help="Steps until then.")] = 200,
     seed: Annotated[int, typer.Option(help="Of weights, dropout and order.")] = 0,
@@ -73,7 +76,7 @@ def train(
         config = BERTConfig(tokenizer.vocab_size, max_length=max_length, **sizes, num_types=2)
         model = BERT(config)
     else:
-        model, tokenizer = load_with_tokenizer(start_from, "encoder", EncoderOnly)
+        model, tokenizer = load_with_tokenizer(start_from, "BERT", BERT)
         max_length = model.config.max_length
     keras.utils.set_random_seed(seed)
     model = model.with_head("span_extraction", dropout=dropout)
@@ -100,7 +103,7 @@ def train(
     first, last = np.array([spans[row] for row in kept], "int32").T
     steps = epochs * -(-len(kept) // batch_size)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    schedule = WarmupSchedule(learning_rate, warmup_steps, steps)
+    schedule = schedule_for(learning_rate, warmup_steps, steps)
     model.compile(adam(schedule), {"start": loss, "end": loss})
     print(f"{model.count_params():,} parameters, {len(kept)} questions", file=sys.stderr)
     labels = {"start": first, "end": last}
@@ -125,4 +128,4 @@ def train(
 
 
 if __name__ == "__main__":
-    typer.run(train)
+    main(train)

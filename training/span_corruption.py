@@ -29,11 +29,13 @@ from keras_transformer.models import T5, T5Config
 from keras_transformer.ops import keep_compilations
 from keras_transformer.schedules import WarmupSchedule, adam
 from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.training.runs import main, run_into
 from keras_transformer.translator import Translator
 
 SENTINELS = 100
 
 
+@run_into()
 def train(
     texts: Annotated[
         list[Path], typer.Option("--text", help="Lines; of a .tsv the first column. Repeatable.")
@@ -43,10 +45,12 @@ def train(
     d_model: Annotated[int, typer.Option(help="Width.")] = 128,
     d_ff: Annotated[int, typer.Option(help="Width of the feed-forward, which is gated.")] = 256,
     num_layers: Annotated[int, typer.Option(help="Blocks of encoder and of decoder.")] = 3,
-    num_heads: Annotated[int, typer.Option(help="Heads of each.")] = 4,
+    num_heads: Annotated[int, typer.Option(min=1, help="Heads of each.")] = 4,
     length: Annotated[int, typer.Option(help="Tokens of a window of text.")] = 128,
     rows: Annotated[int, typer.Option(help="Windows a step.")] = 32,
-    steps: Annotated[int, typer.Option(help="0: an untrained model, to compare with.")] = 3000,
+    steps: Annotated[
+        int, typer.Option(min=0, help="0: an untrained model, to compare with.")
+    ] = 3000,
     learning_rate: Annotated[float, typer.Option(help="The highest.")] = 1e-3,
     warmup_steps: Annotated[int, typer.Option(help="Steps until then.")] = 200,
     precision: Annotated[str, typer.Option(help="Keras dtype policy.")] = "float32",
@@ -124,4 +128,4 @@ def train(
 
 
 if __name__ == "__main__":
-    typer.run(train)
+    main(train)

@@ -23,11 +23,13 @@ from keras_transformer.models import Speech, SpeechConfig
 from keras_transformer.ops import keep_compilations
 from keras_transformer.schedules import WarmupSchedule, adam
 from keras_transformer.text.single import TextTokenizer
+from keras_transformer.training.runs import main, run_into
 from keras_transformer.transcriber import Hearing, Transcriber
 
 RATE, MELS = 8000, 40
 
 
+@run_into()
 def train(
     data_folder: Annotated[
         Path | None, typer.Option(help="Holds fsdd. Default: KT_DATA, or data.")
@@ -125,4 +127,4 @@ def train(
 
 
 if __name__ == "__main__":
-    typer.run(train)
+    main(train)

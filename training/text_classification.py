@@ -23,10 +23,12 @@ from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.ops import keep_compilations
 from keras_transformer.saved import load_with_tokenizer, save_folder
-from keras_transformer.schedules import WarmupSchedule, adam
+from keras_transformer.schedules import adam
 from keras_transformer.text.single import TextTokenizer
+from keras_transformer.training.runs import main, run_into, schedule_for
 
 
+@run_into()
 def train(
     train_file: Annotated[Path, typer.Option("--train", help="Texts and labels, .tsv or .gz.")],
     validation_file: Annotated[Path, typer.Option("--validation", help="Chooses the epoch.")],
@@ -36,7 +38,10 @@ def train(
     ),
     start_from: Annotated[
         Path | None,
-        typer.Option(help="A run of training.masked_language_model, or an imported BERT."),
+        typer.Option(
+            help="A run of training.masked_language_model; an imported BERT, RoBERTa, ALBERT or "
+            "ESM-2."
+        ),
     ] = None,
     vocab_size: Annotated[int, typer.Option(help="Pieces.")] = 8000,
     d_model: Annotated[int, typer.Option(help="Width.")] = 128,
@@ -45,7 +50,7 @@ def train(
     dropout: Annotated[float, typer.Option(help="Rate in [0, 1).")] = 0.3,
     max_length: Annotated[int, typer.Option(help="Longest text in pieces.")] = 128,
     tokens_per_batch: Annotated[int, typer.Option(help="Cells of a batch.")] = 4096,
-    epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 8,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the data.")] = 8,
     learning_rate: Annotated[float, typer.Option(help="The highest.")] = 1e-3,
     warmup_steps: Annotated[int, typer.Option(help="Steps until then.")] = 500,
     precision: Annotated[str, typer.Option(help="Keras dtype policy.")] = "float32",
@@ -96,7 +101,7 @@ def train(
         model = BERT(config, dtype=precision)
     else:
         model = start.with_head(**head, dropout=dropout)
-    schedule = WarmupSchedule(learning_rate, warmup_steps, epochs * len(training))
+    schedule = schedule_for(learning_rate, warmup_steps, epochs * len(training))
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(adam(schedule), loss, metrics=["accuracy"])
     print(f"{model.count_params():,} parameters, {len(training)} batches", file=sys.stderr)
@@ -124,4 +129,4 @@ def train(
 
 
 if __name__ == "__main__":
-    typer.run(train)
+    main(train)

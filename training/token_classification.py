@@ -25,18 +25,23 @@ from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.ops import keep_compilations
 from keras_transformer.saved import load_with_tokenizer, save_folder
-from keras_transformer.schedules import WarmupSchedule, adam
+from keras_transformer.schedules import adam
 from keras_transformer.text.single import TextTokenizer
+from keras_transformer.training.runs import main, run_into, schedule_for
 from keras_transformer.understanding import span_f1
 
 
+@run_into()
 def train(
     train_file: Annotated[Path, typer.Option("--train", help="Words and tags; may be a .gz.")],
     test_file: Annotated[Path, typer.Option("--test", help="For the measurement.")],
     output: Annotated[Path, typer.Option(help="Folder of the run.")],
     start_from: Annotated[
         Path | None,
-        typer.Option(help="A run of training.masked_language_model, or an imported BERT."),
+        typer.Option(
+            help="A run of training.masked_language_model; an imported BERT, RoBERTa, ALBERT or "
+            "ESM-2."
+        ),
     ] = None,
     vocab_size: Annotated[int, typer.Option(help="Pieces.")] = 8000,
     d_model: Annotated[int, typer.Option(help="Width.")] = 128,
@@ -45,7 +50,7 @@ def train(
     dropout: Annotated[float, typer.Option(help="Rate in [0, 1).")] = 0.3,
     max_length: Annotated[int, typer.Option(help="Longest sentence in pieces.")] = 192,
     tokens_per_batch: Annotated[int, typer.Option(help="Cells of a batch.")] = 2048,
-    epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 15,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the data.")] = 15,
     learning_rate: Annotated[float, typer.Option(help="The highest.")] = 1e-3,
     warmup_steps: Annotated[int, typer.Option(help="Steps until then.")] = 50,
     seed: Annotated[int, typer.Option(help="Of weights, dropout and order.")] = 0,
@@ -85,7 +90,7 @@ def train(
 
     # Training.
     model.compile(
-        adam(WarmupSchedule(learning_rate, warmup_steps, epochs * len(batches))),
+        adam(schedule_for(learning_rate, warmup_steps, epochs * len(batches))),
         LabelSmoothedCrossentropy(0.0, NO_LABEL),
         metrics=[MaskedAccuracy(NO_LABEL)],
     )
@@ -108,4 +113,4 @@ def train(
 
 
 if __name__ == "__main__":
-    typer.run(train)
+    main(train)

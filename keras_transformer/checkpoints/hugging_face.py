@@ -2,129 +2,25 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import os
-import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
-from safetensors import SafetensorError, safe_open
 
 from keras_transformer.checkpoints.families import FAMILIES, Family
+from keras_transformer.checkpoints.families.base import token_ids
+from keras_transformer.checkpoints.families.fields import complete
+from keras_transformer.checkpoints.tensors import PLAIN, WEIGHTS, Checkpoint
 from keras_transformer.checkpoints.weights import save_weights, weights_of
 from keras_transformer.files import read_json, write_json
 from keras_transformer.layers.base import unfilled
 
 CONFIG = "config.json"
-WEIGHTS = "model.safetensors"
-INDEX = "model.safetensors.index.json"
-PICKLED = "pytorch_model.bin"
-PICKLED_INDEX = "pytorch_model.bin.index.json"
-
-
-class Checkpoint:
-    """The tensors of a folder by name, each read when it is asked for.
-
-    They lie in `model.safetensors`, in the shards that `model.safetensors.index.json` lists, or in
-    `pytorch_model.bin` or its shards, which PyTorch reads without running anything in them.
-
-    Args:
-        folder: with one of these.
-        prefix: put before all names, if none has it.
-        endings: pairs of an end of names and what it is read as.
-
-    Raises:
-        FileNotFoundError: if there is none, or a shard is missing.
-        ValueError: if a file is broken, or a shard lacks what the index says is in it.
-    """
-
-    def __init__(
-        self,
-        folder: str | os.PathLike,
-        prefix: str = "",
-        endings: Iterable[tuple[str, str]] = (),
-    ):
-        self.folder = Path(folder)
-        self._readers: dict[str, Callable[[], np.ndarray]] = {}
-        if (self.folder / WEIGHTS).is_file():
-            self._open(self.folder / WEIGHTS)
-        elif (self.folder / INDEX).is_file():
-            self._open_shards(INDEX, self._open)
-        elif (self.folder / PICKLED).is_file():
-            self._open_pickled(self.folder / PICKLED)
-        elif (self.folder / PICKLED_INDEX).is_file():
-            self._open_shards(PICKLED_INDEX, self._open_pickled)
-        else:
-            raise FileNotFoundError(
-                f"{self.folder} holds no weights: there is no {WEIGHTS}, {INDEX} or {PICKLED}"
-            )
-        if not any(name.startswith(prefix) for name in self._readers):
-            self._readers = {prefix + name: read for name, read in self._readers.items()}
-        for old, new in endings:
-            for name in [name for name in self._readers if name.endswith(old)]:
-                self._readers[name.removesuffix(old) + new] = self._readers.pop(name)
-
-    def names(self) -> set[str]:
-        """Of all tensors."""
-        return set(self._readers)
-
-    def read(self, name: str) -> np.ndarray:
-        """One tensor; 16-bit floats come as float32, which holds them exactly."""
-        return self._readers[name]()
-
-    def _open(self, path):
-        try:
-            with safe_open(path, framework="numpy") as file:
-                names = list(file.keys())
-        except (SafetensorError, OSError) as error:
-            raise ValueError(f"{path} is no whole safetensors file: {error}") from error
-
-        def read(name):
-            # Opened anew for each: pages of an open file that were read stay in memory.
-            with safe_open(path, framework="numpy") as file:
-                return _as_float32(file.get_tensor(name))
-
-        for name in names:
-            self._readers[name] = functools.partial(read, name)
-        return set(names)
-
-    def _open_shards(self, name, open_one):
-        index = read_json(self.folder / name)
-        places = index.get("weight_map") if isinstance(index, dict) else None
-        if not isinstance(places, dict) or not places:
-            raise ValueError(f"{self.folder / name} is no index: it has no weight_map")
-        for shard in sorted(set(places.values())):
-            path = self.folder / shard
-            if Path(shard).name != shard or not path.is_file():
-                raise FileNotFoundError(f"{self.folder} is not whole: its shard {shard} is missing")
-            listed = {name for name, place in places.items() if place == shard}
-            if missing := sorted(listed - open_one(path)):
-                raise ValueError(f"{path} lacks {missing[0]}, which the index says is in it")
-
-    def _open_pickled(self, path):
-        try:
-            import torch
-        except ImportError as error:
-            raise ImportError(
-                f"{path} is a pickle, which only PyTorch reads safely: install PyTorch, or turn "
-                "the checkpoint into safetensors where it is"
-            ) from error
-        try:
-            # Of PyTorch before 1.6 the file is no archive, and cannot be mapped.
-            mapped = zipfile.is_zipfile(path)
-            tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
-        except Exception as error:  # a broken or a hostile file raises all sorts
-            raise ValueError(f"{path} cannot be read: {error}") from error
-        for name, tensor in tensors.items():
-            self._readers[name] = lambda tensor=tensor: tensor.float().numpy()
-        return set(tensors)
-
-
-def _as_float32(array: np.ndarray) -> np.ndarray:
-    return array if array.dtype == np.float32 else array.astype(np.float32)
+GENERATION = "generation_config.json"
 
 
 def family_of(config: Mapping[str, Any], where: str | os.PathLike) -> Family:
@@ -134,7 +30,7 @@ def family_of(config: Mapping[str, Any], where: str | os.PathLike) -> Family:
         ValueError: if it is none of ours; lists them.
     """
     kind = config.get("model_type")
-    if kind not in FAMILIES:
+    if not isinstance(kind, str) or kind not in FAMILIES:
         raise ValueError(f"model_type in {where} must be one of {sorted(FAMILIES)}, got {kind!r}")
     return FAMILIES[kind]
 
@@ -143,50 +39,97 @@ def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
     """The model of a folder in Hugging Face layout.
 
     Args:
-        folder: with `config.json` and the weights.
+        folder: with `config.json` and the weights. What `generation_config.json` says of the
+            tokens that end a text goes before that, as in `transformers`.
         dtype: Keras dtype policy, such as "bfloat16"; None takes the global one.
 
     Raises:
         FileNotFoundError: if a file is missing.
-        ValueError: if the family is unknown, a file is broken, or a weight is missing,
-            unexpected or of another shape; names it.
+        ValueError: as of `read_config`, or if a file is broken, or a weight is missing,
+            unexpected, of another shape or no float; names it.
     """
     folder = Path(folder)
-    if not (folder / CONFIG).is_file():
-        raise FileNotFoundError(f"{folder} is no checkpoint: it has no {CONFIG}")
-    theirs = read_json(folder / CONFIG)
-    if not isinstance(theirs, dict):
-        raise ValueError(f"{folder / CONFIG} must hold an object, got {type(theirs).__name__}")
-    family = family_of(theirs, folder / CONFIG)
+    theirs, family = read_config(folder)
     checkpoint = Checkpoint(folder, family.prefix, family.endings)
     names = _without_copies(family, checkpoint)
-    try:
-        config = family.config(theirs, names)
-    except KeyError as error:
-        raise ValueError(f"{folder / CONFIG} lacks {error.args[0]!r}") from error
-    except ValueError as error:
-        raise ValueError(f"{folder / CONFIG} does not fit: {error}") from error
+    with _naming(folder / CONFIG):
+        config = family.read(theirs, names)
     with unfilled():
         model = family.model(config, dtype=dtype)
-    _assign(model, family.rules(config), *_renamed(family, config, checkpoint, names))
+    rules = family.rules(config)
+    _assign(model, family, rules, *_renamed(family, rules, checkpoint, names))
     return model
 
 
-def _assign(model, rules, names, read, where):
+def read_config(folder: str | os.PathLike) -> tuple[dict[str, Any], Family]:
+    """The `config.json` of a folder, its fields checked, and its family.
+
+    Raises:
+        FileNotFoundError: if it is missing.
+        ValueError: if it is broken, the family is unknown, a field is missing or holds what is not
+            accepted, or the weights are quantized; names file and field.
+    """
+    path = Path(folder, CONFIG)
+    if not path.is_file():
+        raise FileNotFoundError(f"{folder} is no checkpoint: it has no {CONFIG}")
+    theirs = read_json(path)
+    if not isinstance(theirs, dict):
+        raise ValueError(f"{path} must hold an object, got {type(theirs).__name__}")
+    family = family_of(theirs, path)
+    for name in ("quantization_config", "compression_config"):
+        if (found := theirs.get(name)) is not None:
+            method = found.get("quant_method") if isinstance(found, dict) else found
+            raise ValueError(
+                f"{path} has a {name} of the method {method!r}: weights that were quantized are "
+                f"not read; {PLAIN}"
+            )
+    theirs = _with_ends(Path(folder), theirs)
+    with _naming(path):
+        complete(theirs, family.fields)
+    return theirs, family
+
+
+@contextlib.contextmanager
+def _naming(path):
+    """Inside it, what is wrong with a `config.json` is said with its name."""
+    try:
+        yield
+    except KeyError as error:
+        raise ValueError(f"{path} lacks {error.args[0]!r}") from error
+    except ValueError as error:
+        raise ValueError(f"{path} does not fit: {error}") from error
+
+
+def _with_ends(folder, theirs):
+    """Their config with the tokens that end a text by `generation_config.json`, if it says any."""
+    path = folder / GENERATION
+    facts = read_json(path) if path.is_file() else {}
+    if not isinstance(facts, dict):
+        raise ValueError(f"{path} must hold an object, got {type(facts).__name__}")
+    if facts.get("eos_token_id") is None:
+        return theirs
+    theirs = theirs | {"eos_token_id": facts["eos_token_id"]}
+    try:
+        token_ids(theirs, "eos_token_id")
+    except ValueError as error:
+        raise ValueError(f"{path} does not fit {CONFIG}: {error}") from error
+    return theirs
+
+
+def _assign(model, family, rules, names, read, where):
     needed = {name for rule in rules for name in rule.names}
     if missing := sorted(needed - names):
-        raise ValueError(f"the weights in {where} lack {_some(missing)}")
+        own = [name for name in missing if name in family.aliases]
+        reason = f"; {own[0]} may be missing if tie_word_embeddings is true" if own else ""
+        raise ValueError(f"the weights in {where} lack {_some(missing)}{reason}")
     if unknown := sorted(names - needed):
         raise ValueError(f"the weights in {where} have what no rule takes: {_some(unknown)}")
     by_path = {rule.ours: rule for rule in rules}
     for weight in model.weights:
-        rule = by_path[weight.path]
-        value = rule.take(read)
-        if value.shape != tuple(weight.shape):
-            raise ValueError(
-                f"{' and '.join(rule.names)} in {where} must make {tuple(weight.shape)}, the "
-                f"shape of {weight.path}, got {value.shape}"
-            )
+        try:
+            value = by_path[weight.path].take(read, tuple(weight.shape))
+        except ValueError as error:
+            raise ValueError(f"the weights in {where} do not fit {CONFIG}: {error}") from error
         weight.assign(value)
 
 
@@ -202,9 +145,10 @@ def _without_copies(family, checkpoint):
     return names
 
 
-def _renamed(family, config, checkpoint, names):
+def _renamed(family, rules, checkpoint, names):
     """The names that rules look for, without what is never used; a reader by them; the folder."""
-    needed = {name for rule in family.rules(config) for name in rule.names}
+    needed = {name for rule in rules for name in rule.names}
+    names = names | (needed & checkpoint.names())  # a weight of its own may be equal to another
     places = {name: name for name in names}
     for alias, holders in family.aliases.items():
         holder = next((name for name in holders if name in needed), None)
@@ -279,7 +223,7 @@ def _difference(kind, config):
         return f"its models are {family.model.__name__}s"
     names = {name for rule in family.rules(config) for name in rule.names}
     try:
-        again = family.config(_config_file(kind, config), names).to_dict()
+        again = family.read(_config_file(kind, config), names).to_dict()
     except ValueError as error:
         return str(error)
     ours = config.to_dict()

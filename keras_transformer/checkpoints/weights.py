@@ -77,7 +77,11 @@ def save_weights(path: str | os.PathLike, weights: Mapping[str, np.ndarray]) -> 
     # The format stores memory as it lies, and would store a transposed array wrongly.
     contiguous = {name: np.asarray(value, order="C") for name, value in weights.items()}
     with replacing(path) as temporary:
-        save_file(contiguous, temporary, metadata={"format": "pt"})  # `transformers` asks for it
+        try:
+            # `transformers` asks for the metadata.
+            save_file(contiguous, temporary, metadata={"format": "pt"})
+        except SafetensorError as error:
+            raise OSError(f"{path} could not be written: {error}") from error
 
 
 def load_weights(path: str | os.PathLike, model: keras.Model) -> None:

@@ -8,14 +8,13 @@ from typing import Annotated
 import typer
 
 from keras_transformer import __version__
-from keras_transformer.cli.base import Commands, say
+from keras_transformer.cli.base import Command, Commands, say
 from keras_transformer.cli.folders import average, export, import_, info
 from keras_transformer.cli.generating import generate, transcribe
 from keras_transformer.cli.plotting import app as plot
 from keras_transformer.cli.serving import serve
+from keras_transformer.cli.training import train
 from keras_transformer.cli.translating import evaluate, translate
-from keras_transformer.ops import keep_compilations
-from training.translation import train
 
 app = typer.Typer(
     cls=Commands,
@@ -54,14 +53,13 @@ def _options(
     ] = False,
 ) -> None:
     warnings.showwarning = lambda message, *rest, **options: say(f"warning: {message}")
-    keep_compilations()
 
 
 for command in (train, translate, evaluate, generate, transcribe):
-    app.command()(command)
-app.command("import")(import_)
+    app.command(cls=Command)(command)
+app.command("import", cls=Command)(import_)
 for command in (serve, export, average, info):
-    app.command()(command)
+    app.command(cls=Command)(command)
 app.add_typer(plot, name="plot")
 
 

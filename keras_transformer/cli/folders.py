@@ -8,12 +8,9 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import keras
 import typer
 
 from keras_transformer import __version__
-from keras_transformer.assessment import read_metrics
-from keras_transformer.checkpoints import assign_weights, average_weights, save_weights
 from keras_transformer.cli.base import (
     BeamSize,
     Folder,
@@ -23,15 +20,7 @@ from keras_transformer.cli.base import (
     SourceLanguage,
     TargetLanguage,
 )
-from keras_transformer.evaluation import table
-from keras_transformer.export import ctranslate2, hugging_face, onnx, saved_model
 from keras_transformer.files import read_json
-from keras_transformer.models.adapting import enable_lora, lora_rank, merged
-from keras_transformer.pretrained import load_pretrained
-from keras_transformer.saved import count_parameters, read_config
-from keras_transformer.text.base import MANIFEST
-from keras_transformer.text.single import TextTokenizer
-from keras_transformer.translator import Translator
 
 
 def import_(
@@ -57,6 +46,8 @@ def import_(
             --source-language eng_Latn --target-language deu_Latn --precision int8
         keras-transformer import gpt2 saved_models/gpt2
     """
+    from keras_transformer.pretrained import load_pretrained
+
     load_pretrained(source, source_language, target_language, precision).save(out)
     typer.echo(out)
 
@@ -80,12 +71,6 @@ OPTIONS = {
     Format.CTRANSLATE2: ("quantization",),
     Format.ONNX: ("source_language", "target_language"),
 }  # fmt: skip
-EXPORTERS = {
-    Format.SAVED_MODEL: saved_model,
-    Format.HUGGING_FACE: hugging_face,
-    Format.CTRANSLATE2: ctranslate2,
-    Format.ONNX: onnx,
-}
 
 
 def export(
@@ -128,6 +113,8 @@ def export(
         keras-transformer export saved_models/grammar served/ct2 --format ctranslate2
             --quantization int8
     """
+    from keras_transformer.export import ctranslate2, hugging_face, onnx, saved_model
+
     given = {
         name: value
         for name, value in context.params.items()
@@ -138,7 +125,13 @@ def export(
         raise ValueError(
             f"--{strange[0].replace('_', '-')} is no option of --format {format_.value}"
         )
-    typer.echo(EXPORTERS[format_](folder, out, overwrite=overwrite, **given))
+    exporters = {
+        Format.SAVED_MODEL: saved_model,
+        Format.HUGGING_FACE: hugging_face,
+        Format.CTRANSLATE2: ctranslate2,
+        Format.ONNX: onnx,
+    }
+    typer.echo(exporters[format_](folder, out, overwrite=overwrite, **given))
 
 
 def average(
@@ -162,6 +155,10 @@ def average(
         keras-transformer average run/checkpoints/epoch-* --out average.safetensors
         keras-transformer average run/checkpoints/epoch-* --translator run --out averaged
     """
+    from keras_transformer.checkpoints import assign_weights, average_weights, save_weights
+    from keras_transformer.models.adapting import enable_lora, lora_rank, merged
+    from keras_transformer.translator import Translator
+
     if translator is None:
         save_weights(out, average_weights(checkpoints))
         return
@@ -182,21 +179,38 @@ def info(
     """Shows what a saved model is: a translator, language model, classifier, transcriber ...
 
     Its task, languages or labels, sizes, tokenizer and measured quality, and the versions that
-    read it.
+    read it. Of a checkpoint, an exported model and others, a sentence.
 
     \b
     Example:
         keras-transformer info saved_models/grammar
     """
+    import keras
+
+    from keras_transformer.assessment import read_metrics
+    from keras_transformer.evaluation import table
+    from keras_transformer.saved import CONFIG, MODEL, count_parameters, other_kind, read_config
+    from keras_transformer.text.base import MANIFEST
+    from keras_transformer.text.single import TextTokenizer
+    from keras_transformer.translator import METRICS
+
+    saved = (folder / CONFIG).is_file() and (folder / MODEL).is_file()
+    if not saved and (kind := other_kind(folder)):
+        typer.echo(f"{folder} is {kind}.")
+        return
     config, backend = read_config(folder, "model"), keras.backend.backend()
-    values = {"task": config.get("task", "translation")}
-    if "task" not in config:
-        values["languages"] = f"{config['source_language']} -> {config['target_language']}"
+    values = {"task": config.get("task") or "translation"}
+    languages = config.get("source_language"), config.get("target_language")
+    if any(languages):
+        values["languages"] = " -> ".join(x or "?" for x in languages)
     values |= {"parameters": f"{count_parameters(folder):,}", **config["model"]}
-    values |= {name: x for name, x in config.get("hearing", {}).items() if not isinstance(x, list)}
-    if config["tokenizer"] is not None:
-        kind = read_json(folder / MANIFEST).get("class", TextTokenizer.__name__)
-        values |= {"tokenizer": kind, "fingerprint": config["tokenizer"][:16]}
+    if isinstance(hearing := config.get("hearing"), dict):
+        values |= {name: x for name, x in hearing.items() if not isinstance(x, list)}
+    if config.get("tokenizer") is not None:
+        manifest = read_json(folder / MANIFEST)
+        kind = manifest.get("class") if isinstance(manifest, dict) else None
+        values |= {"tokenizer": kind or TextTokenizer.__name__}
+        values |= {"fingerprint": config["tokenizer"][:16]}
     values |= {
         "backend": f"{backend} {sys.modules[backend].__version__}",
         "keras": keras.__version__,
@@ -204,5 +218,9 @@ def info(
         "python": platform.python_version(),
     }
     typer.echo(table(values))
-    for name, metrics in read_metrics(folder).items():
-        typer.echo(f"\n{name}\n{table(metrics)}")
+    metrics = read_metrics(folder)
+    # Those of some scripts are of no test set's name.
+    plain = {name: x for name, x in metrics.items() if not isinstance(x, dict)}
+    named = {name: x for name, x in metrics.items() if name not in plain}
+    for name, own in (({METRICS: plain} if plain else {}) | named).items():
+        typer.echo(f"\n{name}\n{table(own)}")

@@ -8,9 +8,7 @@ from typing import Annotated
 
 import typer
 
-from keras_transformer.causal_lm import CausalLM
 from keras_transformer.cli.base import Precision, one_line, read_lines
-from keras_transformer.transcriber import Transcriber
 
 Writer = Annotated[Path, typer.Argument(help="A saved language model.", metavar="FOLDER")]
 
@@ -51,6 +49,8 @@ def generate(
         keras-transformer generate saved_models/shakespeare "ROMEO:" --temperature 0.8 --top-p 0.95
         keras-transformer generate saved_models/gpt2 --max-new-tokens 20 < prompts.txt
     """
+    from keras_transformer.causal_lm import CausalLM
+
     writer = CausalLM.load(folder, precision)
     options = dict(
         max_new_tokens=max_new_tokens,
@@ -97,6 +97,8 @@ def transcribe(
     Example:
         keras-transformer transcribe saved_models/whisper-tiny interview.wav --language en
     """
+    from keras_transformer.transcriber import Transcriber
+
     transcriber = Transcriber.load(folder, precision)
     options = dict(language=language, task=task, beam_size=beam_size)
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")

@@ -7,13 +7,11 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import sacrebleu
 import typer
 
-from keras_transformer import plots
-from keras_transformer.alignment import PARTS, attention
 from keras_transformer.cli.base import (
     BeamSize,
+    Command,
     Folder,
     LengthPenalty,
     Precision,
@@ -21,21 +19,19 @@ from keras_transformer.cli.base import (
     TargetLanguage,
 )
 from keras_transformer.config import require
-from keras_transformer.data.corpora import read_pairs
+from keras_transformer.extras import pip_install
 from keras_transformer.files import replacing
-from keras_transformer.schedules import WarmupSchedule
-from keras_transformer.text.languages import short_code
-from keras_transformer.translator import Translator
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from keras_transformer.translator import Translator
+
 SUFFIXES = (".png", ".svg")
-Part = enum.StrEnum("Part", {name.upper(): name for name in PARTS})
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="""Draws what a model does, as PNG or SVG: `--output x.svg`.
+    help=f"""Draws what a model does, as PNG or SVG: `--output x.svg`.
 
 \b
 Examples:
@@ -44,8 +40,17 @@ Examples:
     keras-transformer plot lengths saved_models/grammar --source test.en --reference test.de
         -o lengths.png
 
-It needs matplotlib: pip install "keras-transformer[plots]".""",
+It needs matplotlib: {pip_install("plots")}.""",
 )
+
+
+class Part(enum.StrEnum):
+    """Whose attention `plot attention` draws, as `alignment.PARTS` names them."""
+
+    ENCODER = "encoder"
+    DECODER = "decoder"
+    CROSS = "cross"
+
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="The .png or .svg file to write.")]
 Source = Annotated[
@@ -54,7 +59,7 @@ Source = Annotated[
 Reference = Annotated[Path | None, typer.Option(help="What it ought to become.")]
 
 
-@app.command("attention")
+@app.command("attention", cls=Command)
 def draw_attention(
     folder: Folder,
     text: Annotated[str, typer.Argument(help="The source.")],
@@ -88,6 +93,10 @@ def draw_attention(
         keras-transformer plot attention saved_models/grammar "The old man loves the dog."
             --part encoder --layer 1 --lines --word 2 -o a.svg
     """
+    from keras_transformer import plots
+    from keras_transformer.alignment import attention
+    from keras_transformer.translator import Translator
+
     require(lines or word is None, "--word", word, "given with --lines")
     require(not lines or len(layer or []) < 2, "--layer", layer, "one, with --lines")
     _checked(output)
@@ -103,7 +112,7 @@ def draw_attention(
     _write(figure, output)
 
 
-@app.command("positions")
+@app.command("positions", cls=Command)
 def draw_positions(
     output: Output,
     d_model: Annotated[int, typer.Option(min=2, help="Dimensions, even.")] = 512,
@@ -115,11 +124,13 @@ def draw_positions(
     Example:
         keras-transformer plot positions --d-model 128 --length 50 -o positions.png
     """
+    from keras_transformer import plots
+
     _checked(output)
     _write(plots.positional_encoding(d_model, length), output)
 
 
-@app.command("schedule")
+@app.command("schedule", cls=Command)
 def draw_schedule(
     output: Output,
     d_model: Annotated[int, typer.Option(min=1, help="Which the paper's peak follows from.")] = 512,
@@ -139,6 +150,9 @@ def draw_schedule(
         keras-transformer plot schedule -o rate.svg
         keras-transformer plot schedule --peak 0.004 --warmup-steps 1000 --total-steps 6900 -o r.png
     """
+    from keras_transformer import plots
+    from keras_transformer.schedules import WarmupSchedule
+
     _checked(output)
     peak = (d_model * warmup_steps) ** -0.5 if peak is None else peak
     schedule = WarmupSchedule(peak, warmup_steps, total_steps)
@@ -146,7 +160,7 @@ def draw_schedule(
     _write(plots.learning_rate(schedule, shown), output)
 
 
-@app.command("history")
+@app.command("history", cls=Command)
 def draw_history(
     run: Annotated[Path, typer.Argument(help="The folder of a run, or a CSVLogger's file.")],
     output: Output,
@@ -157,11 +171,13 @@ def draw_history(
     Example:
         keras-transformer plot history saved_models/grammar -o history.png
     """
+    from keras_transformer import plots
+
     _checked(output)
     _write(plots.training_history(run), output)
 
 
-@app.command("lengths")
+@app.command("lengths", cls=Command)
 def draw_lengths(
     folder: Folder,
     source: Source,
@@ -181,6 +197,9 @@ def draw_lengths(
         keras-transformer plot lengths saved_models/wmt --source test.en --reference test.de
             -o lengths.png
     """
+    from keras_transformer import plots
+    from keras_transformer.translator import Translator
+
     _checked(output)
     translator = Translator.load(folder, precision, source_language, target_language)
     sources, references = _pairs(translator, source, reference)
@@ -189,7 +208,7 @@ def draw_lengths(
     _write(plots.bleu_by_length(sources, hypotheses, references, bins), output)
 
 
-@app.command("reliability")
+@app.command("reliability", cls=Command)
 def draw_reliability(
     folder: Folder,
     source: Source,
@@ -212,6 +231,11 @@ def draw_reliability(
         keras-transformer plot reliability saved_models/wmt --source test.en --reference test.de
             -o reliability.png
     """
+    import sacrebleu
+
+    from keras_transformer import plots
+    from keras_transformer.translator import Translator
+
     _checked(output)
     translator = Translator.load(folder, precision, source_language, target_language)
     sources, references = _pairs(translator, source, reference)
@@ -233,6 +257,9 @@ def draw_reliability(
 
 def _pairs(translator: Translator, source: Path, reference: Path | None):
     """Sources and references; an empty source has no translation."""
+    from keras_transformer.data.corpora import read_pairs
+    from keras_transformer.text.languages import short_code
+
     languages = dict(
         source_language=short_code(translator.source_language or "en"),
         target_language=short_code(translator.target_language or "de"),

@@ -57,7 +57,7 @@ def serve(
         keras-transformer serve saved_models/en-de saved_models/de-fr --port 8080
         keras-transformer serve en-de=serving/grammar --host 0.0.0.0 --api-key secret
     """
-    from keras_transformer import serving  # an extra: said if it is missing
+    from keras_transformer import serving
 
     settings = serving.Settings(
         tokens_per_batch=tokens_per_batch,

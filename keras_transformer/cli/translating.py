@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from keras_transformer.assessment import assess, save_metrics
 from keras_transformer.cli.base import (
     BeamSize,
     Folder,
@@ -24,11 +23,6 @@ from keras_transformer.cli.base import (
     opened,
     read_lines,
 )
-from keras_transformer.data.corpora import load_corpus, read_pairs
-from keras_transformer.evaluation import table
-from keras_transformer.parallel import TranslatorPool
-from keras_transformer.text.languages import short_code
-from keras_transformer.translator import Translator
 
 
 def translate(
@@ -81,6 +75,9 @@ def translate(
         keras-transformer translate saved_models/grammar -n 4 < news.en > news.nbest
         keras-transformer translate saved_models/nllb --target-language fra_Latn < news.en
     """
+    from keras_transformer.parallel import TranslatorPool
+    from keras_transformer.translator import Translator
+
     loading = (precision, source_language, target_language)
     if processes == 1:
         translator = Translator.load(folder, *loading)
@@ -161,6 +158,12 @@ def evaluate(
         keras-transformer evaluate saved_models/wmt --source test.en --reference test.de
         keras-transformer evaluate saved_models/multi30k --corpus multi30k --moses
     """
+    from keras_transformer.assessment import assess, save_metrics
+    from keras_transformer.data.corpora import load_corpus, read_pairs
+    from keras_transformer.evaluation import table
+    from keras_transformer.text.languages import short_code
+    from keras_transformer.translator import Translator
+
     if (source is None) == (corpus is None):
         raise ValueError("give either --source (and --reference) or --corpus")
     if source is None and reference is not None:

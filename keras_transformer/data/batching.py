@@ -170,7 +170,7 @@ class TokenBatches:
 
         inputs = {
             "source_ids": cells(sources, S),
-            "target_ids": cells(targets.behind(self.tokenizer.bos_id), T),
+            "target_ids": cells(targets.shifted(self.tokenizer.bos_id), T),
         }
         if self._packed:
             numbers = np.arange(1, len(sources) + 1) - np.repeat(pairs.starts[:-1], pairs.lengths)

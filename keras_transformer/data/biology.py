@@ -14,7 +14,7 @@ PARTS = ("train", "validation", "test")
 
 
 def read_fasta(lines: Iterable[str], source: str | Path = "FASTA") -> dict[str, str]:
-    """The sequence of each header, which stands behind ">" above the lines of its sequence.
+    """The sequence of each header, which follows ">" above the lines of its sequence.
 
     Args:
         lines: of a FASTA file.

@@ -336,7 +336,9 @@ def load_corpus(
     """Loads a corpus known by name.
 
     - "grammar": sentences of the embedded English-German grammar (`data.grammar`), made on the
-      spot, always the same; 1,000 pairs each for validation and for the test set "test".
+      spot, always the same; 1,000 pairs each for validation and for the test set "test". In
+      training some share a line and some sources are lower-cased or lack punctuation
+      (`grammar.varied`); the test set "varied" has the sentences of "test" in such lines only.
     - "multi30k": image captions (Elliott et al. 2016, "Multi30K: Multilingual English-German
       Image Descriptions"; 2017; Barrault et al. 2018), any two of en, de, fr, cs: 29,000 pairs,
       1,014 for validation, test sets "test_2016_flickr" and (not in cs) "test_2017_flickr" of
@@ -350,7 +352,7 @@ def load_corpus(
         source_language: Language to translate from.
         target_language: Language to translate into, another one.
         train_size: Number of training pairs: the first ones of multi30k (default all), as many
-            as asked of grammar (default 100,000).
+            as asked of grammar (default 100,000), in fewer lines.
 
     Raises:
         ValueError: An unknown name or language, or a `train_size` the corpus cannot give.
@@ -368,10 +370,8 @@ def load_corpus(
         raise ValueError(f"source_language and target_language must differ, got {chosen}")
     if train_size is not None and train_size < 1:
         raise ValueError(f"train_size must be at least 1, got {train_size}")
-    train, validation, tests = load(folder, source_language, target_language, train_size)
-    if train_size is not None and train_size > len(train):
-        raise ValueError(f"train_size of {name} must be at most {len(train)}, got {train_size}")
-    return Corpus(name, source_language, target_language, train[:train_size], validation, tests)
+    parts = load(folder, source_language, target_language, train_size)
+    return Corpus(name, source_language, target_language, *parts)
 
 
 _Parts = tuple[Pairs, Pairs, dict[str, Pairs]]
@@ -385,7 +385,9 @@ def _load_grammar(
     splits = grammar.splits(train=train_size or 100_000, validation=1_000, test=1_000, seed=1)
     if source_language == "de":
         splits = {part: [(de, en) for en, de in pairs] for part, pairs in splits.items()}
-    return splits["train"], splits["validation"], {"test": splits["test"]}
+    train, test = splits["train"], splits["test"]
+    varied = list(grammar.varied(test, share=1, joined=0.2))
+    return list(grammar.varied(train)), splits["validation"], {"test": test, "varied": varied}
 
 
 def _load_multi30k(
@@ -398,7 +400,10 @@ def _load_multi30k(
     tests = ["test_2016_flickr", "test_2017_flickr"]
     if "cs" in (source_language, target_language):
         tests.remove("test_2017_flickr")
-    return read("train"), read("val"), {test: read(test) for test in tests}
+    train = read("train")
+    if train_size is not None and train_size > len(train):
+        raise ValueError(f"train_size of multi30k must be at most {len(train)}, got {train_size}")
+    return train[:train_size], read("val"), {test: read(test) for test in tests}
 
 
 def _multi30k_file(file: str, folder: str | Path | None) -> str | Path:

@@ -83,7 +83,7 @@ def corrupted(
         bos_id: begins the decoder's input.
 
     Returns:
-        `source_ids` (B, S) and `target_ids` (B, T), one place behind the labels; and these, (B,
+        `source_ids` (B, S) and `target_ids` (B, T), the labels shifted right by one; and these, (B,
         T), all int32.
     """
     pairs = [corruption(ids, generator) for ids in np.asarray(windows_BL).tolist()]

@@ -13,6 +13,7 @@ import numpy as np
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.data.corpora import opened
+from keras_transformer.extras import missing
 
 DATASETS = ("cifar10", "mnist")
 
@@ -72,9 +73,7 @@ def read_image_archive(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray,
     try:
         from PIL import Image
     except ImportError as error:
-        raise ImportError(
-            'reading images needs Pillow: pip install "keras-transformer[images]"'
-        ) from error
+        raise missing("reading images", "images") from error
     images, labels = [], []
     for name, content in read_archive(path):
         try:

@@ -192,7 +192,7 @@ def join_pairs(
 
 
 def _end(sentences, start, room):
-    """Behind the sentences from `start` on that together have `room` tokens, or a few more."""
+    """The index after those sentences from `start` on that have `room` tokens, or a few more."""
     tokens = np.cumsum([len(sentence) for sentence in sentences[start:]])
     return start + min(int(np.searchsorted(tokens, room)) + 1, len(tokens))
 

@@ -72,8 +72,8 @@ class Ragged:
         """Sequences starts[i] to starts[i + 1] - 1 one after another as the i-th, for each i."""
         return Ragged(self.values, self.starts[starts])
 
-    def behind(self, first: int) -> Ragged:
-        """Each sequence one place behind itself: `first`, then all but its last number."""
+    def shifted(self, first: int) -> Ragged:
+        """Each sequence shifted right by one: `first`, then all but its last number."""
         values = np.roll(self.values.astype(np.int32), 1)
         values[self.starts[:-1]] = first
         return Ragged(values, self.starts)

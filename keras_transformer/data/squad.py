@@ -65,7 +65,7 @@ def span_of(places: Sequence[tuple[int, int]], answer: tuple[str, int]) -> tuple
     """
     text, begin = answer
     end = begin + len(text)
-    inside = [i for i, (first, behind) in enumerate(places) if first < end and behind > begin]
+    inside = [i for i, (first, after) in enumerate(places) if first < end and after > begin]
     if not inside or places[inside[-1]][1] < end:
         return None
     return inside[0], inside[-1]

@@ -6,14 +6,25 @@ Since the batch of a step depends on nothing but the step, it does not matter wh
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
+import multiprocessing
+import os
+import signal
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import grain
-from absl import flags
+from absl import flags, logging
+
+# grain offers JAX's profiler, and logs a warning in each process that has no JAX.
+_verbosity = logging.get_verbosity()
+logging.set_verbosity(logging.ERROR)
+import grain  # noqa: E402
+
+logging.set_verbosity(_verbosity)
 
 _AHEAD = 4  # batches that each process, or the thread, makes ahead of time
 # Keras makes several iterators and takes a batch or two from each, to see the shapes, before the
@@ -90,6 +101,8 @@ class _StreamIterator(grain.DatasetIterator):
 
 
 def _ahead(make, first_step, stop, num_workers) -> Iterator[Any]:
+    if num_workers:
+        make = functools.partial(_made_by_worker, make)
     dataset = grain.MapDataset.range(first_step, stop).map(make)
     if num_workers == 0:
         options = grain.ReadOptions(num_threads=1, prefetch_buffer_size=_AHEAD)
@@ -108,6 +121,25 @@ def _ahead(make, first_step, stop, num_workers) -> Iterator[Any]:
             begun = list(itertools.islice(batches, num_workers))
         yield from begun
         yield from batches
+
+
+def _made_by_worker(make, step):
+    _begin_worker()
+    return make(step)
+
+
+@functools.cache
+def _begin_worker():
+    """Has this process end with the one that trains, and not before."""
+    with contextlib.suppress(ValueError):  # not in the main thread
+        # Ctrl-C goes to all processes of a terminal.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def end():
+        multiprocessing.parent_process().join()
+        os._exit(1)  # grain's (0.2) waits for ever for room in its queue
+
+    threading.Thread(target=end, daemon=True).start()
 
 
 @contextlib.contextmanager

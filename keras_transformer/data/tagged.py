@@ -15,7 +15,7 @@ def read_tagged(path: str | Path) -> list[tuple[list[str], list[str]]]:
     """The words and tags of each sentence.
 
     Args:
-        path: a line a word, its tag behind the last tab; sentences end in an empty line.
+        path: a line a word, its tag after the last tab; sentences end in an empty line.
             Unpacked on the way if its name ends in `.gz`.
 
     Raises:

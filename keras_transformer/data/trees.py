@@ -156,7 +156,7 @@ def tree_of(line: str, words: Sequence[str]) -> Tree:
 
 
 def spans(tree: Tree, without: Sequence[int] = ()) -> list[tuple[str, int, int]]:
-    """Label, first word and the one behind the last of each constituent, for `bracket_f1`.
+    """Label, first word and the one after the last of each constituent, for `bracket_f1`.
 
     As EVALB counts them under COLLINS.prm: tags and TOP do not count, PRT is ADVP, and words are
     numbered without punctuation, so that nothing depends on where it is attached.

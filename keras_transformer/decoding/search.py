@@ -21,6 +21,7 @@ has its own limit and stops by itself: what else is in the batch changes nothing
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -59,7 +60,7 @@ def greedy_search(
     logits_BV: Any,
     state: Any,
     *,
-    eos_id: int,
+    eos_ids: Sequence[int],
     length: Any,
     max_lengths_B: Any,
     index: Any = 1,
@@ -83,10 +84,10 @@ def greedy_search(
             the state.
         logits_BV: logits of the first token to choose.
         state: tree of tensors with B rows.
-        eos_id: the token that ends a sequence.
+        eos_ids: the tokens that end a sequence, whichever comes first.
         length: L, room for tokens in the output; at least every one of `max_lengths_B`.
-        max_lengths_B: most tokens, EOS included, of each row; at the last one EOS is forced. A
-            row's prefix and its EOS are always allowed.
+        max_lengths_B: most tokens, EOS included, of each row; at the last one EOS is forced, the
+            most probable one of several. A row's prefix and its EOS are always allowed.
         index: position of the first token to choose.
         pad_id: fills the output after EOS; never chosen.
         banned_ids: further ids that are never chosen.
@@ -108,7 +109,7 @@ def greedy_search(
         divided by the length penalty; the same form as `beam_search`.
     """
     rows, vocab_size = ops.shape(logits_BV)[0], logits_BV.shape[-1]
-    banned_ids = _never(pad_id, banned_ids, eos_id)
+    banned_ids = _never(pad_id, banned_ids, eos_ids)
 
     def take(i, logits_BV, done_B, found, alive):
         logits_BV = ops.cast(logits_BV, "float32")
@@ -116,9 +117,9 @@ def greedy_search(
             logits_BV = penalize_repetition(logits_BV, alive["seen_BV"], repetition_penalty)
         log_z_B1 = ops.logsumexp(logits_BV, axis=-1, keepdims=True)
         allowed_BV = logits_BV + _banned(vocab_size, banned_ids)
-        forced_B = alive["forced_BL"][:, i]
+        forced_B = _best_end(alive["forced_BL"][:, i], logits_BV, eos_ids)
         if min_length:
-            is_eos_V = ops.arange(vocab_size, dtype="int32") == eos_id
+            is_eos_V = _among(ops.arange(vocab_size, dtype="int32"), eos_ids)
             too_early_B1 = ops.expand_dims(forced_B == NOT_EOS, 1)
             allowed_BV = ops.where(too_early_B1 & is_eos_V, IMPOSSIBLE, allowed_BV)
         if constraint is not None:
@@ -138,7 +139,7 @@ def greedy_search(
             "total_B": found["total_B"] + ops.where(done_B, 0.0, value_B),
             "lengths_B": found["lengths_B"] + ops.cast(~done_B, "int32"),
         }
-        done_B = done_B | (chosen_B == eos_id)
+        done_B = done_B | _among(chosen_B, eos_ids)
         alive = {**alive, "token_B1": chosen_B[:, None]}
         if constraint is not None:
             alive["constraint"] = constraint.advance(alive["constraint"], chosen_B)
@@ -156,7 +157,7 @@ def greedy_search(
         "total_B": ops.zeros((rows,), dtype="float32"),
         "lengths_B": ops.zeros((rows,), dtype="int32"),
     }
-    forced_BL = _forced(length, max_lengths_B, eos_id, pad_id, min_length, prefix_BP)
+    forced_BL = _forced(length, max_lengths_B, eos_ids, pad_id, min_length, prefix_BP)
     alive = {"state": state, "forced_BL": forced_BL}
     if choose is not None:
         alive["uniforms_BL"] = uniforms_BL
@@ -176,7 +177,7 @@ def beam_search(
     logits_BV: Any,
     state: Any,
     *,
-    eos_id: int,
+    eos_ids: Sequence[int],
     length: Any,
     max_lengths_B: Any,
     beam_size: int = 4,
@@ -213,7 +214,7 @@ def beam_search(
             False): the factor is |Y|^alpha, a row goes on until the worst of its finished
             hypotheses is no worse than any unfinished one, and tokens that are forced, EOS at the
             limit among them, cost nothing.
-        logits_BV, state, eos_id, length, max_lengths_B, index, pad_id, banned_ids, min_length,
+        logits_BV, state, eos_ids, length, max_lengths_B, index, pad_id, banned_ids, min_length,
             prefix_BP, constraint, constraint_state: as of `greedy_search`.
 
     Returns:
@@ -221,13 +222,15 @@ def beam_search(
         K hypotheses in all, the rest are padding with the score `IMPOSSIBLE`.
     """
     rows, vocab_size = ops.shape(logits_BV)[0], logits_BV.shape[-1]
-    banned_ids = _never(pad_id, banned_ids, eos_id)
+    banned_ids = _never(pad_id, banned_ids, eos_ids)
     wanted = (num_hypotheses or beam_size) - 1
     penalty = functools.partial(
         length_penalty_factor, length_penalty=length_penalty, scoring=scoring
     )
-    # Enough of each beam for 2K choices of the row, whatever is banned of them.
-    width = min(vocab_size, 2 * beam_size + len(banned_ids) + (1 if min_length else 0))
+    # So many choices a beam leave K that go on, even if every beam ends in all the ways there are;
+    # they may all be one beam's, whatever is banned of its tokens.
+    choices = 1 + len(eos_ids)
+    width = min(vocab_size, choices * beam_size + len(banned_ids))
 
     def take(i, logits_BKV, done_B, found, alive):
         forced_B = alive["forced_BL"][:, i]
@@ -237,18 +240,19 @@ def beam_search(
         values_BKW, tokens_BKW, log_z_BK1 = _candidates(logits_BKV, width, banned_ids, may_BKV)
         if min_length:
             too_early_B11 = ops.expand_dims(forced_B == NOT_EOS, (1, 2))
-            too_early_BKW = (tokens_BKW == eos_id) & too_early_B11
+            too_early_BKW = _among(tokens_BKW, eos_ids) & too_early_B11
             values_BKW = ops.where(too_early_BKW, IMPOSSIBLE, values_BKW)
         cost_BK1 = log_z_BK1 if scoring == "transformers" else None
-        values_BKW, tokens_BKW = _force(values_BKW, tokens_BKW, logits_BKV, forced_B, cost_BK1)
+        values_BKW, tokens_BKW = _force(
+            values_BKW, tokens_BKW, logits_BKV, forced_B, eos_ids, cost_BK1
+        )
         total_BKW = ops.expand_dims(alive["total_BK"], 2) + values_BKW - log_z_BK1
-        # The 2K best of the row: at most K of them end here, so K remain to go on with.
         best_BC, flat_BC = ops.top_k(
-            ops.reshape(total_BKW, (-1, beam_size * width)), min(2, width) * beam_size
+            ops.reshape(total_BKW, (-1, beam_size * width)), min(choices, width) * beam_size
         )
         beam_BC = flat_BC // width
         token_BC = gather(ops.reshape(tokens_BKW, (-1, beam_size * width)), flat_BC, axis=1)
-        is_eos_BC = token_BC == eos_id
+        is_eos_BC = _among(token_BC, eos_ids)
 
         # Finished: those among the row's K best, merged with the ones from before.
         new_BK = best_BC[:, :beam_size]
@@ -263,7 +267,7 @@ def beam_search(
         )
         ids_BKL = _pick(ops.concatenate([found["ids_BKL"], ended_BKL], axis=1), order_BK)
         is_full_B = scores_BK[:, -1] > IMPOSSIBLE / 2  # the last of them is the worst
-        done_B = done_B | (forced_B == eos_id)
+        done_B = done_B | _among(forced_B, eos_ids)
 
         # Alive: the K best that go on, each in the slot of its new number.
         total_BK, choice_BK = ops.top_k(ops.where(is_eos_BC, IMPOSSIBLE, best_BC), beam_size)
@@ -301,7 +305,7 @@ def beam_search(
     none_BK = ops.full((rows, beam_size), IMPOSSIBLE, dtype="float32")
     alive = {
         "state": state,
-        "forced_BL": _forced(length, max_lengths_B, eos_id, pad_id, min_length, prefix_BP),
+        "forced_BL": _forced(length, max_lengths_B, eos_ids, pad_id, min_length, prefix_BP),
         # One beam to begin with.
         "total_BK": ops.where(ops.arange(beam_size, dtype="int32") == 0, 0.0, none_BK),
         "ids_BKL": no_ids_BKL,
@@ -341,10 +345,11 @@ def _candidates(logits_BKV, width, banned_ids, may_BKV):
     return values_BKW, tokens_BKW, log_z_BK1
 
 
-def _force(values_BKW, tokens_BKW, logits_BKV, forced_B, cost_BK1=None):
+def _force(values_BKW, tokens_BKW, logits_BKV, forced_B, eos_ids, cost_BK1):
     """Candidates where a row that must take `forced_B` has that one alone, of that logit if any."""
     forced_B11 = ops.expand_dims(forced_B, (1, 2))
     forced_BK1 = ops.zeros_like(tokens_BKW[:, :, :1]) + ops.maximum(forced_B11, 0)
+    forced_BK1 = ops.expand_dims(_best_end(forced_BK1[:, :, 0], logits_BKV, eos_ids), 2)
     value_BK1 = cost_BK1
     if cost_BK1 is None:
         value_BK1 = ops.cast(gather(logits_BKV, forced_BK1, axis=2), "float32")
@@ -357,7 +362,17 @@ def _force(values_BKW, tokens_BKW, logits_BKV, forced_B, cost_BK1=None):
     )
 
 
-def _forced(length, max_lengths_B, eos_id, pad_id, min_length, prefix_BP):
+def _best_end(forced, logits, eos_ids):
+    """What is forced (...), an end of several replaced by the one of the highest logit (..., V)."""
+    if len(eos_ids) == 1:
+        return forced
+    of_ends = ops.concatenate([logits[..., i : i + 1] for i in eos_ids], axis=-1)
+    ends = keras.ops.convert_to_tensor(eos_ids, dtype="int32")
+    best = ops.take(ends, ops.argmax(of_ends, axis=-1), axis=0)
+    return ops.where(_among(forced, eos_ids), best, forced)
+
+
+def _forced(length, max_lengths_B, eos_ids, pad_id, min_length, prefix_BP):
     """The token each row must take at each place, its prefix's or at its limit EOS: (B, L).
 
     Elsewhere `NOT_EOS` as long as it is too early for the end, then `FREE`.
@@ -365,19 +380,24 @@ def _forced(length, max_lengths_B, eos_id, pad_id, min_length, prefix_BP):
     places_L = ops.arange(length, dtype="int32")
     free_L = ops.where(places_L < min_length, NOT_EOS, FREE)
     if prefix_BP is None:
-        return ops.where(places_L + 1 >= max_lengths_B[:, None], eos_id, free_L)
+        return ops.where(places_L + 1 >= max_lengths_B[:, None], eos_ids[0], free_L)
     is_token_BP = ops.cast(ops.not_equal(prefix_BP, pad_id), "int32")
     limits_B = ops.maximum(max_lengths_B, ops.sum(is_token_BP, axis=1) + 1)
-    forced_BL = ops.where(places_L + 1 >= limits_B[:, None], eos_id, free_L)
+    forced_BL = ops.where(places_L + 1 >= limits_B[:, None], eos_ids[0], free_L)
     rows, prefix_length = ops.shape(prefix_BP)
     rest = ops.full((rows, length - prefix_length), pad_id, dtype="int32")
     prefix_BL = ops.concatenate([ops.cast(prefix_BP, "int32"), rest], axis=1)
     return ops.where(prefix_BL == pad_id, forced_BL, prefix_BL)
 
 
-def _never(pad_id, banned_ids, eos_id):
+def _never(pad_id, banned_ids, eos_ids):
     """Padding and the banned ids, but not what ends: in Whisper padding is that."""
-    return tuple(one for one in (pad_id, *banned_ids) if one != eos_id)
+    return tuple(one for one in (pad_id, *banned_ids) if one not in eos_ids)
+
+
+def _among(token_ids, some_ids):
+    """Which of the tokens are some of these."""
+    return functools.reduce(operator.or_, (token_ids == one for one in some_ids))
 
 
 def _banned(vocab_size, banned_ids):

@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_transformer.checkpoints import weights_of
 from keras_transformer.config import TransformerConfig, require
+from keras_transformer.extras import missing
 from keras_transformer.files import replacing
 from keras_transformer.layers.embedding import sinusoids
 from keras_transformer.models import T5Config
@@ -59,7 +60,7 @@ def ctranslate2(
     Raises:
         ImportError: without the package `ctranslate2`.
         ValueError: if `folder` is no saved translator, its tokenizer has no SentencePiece model,
-            or the quantization is another.
+            several tokens end a text, or the quantization is another.
         FileExistsError: if `out` exists.
     """
     accepted = f"one of {QUANTIZATIONS} or None"
@@ -104,14 +105,14 @@ def specification(
 
     Raises:
         ImportError: without the package `ctranslate2`.
+        ValueError: if several tokens end a text.
     """
+    accepted = "one id for CTranslate2, whose models have one eos_token"
+    require(len(config.eos_ids) == 1, "eos_id", config.eos_id, accepted)
     try:
         from ctranslate2.specs import common_spec, transformer_spec
     except ImportError as error:
-        raise ImportError(
-            "writing CTranslate2 models needs ctranslate2: "
-            'pip install "keras-transformer[ctranslate2]"'
-        ) from error
+        raise missing("writing CTranslate2 models", "ctranslate2") from error
     is_t5 = isinstance(config, T5Config)
     spec = transformer_spec.TransformerSpec.from_config(
         (config.num_encoder_layers, config.num_decoder_layers),
@@ -199,7 +200,7 @@ class _Filler:
         bias = np.zeros(len(table), "float32")
         if "output_bias/bias" in self.weights:
             bias = self.weights["output_bias/bias"].copy()
-        bias[list({config.pad_id, config.bos_id} - {config.eos_id})] = -1e9
+        bias[list({config.pad_id, config.bos_id} - {*config.eos_ids})] = -1e9
         spec.projection.bias = bias
         if self.is_t5 and config.scale_output:
             spec.scale_outputs = np.dtype("float32").type(config.d_model**-0.5)

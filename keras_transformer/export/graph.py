@@ -137,8 +137,8 @@ class TranslationModule(tf.Module):
     def _decode(self, ids_RL):
         """Texts of rows of ids up to their EOS."""
         config = self._config
-        is_end_RL = tf.cast(ids_RL == config.eos_id, tf.int32)
-        is_text_RL = tf.cumsum(is_end_RL, axis=1) == 0
+        is_end_RL = tf.reduce_any([ids_RL == end for end in config.eos_ids], axis=0)
+        is_text_RL = tf.cumsum(tf.cast(is_end_RL, tf.int32), axis=1) == 0
         is_text_RL &= (ids_RL != config.pad_id) & (ids_RL != config.bos_id)
         # The model's vocabulary may be larger, rounded up, than a foreign tokenizer's.
         is_text_RL &= ids_RL < self._target.size

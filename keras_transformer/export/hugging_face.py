@@ -62,7 +62,7 @@ def hugging_face(
         max_length=config.max_length,
     )
     # Neither padding nor a second beginning is ever found here.
-    if never := sorted({config.pad_id, config.bos_id} - {config.eos_id}):
+    if never := sorted({config.pad_id, config.bos_id} - {*config.eos_ids}):
         generation["bad_words_ids"] = [[i] for i in never]
     with replacing(out) as temporary:
         write_checkpoint(temporary, config, weights)

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 from keras_transformer.export.saved_model import run_elsewhere
+from keras_transformer.extras import missing
 from keras_transformer.files import replacing, write_json
 from keras_transformer.translator import Translator
 
@@ -58,10 +59,7 @@ def onnx(
     """
     for name in ("torch", "onnx", "onnxscript"):
         if importlib.util.find_spec(name) is None:
-            raise ImportError(
-                f"exporting ONNX graphs needs {name}, which is not installed: "
-                'pip install "keras-transformer[torch,onnx]"'
-            )
+            raise missing("exporting ONNX graphs", "torch", "onnx")
     out = Path(out)
     if out.exists() and not overwrite:
         raise FileExistsError(f"{out} exists: choose another folder, or pass overwrite=True")
@@ -72,7 +70,7 @@ def onnx(
         bos_id=config.bos_id,
         eos_id=config.eos_id,
         unk_id=tokenizer.unk_id,
-        never_ids=sorted({config.pad_id, config.bos_id} - {config.eos_id}),
+        never_ids=sorted({config.pad_id, config.bos_id} - {*config.eos_ids}),
         skipped_ids=sorted(tokenizer.skipped_ids()),
         max_length=config.max_length,
         symbols=getattr(tokenizer, "symbols", ""),

@@ -60,7 +60,7 @@ def names(kind: str, layers: int) -> list[str]:
 def write(model: EncoderDecoder, folder: Path) -> None:
     """Writes `encoder.onnx` and `decoder.onnx`; batch, source and past are of any size."""
     layers = model.config.num_decoder_layers
-    source_ids = torch.tensor([[5, 6, 7, model.config.eos_id], [5, 6, 7, 8]])
+    source_ids = torch.tensor([[5, 6, 7, model.config.eos_ids[0]], [5, 6, 7, 8]])
     batch, source, past = (torch.export.Dim(name) for name in ("batch", "source", "past"))
     size = sum(weight.numel() * weight.element_size() for weight in model.parameters())
     options = dict(dynamo=True, opset_version=OPSET, verbose=False)

@@ -66,6 +66,7 @@ class OnnxTranslator:
 
     def _search(self, source_ids, limit, beam_size, length_penalty):
         facts = self.facts
+        ends = np.atleast_1d(facts["eos_id"])  # one token, or several
         names = [x.name for x in self.encoder.get_outputs()]
         memory = dict(zip(names, self.encoder.run(None, {"source_ids": source_ids}), strict=True))
         memory = {x: np.repeat(y, beam_size, axis=0) for x, y in memory.items()}
@@ -82,19 +83,19 @@ class OnnxTranslator:
             logs = logits - _log_sum_exp(logits)
             logs[:, facts["never_ids"]] = NEVER
             forced = facts["target_frame"][0][length - 1 : length]
-            forced = [facts["eos_id"]] if length == limit else forced
-            if forced:
-                others = np.arange(logs.shape[1]) != forced[0]
-                logs[:, others] = NEVER
+            forced = ends if length == limit else forced
+            if len(forced):
+                logs[:, ~np.isin(np.arange(logs.shape[1]), forced)] = NEVER
             scores = (totals[:, None] + logs).ravel()
-            best = np.argsort(-scores, kind="stable")[: 2 * beam_size]
+            best = np.argsort(-scores, kind="stable")[: (1 + len(ends)) * beam_size]
             beams, chosen = best // logs.shape[1], best % logs.shape[1]
             penalty = ((5 + length) / 6) ** length_penalty
+            is_end = np.isin(chosen, ends)
             for place in range(beam_size):
-                if chosen[place] == facts["eos_id"] and scores[best[place]] > NEVER / 2:
+                if is_end[place] and scores[best[place]] > NEVER / 2:
                     finished.append((scores[best[place]] / penalty, rows[beams[place]]))
             finished = sorted(finished, key=lambda x: -x[0])[:beam_size]
-            going_on = np.flatnonzero(chosen != facts["eos_id"])[:beam_size]
+            going_on = np.flatnonzero(~is_end)[:beam_size]
             if length == limit or len(going_on) < beam_size:
                 break
             beams, tokens, totals = beams[going_on], chosen[going_on], scores[best[going_on]]

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from keras_transformer.config import require
+from keras_transformer.extras import missing
 from keras_transformer.files import replacing
 from keras_transformer.search import Search
 
@@ -83,10 +84,7 @@ def saved_model(
     search = Search(beam_size, length_penalty, max_extra_length)
     for name in ("tensorflow", "tensorflow_text"):
         if importlib.util.find_spec(name) is None:
-            raise ImportError(
-                f"exporting a SavedModel needs {name}, which is not installed: "
-                'pip install "keras-transformer[tensorflow]"'
-            )
+            raise missing("exporting a SavedModel", "tensorflow")
     path = Path(out, str(version))
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} exists: choose another version, or pass overwrite=True")

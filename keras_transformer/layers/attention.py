@@ -90,7 +90,7 @@ class MultiHeadAttention(Layer):
         qkv_bias: whether those of queries, keys and values do; None: as `use_bias` says.
         head_dim: H; None: D / N.
         scaled: whether products are divided by sqrt(H); T5's are not (Raffel et al. 2020).
-        causal: whether a query sees nothing behind itself.
+        causal: whether later positions are hidden from a query.
         window: how near what a query sees must be, in positions, its own counted (Beltagy et al.
             2020, section 3.1; Mistral); None: any. Long inputs then cost time and memory linear in
             their length, and the cache is a rolling one.
@@ -120,6 +120,11 @@ class MultiHeadAttention(Layer):
             window is below 1, or `global_tokens` below 0; if
             `memory` is given to self-attention, or neither memory nor cache to cross-attention.
     """
+
+    @property
+    def mask_sources(self):
+        """As of `Layer`."""
+        return {"attention_mask": "memory" if self.cross_attention else "query"}
 
     def __init__(
         self,
@@ -221,7 +226,7 @@ class MultiHeadAttention(Layer):
         query_BNTH, cache = self._self(query, memory, rotation, cache, index)
         filled = dict(filled=filled, queries=length)
         if length == 1 and self.num_kv_heads < self.num_heads and bias is None:
-            # The queries that share a head of keys stand behind one another: nothing is repeated.
+            # Queries that share a head of keys are neighbours on one axis: nothing is repeated.
             rows, _, _, head_dim = ops.shape(query_BNTH)
             groups = self.num_heads // self.num_kv_heads
             grouped = ops.reshape(query_BNTH, (rows, self.num_kv_heads, groups, head_dim))

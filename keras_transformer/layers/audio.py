@@ -34,6 +34,7 @@ class AudioEmbedding(Layer):
 
     def __init__(self, d_model, max_frames, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
+        self.supports_masking = False  # what comes out has other positions
         self.d_model = d_model
         self.max_frames = max_frames
         self.rate = dropout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import keras
 
 from keras_transformer.layers.attention import MultiHeadAttention
@@ -46,6 +48,8 @@ class DecoderBlock(Layer):
     Returns:
         (B, T, D), and the cache `{"self": {"key", "value"}, "cross": {"key", "value"}}`.
     """
+
+    mask_sources = MappingProxyType({"attention_mask": "x", "cross_attention_mask": "memory"})
 
     def __init__(
         self,
@@ -174,6 +178,8 @@ class Decoder(Layer):
     Returns:
         (B, T, D), and the cache: a list with each block's.
     """
+
+    mask_sources = DecoderBlock.mask_sources
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ from keras_transformer.ops import quick as ops
 
 SINUSOIDS = ("sinusoidal", "sinusoidal_halves", "sinusoidal_tensor2tensor")
 POSITIONS = ("learned", "none", *SINUSOIDS)
+_EXACT = {"bfloat16": 2**8, "float16": 2**11, "float32": 2**24}  # whole numbers up to here
 
 
 def sinusoids(max_length: int, d_model: int, layout: str = "sinusoidal") -> np.ndarray:
@@ -86,6 +87,7 @@ class PositionalEmbedding(Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.autocast = False  # lest ids become numbers of 16 bits; `call` casts the stream
         if positions not in POSITIONS:
             raise ValueError(f"positions must be one of {POSITIONS}, got {positions!r}")
         if positions.startswith("sinusoidal") and d_model % 2:
@@ -114,6 +116,8 @@ class PositionalEmbedding(Layer):
             reverse_dtype=self.compute_dtype,
             name="tokens",
         )
+        if tokens:
+            tokens.is_shared = True  # for the config of the layer that it was made by, too
         self.types = self._table(num_types, "types") if num_types else None
         if positions == "learned":
             self.learned = self._table(max_length + position_offset, "positions")
@@ -154,6 +158,7 @@ class PositionalEmbedding(Layer):
             return int8_linear(inputs, table, scale, transposed=True)
         if reverse:
             return self.tokens(inputs, reverse=True)
+        inputs = self._whole("inputs", inputs)
         x = lookup(self.tokens.embeddings, inputs) if is_plain else self.tokens(inputs)
         x = ops.cast(x, self.compute_dtype)
         if self.options["scale"]:
@@ -167,6 +172,8 @@ class PositionalEmbedding(Layer):
                 require(fits, "inputs", length, f"at most {self.max_length} tokens long")
                 # cumsum, not arange: a symbolic length has no arange in an ONNX graph.
                 positions = index + ops.cumsum(ops.ones_like(inputs[0], dtype="int32"), 0) - 1
+            else:
+                positions = self._whole("positions", positions)
             positions = positions + self.options["position_offset"]
             x = x + ops.cast(self._position_vectors(positions), x.dtype)
         if self.types:
@@ -179,12 +186,30 @@ class PositionalEmbedding(Layer):
             x = dropout(x, self.rate, self.seed_generator)
         return x
 
+    def _whole(self, name, x):
+        """Whole numbers, also of what `keras.Input` and `Sequential` take for floats."""
+        dtype = keras.backend.standardize_dtype(x.dtype)
+        if dtype in ("int32", "int64"):
+            return x
+        largest = max(self.vocab_size, self.max_length + self.options["position_offset"]) - 1
+        if largest > _EXACT.get(dtype, largest):
+            raise ValueError(
+                f"{name} must be whole numbers, got {dtype}, which has each of them up to "
+                f'{_EXACT[dtype]} only: put keras.Input((None,), dtype="int32") before this layer'
+            )
+        return ops.cast(x, "int32")
+
     def _position_vectors(self, positions):
         if self.positions == "learned":
             return self.learned(positions)
         return ops.take(keras.ops.convert_to_tensor(self.sinusoids), positions, axis=0)
 
     def get_config(self):
+        shared = {}
+        if getattr(self.tokens, "is_shared", False):
+            # Keras (3.15) itself leaves the number out of the first such object in a model.
+            tokens = keras.saving.serialize_keras_object(self.tokens)
+            shared["tokens"] = tokens | {"shared_object_id": id(self.tokens)}
         return {
             **super().get_config(),
             "vocab_size": self.vocab_size,
@@ -193,4 +218,11 @@ class PositionalEmbedding(Layer):
             "max_length": self.max_length,
             "dropout": self.rate,
             **self.options,
+            **shared,
         }
+
+    @classmethod
+    def from_config(cls, config):
+        # Keras finds the same table for all layers of a model that share it.
+        tokens = keras.saving.deserialize_keras_object(config.get("tokens"))
+        return cls(**config | {"tokens": tokens})

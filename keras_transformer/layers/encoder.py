@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import keras
 
 from keras_transformer.layers.attention import MultiHeadAttention
@@ -36,6 +38,8 @@ class EncoderBlock(Layer):
     Returns:
         (B, T, D).
     """
+
+    mask_sources = MappingProxyType({"attention_mask": "x"})
 
     def __init__(
         self,
@@ -130,6 +134,8 @@ class Encoder(Layer):
     Returns:
         (B, T, D), the memory that a decoder attends to.
     """
+
+    mask_sources = EncoderBlock.mask_sources
 
     def __init__(
         self,

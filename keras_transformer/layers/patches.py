@@ -34,6 +34,7 @@ class PatchEmbedding(Layer):
 
     def __init__(self, d_model, image_size, patch_size, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
+        self.supports_masking = False  # what comes out has other positions
         self.d_model = d_model
         self.image_size = tuple(image_size)
         self.patch_size = patch_size

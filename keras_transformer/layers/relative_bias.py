@@ -37,7 +37,7 @@ class RelativeBias(Layer):
         num_heads: N.
         num_buckets: of distances; half of them for each direction if `bidirectional`.
         max_distance: distances from here on share a bucket.
-        bidirectional: whether keys behind the query have buckets of their own; else they have
+        bidirectional: whether keys after the query have buckets of their own; else they have
             that of distance 0.
 
     Call arguments:

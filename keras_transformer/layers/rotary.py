@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_transformer.config import is_number, require
 from keras_transformer.layers.base import Layer
 from keras_transformer.ops import quick as ops
 
@@ -22,6 +23,32 @@ SCALINGS = {  # what each form of scaling must say
     ),
     "yarn": ("factor", "original_max_position_embeddings"),
 }
+OPTIONAL = ("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")  # of "yarn"
+
+
+def check_scaling(theta: float, scaling: Any) -> None:
+    """Raises ValueError unless `rates` can be computed of these; names the number."""
+    if scaling is None:
+        return
+    require(isinstance(scaling, Mapping), "scaling", scaling, "a dictionary or None")
+    kind = scaling.get("rope_type")
+    accepted = f"one of {sorted(SCALINGS)}"
+    require(kind in tuple(SCALINGS), "rope_type of scaling", kind, accepted)
+    if missing := [name for name in SCALINGS[kind] if name not in scaling]:
+        raise ValueError(f"scaling of rope_type {kind!r} must have {missing}")
+    for name in SCALINGS[kind]:
+        value = scaling[name]
+        fits = is_number(value) and value > 0
+        require(fits, f"{name} of scaling", value, "a number above 0")
+    if kind == "llama3":
+        low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
+        require(high > low, "high_freq_factor of scaling", high, f"above low_freq_factor={low}")
+    if kind == "yarn":
+        require(theta > 1, "theta", theta, "a number above 1 for a scaling of rope_type 'yarn'")
+        for name in OPTIONAL:
+            value = scaling.get(name)
+            fits = value is None or (is_number(value) and value >= 0)
+            require(fits, f"{name} of scaling", value, "a number of at least 0 or None")
 
 
 def rates(head_dim: int, theta: float, scaling: Mapping[str, Any] | None) -> tuple[Any, float]:
@@ -35,8 +62,8 @@ def rates(head_dim: int, theta: float, scaling: Mapping[str, Any] | None) -> tup
     Args:
         head_dim: H, even.
         theta: the base.
-        scaling: `rope_type` and its numbers, by the names of Hugging Face's `rope_scaling`; None:
-            none.
+        scaling: `rope_type` and its numbers, by the names of Hugging Face's `rope_parameters`; of
+            those in `OPTIONAL` None is as absent. None: none.
 
     Returns:
         (H / 2,) float64, and the factor of both sine and cosine.
@@ -57,14 +84,27 @@ def rates(head_dim: int, theta: float, scaling: Mapping[str, Any] | None) -> tup
     def place(turns):  # of the pair that turns so often over the length of training
         return head_dim * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(theta))
 
-    first, last = place(scaling.get("beta_fast", 32)), place(scaling.get("beta_slow", 1))
+    first = place(scaling.get("beta_fast") or 32)
+    last = place(scaling.get("beta_slow") or 1)
     if scaling.get("truncate", True):
         first, last = math.floor(first), math.ceil(last)
     first, last = max(first, 0), min(last, head_dim - 1)
-    ramp = (np.arange(head_dim // 2) - first) / max(last - first, 0.001)
+    # The last may lie before the first, where the length of training is very short or very long.
+    ramp = (np.arange(head_dim // 2) - first) / (last - first or 0.001)
     kept = 1 - np.clip(ramp, 0.0, 1.0)
-    factor = scaling.get("attention_factor") or 0.1 * math.log(scaling["factor"]) + 1.0
-    return kept * rate + (1 - kept) * slowed, factor
+    return kept * rate + (1 - kept) * slowed, _sharpening(scaling)
+
+
+def _sharpening(scaling):
+    """The factor of sine and cosine: as given, or by the logarithm of how much longer texts are."""
+    given = scaling.get("attention_factor")
+    if given is not None:
+        return given
+    logarithm = 0.1 * math.log(max(scaling["factor"], 1.0))
+    both = scaling.get("mscale"), scaling.get("mscale_all_dim")
+    if all(both):  # as DeepSeek's models have them
+        return (both[0] * logarithm + 1.0) / (both[1] * logarithm + 1.0)
+    return logarithm + 1.0
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -83,21 +123,15 @@ class Rotary(Layer):
         cos and sin, each (1 or B, 1, T, H / 2).
 
     Raises:
-        ValueError: if H is odd, or a form of scaling is unknown or lacks a number.
+        ValueError: if H is odd, or a form of scaling is unknown, lacks a number, or has one that
+            is out of range.
     """
 
     def __init__(self, head_dim, theta=10000.0, scaling=None, **kwargs):
         super().__init__(**kwargs)
         if head_dim % 2:
             raise ValueError(f"head_dim must be even for rotary positions, got {head_dim}")
-        if scaling is not None:
-            kind = scaling.get("rope_type")
-            if kind not in SCALINGS:
-                raise ValueError(
-                    f"rope_type of scaling must be one of {sorted(SCALINGS)}, got {kind!r}"
-                )
-            if missing := [name for name in SCALINGS[kind] if name not in scaling]:
-                raise ValueError(f"scaling of rope_type {kind!r} must have {missing}")
+        check_scaling(theta, scaling)
         self.options = dict(
             head_dim=head_dim, theta=theta, scaling=None if scaling is None else dict(scaling)
         )

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import gc
+import threading
 import warnings
+from typing import Any
 
 import keras
 from keras import ops
 
+from keras_transformer.layers.base import replacing_weights
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
-from keras_transformer.ops import reuse_memory, training_step
+from keras_transformer.ops import BACKEND, is_portable, reuse_memory, training_step
+
+
+class _Step(threading.local):
+    # Of this thread: TensorFlow's strategies run a step of one model in several.
+    model: keras.Model | None = None  # that is trained on its hidden states
+    likelihood: Any = None  # of each label, for the metrics
+
+
+_step = _Step()
 
 
 class ConfiguredModel(keras.Model):
@@ -25,16 +36,19 @@ class ConfiguredModel(keras.Model):
 
     def quantize(self, mode=None, **options):
         """As `keras.Model.quantize`; the config says so, and a saved model is loaded so."""
-        # Keras (3.15) collects garbage for each weight that it replaces: seconds in a process with
-        # TensorFlow. What is there already need not be looked through.
-        gc.freeze()
-        try:
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message=".*does not have a `quantize` method")
-                super().quantize(mode, **options)
-        finally:
-            gc.unfreeze()
+        with warnings.catch_warnings(), replacing_weights():
+            warnings.filterwarnings("ignore", message=".*does not have a `quantize` method")
+            super().quantize(mode, **options)
         self.quantization = mode
+
+    def export(self, filepath, format="tf_saved_model", **options):
+        """As `keras.Model.export`."""
+        if BACKEND == "torch" and format == "tf_saved_model":
+            raise ValueError(
+                f"format must be 'onnx' or another that Keras writes with PyTorch, got {format!r}: "
+                "save the model with `save`, load it with KERAS_BACKEND=tensorflow and export there"
+            )
+        super().export(filepath, format=format, **options)
 
     def get_config(self):
         config = {
@@ -71,7 +85,9 @@ class VocabularyModel(ConfiguredModel):
     `output_bias`, if something is added to these.
     """
 
-    _on_hidden = False
+    @property
+    def _on_hidden(self):
+        return _step.model is self
 
     def compile(self, optimizer="rmsprop", loss=None, metrics=None, **options):
         """As `keras.Model.compile`."""
@@ -81,6 +97,19 @@ class VocabularyModel(ConfiguredModel):
         self._fused = self._fused and not set(options) & {"loss_weights", "weighted_metrics"}
         super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **options)
 
+    def compile_from_config(self, config):
+        """As `keras.Model.compile_from_config`, which passes by who has a `compile` of their own.
+
+        A model whose loss or metrics cannot be found is loaded without them.
+        """
+        try:
+            options = keras.saving.deserialize_keras_object(config)
+        except (TypeError, ValueError) as error:
+            warnings.warn(f"{self.name} is not compiled, call `compile`: {error}", stacklevel=2)
+            return
+        self.compile(**options)
+        self.optimizer.build(self.trainable_variables)
+
     def make_train_function(self, force=False):
         """As `keras.Model.make_train_function`."""
         reuse_memory()
@@ -88,11 +117,15 @@ class VocabularyModel(ConfiguredModel):
 
     def train_step(self, *arguments):
         """One step of `fit`, on any backend."""
+        if is_portable():  # `torch.compile` (2.13) fails on contexts inside which a graph ends
+            return super().train_step(*arguments)
         with self._training_on_hidden(), training_step():
             return super().train_step(*arguments)
 
     def test_step(self, *arguments):
         """One step of `evaluate`, on any backend."""
+        if is_portable():
+            return super().test_step(*arguments)
         with self._training_on_hidden():
             return super().test_step(*arguments)
 
@@ -100,7 +133,7 @@ class VocabularyModel(ConfiguredModel):
         """What JAX differentiates; the likelihoods leave it in the place of the predictions."""
         loss, (unscaled, y_pred, *rest) = super().compute_loss_and_updates(*arguments, **options)
         if self._on_hidden:
-            y_pred, self._likelihood = self._likelihood, None
+            y_pred, _step.likelihood = _step.likelihood, None
         return loss, (unscaled, y_pred, *rest)
 
     def call(self, inputs, training=None, mask=None):
@@ -113,15 +146,15 @@ class VocabularyModel(ConfiguredModel):
         """The loss of a step."""
         if not self._on_hidden:
             return super().compute_loss(x, y, y_pred, sample_weight, training)
-        loss, self._likelihood = self.loss.of_hidden(
+        loss, _step.likelihood = self.loss.of_hidden(
             y, y_pred, self._table(y_pred.dtype), sample_weight
         )
         return sum(self.losses, loss)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         """The metrics of a step."""
-        if self._on_hidden and self._likelihood is not None:
-            y_pred, self._likelihood = self._likelihood, None
+        if self._on_hidden and _step.likelihood is not None:
+            y_pred, _step.likelihood = _step.likelihood, None
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
     @contextlib.contextmanager
@@ -129,11 +162,12 @@ class VocabularyModel(ConfiguredModel):
         layer = self.output_layer
         plain = layer is not None and layer.quantization_mode is None and not layer.lora_enabled
         plain = plain and getattr(self, "output_bias", None) is None
-        self._on_hidden = self._fused and plain and getattr(layer, "bias", None) is None
+        plain = plain and getattr(layer, "bias", None) is None
+        before, _step.model = _step.model, self if self._fused and plain else None
         try:
             yield
         finally:
-            self._on_hidden, self._likelihood = False, None
+            _step.model, _step.likelihood = before, None
 
     def _table(self, dtype):
         layer = self.output_layer

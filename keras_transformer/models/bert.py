@@ -1,6 +1,6 @@
 """BERT and its kin: the paper's encoder on masked text (Devlin et al. 2019, section 3).
 
-RoBERTa (Liu et al. 2019) differs in training, and its positions begin behind the padding's;
+RoBERTa (Liu et al. 2019) differs in training, and its positions begin after the padding's;
 ALBERT (Lan et al. 2020, section 3.1) runs one block many times, on narrow token vectors.
 """
 

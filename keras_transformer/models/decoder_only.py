@@ -33,9 +33,9 @@ class DecoderOnly(VocabularyModel):
 
     Call arguments:
         inputs: dict of `token_ids` (B, T), int32. Where several sequences share a row, or one
-            begins behind padding, also `segments` (B, T), int32: the number of each token's
+            begins after padding, also `segments` (B, T), int32: the number of each token's
             sequence in its row, 0 for padding. Each sequence's logits are those that it has
-            alone. Padding behind a sequence changes nothing and needs no segments.
+            alone. Padding after a sequence changes nothing and needs no segments.
 
     Returns:
         logits (B, T, V).

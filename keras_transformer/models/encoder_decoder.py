@@ -26,8 +26,8 @@ _SEGMENTS = frozenset({"source_segments", "target_segments"})
 class EncoderDecoder(VocabularyModel):
     """A functional model from `source_ids` and `target_ids` to logits.
 
-    A family of them makes the parts and hands them on; its `config` has at least `pad_id`,
-    `bos_id`, `eos_id` and the vocabulary sizes, and comes back from `to_dict` and `from_dict`.
+    A family of them makes the parts and hands them on; its `config`, a `config.Config`, has at
+    least `pad_id`, `bos_id`, `eos_id` and the vocabulary sizes.
 
     Args:
         config: the family's.
@@ -47,8 +47,8 @@ class EncoderDecoder(VocabularyModel):
 
     Call arguments:
         inputs: dict of `source_ids` (B, S) and `target_ids` (B, T), int32, padded with
-            `config.pad_id`; the target starts with `config.bos_id` and is one place behind
-            the labels. Where several pairs share a row, also `source_segments` (B, S) and
+            `config.pad_id`; the target is the labels shifted right by one, and starts with
+            `config.bos_id`. Where several pairs share a row, also `source_segments` (B, S) and
             `target_segments` (B, T), int32: the number of the pair in its row, 0 for padding.
             Each pair's logits are those that it has alone.
 

@@ -35,7 +35,7 @@ class EncoderConfig(Config):
             texts cost time and memory linear in their length (Beltagy et al. 2020, section 3.1);
             None: all.
         global_tokens: how many at the beginning see all and are seen by all nevertheless.
-        pad_id: the id that pads, behind a sequence; it is attended to by none.
+        pad_id: the id that pads a sequence on the right; it is attended to by none.
         head: what stands on the encoder, one of `heads.HEADS`.
         labels: names of a classifier's classes.
         head_dropout: rate in [0, 1) before a classifier; None: `dropout`.
@@ -105,8 +105,8 @@ class EncoderOnly(VocabularyModel):
 
     Call arguments:
         inputs: dict of `token_ids` (B, T), int32, and where the model has several types of
-            tokens, optionally `type_ids` (B, T), int32; without them all are 0. Padding stands
-            behind a sequence, and changes nothing.
+            tokens, optionally `type_ids` (B, T), int32; without them all are 0. Padding on
+            the right changes nothing.
 
     Returns:
         What the head says: see `heads`.
@@ -188,6 +188,6 @@ class EncoderOnly(VocabularyModel):
         return model
 
     def _table(self, dtype):
-        """The bias as one more column, which the ones behind the hidden states choose."""
+        """The bias as one more column, which the ones after the hidden states choose."""
         bias_V1 = ops.expand_dims(ops.cast(self._bias_layer.bias, dtype), -1)
         return ops.concatenate([super()._table(dtype), bias_V1], axis=-1)

@@ -27,7 +27,8 @@ class GPTConfig(Config):
         epsilon: of the norms.
         max_length: positions there are.
         tie_output: whether the embedding makes the logits.
-        pad_id, bos_id, eos_id: special ids; in GPT-2 all are <|endoftext|>.
+        pad_id, bos_id, eos_id: special ids; in GPT-2 all are <|endoftext|>. `eos_id` may be
+            several, each of which ends a text.
 
     Raises:
         ValueError: on a value out of range.
@@ -46,7 +47,7 @@ class GPTConfig(Config):
     tie_output: bool = True
     pad_id: int = 0
     bos_id: int = 0
-    eos_id: int = 0
+    eos_id: int | tuple[int, ...] = 0
 
     def __post_init__(self):
         if self.d_ff is None and isinstance(self.d_model, int):

@@ -1,7 +1,7 @@
 """What stands on an encoder: from its hidden states to what a task asks for.
 
 A head is made of `(config, embedding, policy)` and called with hidden states (B, T, D) and the
-token ids (B, T) behind them. All families share these.
+token ids (B, T) that they were made of. All families share these.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import keras
 
 from keras_transformer.config import Config, require
 from keras_transformer.layers import Decoder, PositionalEmbedding
+from keras_transformer.layers.rotary import check_scaling
 from keras_transformer.models.decoder_only import DecoderOnly
 
 
@@ -34,7 +35,7 @@ class LLaMAConfig(Config):
         epsilon: of the norms.
         max_length: longest sequence that the model was made for.
         tie_output: whether the embedding makes the logits.
-        pad_id, bos_id, eos_id: special ids.
+        pad_id, bos_id, eos_id: special ids; `eos_id` may be several, each of which ends a text.
 
     Raises:
         ValueError: on a value out of range.
@@ -56,7 +57,7 @@ class LLaMAConfig(Config):
     tie_output: bool = False
     pad_id: int = 0
     bos_id: int = 1
-    eos_id: int = 2
+    eos_id: int | tuple[int, ...] = 2
 
     def __post_init__(self):
         self._check_whole("vocab_size", "d_model", "d_ff", "num_layers", "num_heads", "max_length")
@@ -69,6 +70,7 @@ class LLaMAConfig(Config):
         width = self.head_dim or self.d_model // self.num_heads
         require(width % 2 == 0, "head_dim", width, "even for rotary positions")
         require(self.theta > 0, "theta", self.theta, "above 0")
+        check_scaling(self.theta, self.scaling)
         self._check_rates()
         self._check_ids(self.vocab_size, "pad_id", "bos_id", "eos_id")
 

@@ -37,8 +37,8 @@ class SpeechConfig(Config):
         max_frames: of a clip, two a position of the encoder.
         max_length: of a text, in tokens.
         pad_id, bos_id, eos_id: ids of the token that pads, of the one that the decoder's input
-            begins with, and of the one that ends. In Whisper's the first is the last, too, which
-            does for all but training.
+            begins with, and of the one that ends, or of several that do. In Whisper's the first is
+            the last, too, which does for all but training.
 
     Raises:
         ValueError: on a value out of range.
@@ -58,7 +58,7 @@ class SpeechConfig(Config):
     max_length: int = 448
     pad_id: int = 0
     bos_id: int = 2
-    eos_id: int = 3
+    eos_id: int | tuple[int, ...] = 3
 
     def __post_init__(self):
         if self.d_ff is None and isinstance(self.d_model, int):

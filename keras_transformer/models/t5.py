@@ -42,7 +42,7 @@ class T5Config(Config):
         max_length: longest sequence in tokens that is to be translated; nothing in the model
             depends on it.
         pad_id, bos_id, eos_id: ids of the token that pads, of the one that the decoder's input
-            begins with, which in T5 is the same, and of the one that ends.
+            begins with, which in T5 is the same, and of the one that ends, or of several that do.
 
     Raises:
         ValueError: on a value out of range.
@@ -66,7 +66,7 @@ class T5Config(Config):
     max_length: int = 512
     pad_id: int = 0
     bos_id: int = 0
-    eos_id: int = 1
+    eos_id: int | tuple[int, ...] = 1
 
     def __post_init__(self):
         self._check_whole("vocab_size", "d_model", "d_ff", "num_heads", "head_dim", "max_length")
@@ -77,7 +77,7 @@ class T5Config(Config):
         self._check_rates()
         self._check_choice("activation", ACTIVATIONS)
         self._check_ids(self.vocab_size, "pad_id", "bos_id", "eos_id")
-        if self.pad_id == self.eos_id:
+        if self.pad_id in self.eos_ids:
             raise ValueError(f"pad_id and eos_id must differ, both are {self.pad_id}")
 
     @property

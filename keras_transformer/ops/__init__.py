@@ -19,6 +19,7 @@ from keras_transformer.ops.arithmetic import (
     projected_cross_entropy,
     rms_norm,
     smoothed_cross_entropy,
+    usable_precision,
 )
 from keras_transformer.ops.chunked import Pattern
 from keras_transformer.ops.runtime import (
@@ -31,6 +32,7 @@ from keras_transformer.ops.runtime import (
     keep_compilations,
     portable,
     random_state,
+    replica_sum,
     reuse_memory,
     set_random_state,
     training_step,
@@ -78,12 +80,14 @@ __all__ = [
     "portable",
     "projected_cross_entropy",
     "random_state",
+    "replica_sum",
     "reuse_memory",
     "rms_norm",
     "row_loop",
     "set_random_state",
     "smoothed_cross_entropy",
     "training_step",
+    "usable_precision",
     "without_gradients",
     "write_cache",
 ]

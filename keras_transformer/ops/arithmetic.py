@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +12,12 @@ from keras import ops
 
 from keras_transformer.ops import quick
 from keras_transformer.ops.chunked import Pattern, chunked_attention
-from keras_transformer.ops.runtime import BACKEND, in_training_step, is_portable
+from keras_transformer.ops.runtime import (
+    BACKEND,
+    in_stateless_scope,
+    in_training_step,
+    is_portable,
+)
 
 if BACKEND == "jax":
     import jax
@@ -23,15 +30,53 @@ elif BACKEND == "torch":
 
     from keras_transformer.ops import torch_kernels
 
+    _PLAIN = (torch.Tensor, torch.nn.Parameter)  # and none of their other subclasses
+
 
 def _by_kernel(x: Any) -> bool:
-    """Whether a kernel of `torch_kernels` takes x; shapes are inferred by the plain formula."""
-    return BACKEND == "torch" and x.device.type != "meta" and not is_portable()
+    """Whether a kernel of `torch_kernels` takes x.
+
+    It does not where x only stands for numbers, while shapes are inferred or a graph is recorded,
+    nor where the numbers of weights are others than their own.
+    """
+    if BACKEND != "torch" or is_portable():
+        return False
+    return type(x) in _PLAIN and not x.is_meta and not in_stateless_scope()
 
 
 def _by_loop() -> bool:
     """Whether `tensorflow_kernels` compute."""
     return BACKEND == "tensorflow" and in_training_step()
+
+
+def usable_precision(precision: str) -> str:
+    """`precision`; or "float32", with a warning, where this machine cannot compute in it.
+
+    A tiny product is tried. PyTorch emulates bfloat16 on processors without units for it, at a
+    tenth of float32's speed or less, and oneDNN refuses: there it counts as missing, too.
+
+    Args:
+        precision: a type or a Keras dtype policy, such as "bfloat16" or "mixed_bfloat16".
+    """
+    dtype = precision.removeprefix("mixed_")
+    if dtype not in ("bfloat16", "float16") or _computes_in(dtype):
+        return precision
+    warnings.warn(
+        f"precision is float32 in place of {precision}: this machine does not compute in {dtype}",
+        stacklevel=2,
+    )
+    return "float32"
+
+
+@functools.cache
+def _computes_in(dtype: str) -> bool:
+    try:
+        x = ops.ones((2, 2), dtype)
+        ops.matmul(x, x)
+    except Exception:  # each backend has its own
+        return False
+    on_cpu = BACKEND == "torch" and x.device.type == "cpu"
+    return not on_cpu or dtype != "bfloat16" or torch_kernels.computes_bfloat16()
 
 
 def linear(
@@ -54,6 +99,7 @@ def linear(
     if _by_kernel(x):
         x, activation = torch_kernels.linear(x, kernel, bias, activation, transposed)
     else:
+        kernel = ops.cast(kernel, x.dtype)  # where the caller's scope does not
         x = ops.matmul(x, ops.transpose(kernel) if transposed else kernel)
         if bias is not None:
             x = x + bias
@@ -85,10 +131,13 @@ def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
     """Layer normalization of the last axis, computed in float32 and returned in x's type."""
     if _by_kernel(x):
         return torch_kernels.layer_norm(x, gamma, beta, epsilon)
+    width = tuple(gamma.shape)
     gamma, beta = ops.cast(gamma, "float32"), ops.cast(beta, "float32")
     if _by_loop():
         return tensorflow_kernels.layer_norm(x, gamma, beta, epsilon)
     x_ = ops.cast(x, "float32")
+    if BACKEND == "torch":  # Keras asks x for the width, which in a recorded graph is no number
+        return torch.nn.functional.layer_norm(x_, width, gamma, beta, epsilon).to(x.dtype)
     return ops.cast(ops.layer_normalization(x_, gamma, beta, -1, epsilon), x.dtype)
 
 
@@ -180,9 +229,9 @@ def attention_weights(query_BNTH: Any, key_BNSH: Any, mask: Any = None, bias: An
     if mask is not None and _is_boolean(mask):
         lowest = ops.cast(_lowest(logits_BNTS.dtype), logits_BNTS.dtype)
         logits_BNTS = ops.where(mask, logits_BNTS, lowest)
-    if logits_BNTS.shape[-1] == 1:
+    if BACKEND != "torch" and logits_BNTS.shape[-1] == 1:
         return ops.ones_like(logits_BNTS)  # Keras warns of a softmax over one number
-    return ops.softmax(logits_BNTS, axis=-1)
+    return quick.softmax(logits_BNTS, axis=-1)
 
 
 def mask_bias(mask: Any, dtype: Any) -> Any:
@@ -198,7 +247,7 @@ def mask_bias(mask: Any, dtype: Any) -> Any:
 def lookup(table: Any, ids: Any) -> Any:
     """The rows of `table` (V, D), a variable, with these numbers, in its own type: (..., D)."""
     if BACKEND == "torch":
-        return torch_kernels.lookup(table, ids)
+        return torch_kernels.lookup(table, ids, itself=_by_kernel(ids))
     return ops.take(table, ids, axis=0)
 
 
@@ -223,6 +272,9 @@ def dropout(x: Any, rate: float, seed_generator: Any, residual: Any = None) -> A
     """
     if _by_kernel(x):
         return torch_kernels.dropout(x, rate, residual)
+    if BACKEND == "torch":
+        x = torch.nn.functional.dropout(x, rate)
+        return x if residual is None else residual + x
     dropped = min(round(rate * 256), 255)
     random_bytes = _random_bytes(x, seed_generator.next())
     if _by_loop():

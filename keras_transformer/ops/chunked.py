@@ -24,7 +24,7 @@ class Pattern(NamedTuple):
     """Which keys a query may see by their positions alone.
 
     Attributes:
-        causal: none behind itself (section 3.2.3).
+        causal: no later ones (section 3.2.3).
         window: only those nearer than so many positions; None: all.
         global_tokens: the first so many positions see, and are seen by, all that `causal` allows
             (Beltagy et al. 2020, section 3.1).

@@ -9,9 +9,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
+from keras.src.backend.common import global_state
 
 BACKEND = keras.backend.backend()
 
@@ -21,6 +23,10 @@ elif BACKEND == "tensorflow":
     import tensorflow as tf
 elif BACKEND == "torch":
     import torch
+
+    # The innermost of `torch.func`'s transforms; PyTorch (2.13) has no public name for it.
+    _functorch = getattr(torch._C, "_functorch", None)
+    _transform = getattr(_functorch, "peek_interpreter_stack", lambda: None)
 else:
     raise ImportError(
         f"KERAS_BACKEND must be 'tensorflow', 'jax' or 'torch' for keras_transformer, "
@@ -70,8 +76,25 @@ def portable() -> Iterator[None]:
 
 
 def is_portable() -> bool:
-    """Whether we are inside `portable`."""
-    return _portable.on
+    """Whether only operations may be used that other runtimes have, too.
+
+    Inside `portable`, and while PyTorch records what is called (`torch.compile`, `torch.export`,
+    `torch.jit.trace`) or transforms it (`torch.func`).
+    """
+    return _portable.on or (BACKEND == "torch" and _is_recorded())
+
+
+def _is_recorded():
+    # Dynamo knows the first of these as True, and need not understand the others.
+    return torch.compiler.is_compiling() or torch.jit.is_tracing() or _transform() is not None
+
+
+def in_stateless_scope() -> bool:
+    """Whether variables have other values than their own, or none: `keras.StatelessScope`.
+
+    As the function of that name in Keras, which takes twenty times as long where there is no scope.
+    """
+    return global_state.GLOBAL_STATE_TRACKER.__dict__.get("stateless_scope") is not None
 
 
 def keep_compilations() -> None:
@@ -131,7 +154,7 @@ def compiled(function: Callable, model: keras.Model) -> Callable:
             [variable.value for variable in model.variables], *arguments
         )
     if BACKEND == "tensorflow":
-        return tf.function(function, reduce_retracing=True)
+        return tf.function(function, reduce_retracing=True, autograph=False)
     reuse_memory()
     return torch.no_grad()(function)
 
@@ -141,6 +164,14 @@ def without_gradients() -> Iterator[None]:
     """Inside it, calls that are not compiled keep nothing for a backward pass."""
     with torch.no_grad() if BACKEND == "torch" else contextlib.nullcontext():
         yield
+
+
+def replica_sum(x: Any) -> Any:
+    """The sum of all replicas' x, without a gradient, where a TensorFlow strategy has several."""
+    context = tf.distribute.get_replica_context() if BACKEND == "tensorflow" else None
+    if context is None or context.num_replicas_in_sync == 1:
+        return x
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.stop_gradient(x))
 
 
 def random_state() -> dict[str, np.ndarray]:

@@ -35,7 +35,7 @@ def _grows() -> bool:
 def new_cache(first_BNPH: Any, length: Any, beam_size: int = 1) -> Any:
     """A cache (B, N, length K, H) with the first P positions in the places of beam 0 of K.
 
-    What lies behind them is undefined, or not there yet where caches grow.
+    What comes after them is undefined, or not there yet where caches grow.
     """
     rows, heads, filled, width = ops.shape(first_BNPH)
     beams = ((0, 0), (0, 0), (0, 0), (0, beam_size - 1), (0, 0))
@@ -66,7 +66,7 @@ def last_places(x_BNPH: Any, window: int) -> Any:
 def write_cache(cache_BNSH: Any, update_BNTH: Any, index: Any, rolling: bool = False) -> Any:
     """Returns the cache with `update` written at positions [index, index + T).
 
-    Where caches grow, what lies behind is dropped, but in a rolling one. On PyTorch without
+    Where caches grow, what comes after is dropped, but in a rolling one. On PyTorch without
     gradients the cache is written in place, or moved into a longer one.
     """
     if BACKEND == "torch" and not torch.is_grad_enabled() and not is_portable():

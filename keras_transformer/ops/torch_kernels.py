@@ -6,6 +6,7 @@ tested against the plain formula.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,17 @@ def _is_amd() -> bool:
 
 
 _BY_ONEDNN = _is_amd() and torch.backends.mkldnn.is_available()
+
+
+@functools.cache
+def computes_bfloat16() -> bool:
+    """Whether the processor has units for bfloat16: oneDNN refuses a product where it has none."""
+    x = torch.ones((2, 2), dtype=torch.bfloat16, device="cpu")
+    try:
+        torch.ops.mkldnn._linear_pointwise(x, x, None, "none", [], "")
+    except (AttributeError, RuntimeError):  # AttributeError: a PyTorch without oneDNN
+        return False
+    return True
 
 
 def linear(
@@ -86,7 +98,8 @@ class Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x_ND, kernel_DF, bias_F, relu):
         kernel, bias = kernel_DF.to(x_ND.dtype), bias_F.to(x_ND.dtype)
-        if x_ND.dtype == torch.bfloat16 or (_BY_ONEDNN and x_ND.dtype == torch.float32):
+        by_onednn = x_ND.dtype == torch.bfloat16 and computes_bfloat16()
+        if by_onednn or (_BY_ONEDNN and x_ND.dtype == torch.float32):
             kind = "relu" if relu else "none"
             x_NF = torch.ops.mkldnn._linear_pointwise(x_ND, kernel.t(), bias, kind, [], "")
         else:
@@ -161,9 +174,10 @@ def _transposed(kernel_FD):
     return _plain(kernel_FD.t())
 
 
-def lookup(table: Any, ids: torch.Tensor) -> torch.Tensor:
-    """As `ops.lookup`: rows of the table in its own type, not of one that Keras cast whole."""
-    return torch.nn.functional.embedding(ids, _tensor(table))
+def lookup(table: Any, ids: torch.Tensor, itself: bool) -> torch.Tensor:
+    """As `ops.lookup`: rows of the table `itself`, in its own type, not of one Keras cast whole."""
+    table = _tensor(table) if itself else ops.convert_to_tensor(table)
+    return torch.nn.functional.embedding(ids, table)
 
 
 def layer_norm(x: torch.Tensor, gamma: Any, beta: Any, epsilon: float) -> torch.Tensor:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
+from keras_transformer.extras import missing
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -23,9 +25,7 @@ def new_figure(width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError(
-            'pictures need matplotlib: pip install "keras-transformer[plots]"'
-        ) from error
+        raise missing("drawing", "plots") from error
     return Figure((width, height), dpi=150, facecolor="white", layout="constrained")
 
 

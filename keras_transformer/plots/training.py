@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from keras import ops
 
-from keras_transformer.callbacks import STATE
+from keras_transformer.checkpoints.training import STATE
 from keras_transformer.config import require, require_whole
 from keras_transformer.files import read_json
 from keras_transformer.layers import sinusoids

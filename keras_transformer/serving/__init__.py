@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from keras_transformer.extras import missing
+
 try:
+    import babel  # noqa: F401
     import fastapi_offline  # noqa: F401
     import limits  # noqa: F401
     import prometheus_client  # noqa: F401
+    import python_multipart  # noqa: F401
     import uvicorn  # noqa: F401
 except ImportError as error:
-    raise ImportError(
-        f'serving needs {error.name}: pip install "keras-transformer[serve]"'
-    ) from error
+    raise missing("serving", "serve") from error
 
 from keras_transformer.serving.app import create_app, run
 from keras_transformer.serving.models import Catalogue

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from keras_transformer.extras import missing
 from keras_transformer.text.languages import short_code
 
 try:
     from py3langid import langid
 except ImportError as error:
-    raise ImportError(
-        'detecting languages needs py3langid: pip install "keras-transformer[serve]"'
-    ) from error
+    raise missing("detecting languages", "serve") from error
 
 
 class Detector:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import html
-import importlib
 import io
 import lzma
 import re
@@ -16,6 +15,7 @@ from pathlib import PurePath
 from typing import Any
 
 from keras_transformer.config import require
+from keras_transformer.extras import missing
 
 Translate = Callable[[list[str], str], Awaitable[list[str]]]
 
@@ -104,7 +104,7 @@ async def _office(content, translate):
 
 def _opened(content):
     """The members of an office document, and the trees of those with text."""
-    etree = _library("lxml.etree", "lxml")
+    etree = _etree()
     parser = etree.XMLParser(resolve_entities=False, no_network=True)
     try:
         archive = zipfile.ZipFile(io.BytesIO(content))
@@ -125,7 +125,7 @@ def _opened(content):
 
 def _closed(members, trees):
     """The document with what the trees are now."""
-    etree = _library("lxml.etree", "lxml")
+    etree = _etree()
     for member, tree in trees.items():
         document = tree.getroottree()
         members[member] = etree.tostring(
@@ -139,7 +139,7 @@ def _closed(members, trees):
 
 
 class _Slot:
-    """A place for text in an XML tree: in an element, or behind it."""
+    """A place for text in an XML tree: in an element, or after it."""
 
     def __init__(self, element, place):
         self.element, self.place = element, place
@@ -193,13 +193,12 @@ def _fill(slots, marked):
         slot.text = texts[i]
 
 
-def _library(name, package):
+def _etree():
     try:
-        return importlib.import_module(name)
+        from lxml import etree
     except ImportError as error:
-        raise ImportError(
-            f'such a file needs {package}: pip install "keras-transformer[serve]"'
-        ) from error
+        raise missing("translating such a file", "serve") from error
+    return etree
 
 
 _WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"

@@ -153,7 +153,7 @@ def _is_untranslated(name, attributes):
 
 
 def _end_of_element(source, name, place):
-    """Behind the end tag of an element that begins before `place`; the end if it has none."""
+    """The index after the end tag of an element begun before `place`; the end if it has none."""
     depth = 1
     for tag in re.compile(rf"<(/?){re.escape(name)}(?=[\s/>])[^>]*(?:>|\Z)", re.I).finditer(
         source, place

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require
+from keras_transformer.extras import missing
 from keras_transformer.text.languages import short_code
 from keras_transformer.translator import Translator
 
@@ -70,10 +71,7 @@ class SavedModelEngine:
             import tensorflow as tf
             import tensorflow_text  # noqa: F401  (its operations)
         except ImportError as error:
-            raise ImportError(
-                f"{path} is a SavedModel: serving it needs tensorflow and tensorflow-text: "
-                'pip install "keras-transformer[tensorflow]"'
-            ) from error
+            raise missing(f"{path} is a SavedModel: serving it", "tensorflow") from error
         self._tf = tf
         self._model = tf.saved_model.load(os.fspath(path))
         signatures = {"translate", "nbest"}

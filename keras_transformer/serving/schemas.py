@@ -28,7 +28,9 @@ class _Model(BaseModel):
 class TranslateRequest(_Model):
     """One text or several, to be translated."""
 
-    q: Text | list[Text] = Field(description="Text or texts.", examples=["Hello world!"])
+    q: Text | list[Text] = Field(
+        description="Text or texts.", examples=["The old man loves the dog."]
+    )
     source: Language = Field(description='Their language, or "auto".')
     target: Language = Field(description="The language to translate into.")
     format: Literal["text", "html"] | None = Field(None, description="None: text.")

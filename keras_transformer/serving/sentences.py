@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from keras_transformer.extras import missing
+
 try:
     import sentencex
 except ImportError as error:
-    raise ImportError(
-        'splitting text needs sentencex: pip install "keras-transformer[serve]"'
-    ) from error
+    raise missing("splitting text", "serve") from error
 
 _BREAKS = re.compile(r"(?<=[,;:،、，；：])(?P<comma>\s*)|\s+")
 

@@ -16,6 +16,7 @@ import numpy as np
 from keras_transformer.files import replacing, write_json
 
 MANIFEST = "tokenizer.json"
+MAX_VOCAB_SIZE = 1_000_000
 
 
 def checked_texts(texts: Iterable[str], name: str = "texts") -> list[str]:
@@ -156,7 +157,7 @@ class Tokenizer(abc.ABC):
             text: any text.
 
         Returns:
-            The first character of each id and the one behind its last, those of the frame left
+            The first character of each id and the one after its last, those of the frame left
             out. Neither ever falls from one id to the next. White space at a span's ends is not
             of it; an id that stands for nothing else, or for no character, has an empty span.
             Several ids of one character, such as its bytes, all have its span.

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from keras_transformer.extras import missing
 from keras_transformer.text.base import Tokenizer, round_up
 
 # How the published vocabularies call their special tokens, most usual first.
@@ -136,9 +137,7 @@ def _keras_saving() -> Any:
     try:
         import keras_hub  # noqa: F401
     except ImportError as error:
-        raise ImportError(
-            'a keras-hub tokenizer needs keras-hub: pip install "keras-transformer[hub]"'
-        ) from error
+        raise missing("a keras-hub tokenizer", "hub") from error
     import keras
 
     return keras.saving

@@ -127,10 +127,10 @@ def _task_options(config, pieces):
 
 
 def _id(config, name, default):
-    """A special id: a number, or a list of one; the default if there is none."""
+    """A special id: a number, or the first of a list; the default if there is none."""
     value = config.get(name)
-    if isinstance(value, list) and len(value) == 1:
-        (value,) = value
+    if isinstance(value, list) and value:
+        value = value[0]
     return default if value is None else value
 
 

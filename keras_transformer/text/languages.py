@@ -6,6 +6,8 @@ et al. 2020, Table 1. NLLB-200: NLLB Team 2022, Table 1, by FLORES-200's names.
 
 from __future__ import annotations
 
+from keras_transformer.extras import missing
+
 
 def short_code(language: str) -> str:
     """The code that corpora use, of two letters where there is one: "de" for "deu_Latn", "de_DE".
@@ -25,10 +27,7 @@ def short_code(language: str) -> str:
     try:
         import langcodes
     except ImportError as error:
-        raise ImportError(
-            f"to find the usual code of the language {language} needs langcodes: "
-            'pip install "keras-transformer[pretrained]"'
-        ) from error
+        raise missing(f"finding the usual code of {language}", "pretrained") from error
     try:
         return langcodes.Language.get(language).prefer_macrolanguage().language or language
     except langcodes.LanguageTagError:

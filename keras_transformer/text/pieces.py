@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import sentencepiece
 
+from keras_transformer.extras import missing
+
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # what SentencePiece writes for a space
 
 
@@ -113,10 +115,7 @@ class FastPieces:
         try:
             import tokenizers
         except ImportError as error:
-            raise ImportError(
-                "a tokenizer.json without a SentencePiece model beside it needs tokenizers: "
-                'pip install "keras-transformer[pretrained]"'
-            ) from error
+            raise missing("a tokenizer.json without a SentencePiece model", "pretrained") from error
         try:
             self._tokenizer = tokenizers.Tokenizer.from_buffer(content)
         except Exception as error:  # the library's own, without a class

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from keras_transformer.config import require, require_whole
+from keras_transformer.extras import missing
 from keras_transformer.files import read_json, replacing
-from keras_transformer.text.base import checked_texts
+from keras_transformer.text.base import MAX_VOCAB_SIZE, checked_texts
 from keras_transformer.text.vocabularies import from_vocabulary
 
 FILE = "tokenizer.json"
@@ -68,9 +69,13 @@ class TextTokenizer:
             lowercase: whether word pieces are of texts without case and accents.
 
         Raises:
-            ValueError: for another kind.
+            ValueError: for another kind, or a vocabulary of none or of more than a million pieces.
         """
         require(kind in KINDS, "kind", kind, f"one of {KINDS}")
+        require_whole("vocab_size", vocab_size, 1)
+        # The library takes memory for all of them at once.
+        most = f"at most {MAX_VOCAB_SIZE:,}"
+        require(vocab_size <= MAX_VOCAB_SIZE, "vocab_size", vocab_size, most)
         library = _library()
         if kind == "characters":
             characters = sorted(set().union(*texts))
@@ -181,7 +186,7 @@ class TextTokenizer:
 
         Returns:
             For each pair: ids; 0 for the first text and 1 for the second; and the first character
-            of each piece in the second text and the one behind its last, (-1, -1) for all others.
+            of each piece in the second text and the one after its last, (-1, -1) for all others.
 
         Raises:
             ValueError: if a pair is not two strings, or its first text leaves no room for a piece
@@ -238,8 +243,5 @@ def _library():
     try:
         import tokenizers
     except ImportError as error:
-        raise ImportError(
-            "tokenizers of language models need the library tokenizers: "
-            'pip install "keras-transformer[pretrained]"'
-        ) from error
+        raise missing("the tokenizer of a language model", "pretrained") from error
     return tokenizers

@@ -6,6 +6,7 @@ import functools
 import io
 import logging
 import os
+import re
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ import sentencepiece
 
 from keras_transformer.config import require_whole
 from keras_transformer.files import read_json
-from keras_transformer.text.base import MANIFEST, Tokenizer, checked_texts, round_up
+from keras_transformer.text.base import MANIFEST, MAX_VOCAB_SIZE, Tokenizer, checked_texts, round_up
 from keras_transformer.text.hub import KerasHubTokenizer
 from keras_transformer.text.hugging_face import read_tokenizer
 from keras_transformer.text.marian import MarianTokenizer
@@ -27,7 +28,8 @@ from keras_transformer.text.words import WordTokenizer
 
 KINDS = ("bpe", "unigram")
 SPECIAL_IDS = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}
-MAX_VOCAB_SIZE = 1_000_000
+# SentencePiece's words for what the characters need.
+_TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 _SENTINEL = "<extra_id_"  # and a number: T5's names
 
 logger = logging.getLogger(__name__)
@@ -210,10 +212,11 @@ def load_tokenizer(folder: str | os.PathLike) -> Tokenizer:
     kinds = (SentencePieceTokenizer, KerasHubTokenizer, MarianTokenizer, WordTokenizer)
     loaders = {kind.__name__: kind._load for kind in kinds}
     loaders[MultilingualTokenizer.__name__] = _load_originals
-    if not isinstance(manifest, dict) or manifest.get("class") not in loaders:
+    name = manifest.get("class") if isinstance(manifest, dict) else None
+    if not isinstance(name, str) or name not in loaders:
         raise ValueError(f'{path} must name its "class", one of {sorted(loaders)}')
     try:
-        tokenizer = loaders[manifest["class"]](folder, manifest)
+        tokenizer = loaders[name](folder, manifest)
         expected = manifest["fingerprint"]
     except KeyError as error:
         raise ValueError(f"{path} lacks {error}: save the tokenizer again") from error
@@ -276,10 +279,16 @@ def _learn(
             **options,
         )
     except RuntimeError as error:
+        if least := _TOO_SMALL.search(str(error)):
+            spelling = ", 256 bytes" if options["byte_fallback"] else ""
+            raise ValueError(
+                f"vocab_size must be at least {round_up(int(least[1]))} for {name}: "
+                f"{len(SPECIAL_IDS)} special pieces{spelling} and a piece for each character; "
+                f"got {vocab_size}"
+            ) from error
         raise ValueError(
-            f"vocab_size={vocab_size} must hold {len(SPECIAL_IDS)} special pieces, 256 bytes (with "
-            f"byte_fallback) and each character of {name}, where lines of more than 4,192 bytes "
-            f"do not count. SentencePiece: {error}"
+            f"{name} must hold characters to learn from; lines of more than 4,192 bytes do not "
+            f"count. SentencePiece: {error}"
         ) from error
     pieces = sentencepiece.SentencePieceProcessor(model_proto=content.getvalue()).get_piece_size()
     if pieces < vocab_size:

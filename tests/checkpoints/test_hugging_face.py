@@ -101,7 +101,7 @@ def test_tied_copies_and_computed_tables_are_left_out(folder):
         (lambda x: x.pop("final_logits_bias"), "lack final_logits_bias"),
         (
             lambda x: x.update(final_logits_bias=x["final_logits_bias"][:, :9].copy()),
-            r"final_logits_bias in .* must make \(53,\), the shape of .*bias, got \(9,\)",
+            r"the weights in .* final_logits_bias must have the shape \(1, 53\), got \(1, 9\)",
         ),
         (
             lambda x: x.update({"lm_head.weight": x["model.shared.weight"] + 1}),
@@ -115,17 +115,59 @@ def test_weights_that_do_not_fit(folder, change, message):
         read_model(folder)
 
 
+def test_quantized_checkpoints(folder):
+    for name, options in (
+        ("quantization_config", dict(quant_method="bitsandbytes", load_in_8bit=True)),
+        ("quantization_config", dict(quant_method="gptq", bits=4)),
+        ("quantization_config", {}),
+        ("compression_config", dict(quant_method="compressed-tensors")),
+    ):
+        configure(folder, **{name: options})
+        method = options.get("quant_method")
+        message = f"json has a {name} of the method {method!r}: .* `model.dequantize\\(\\)`"
+        with pytest.raises(ValueError, match=message):
+            read_model(folder)
+        configure(folder, **{name: None})
+    read_model(folder)
+
+
+@pytest.mark.parametrize("pickled", [False, True])
+@pytest.mark.parametrize("kind", ["int8", "uint8", "float8_e4m3fn"])
+def test_weights_that_are_no_floats(folder, kind, pickled):
+    """Without scales these are no weights, whatever the config says."""
+    path, name = folder / "model.safetensors", "model.encoder.layers.0.fc1.weight"
+    tensors = {x: torch.tensor(y) for x, y in load_file(path).items()}
+    tensors[name] = tensors[name].to(getattr(torch, kind))
+    tensors["model.encoder.embed_positions.weight"] = torch.zeros(3, dtype=torch.int64)  # unused
+    if pickled:
+        path.unlink()
+        path = folder / "pytorch_model.bin"
+        torch.save(tensors, path)
+    else:
+        save_tensors(tensors, path, metadata={"format": "pt"})
+    with pytest.raises(ValueError, match=f"{name} in .*{path.name} must hold floats of 16 bits or"):
+        read_model(folder)
+
+
 def test_configs_that_do_not_fit(folder):
+    for value in (None, "0.1", -0.1):
+        configure(folder, dropout=value)
+        message = rf"config.json does not fit: dropout must be a number in \[0, 1\), got {value!r}"
+        with pytest.raises(ValueError, match=message):
+            read_model(folder)
+    configure(folder, dropout=0.1, model_type=["marian"])
+    with pytest.raises(ValueError, match=r"model_type in .*config.json must be .*\['marian'\]"):
+        read_model(folder)
+    configure(folder, model_type="marian")
     configure(folder, encoder_ffn_dim=48)
     with pytest.raises(ValueError, match=r"encoder_ffn_dim and decoder_ffn_dim must be equal"):
         read_model(folder)
     configure(folder, encoder_ffn_dim=24, activation_function="mish")
-    with pytest.raises(ValueError, match="activation must be one of .*'swish'.*, got 'mish'"):
+    with pytest.raises(
+        ValueError, match="activation_function must be one of .*'swish'.*, got 'mish'"
+    ):
         read_model(folder)
-    configure(folder, activation_function="gelu", eos_token_id=[0, 1])
-    with pytest.raises(ValueError, match=r"eos_token_id must be one token's number, got \[0, 1\]"):
-        read_model(folder)
-    configure(folder, eos_token_id=[0], decoder_start_token_id=None)
+    configure(folder, activation_function="gelu", eos_token_id=[0], decoder_start_token_id=None)
     assert read_model(folder).config.bos_id == 52
     configure(folder, model_type="bart")
     with pytest.raises(ValueError, match="model_type in .* must be one of .*'marian'.*'bart'"):
@@ -135,6 +177,32 @@ def test_configs_that_do_not_fit(folder):
         read_model(folder)
     (folder / "config.json").unlink()
     with pytest.raises(FileNotFoundError, match="has no config.json"):
+        read_model(folder)
+
+
+def test_tokens_that_end(folder):
+    """As in `transformers`, `generation_config.json` goes before `config.json`."""
+    configure(folder, eos_token_id=[3, 0])
+    path = folder / "generation_config.json"
+    for eos, expected in ((None, (3, 0)), (4, (4,)), ([0, 7, 7], (0, 7))):
+        path.write_text(json.dumps({"eos_token_id": eos}))
+        model = read_model(folder)
+        assert model.config.eos_ids == expected
+    write_model(folder / "again", model)
+    written = json.loads((folder / "again" / "config.json").read_text())
+    assert written["eos_token_id"] == written["forced_eos_token_id"] == [0, 7]
+    assert read_model(folder / "again").config == model.config
+    path.write_text('{"eos_token_id": [0, 53]}')
+    message = r"generation_config.json does not fit config.json: eos_token_id must be in \[0, 53\)"
+    with pytest.raises(ValueError, match=message):
+        read_model(folder)
+    path.write_text("[]")
+    with pytest.raises(ValueError, match="generation_config.json must hold an object, got list"):
+        read_model(folder)
+    path.unlink()
+    assert read_model(folder).config.eos_ids == (3, 0)
+    configure(folder, eos_token_id=[3, 52])
+    with pytest.raises(ValueError, match=r"pad_id and eos_id must differ, both are 52"):
         read_model(folder)
 
 
@@ -148,6 +216,30 @@ def test_broken_files(folder):
         read_model(folder)
     (folder / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'true'\ntR.")
     with pytest.raises(ValueError, match="pytorch_model.bin cannot be read"):
+        read_model(folder)
+
+
+@pytest.mark.parametrize(
+    "content,message",
+    [
+        ([torch.zeros(2)], "must hold tensors by their names, got a list"),
+        (torch.zeros(2), "must hold tensors by their names, got a Tensor"),
+        ({"model": {"x": torch.zeros(2)}}, "must hold tensors by their names: 'model' is a dict"),
+    ],
+    ids=["list", "tensor", "nested"],
+)
+def test_a_pickle_of_something_else(folder, content, message):
+    (folder / "model.safetensors").unlink()
+    torch.save(content, folder / "pytorch_model.bin")
+    with pytest.raises(ValueError, match=f"pytorch_model.bin {message}"):
+        read_model(folder)
+
+
+def test_an_index_that_names_no_file(folder):
+    (folder / "model.safetensors").unlink()
+    places = {"weight_map": {"x": ["y"]}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(places))
+    with pytest.raises(ValueError, match=r"weight_map in .*index.json must name files, got \['y'"):
         read_model(folder)
 
 

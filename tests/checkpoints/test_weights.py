@@ -1,15 +1,19 @@
 """Weights to and from files: round trips, all or nothing, and what does not fit."""
 
+import os
+
 import keras
 import numpy as np
 import pytest
 from keras import ops
+from safetensors import SafetensorError
 
 from keras_transformer.checkpoints import (
     assign_weights,
     load_weights,
     read_weights,
     save_weights,
+    weights,
     weights_of,
     write_weights,
 )
@@ -117,3 +121,21 @@ def test_a_failure_while_writing_keeps_the_old_file(tmp_path, monkeypatch):
         save_weights(path, {"a": np.ones(2)})
     np.testing.assert_array_equal(read_weights(path)["a"], np.zeros(2))
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    def fails(*_, **__):
+        raise SafetensorError("I/O error: Input/output error (os error 5)")
+
+    monkeypatch.setattr(weights, "save_file", fails)
+    with pytest.raises(OSError, match=r"w\.safetensors could not be written: I/O error: Input"):
+        save_weights(tmp_path / "w.safetensors", {"a": np.ones(3)})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX modes")
+def test_a_file_of_weights_has_the_mode_of_any_other(tmp_path):
+    (tmp_path / "other").touch()
+    save_weights(tmp_path / "w.safetensors", {"a": np.ones(3)})
+    modes = {path.stat().st_mode for path in tmp_path.iterdir()}
+    assert len(modes) == 1

@@ -1,8 +1,11 @@
 """The command line as a whole: help, wrong usage, and one line for what was wrong."""
 
+import inspect
+
 import pytest
 
 from keras_transformer import cli
+from keras_transformer.training import translation
 from training.translation import train
 
 
@@ -17,7 +20,10 @@ from training.translation import train
         (["evaluate", "FOLDER", "--corpus", "a", "--reference", "b"], "--reference belongs to"),
         (["evaluate", "FOLDER", "--source", "a", "--data-folder", "b"], "--data-folder belongs"),
         (["evaluate", "FOLDER", "--corpus", "absent"], "name must be one of"),
-        (["evaluate", "FOLDER", "--corpus=grammar", "--test-set=x"], "must be one of ['test']"),
+        (
+            ["evaluate", "FOLDER", "--corpus=grammar", "--test-set=x"],
+            "must be one of ['test', 'varied']",
+        ),
         (["evaluate", "FOLDER", "--source", "absent.tsv"], "absent.tsv"),
         (["average", "absent", "--out", "out"], "absent"),
         (["info", "absent"], "absent is no saved model"),
@@ -52,3 +58,13 @@ def test_help_teaches_by_examples(run, command):
 
 def test_train_is_the_function_of_the_script():
     assert train in [command.callback for command in cli.app.registered_commands]
+
+
+def test_train_hands_its_options_on(run, monkeypatch):
+    flow, calls = translation.train, []
+    monkeypatch.setattr(translation, "train", lambda **options: calls.append(options))
+    run("train")
+    defaults = inspect.signature(flow).parameters.values()
+    assert calls == [{option.name: option.default for option in defaults}]
+    run("train", "--set", "epochs=2", "--set", "seed=3", "--workers", 2, "--overwrite")
+    assert calls[1] == calls[0] | dict(changes=["epochs=2", "seed=3"], workers=2, overwrite=True)

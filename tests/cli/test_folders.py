@@ -1,16 +1,20 @@
 """One saved folder of another, and what one is."""
 
 import importlib.util
+import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from keras_transformer import cli
 from keras_transformer.checkpoints import save_weights, weights_of, write_weights
-from keras_transformer.cli import folders
+from keras_transformer.checkpoints.training import write_state
+from keras_transformer.files import write_json
 from keras_transformer.models import BERT, GPT, BERTConfig, GPTConfig, ViT, ViTConfig, enable_lora
-from keras_transformer.saved import save_folder
+from keras_transformer.saved import count_parameters, save_folder
 from keras_transformer.text.single import TextTokenizer
 from keras_transformer.translator import Translator
 
@@ -22,7 +26,7 @@ def test_export_hands_its_options_on(run, folder, monkeypatch):
         calls.append((arguments, options))
         return Path("out/7")
 
-    monkeypatch.setitem(folders.EXPORTERS, folders.Format.SAVED_MODEL, record)
+    monkeypatch.setattr("keras_transformer.export.saved_model", record)
     options = ["--version", 7, "--beam-size", 2, "--length-penalty", 1, "--max-extra-length", 9]
     result = run("export", folder, "out", *options, "--jit-compile", "--overwrite")
     assert result.stdout == f"{Path('out/7')}\n"
@@ -41,9 +45,8 @@ def test_export_hands_its_options_on(run, folder, monkeypatch):
 @pytest.mark.parametrize("name", ["hugging-face", "ctranslate2", "onnx"])
 def test_export_in_another_format(run, folder, monkeypatch, name):
     calls = []
-    monkeypatch.setitem(
-        folders.EXPORTERS, folders.Format(name), lambda *x, **y: calls.append((x, y))
-    )
+    exporter = f"keras_transformer.export.{name.replace('-', '_')}"
+    monkeypatch.setattr(exporter, lambda *x, **y: calls.append((x, y)))
     options = ["--quantization", "int8"] if name == "ctranslate2" else []
     run("export", folder, "out", "--format", name, *options)
     expected = dict(overwrite=False) | (dict(quantization="int8") if options else {})
@@ -118,5 +121,65 @@ def test_info_of_what_reads_one_text_or_none(run, randomize, tmp_path):
         shown = run("info", tmp_path / task).stdout
         assert task in shown and f"{model.count_params():,}" in shown
         assert ("TextTokenizer" in shown) == (reads is not None)
+    write_json(tmp_path / task / "metrics.json", {"test_accuracy": 0.75, "dev": {"f1": 0.5}})
+    shown = run("info", tmp_path / task).stdout
+    assert "\nmetrics.json\ntest_accuracy  0.75\n\ndev\nf1  0.50\n" in shown
     (tmp_path / task / "model.keras").write_bytes(b"PK")
     assert "model.keras cannot be read" in run("info", tmp_path / task, status=2).stderr
+
+
+def test_info_of_an_edited_config_is_a_description_or_one_line(run, failure, folder, tmp_path):
+    folder = shutil.copytree(folder, tmp_path / "edited")
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"task": "speech", "hearing": {"sample_rate": 8000}}
+    refused = []
+    for name in config:
+        for value in (None, False, 3, ["x"], {"x": 1}, ...):
+            changed = {k: v for k, v in (config | {name: value}).items() if v is not ...}
+            write_json(folder / "config.json", changed)
+            result = CliRunner().invoke(cli.app, ["info", str(folder)])
+            if result.exit_code:
+                assert result.exit_code == 2 and name in failure(result)
+                refused.append(name)
+            else:
+                assert f"{count_parameters(folder):,}" in result.stdout
+    counts = {name: refused.count(name) for name in config}
+    assert counts == {
+        "format": 6, "source_language": 4, "target_language": 4, "tokenizer": 4, "model": 5,
+        "task": 5, "hearing": 0,
+    }  # fmt: skip
+
+
+def test_info_says_in_a_sentence_what_else_a_folder_is(run, failure, translator, tmp_path):
+    translator.model.compile("adam", "mse")
+    translator.model.optimizer.build(translator.model.trainable_variables)
+    state = {"run": {}, "history": [{"loss": 2.5}] * 3}
+    write_state(tmp_path / "run" / "checkpoints" / "epoch-0003", translator.model, state)
+    state = tmp_path / "run" / "checkpoints" / "unfinished" / "state.json"
+    write_json(state, {"run": {}, "history": [{"loss": 2.5}] * 3, "step": 17})
+    (state.parent / "weights.safetensors").touch()
+    for name in ("saved_model.pb", "tf/1/saved_model.pb", "onnx/encoder.onnx", "onnx/decoder.onnx"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for name in ("model.bin", "config.json", "shared_vocabulary.json"):
+        write_json(tmp_path / "ct2" / name, {})
+    write_json(tmp_path / "theirs" / "config.json", {"model_type": "marian"})
+    for name, said in {
+        "run/checkpoints/epoch-0003": "is a checkpoint after epoch 3 (loss 2.5); keras-transformer",
+        "run/checkpoints/unfinished": "is a checkpoint after epoch 3 and step 17 (loss 2.5);",
+        "run/checkpoints": "a run that has not saved its model yet; its last checkpoint is",
+        "run": "a run that has not saved its model yet; its last checkpoint is",
+        "": "is a SavedModel; TensorFlow",
+        "tf": "is a SavedModel; TensorFlow",
+        "onnx": "is a model in ONNX",
+        "ct2": "is a model of CTranslate2",
+        "theirs": "is a checkpoint of marian in Hugging Face's layout, for keras-transformer",
+        "saved_model.pb": "is a file; give the folder of a saved model.",
+    }.items():
+        shown = run("info", tmp_path / name).stdout
+        assert said in shown and shown.count("\n") == 1
+    (tmp_path / "empty").mkdir()
+    assert "it has no config.json" in failure(run("info", tmp_path / "empty", status=2))
+    assert "there is no such folder" in failure(run("info", tmp_path / "absent", status=2))
+    state.write_text("{")
+    assert "state.json is not valid JSON" in failure(run("info", tmp_path / "run", status=2))

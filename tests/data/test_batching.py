@@ -94,7 +94,7 @@ def each_pair(inputs, labels):
         np.testing.assert_array_equal(ids == PAD, numbers == 0)
     for row in range(len(labels)):
         count = source_segments[row].max()
-        for numbers in segments:  # one after another, padding behind them
+        for numbers in segments:  # one after another, padding after them
             lengths = np.bincount(numbers[row], minlength=count + 1)[1:]
             assert len(lengths) == count and all(lengths)
             expected = np.repeat(np.arange(1, count + 1), lengths)
@@ -126,6 +126,7 @@ def assert_same(batches, others):
             np.testing.assert_array_equal(inputs[name], other_inputs[name])
 
 
+@pytest.mark.once("batches are NumPy's")
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
 @pytest.mark.parametrize("count", [1, 7, 300])
@@ -138,6 +139,7 @@ def test_every_epoch_has_every_pair_once(layout, count, sampling, shuffle):
         assert read(batches, steps) == Counter(pairs)
 
 
+@pytest.mark.once("batches are NumPy's")
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
 @both_layouts
 def test_a_batch_is_for_teacher_forcing(layout, sampling):
@@ -151,6 +153,7 @@ def test_a_batch_is_for_teacher_forcing(layout, sampling):
             np.testing.assert_array_equal(given[1:], wanted[:-1])
 
 
+@pytest.mark.once("batches are NumPy's")
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
 @pytest.mark.parametrize("num_buckets", [1, 3, 50])
 @pytest.mark.parametrize("max_length", [13, 40])
@@ -168,6 +171,7 @@ def test_shapes_are_few_and_within_the_budget(sampling, num_buckets, max_length)
     assert seen == set(batches.shapes)
 
 
+@pytest.mark.once("batches are NumPy's")
 @pytest.mark.parametrize("seed", range(5))
 def test_buckets_are_the_cheapest_of_all_ways_to_cut(seed):
     """Every set of boundaries is tried; the cost is what the documentation of `Buckets` says."""
@@ -206,6 +210,7 @@ def test_buckets_are_the_cheapest_of_all_ways_to_cut(seed):
     assert cost(counts.keys(), counts.values()) == cheapest
 
 
+@pytest.mark.once("batches are NumPy's")
 @both_layouts
 def test_counts_agree_with_the_batches(layout):
     batches = make_batches(**layout)
@@ -220,11 +225,13 @@ def test_counts_agree_with_the_batches(layout):
     assert batches.padding == pytest.approx(1 - filled.total() / cells)
 
 
+@pytest.mark.once("batches are NumPy's")
 def test_more_buckets_mean_less_padding():
     few, many = (make_batches(make_pairs(2000), num_buckets=number) for number in (1, 6))
     assert many.padding < few.padding / 2
 
 
+@pytest.mark.once("batches are NumPy's")
 @pytest.mark.parametrize("packed_length", [None, 10, 48])
 def test_pairs_that_are_too_long_are_left_out_and_counted(packed_length):
     pairs = make_pairs(100)
@@ -236,17 +243,20 @@ def test_pairs_that_are_too_long_are_left_out_and_counted(packed_length):
     assert read(batches, range(len(batches))) == Counter(fitting)
 
 
+@pytest.mark.once("batches are NumPy's")
 def test_pairs_may_come_from_an_iterator():
     pairs = make_pairs(20)
     steps = range(len(make_batches(pairs)))
     assert_same(map(make_batches(iter(pairs)).batch, steps), map(make_batches(pairs).batch, steps))
 
 
+@pytest.mark.once("batches are NumPy's")
 def test_large_vocabularies_keep_their_ids():
     batches = make_batches(tokenizer=make_tokenizer(offset=1_000_000))
     assert read(batches, range(len(batches))) == Counter(make_pairs(300))
 
 
+@pytest.mark.once("batches are NumPy's")
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
 @both_layouts
 def test_a_batch_depends_on_seed_and_step_alone(layout, sampling):
@@ -257,6 +267,7 @@ def test_a_batch_depends_on_seed_and_step_alone(layout, sampling):
     assert_same([again.batch(step) for step in steps], [in_order[step] for step in steps])
 
 
+@pytest.mark.once("batches are NumPy's")
 @both_layouts
 def test_the_seed_and_the_epoch_decide_the_order(layout):
     def labels(seed, epoch, **options):
@@ -271,6 +282,7 @@ def test_the_seed_and_the_epoch_decide_the_order(layout):
     assert sorted(labels(0, 0)) != sorted(labels(0, 1))
 
 
+@pytest.mark.once("batches are NumPy's")
 def test_sampling_segments_anew_at_each_visit():
     batches = make_batches(sampling=0.3, shuffle=False, seed=3)
     plain = make_batches(shuffle=False)
@@ -281,6 +293,7 @@ def test_sampling_segments_anew_at_each_visit():
     assert 1.2 < sampled / plain.num_tokens < 1.3
 
 
+@pytest.mark.once("batches are NumPy's")
 @both_layouts
 def test_what_outgrows_its_row_keeps_its_plain_segmentation(layout):
     tokenizer = make_tokenizer(longest_sampled=49)
@@ -289,6 +302,7 @@ def test_what_outgrows_its_row_keeps_its_plain_segmentation(layout):
     assert read(batches, range(len(batches))) == Counter(make_pairs(50))
 
 
+@pytest.mark.once("batches are NumPy's")
 @pytest.mark.parametrize("num_workers", [0, 2])
 @both_layouts
 def test_a_stream_goes_on_where_another_stopped(layout, num_workers):
@@ -298,6 +312,7 @@ def test_a_stream_goes_on_where_another_stopped(layout, num_workers):
     assert_same(batches.stream(first, 9, num_workers), wanted)
 
 
+@pytest.mark.once("batches are NumPy's")
 def test_an_endless_stream_can_be_set_to_any_step():
     batches = make_batches()
     iterator = iter(batches.stream())
@@ -312,6 +327,7 @@ def test_an_endless_stream_can_be_set_to_any_step():
         next(iterator)
 
 
+@pytest.mark.once("batches are NumPy's")
 def test_a_look_at_the_first_batches_starts_no_process():
     iterator = iter(make_batches().stream(num_workers=1))
     others = set(multiprocessing.active_children())
@@ -323,12 +339,14 @@ def test_a_look_at_the_first_batches_starts_no_process():
     assert set(multiprocessing.active_children()) <= others
 
 
+@pytest.mark.once("batches are NumPy's")
 def test_an_error_in_a_worker_process_reaches_the_user():
     batches = make_batches(tokenizer=make_tokenizer(fail_at=0), sampling=0.2, seed=1)
     with pytest.raises(RuntimeError, match="the tokenizer broke"):
         list(batches.stream(2, 300, num_workers=1))
 
 
+@pytest.mark.once("batches are NumPy's")
 def test_workers_run_neither_the_main_module_nor_keras(tmp_path):
     """Unguarded, this script would start itself in its worker, and that is an error of Python."""
     script = tmp_path / "script.py"
@@ -358,6 +376,7 @@ print([int(labels[0, 0]) for _, labels in batches.stream(steps=4, num_workers=1)
     assert ran.stdout.strip() == str([here, here, 3, 3]), ran.stderr
 
 
+@pytest.mark.once("batches are NumPy's")
 @both_layouts
 def test_a_pickled_one_is_small_and_shares_the_corpus(layout):
     pairs = make_pairs(5_000)
@@ -444,6 +463,7 @@ def test_validation_takes_data_sets_with_and_without_an_end():
     assert loss == pytest.approx(history.history["val_loss"][-1], rel=1e-3)
 
 
+@pytest.mark.once("batches are NumPy's")
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -470,12 +490,14 @@ def test_arguments_outside_their_range(options, message):
         TokenBatches(options.pop("pairs"), make_tokenizer(), **options)
 
 
+@pytest.mark.once("batches are NumPy's")
 @pytest.mark.parametrize("wrong", ["ab", ("a",), ("a", "b", "c"), ("a", None), (b"a", b"b"), 1])
 def test_what_is_no_pair_of_texts(wrong):
     with pytest.raises(TypeError, match=r"pairs\[1\] must be two texts \(str\), got "):
         make_batches([("a", "b"), wrong])
 
 
+@pytest.mark.once("batches are NumPy's")
 def test_a_tokenizer_without_eos():
     class Tokenizer:
         pad_id, bos_id, eos_id = PAD, BOS, EOS
@@ -489,6 +511,7 @@ def test_a_tokenizer_without_eos():
         make_batches(tokenizer=Tokenizer())
 
 
+@pytest.mark.once("batches are NumPy's")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -505,6 +528,7 @@ def test_streams_and_steps_outside_their_range(arguments, message):
         make_batches().batch(-1)
 
 
+@pytest.mark.once("batches are NumPy's")
 def test_real_text_and_the_real_tokenizer():
     if "KT_DATA" not in os.environ:
         pytest.skip("KT_DATA is not set: real data is not here")

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from keras_transformer.data import corpora
+from keras_transformer.data import corpora, grammar
 from keras_transformer.data.corpora import (
     iterate_lines,
     load_corpus,
@@ -463,15 +463,23 @@ def test_real_multi30k():
 
 
 def test_grammar():
+    splits = grammar.splits(train=50, validation=1_000, test=1_000, seed=1)
     corpus = load_corpus("grammar", train_size=50)
-    assert len(corpus.train) == 50
-    assert len(corpus.validation) == len(corpus.tests["test"]) == 1_000
-    parts = [set(corpus.train), set(corpus.validation), set(corpus.tests["test"])]
-    assert len(set.union(*parts)) == 2_050
+    assert corpus.validation == splits["validation"]
+    assert corpus.tests["test"] == splits["test"]
+    for lines, part in ((corpus.train, "train"), (corpus.tests["varied"], "test")):
+        targets = " ".join(target for _, target in lines)
+        assert targets == " ".join(german for _, german in splits[part])
+        assert any(source.islower() for source, _ in lines)
+        assert any(source.endswith(" .") for source, _ in lines)
+        assert any(source[-1].isalpha() for source, _ in lines)
+    assert set(corpus.train) & set(splits["train"])  # most are as they were
+    assert not set(corpus.tests["varied"]) & set(splits["test"])
     assert corpus == load_corpus("grammar", train_size=50)
     swapped = load_corpus("grammar", source_language="de", target_language="en", train_size=50)
-    assert swapped.train == [(de, en) for en, de in corpus.train]
-    assert swapped.tests["test"] == [(de, en) for en, de in corpus.tests["test"]]
+    assert swapped.tests["test"] == [(de, en) for en, de in splits["test"]]
+    english = " ".join(en for en, _ in splits["train"])
+    assert " ".join(target for _, target in swapped.train) == english
 
 
 @pytest.mark.parametrize(

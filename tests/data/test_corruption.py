@@ -12,7 +12,7 @@ CORRUPTION = SpanCorruption(SENTINELS)
 
 
 def put_back(source, target):
-    """The text again: each sentinel of the source replaced by what stands behind it."""
+    """The text again: each sentinel of the source replaced by what follows it."""
     spans, own = {}, None
     for token in target[:-1]:
         if token in SENTINELS:

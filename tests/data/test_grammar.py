@@ -1,5 +1,6 @@
 """The embedded corpus: German forms and word order against examples written by hand, and the
-promises of the corpus (distinct, functional, deterministic, disjoint) on a large sample."""
+promises of the corpus (distinct, functional, deterministic, disjoint, also in the forms in which
+people type it) on a large sample."""
 
 import os
 import re
@@ -45,7 +46,9 @@ YESTERDAY = Part("yesterday", "gestern", "time")
 
 @pytest.fixture(scope="module")
 def corpus():
-    return grammar.pairs(COUNT)
+    """All three parts, as the training text has more than `pairs`."""
+    parts = grammar.splits(train=COUNT - 2_000)
+    return parts["test"] + parts["validation"] + parts["train"]
 
 
 def noun(english):
@@ -352,7 +355,7 @@ def test_pairs_are_distinct_in_both_languages(corpus):
 def test_each_english_sentence_has_one_translation():
     rng, german_of, english_of, returns = Random(1), {}, {}, 0
     for _ in range(60_000):
-        english, german = pick(rng, grammar.WEIGHTED)(rng)
+        english, german = pick(rng, grammar.TRAINING)(rng)
         assert german_of.setdefault(english, german) == german
         returns += english_of.setdefault(german, english) == english
     assert len(german_of) < 60_000  # so some did come twice
@@ -361,7 +364,7 @@ def test_each_english_sentence_has_one_translation():
 
 
 PHENOMENA = {
-    "verb-second after a time": (r"^Yesterday \w+ called ", r"^Gestern hat \w+ .* angerufen\.$"),
+    "verb-second after a time": (r"^Yesterday \w+ called ", r"^Gestern ha\w+ \w+ .* angerufen\.$"),
     "weil": (r" because (he|she) had to ", r", weil (er|sie|es) .*en musste\.$"),
     "obwohl": (r"^Although it rained, ", r"^Obwohl es geregnet hat, (ha\w+|ist|sind|bin|bist) "),
     "dass": (r" says that ", r" sagt, dass "),
@@ -392,6 +395,10 @@ PHENOMENA = {
     "wem": (r"^Whom did \w+ thank\?$", r"^Wem ha\w+ \w+ gedankt\?$"),
     "comparison": (r" is more expensive than the ", r" ist teurer als (der|die|das) "),
     "strong adjective": (r" (drank|drinking|drink) cold milk", r" kalte Milch"),
+    "simple present": (
+        r"^The \w+ dog (sleeps|rests)\.$",
+        r"^Der \w+ Hund (schläft|ruht sich aus)\.$",
+    ),
     "question in a question": (r"^Do you know (where|what|when) ", r"^Weißt du, wo?\w+ "),
 }
 
@@ -441,6 +448,12 @@ def test_independent_of_the_hash_seed():
     assert outputs == {ascii(grammar.pairs(500)) + "\n"}
 
 
+def test_held_out_pairs_are_the_first_of_all():
+    """So that they stay the same when training text gets new rules."""
+    splits = grammar.splits(train=100, validation=200, test=300, seed=5)
+    assert splits["test"] + splits["validation"] == grammar.pairs(500, seed=5)
+
+
 def test_splits_are_disjoint_in_both_languages():
     splits = grammar.splits(train=3_000, validation=200, test=100)
     assert {name: len(split) for name, split in splits.items()} == {
@@ -459,6 +472,67 @@ def test_held_out_pairs_do_not_depend_on_the_training_size():
     assert small["validation"] == large["validation"]
 
 
+# ---- The sentences as people type them ----
+
+
+MARKS = str.maketrans("", "", ",.?")
+
+
+def plain(text):
+    """The text without what a variant changes."""
+    return " ".join(text.lower().translate(MARKS).split())
+
+
+def test_ways_of_writing():
+    pair = ("Is Anna, my aunt, ill?", "Ist Anna, meine Tante, krank?")
+    lines = list(grammar.varied([pair] * 500, share=1, joined=0))
+    assert {target for _, target in lines} == {pair[1]}
+    assert {source for source, _ in lines} == {
+        "Is Anna , my aunt , ill ?",
+        "Is Anna, my aunt, ill",
+        "is Anna, my aunt, ill?",
+        "is Anna , my aunt , ill ?",
+        "is Anna, my aunt, ill",
+        "is anna, my aunt, ill?",
+        "is anna , my aunt , ill ?",
+        "is anna, my aunt, ill",
+    }
+
+
+def test_varied_and_joined_lines_hold_the_same_sentences(corpus):
+    pairs = corpus[:2_000]
+    assert list(grammar.varied(pairs, share=0, joined=0)) == pairs
+    lines = list(grammar.varied(pairs, share=0.5, joined=0.5))
+    assert " ".join(target for _, target in lines) == " ".join(german for _, german in pairs)
+    sources, sentences = ([plain(source) for source, _ in part] for part in (lines, pairs))
+    assert " ".join(sources) == " ".join(sentences)
+    assert 800 < len(lines) < 1_200
+    assert max(target.count(". ") for _, target in lines) > 3
+
+
+def test_shares_of_varied_and_joined_lines(corpus):
+    pairs = corpus[:10_000]
+    typed = list(grammar.varied(pairs, share=0.25, joined=0))
+    assert 0.23 < sum(line != pair for line, pair in zip(typed, pairs, strict=True)) / 10_000 < 0.27
+    assert 0.89 < len(list(grammar.varied(pairs, joined=0.1))) / 10_000 < 0.91
+
+
+def test_variants_are_deterministic_and_prefix_stable(corpus):
+    lines = list(grammar.varied(corpus[:300], seed=3, joined=0))
+    assert lines[:100] == list(grammar.varied(corpus[:100], seed=3, joined=0))
+    assert lines != list(grammar.varied(corpus[:300], seed=4, joined=0))
+
+
+def test_no_variant_is_another_sentence(corpus):
+    """So that a held-out sentence is in no line of the training text, varied or joined."""
+    for side in (0, 1):
+        sample = [pair[side] for pair in corpus[:100_000]]
+        sentences = {plain(sentence) for sentence in sample}
+        assert len(sentences) == len(sample)
+        ends = [sentence.split("? ")[1] for sentence in sample if "? " in sentence]
+        assert ends and not sentences.intersection(map(plain, ends))
+
+
 # ---- Bad input ----
 
 
@@ -472,6 +546,12 @@ def test_count_below_one(count):
 def test_split_below_one(name):
     with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
         grammar.splits(**{"train": 1, "validation": 1, "test": 1, name: 0})
+
+
+@pytest.mark.parametrize("joined", [-0.1, 1])
+def test_lines_without_end(joined):
+    with pytest.raises(ValueError, match=f"joined must be from 0 to below 1, got {joined}"):
+        next(grammar.varied([("One.", "Eins.")], joined=joined))
 
 
 def test_count_beyond_the_grammar(monkeypatch):

@@ -114,7 +114,7 @@ def sampled(table, numbers, max_lengths, **options):
         step,
         ops.repeat(table[:1], rows, axis=0),
         {"nothing": ops.zeros((rows, 1))},
-        eos_id=1,
+        eos_ids=(1,),
         length=6,
         max_lengths_B=ops.convert_to_tensor(np.array(max_lengths, "int32")),
         choose=sampler(**options),

@@ -72,7 +72,7 @@ def searcher(function, **options):
         if "constraint" in options:
             settings["constraint_state"] = {"last": ops.full_like(max_lengths, -1)}
         settings |= dict(max_lengths_B=max_lengths, prefix_BP=prefix, length=ops.shape(room)[1])
-        return function(**follow(tables), eos_id=EOS, **settings, **options)
+        return function(**follow(tables), **dict(eos_ids=(EOS,)) | settings | options)
 
     run = compiled(run, keras.layers.Identity())
 
@@ -104,10 +104,10 @@ def log_probs_of(table):
     return lambda ids: table[history_number(ids)]
 
 
-def ids_of(row):
-    """A returned row as a tuple; asserts that nothing but padding stands after EOS."""
+def ids_of(row, eos_ids=(EOS,)):
+    """A returned row as a tuple; asserts that nothing but padding follows its first end."""
     row = list(row)
-    end = row.index(EOS) + 1 if EOS in row else len(row)
+    end = next((i + 1 for i, token in enumerate(row) if token in eos_ids), len(row))
     assert set(row[end:]) <= {PAD}
     return tuple(int(token) for token in row[:end])
 
@@ -121,10 +121,13 @@ def naive_beam_search(
     banned_ids=(),
     prefix=(),
     pad_id=PAD,
-    eos_id=EOS,
+    eos_ids=(EOS,),
     constraint=None,
 ):
-    """The same search for one row with lists: [(score, ids), ...], best first."""
+    """The same search for one row with lists: [(score, ids), ...], best first.
+
+    Where a row must end, it takes the most probable of the ends.
+    """
     alive, finished = [(0.0, ())], []
     for i in range(max_length):
         candidates = []
@@ -133,19 +136,19 @@ def naive_beam_search(
             if i < len(prefix):
                 tokens = [prefix[i]]
             elif i == max_length - 1:
-                tokens = [eos_id]
+                tokens = [max(eos_ids, key=values.__getitem__)]
             else:
                 tokens = set(range(len(values))) - {pad_id, *banned_ids}
-                tokens -= {eos_id} if i < min_length else set()
+                tokens -= {*eos_ids} if i < min_length else set()
                 tokens -= {ids[-1]} if constraint and ids else set()
             candidates += [(total + values[token], (*ids, token)) for token in tokens]
         candidates.sort(reverse=True)
         finished += [
             (total / ((5 + i + 1) / 6) ** length_penalty, ids)
             for total, ids in candidates[:beam_size]
-            if ids[-1] == eos_id
+            if ids[-1] in eos_ids
         ]
-        alive = [each for each in candidates if each[1][-1] != eos_id][:beam_size]
+        alive = [each for each in candidates if each[1][-1] not in eos_ids][:beam_size]
         best_alive = max((total for total, _ in alive), default=-math.inf)
         best_alive /= ((5 + i + 1) / 6) ** length_penalty
         if len(finished) >= beam_size and max(finished)[0] >= best_alive:
@@ -153,12 +156,12 @@ def naive_beam_search(
     return sorted(finished, reverse=True)[:beam_size]
 
 
-def assert_found(ids, scores, expected):
+def assert_found(ids, scores, expected, eos_ids=(EOS,)):
     """The rows of one sentence are the expected [(score, ids), ...] and then nothing."""
     np.testing.assert_allclose(scores[: len(expected)], [x[0] for x in expected], atol=1e-4)
     assert (scores[len(expected) :] == IMPOSSIBLE).all()
     for row, (_, wanted) in zip(ids, expected, strict=False):
-        assert ids_of(row) == wanted
+        assert ids_of(row, eos_ids) == wanted
 
 
 GARDEN_PATH = language(
@@ -213,6 +216,21 @@ def test_the_best_is_found_though_as_many_as_the_beam_have_finished():
     np.testing.assert_allclose(scores[0, 0], np.log(0.9**3), rtol=1e-5)
 
 
+def test_as_many_go_on_as_the_beam_though_all_ends_are_likely():
+    """After two tokens four of the best six have ended, and AB, that will, is the seventh."""
+    table = language(
+        {A: 0.25, B: 0.25, C: 0.25, EOS: 0.25},
+        _={A: 0.5, B: 0.5},
+        a={EOS: 0.3, C: 0.3, A: 0.21, B: 0.19},
+        b={EOS: 0.29, C: 0.29, A: 0.02, B: 0.4},
+        ab={EOS: 0.99, C: 0.01},
+    )
+    options = dict(beam_size=3, length_penalty=0.0, eos_ids=(EOS, C))
+    ids, scores = searcher(beam_search, **options)(table, np.array([4]))
+    assert sorted(ids_of(row, (EOS, C)) for row in ids[0]) == [(A, EOS), (A, B, EOS), (A, C)]
+    np.testing.assert_allclose(scores[0], np.log([0.15, 0.15, 0.5 * 0.19 * 0.99]), rtol=1e-5)
+
+
 seeds = st.integers(0, 2**32 - 1)
 limits = st.lists(st.integers(1, LENGTH), min_size=2, max_size=2).map(np.array)
 examples = hypothesis.settings(max_examples=15)
@@ -258,6 +276,8 @@ NONE_TWICE = NoneTwice()
         dict(beam_size=2, length_penalty=1.0, min_length=2),
         dict(beam_size=2, length_penalty=0.0, banned_ids=(B,)),
         dict(beam_size=1, length_penalty=0.6, min_length=1, banned_ids=(A,)),
+        dict(beam_size=3, length_penalty=0.6, eos_ids=(EOS, C)),
+        dict(beam_size=1, length_penalty=1.0, eos_ids=(EOS, C, B), min_length=2),
     ],
     ids=str,
 )
@@ -269,7 +289,7 @@ def test_beam_search_equals_the_naive_one(options, seed, max_lengths):
     assert ids.shape == (2, options["beam_size"], LENGTH) and scores.shape == ids.shape[:2]
     for row, limit in enumerate(max_lengths):
         expected = naive_beam_search(log_probs_of(tables[row]), limit, **options)
-        assert_found(ids[row], scores[row], expected)
+        assert_found(ids[row], scores[row], expected, options.get("eos_ids", (EOS,)))
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6])
@@ -293,6 +313,7 @@ def test_so_many_hypotheses_are_the_same_as_of_the_whole_search(
         {},
         dict(length_penalty=0.6, min_length=2, banned_ids=(C,)),
         dict(length_penalty=0.6, constraint=NONE_TWICE),
+        dict(length_penalty=0.6, min_length=1, eos_ids=(EOS, C)),
     ],
     ids=str,
 )
@@ -303,7 +324,7 @@ def test_greedy_search_equals_the_naive_one_and_a_beam_of_one(options, seed, max
     ids, scores = searcher(greedy_search, **options)(tables, max_lengths)
     for row, limit in enumerate(max_lengths):
         expected = naive_beam_search(log_probs_of(tables[row]), limit, **options)
-        assert_found(ids[row], scores[row], expected)
+        assert_found(ids[row], scores[row], expected, options.get("eos_ids", (EOS,)))
     beam = searcher(beam_search, beam_size=1, **{"length_penalty": 0.0, **options})
     beam_ids, beam_scores = beam(tables, max_lengths)
     np.testing.assert_array_equal(beam_ids, ids)
@@ -395,7 +416,7 @@ def test_stops_when_all_rows_have_ended(turns, function):
     options = {} if function is greedy_search else dict(beam_size=2)
     parts = follow(ops.convert_to_tensor(quick.repeat(2, 0), "float32"))
     limits = ops.convert_to_tensor([4, 4], "int32")
-    ids, _ = function(**parts, eos_id=EOS, length=LENGTH, max_lengths_B=limits, **options)
+    ids, _ = function(**parts, eos_ids=(EOS,), length=LENGTH, max_lengths_B=limits, **options)
     assert [len(ids_of(row)) for row in ops.convert_to_numpy(ids)[:, 0]] == [2, 2]
     assert turns == [1]
 
@@ -407,7 +428,7 @@ def test_stops_when_nothing_better_can_come(turns, wanted, expected):
     parts = follow(ops.convert_to_tensor(sure, "float32"))
     limits = ops.convert_to_tensor([4], "int32")
     options = dict(beam_size=3, length_penalty=0.0, num_hypotheses=wanted)
-    ids, _ = beam_search(**parts, eos_id=EOS, length=4, max_lengths_B=limits, **options)
+    ids, _ = beam_search(**parts, eos_ids=(EOS,), length=4, max_lengths_B=limits, **options)
     assert ids_of(ops.convert_to_numpy(ids)[0, 0]) == (A, EOS)
     assert turns == expected
 
@@ -430,7 +451,7 @@ def translate(model, **options):
         first_ids = ops.full((ops.shape(source_ids)[0], 1), model.config.bos_id, dtype="int32")
         beam_size, length = options.get("beam_size", 1), ops.shape(source_ids)[1] + 4
         logits, state, step = model.prefill(source_ids, first_ids, length + 1, beam_size)
-        settings = dict(eos_id=3, length=length, max_lengths_B=max_lengths, banned_ids=(2,))
+        settings = dict(eos_ids=(3,), length=length, max_lengths_B=max_lengths, banned_ids=(2,))
         return function(step, logits, state, **settings, **options)
 
     return run
@@ -465,7 +486,7 @@ def test_a_models_search_equals_full_passes(model, full_pass, options):
     assert len(used - {0}) >= 4  # the test says little where one token is repeated
     for row, limit in enumerate(MAX_LENGTHS):
         log_probs = functools.partial(full_pass, row)
-        expected = naive_beam_search(log_probs, limit, banned_ids=(2,), eos_id=3, **options)
+        expected = naive_beam_search(log_probs, limit, banned_ids=(2,), eos_ids=(3,), **options)
         np.testing.assert_allclose(scores[row], [score for score, _ in expected], atol=1e-3)
         for found, (_, wanted) in zip(ids[row], expected, strict=True):
             assert tuple(found[: len(wanted)]) == wanted and not found[len(wanted) :].any()

@@ -1,5 +1,6 @@
 """What goes out for CTranslate2 translates as the Translator does."""
 
+import dataclasses
 import sys
 
 import ctranslate2 as peer
@@ -110,7 +111,11 @@ def test_bad_input(tmp_path, monkeypatch, randomize):
     config = TransformerConfig(source_vocab_size=size, target_vocab_size=size, d_model=8, d_ff=8,
                                num_heads=2, num_encoder_layers=1, num_decoder_layers=1)  # fmt: skip
     Translator(randomize(Transformer(config)), tokenizer).save(tmp_path / "saved")
+    several = Transformer(dataclasses.replace(config, eos_id=(3, 7)))
+    Translator(randomize(several), tokenizer).save(tmp_path / "several")
+    with pytest.raises(ValueError, match=r"eos_id must be one id .*, got \(3, 7\)"):
+        ctranslate2(tmp_path / "several", tmp_path / "out")
     monkeypatch.setitem(sys.modules, "ctranslate2.specs", None)
-    with pytest.raises(ImportError, match=r'pip install "keras-transformer\[ctranslate2\]"'):
+    with pytest.raises(ImportError, match=r'extra "ctranslate2": pip install "ctranslate2>'):
         ctranslate2(tmp_path / "saved", tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -12,6 +12,7 @@ from keras_transformer.config import TransformerConfig
 from keras_transformer.export import hugging_face
 from keras_transformer.files import read_json
 from keras_transformer.models import Transformer
+from keras_transformer.search import until_end
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.translator import Translator
 
@@ -21,7 +22,7 @@ TEXTS = [*ENGLISH[:3], "犬 dog </s>", "dog ½"]
 FAMILIES = ("marian", "m2m_100", "nllb", "mbart", "t5", "madlad")
 OWN = {
     "post_norm": {},
-    "pre_norm": dict(norm_first=True, activation="gelu"),
+    "pre_norm": dict(norm_first=True, activation="gelu", eos_id=(3, 29, 230)),
     "untied": dict(tie_output=False, norm_first=True),
     "separate": dict(share_embeddings=False),
 }
@@ -57,7 +58,10 @@ def generated(folder, texts, beam_size):
         room = inputs["input_ids"].shape[1] + 10
         options = dict(num_beams=beam_size, length_penalty=1.0, do_sample=False)
         output = model.generate(**inputs, max_length=room + 1, **options)
-        found += tokenizer.batch_decode(output, skip_special_tokens=True)
+        # It leaves the end there, which may be a token like others.
+        ends = np.atleast_1d(model.generation_config.eos_token_id)
+        ids = [until_end(row[1:], ends) for row in output.tolist()]
+        found += tokenizer.batch_decode(ids, skip_special_tokens=True)
     return found
 
 

@@ -22,6 +22,10 @@ from keras_transformer.translator import Translator
 
 pytest.importorskip("tensorflow_text")
 
+if keras.backend.backend() == "jax":
+    reason = "an export is a process of TensorFlow's; PyTorch's run shows it from another backend"
+    pytest.skip(reason, allow_module_level=True)
+
 # The export is TensorFlow's, whatever runs here: what XLA makes of it is looked at there alone.
 NAMES = ["plain", "jit"] if keras.backend.backend() == "tensorflow" else ["plain"]
 
@@ -175,6 +179,7 @@ def build(randomize, tmp_path_factory):
             num_decoder_layers=1,
             max_length=MAX_LENGTH,
             share_embeddings=shared,
+            eos_id=3 if shared else (3, 91),
         )
         model = randomize(Transformer(config), 3.0)
         folder = tmp_path_factory.mktemp("saved") / "translator"
@@ -367,7 +372,7 @@ def test_names_the_extra_to_install(folders, tmp_path, monkeypatch, missing):
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == missing else find_spec(name)
     )
-    with pytest.raises(ImportError, match=rf"{missing}, .*keras-transformer\[tensorflow\]"):
+    with pytest.raises(ImportError, match='needs the extra "tensorflow"'):
         saved_model(folders["plain"], tmp_path / "name")
 
 

@@ -32,5 +32,5 @@ def test_write_cache(rng, length, index, context, as_tensor):
     place = ops.convert_to_tensor(index, dtype="int32") if as_tensor else index
     with context():
         actual = write_cache(ops.convert_to_tensor(cache), ops.convert_to_tensor(update), place)
-    written = index + length  # what lies behind may be dropped
+    written = index + length  # what comes after may be dropped
     np.testing.assert_allclose(numpy(actual)[:, :, :written], expected[:, :, :written], rtol=1e-6)

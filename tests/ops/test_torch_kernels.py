@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from keras_transformer.ops import BACKEND, linear, projected_cross_entropy
+from keras_transformer.ops import (
+    BACKEND,
+    arithmetic,
+    linear,
+    projected_cross_entropy,
+    usable_precision,
+)
 
 if BACKEND != "torch":
     pytest.skip("kernels for PyTorch", allow_module_level=True)
@@ -82,3 +88,37 @@ def test_attention_takes_any_strides(rng):
         assert strided.stride(-1) != 1
         found = torch_kernels.attention(strided, key, value, None, None)
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.fixture
+def no_units(monkeypatch):
+    """A processor on which oneDNN has no products in bfloat16."""
+
+    def refuse(*_):
+        raise RuntimeError("could not create a primitive descriptor for the matmul primitive.")
+
+    monkeypatch.setattr(torch_kernels.torch.ops.mkldnn, "_linear_pointwise", refuse)
+    monkeypatch.setattr(torch_kernels, "_BY_ONEDNN", False)
+    torch_kernels.computes_bfloat16.cache_clear()
+    arithmetic._computes_in.cache_clear()
+    yield
+    torch_kernels.computes_bfloat16.cache_clear()
+    arithmetic._computes_in.cache_clear()
+
+
+def test_bfloat16_without_units_is_computed_without_onednn(rng, no_units):
+    x, kernel, bias = tensors(rng, (7, 5), (5, 6), (6,))
+    y = linear(x.bfloat16(), kernel, bias, keras.activations.relu)
+    found = [y.float(), *torch.autograd.grad(y.sum(), (x, kernel, bias))]
+    plain = torch.relu(x @ kernel + bias)
+    expected = [plain, *torch.autograd.grad(plain.sum(), (x, kernel, bias))]
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.detach(), other.detach(), rtol=0.1, atol=0.2)
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "mixed_bfloat16"])
+def test_a_precision_without_units_is_float32_with_a_warning(no_units, precision):
+    with pytest.warns(match=f"precision is float32 in place of {precision}: this machine"):
+        assert usable_precision(precision) == "float32"
+    for other in ("float32", "float16", "int8", "mixed_float16"):
+        assert usable_precision(other) == other

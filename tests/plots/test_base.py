@@ -29,5 +29,7 @@ def test_without_matplotlib(monkeypatch):
         return real(name, *rest, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=r"keras-transformer\[plots\]"):
+    with pytest.raises(
+        ImportError, match='drawing needs the extra "plots": pip install "matplotlib>='
+    ):
         plots.positional_encoding(8, 5)

@@ -4,6 +4,7 @@ import functools
 import json
 import multiprocessing
 import pickle
+import re
 import threading
 import unicodedata
 from pathlib import Path
@@ -324,7 +325,7 @@ def test_fingerprint_is_in_the_folder(tmp_path):
         ({"vocab_size": 0}, "vocab_size must be an integer from 1 to 1,000,000, got 0"),
         ({"vocab_size": 10**7}, "vocab_size must be an integer from 1 to 1,000,000"),
         ({"vocab_size": 8000.0}, "vocab_size must be an integer"),
-        ({"vocab_size": 100}, "vocab_size=104 must hold 4 special pieces, 256 bytes"),
+        ({"vocab_size": 100}, "vocab_size must be at least .* special pieces, 256 .* got 104"),
         ({"character_coverage": 0.5}, "character_coverage must be 0.98 to 1, got 0.5"),
     ],
 )
@@ -380,3 +381,16 @@ def test_bad_models():
         SentencePieceTokenizer(b"no model")
     with pytest.raises(ValueError, match="target_model must be the bytes"):
         SentencePieceTokenizer(trained().source_model, b"")
+
+
+@pytest.mark.parametrize("byte_fallback", [True, False])
+def test_a_vocabulary_that_is_too_small_names_the_least_that_works(byte_fallback):
+    make = functools.partial(
+        SentencePieceTokenizer.train, ENGLISH, GERMAN, byte_fallback=byte_fallback
+    )
+    with pytest.raises(ValueError, match=r"^vocab_size must be at least \d+ for ") as found:
+        make(vocab_size=8)
+    least = int(re.search(r"at least (\d+)", str(found.value))[1])
+    assert make(vocab_size=least).source_vocab_size == least
+    with pytest.raises(ValueError, match=f"at least {least} .* got {least - 8}"):
+        make(vocab_size=least - 8)

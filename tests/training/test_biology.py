@@ -3,16 +3,27 @@
 import random
 import zipfile
 
+import keras
+import numpy as np
 import pytest
 
+from keras_transformer import load_pretrained
 from keras_transformer.assessment import read_metrics
+from keras_transformer.checkpoints.hugging_face import write_model
+from keras_transformer.models import ESM, ESMConfig
+from keras_transformer.ops import BACKEND
 from keras_transformer.saved import load_with_tokenizer
 from training import dna, protein
 
 SIZES = dict(d_model=16, num_layers=1, num_heads=2, dropout=0.0)
 
 
-def test_proteins(tmp_path):
+STEPS = dict(tokens_per_batch=256, warmup_steps=10, max_length=16, window=3)
+
+
+@pytest.fixture(scope="module")
+def structures(tmp_path_factory):
+    """FLIP's archive, in small."""
     generator, files = random.Random(0), dict(sequences="", mask="", sampled="")
     structure_of = dict(A="H", L="H", V="E", I="E", G="C", P="C")
     for number in range(288):  # of one length, which makes whole batches of one shape
@@ -23,20 +34,40 @@ def test_proteins(tmp_path):
         files["mask"] += f">{number}\n0{'1' * (len(letters) - 1)}\n"
         structure = "".join(structure_of[x] for x in letters)
         files["sampled"] += f">{number} {part} VALIDATION={validation}\n{structure}\n"
-    with zipfile.ZipFile(tmp_path / "splits.zip", "w") as archive:
+    path = tmp_path_factory.mktemp("flip") / "splits.zip"
+    with zipfile.ZipFile(path, "w") as archive:
         for name, text in files.items():
             archive.writestr(f"splits/{name}.fasta", text)
-    steps = dict(tokens_per_batch=256, epochs=6, warmup_steps=10, learning_rate=1e-2)
-    protein.train(
-        tmp_path / "splits.zip", tmp_path / "run", **SIZES, **steps, max_length=16, window=3,
-        pretraining_epochs=1,
-    )  # fmt: skip
+    return path
+
+
+def test_proteins(structures, tmp_path):
+    steps = dict(epochs=6, learning_rate=1e-2, pretraining_epochs=1)
+    protein.train(structures, tmp_path / "run", **SIZES, **STEPS, **steps)
     found = read_metrics(tmp_path / "run")["test"]
     assert found["test_accuracy"] > 0.9 and found["baseline_accuracy"] > 0.9
     model, tokenizer = load_with_tokenizer(tmp_path / "run", "tagger")
     assert model.config.labels == ("C", "E", "H")
     ((ids, starts),) = tokenizer.encode_words([["A", "V", "G"]])
     assert len(ids) == 5 and starts == [1, 2, 3]
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="elsewhere it is a compilation of the same layers")
+def test_proteins_from_an_imported_esm(structures, tmp_path):
+    """Its vocabulary has other special tokens at other places; its weights are where it begins."""
+    pieces = "<cls> <pad> <eos> <unk> L A G V I P X <mask>".split()
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces))
+    sizes = dict(d_model=16, d_ff=8, num_layers=1, num_heads=2, max_length=30)
+    model = ESM(ESMConfig(len(pieces), mask_id=11, **sizes))
+    write_model(tmp_path, model)
+    load_pretrained(tmp_path).save(tmp_path / "esm")
+    steps = dict(epochs=2, learning_rate=1e-9, pretraining_epochs=1, dropout=0.0)
+    protein.train(structures, tmp_path / "run", tmp_path / "esm", **STEPS, **steps)
+    found, tokenizer = load_with_tokenizer(tmp_path / "run", "tagger")
+    assert tokenizer.encode_words([["A", "V"]]) == [([0, 5, 7, 2], [1, 2])]
+    assert found.config.head == "token_classification" and found.config.max_length >= 16
+    kernels = (x.encoder.blocks[0].attention.output_projection.kernel for x in (found, model))
+    np.testing.assert_allclose(*map(keras.ops.convert_to_numpy, kernels), atol=1e-5)
 
 
 def test_dna(tmp_path):

@@ -1,4 +1,4 @@
-"""Finding made-up answers: the word behind the one that is asked for."""
+"""Finding made-up answers: the word after the one that is asked for."""
 
 import json
 import random

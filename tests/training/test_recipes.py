@@ -1,9 +1,11 @@
 """Recipes: reading, changing, and every way to get one wrong."""
 
+import dataclasses
+
 import pytest
 
 from keras_transformer.config import TransformerConfig, TranslationRecipe
-from training.recipes import names, read_recipe
+from keras_transformer.training.recipes import names, read_recipe
 
 
 @pytest.mark.parametrize("name", names())
@@ -49,10 +51,31 @@ def test_a_file_of_ones_own(tmp_path):
         ("grammar", ["data.size=3"], "got 'data.size=3'"),
         ("grammar", ["epochs=0"], "epochs must be at least 1, got 0"),
         ("grammar", ["precision=float8"], "precision must be one of .* got 'float8'"),
-        ("grammar", ["packed_length=0"], "packed_length .* 1 to tokens_per_batch=2048, got 0"),
-        ("grammar", ["packed_length=4096"], "packed_length .* tokens_per_batch=2048, got 4096"),
+        ("grammar", ["packed_length=0"], "packed_length .* 1 to tokens_per_batch=1024, got 0"),
+        ("grammar", ["packed_length=4096"], "packed_length .* tokens_per_batch=1024, got 4096"),
         ("grammar", ["monitor=bleu"], "monitor must be one of .* got 'bleu'"),
         ("grammar", ["monitor=val_bleu", "patience=2"], "bleu_every must be 1 to monitor val_bleu"),
+        ("grammar", ["epochs=x"], "epochs must be a whole number, got 'x'"),
+        ("grammar", ["epochs=1.5"], "epochs must be a whole number, got 1.5"),
+        ("grammar", ["epochs=none"], "epochs must be a whole number, got None"),
+        ("grammar", ["seed=true"], "seed must be a whole number, got True"),
+        ("grammar", ["patience=x"], "patience must be a whole number or none, got 'x'"),
+        ("grammar", ["lowercase=1"], "lowercase must be true or false, got 1"),
+        ("grammar", ["corpus=3"], "corpus must be a text, got 3"),
+        ("grammar", ["length_penalty=[1]"], r"length_penalty must be a number, got \[1\]"),
+        ("grammar", ["model=3"], "model must be a table, got 3"),
+        ("grammar", ["model=3", "model.d_ff=3"], "model must be a table, got 3"),
+        ("grammar", ["model.d_model=x"], r"model\.d_model must be a whole number, got 'x'"),
+        ("grammar", ["model.norm_first=0"], r"model\.norm_first must be true or false, got 0"),
+        (
+            "grammar",
+            ["model.width=3"],
+            r"unknown fields of model \['width'\]; accepted are .*'d_ff'",
+        ),
+        ("grammar", ["subword_sampling=nan"], r"subword_sampling must be in \[0, 1\], got nan"),
+        ("grammar", ["label_smoothing=1.0"], r"label_smoothing must be in \[0, 1\), got 1.0"),
+        ("grammar", ["tokenizer=words"], r"tokenizer must be one of \('bpe', .* got 'words'"),
+        ("grammar", ["beam_size=0"], "beam_size must be at least 1, got 0"),
     ],
 )
 def test_bad_recipes(recipe, changes, message):
@@ -60,8 +83,15 @@ def test_bad_recipes(recipe, changes, message):
         read_recipe(recipe, changes)
 
 
-def test_broken_toml(tmp_path):
+def test_every_value_has_a_type_and_its_error_the_name():
+    for field in dataclasses.fields(TranslationRecipe):
+        with pytest.raises(ValueError, match=rf"^{field.name} must be .*, got \(1,\)"):
+            TranslationRecipe.from_dict({field.name: (1,)})
+
+
+@pytest.mark.parametrize("text", [b"epochs = = 3\n", b'corpus = "\xff"'])
+def test_broken_toml(tmp_path, text):
     path = tmp_path / "broken.toml"
-    path.write_text("epochs = = 3\n")
+    path.write_bytes(text)
     with pytest.raises(ValueError, match=r"broken.toml is not valid TOML"):
         read_recipe(str(path))

@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from keras_transformer.callbacks import Progress
+from keras_transformer.training import translation as module
+from keras_transformer.training.translation import train
 from keras_transformer.translator import Translator
-from training.translation import train
 
 WORDS = "ba be bi bo bu da de di do du ga ge gi go gu la le li lo lu".split()
 
@@ -93,7 +95,7 @@ def runs(files, tmp_path_factory):
     ]
     assert not (folder / "killed" / "model.keras").exists()
     output = finish(start(files, folder / "killed"))
-    assert "going on after epoch 1" in output
+    assert "resuming after epoch 1" in output
     finish(start(files, folder / "whole"))
     return folder
 
@@ -130,18 +132,39 @@ def test_the_run_folder_holds_what_the_readme_says(runs):
     assert losses[-1] < losses[0]
 
 
-def test_a_packed_run_has_one_shape_and_goes_on_bit_for_bit(files, tmp_path, capsys):
+class Terminated(Progress):
+    """The line of progress, and a SIGTERM after the third batch of the second epoch."""
+
+    def on_train_batch_end(self, batch, logs=None):
+        super().on_train_batch_end(batch, logs)
+        if self._epoch == 1 and batch == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_packed_run_has_one_shape_and_resumes_bit_for_bit(files, tmp_path, capsys, monkeypatch):
     paths = [files / "train.tsv"], [files / "validation.tsv"]
     settings = [*SETTINGS, "packed_length=64", "decay=inverse_sqrt"]
-    for folder, epochs in (("stopped", 1), ("stopped", 2), ("whole", 2)):
+
+    def run(folder, epochs):
         train(
             output=tmp_path / folder,
             train_files=paths[0],
             validation_files=paths[1],
             changes=[*settings, f"epochs={epochs}"],
         )
+
+    run("stopped", 1)
+    with monkeypatch.context() as patched, pytest.raises(SystemExit) as ended:
+        patched.setattr(module, "Progress", Terminated)
+        run("stopped", 2)
+    assert ended.value.code == 143
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("stopped by SIGTERM; ") and "until step 3 of epoch 2," in line
+    run("stopped", 2)
+    run("whole", 2)
     said = capsys.readouterr().err
-    assert said.count("of shapes [(5, 64, 64)]") == 3 and said.count("going on after epoch 1") == 1
+    assert said.count("of shapes [(5, 64, 64)]") == 2
+    assert said.count("resuming after epoch 1 and step 3") == 1
     for file in ("weights.safetensors", "optimizer.safetensors"):
         stopped, whole = (
             load_file(tmp_path / folder / "checkpoints" / "epoch-0002" / file)
@@ -163,6 +186,7 @@ def test_a_packed_run_has_one_shape_and_goes_on_bit_for_bit(files, tmp_path, cap
         )
 
 
+@pytest.mark.once("options of the run: batches, weights and files")
 @pytest.mark.parametrize("lora_rank", [0, 4])
 def test_a_run_starts_from_a_translator(runs, files, tmp_path, lora_rank):
     paths = [files / "train.tsv"], [files / "validation.tsv"]
@@ -187,6 +211,7 @@ def test_a_run_starts_from_a_translator(runs, files, tmp_path, lora_rank):
         assert one.path == other.path and same == bool(frozen or "seed" in one.path), one.path
 
 
+@pytest.mark.once("options of the run: batches, weights and files")
 def test_lora_needs_a_start(files, tmp_path):
     with pytest.raises(ValueError, match="lora_rank needs --start-from"):
         train(
@@ -197,6 +222,7 @@ def test_lora_needs_a_start(files, tmp_path):
         )
 
 
+@pytest.mark.once("options of the run: batches, weights and files")
 def test_another_run_into_the_same_folder_is_refused(runs, files):
     paths = [files / "train.tsv"], [files / "validation.tsv"]
     with pytest.raises(ValueError, match="another run .*seed: 0 then, 1 now"):
@@ -208,6 +234,27 @@ def test_another_run_into_the_same_folder_is_refused(runs, files):
         )
 
 
+@pytest.mark.once("options of the run: batches, weights and files")
+def test_a_warmup_longer_than_the_run_becomes_one_that_fits(files, tmp_path, capsys):
+    train(
+        output=tmp_path,
+        train_files=[files / "test.tsv"],
+        validation_files=[files / "validation.tsv"],
+        changes=[*SETTINGS, "epochs=1", "decay=linear", "bleu_every=0"],
+    )
+    assert "\nwarmup_steps is 1, not 60: the run has " in capsys.readouterr().err
+
+
+@pytest.mark.once("options of the run: batches, weights and files")
+def test_overwriting_keeps_nothing_of_the_run_before(files, tmp_path):
+    (tmp_path / "run" / "checkpoints" / "epoch-0009").mkdir(parents=True)
+    (tmp_path / "run" / "metrics.json").write_text("{")
+    with pytest.raises(ValueError, match="--validation must be given"):
+        train(output=tmp_path / "run", train_files=[files / "test.tsv"], overwrite=True)
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+@pytest.mark.once("options of the run: batches, weights and files")
 def test_files_must_be_given(tmp_path, files):
     with pytest.raises(ValueError, match="--train must be given"):
         train(output=tmp_path, changes=["corpus=files"])
@@ -217,6 +264,7 @@ def test_files_must_be_given(tmp_path, files):
         train(output=tmp_path, train_files=[files / "train.tsv"] * 3)
 
 
+@pytest.mark.once("options of the run: batches, weights and files")
 def test_cleaning_may_leave_nothing(tmp_path, files):
     same = tmp_path / "same.tsv"
     same.write_text("a b\ta b\n")

@@ -8,18 +8,39 @@ from typing import Any
 from keras_transformer.checkpoints.families.base import (
     Family,
     Rule,
-    activation,
     dense,
     norm,
     one,
     their_activation,
     token_id,
+    token_ids,
+)
+from keras_transformer.checkpoints.families.fields import (
+    ACTIVATIONS,
+    OF_SIDES,
+    activation,
+    flag,
+    rate,
+    size,
 )
 from keras_transformer.config import TransformerConfig
 from keras_transformer.models import Transformer
 
+_FIELDS = {name: size() for name in ("vocab_size", "d_model", *OF_SIDES)} | dict(
+    max_position_embeddings=size(1024),
+    dropout=rate(0.1),
+    activation_function=activation("gelu"),
+    scale_embedding=flag(False),
+    tie_word_embeddings=flag(True),
+)
+_MARIAN_FIELDS = _FIELDS | dict(
+    decoder_vocab_size=size(None), share_encoder_decoder_embeddings=flag(True)
+)
+_MBART_FIELDS = _FIELDS | dict(max_position_embeddings=size())  # its positions are weights
+_M2M_FIELDS = _FIELDS | dict(activation_function=activation("relu"), scale_embedding=flag(True))
 
-def _config(theirs: Mapping[str, Any], names: Iterable[str], scaled: bool, **family: Any):
+
+def _config(theirs: Mapping[str, Any], names: Iterable[str], **family: Any):
     return TransformerConfig(
         source_vocab_size=theirs["vocab_size"],
         d_model=theirs["d_model"],
@@ -27,14 +48,14 @@ def _config(theirs: Mapping[str, Any], names: Iterable[str], scaled: bool, **fam
         num_encoder_layers=theirs["encoder_layers"],
         num_decoder_layers=theirs["decoder_layers"],
         num_heads=one(theirs, "encoder_attention_heads", "decoder_attention_heads"),
-        dropout=theirs.get("dropout", 0.1),
-        activation=activation(theirs["activation_function"]),
-        scale_embeddings=theirs.get("scale_embedding", scaled),
+        dropout=theirs["dropout"],
+        activation=ACTIVATIONS[theirs["activation_function"]],
+        scale_embeddings=theirs["scale_embedding"],
         max_length=theirs["max_position_embeddings"],
         epsilon=1e-5,
-        tie_output=theirs.get("tie_word_embeddings", True),
+        tie_output=theirs["tie_word_embeddings"],
         pad_id=token_id(theirs, "pad_token_id"),
-        eos_id=token_id(theirs, "eos_token_id"),
+        eos_id=token_ids(theirs, "eos_token_id"),
         **family,
     )
 
@@ -43,9 +64,8 @@ def _marian_config(theirs, names):
     return _config(
         theirs,
         names,
-        scaled=False,
-        target_vocab_size=theirs.get("decoder_vocab_size") or theirs["vocab_size"],
-        share_embeddings=theirs.get("share_encoder_decoder_embeddings", True),
+        target_vocab_size=theirs["decoder_vocab_size"] or theirs["vocab_size"],
+        share_embeddings=theirs["share_encoder_decoder_embeddings"],
         positions="sinusoidal_halves",
         output_bias=True,
         bos_id=token_id(theirs, "decoder_start_token_id", "pad_token_id"),
@@ -56,10 +76,9 @@ def _m2m_config(theirs, names):
     return _config(
         theirs,
         names,
-        scaled=True,
         target_vocab_size=theirs["vocab_size"],
         positions="sinusoidal_tensor2tensor",
-        position_offset=2,
+        position_offset=token_id(theirs, "pad_token_id") + 1,
         norm_first=True,
         bos_id=token_id(theirs, "decoder_start_token_id", "eos_token_id"),
     )
@@ -69,7 +88,6 @@ def _mbart_config(theirs, names):
     return _config(
         theirs,
         names,
-        scaled=False,
         target_vocab_size=theirs["vocab_size"],
         positions="learned",
         position_offset=2,
@@ -84,7 +102,6 @@ def _pegasus_config(theirs, names):
     return _config(
         theirs,
         names,
-        scaled=False,
         target_vocab_size=theirs["vocab_size"],
         positions="sinusoidal_halves",
         norm_first=True,
@@ -199,11 +216,11 @@ _ALIASES = {
 _SINUSOIDS = ("embed_positions.weight", "embed_positions.weights")
 
 FAMILIES = {
-    kind: Family(Transformer, config, _rules, config_file, _ALIASES, unused)
-    for kind, config, config_file, unused in (
-        ("marian", _marian_config, _marian_file, _SINUSOIDS),
-        ("pegasus", _pegasus_config, _pegasus_file, _SINUSOIDS),
-        ("m2m_100", _m2m_config, _m2m_file, _SINUSOIDS),
-        ("mbart", _mbart_config, _mbart_file, ()),
+    kind: Family(Transformer, config, _rules, config_file, _ALIASES, unused, fields=fields)
+    for kind, config, config_file, unused, fields in (
+        ("marian", _marian_config, _marian_file, _SINUSOIDS, _MARIAN_FIELDS),
+        ("pegasus", _pegasus_config, _pegasus_file, _SINUSOIDS, _FIELDS),
+        ("m2m_100", _m2m_config, _m2m_file, _SINUSOIDS, _M2M_FIELDS),
+        ("mbart", _mbart_config, _mbart_file, (), _MBART_FIELDS),
     )
 }

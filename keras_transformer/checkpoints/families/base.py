@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-ACTIVATIONS = {  # theirs -> ours
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "relu": "relu",
-    "silu": "silu",
-    "swish": "silu",
-}
+from keras_transformer.checkpoints.families.fields import ACTIVATIONS, Field, complete
 
 
 @dataclass(frozen=True)
@@ -41,9 +35,28 @@ class Rule:
         """Those of `theirs` that are there."""
         return [name for name in self.theirs if name is not None]
 
-    def take(self, read: Callable[[str], np.ndarray]) -> np.ndarray:
-        """Our weight, from tensors that `read` gives by their names."""
-        parts = {name: self._ours(read(name)) for name in self.names}
+    def take(
+        self, read: Callable[[str], np.ndarray], shape: tuple[int, ...] | None = None
+    ) -> np.ndarray:
+        """Our weight, from tensors that `read` gives by their names.
+
+        Args:
+            read: gives them.
+            shape: ours, which says what shape each of theirs must have; None: any.
+
+        Raises:
+            ValueError: if one has another shape; names it.
+        """
+        accepted = {}
+        if shape is not None:  # of a stand-in that takes no memory
+            accepted = self.give(np.broadcast_to(np.float32(0), shape))
+        parts = {}
+        for name in self.names:
+            part = read(name)
+            if accepted and part.shape != accepted[name].shape:
+                expected = accepted[name].shape
+                raise ValueError(f"{name} must have the shape {expected}, got {part.shape}")
+            parts[name] = self._ours(part)
         first = parts[self.names[0]]
         parts = [np.zeros_like(first) if name is None else parts[name] for name in self.theirs]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
@@ -76,7 +89,7 @@ class Family:
 
     Args:
         model: our class.
-        config: their `config.json` and the names of their weights -> our config.
+        config: their `config.json`, complete, and the names of their weights -> our config.
         rules: our config -> the rules of all weights.
         config_file: our config -> their `config.json`, without its `model_type`.
         aliases: their names of what another one may hold already, and those others.
@@ -85,6 +98,7 @@ class Family:
         free: fields of our config that no weight and no result depends on.
         prefix: of the names, which checkpoints of the bare model lack.
         endings: pairs of another end that their names may have, and the one that rules know.
+        fields: those of their `config.json` that `config` reads.
     """
 
     model: type
@@ -96,6 +110,16 @@ class Family:
     free: frozenset[str] = frozenset()
     prefix: str = ""
     endings: tuple[tuple[str, str], ...] = ()
+    fields: Mapping[str, Field] = dataclasses.field(default_factory=dict)
+
+    def read(self, theirs: Mapping[str, Any], names: Iterable[str]) -> Any:
+        """Our config, of their `config.json` and the names of their weights.
+
+        Raises:
+            KeyError: if a field is missing that has no default; names it.
+            ValueError: if a field holds what is not accepted.
+        """
+        return self.config(complete(theirs, self.fields), names)
 
 
 # What a layer of ours is there.
@@ -138,15 +162,8 @@ def table(ours: str, theirs: str) -> list[Rule]:
 # What a field of a config file is here, and back.
 
 
-def activation(name: str) -> str:
-    """Ours, of theirs."""
-    if name not in ACTIVATIONS:
-        raise ValueError(f"activation must be one of {sorted(ACTIVATIONS)}, got {name!r}")
-    return ACTIVATIONS[name]
-
-
 def their_activation(name: str) -> str:
-    """Theirs, of ours."""
+    """What an activation of ours is called there."""
     return next(theirs for theirs, ours in ACTIVATIONS.items() if ours == name)
 
 
@@ -165,14 +182,31 @@ def only(theirs: Mapping[str, Any], **accepted: Any) -> None:
             raise ValueError(f"{name} must be {value!r}, got {theirs[name]!r}")
 
 
-def token_id(theirs: Mapping[str, Any], name: str, *others: str) -> int:
-    """The first of these fields that is there and not null; one number, or a list of one."""
-    for field in (name, *others):
-        value = theirs.get(field)
-        if isinstance(value, list) and len(value) == 1:
-            (value,) = value
-        if isinstance(value, int):
-            return value
-        if value is not None:
-            raise ValueError(f"{field} must be one token's number, got {value!r}")
-    raise KeyError(name)
+def token_id(theirs: Mapping[str, Any], *names: str) -> int:
+    """The token of the first of these fields that says one; of several that end, the first.
+
+    Null says none, and so does a negative number, as LLaMA 1 has it for padding.
+    """
+    name = next((x for x in names if _says_one(theirs.get(x))), names[-1])
+    first, *rest = token_ids(theirs, name)
+    if rest and name != "eos_token_id":
+        raise ValueError(f"{name} must be one token's number, got {theirs[name]!r}")
+    return first
+
+
+def _says_one(value):
+    return value is not None and not (isinstance(value, int) and value < 0)
+
+
+def token_ids(theirs: Mapping[str, Any], name: str) -> tuple[int, ...]:
+    """The tokens of a field, which has one number or a list of them."""
+    value, size = theirs.get(name), theirs.get("vocab_size")
+    if value is None:
+        raise KeyError(name)
+    ids = tuple(value) if isinstance(value, list | tuple) else (value,)
+    if not ids or not all(isinstance(x, int) for x in ids):
+        raise ValueError(f"{name} must be a token's number or a list of them, got {value!r}")
+    # Here, where the field has the name that it has in the file; the size is checked by the model.
+    if isinstance(size, int) and not all(0 <= x < size for x in ids):
+        raise ValueError(f"{name} must be in [0, {size}), got {value!r}")
+    return ids

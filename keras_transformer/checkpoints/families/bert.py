@@ -7,15 +7,21 @@ import functools
 from keras_transformer.checkpoints.families.base import (
     Family,
     Rule,
-    activation,
     dense,
     norm,
-    only,
     table,
     their_activation,
     token_id,
 )
-from keras_transformer.checkpoints.families.encoders import NORM_ENDINGS, Names, blocks
+from keras_transformer.checkpoints.families.encoders import FIELDS, NORM_ENDINGS, Names, blocks
+from keras_transformer.checkpoints.families.fields import (
+    ACTIVATIONS,
+    Field,
+    activation,
+    exactly,
+    rate,
+    size,
+)
 from keras_transformer.models import BERT, BERTConfig
 
 NAMES = {
@@ -62,16 +68,32 @@ UNUSED = {
 }
 
 
+def _fields(kind: str) -> dict[str, Field]:
+    fields = FIELDS | {HEAD_DROPOUT[kind]: rate(None)}
+    fields |= dict(
+        type_vocab_size=size(2),
+        hidden_act=activation("gelu"),
+        position_embedding_type=exactly("absolute"),
+    )
+    if kind == "roberta":
+        fields["hidden_act"] = exactly("gelu")  # its masked LM's head has no other
+    if kind == "albert":
+        fields |= dict(
+            embedding_size=size(),
+            num_hidden_groups=exactly(1),
+            inner_group_num=exactly(1),
+            hidden_act=activation("gelu_new"),
+            hidden_dropout_prob=rate(0.0),
+            classifier_dropout_prob=rate(0.1),
+        )
+    return fields
+
+
 def _config(theirs, names, kind):
-    only(theirs, is_decoder=False, add_cross_attention=False, tie_word_embeddings=True)
-    only(theirs, position_embedding_type="absolute")
     pad_id = token_id({"pad_token_id": 1 if kind == "roberta" else 0, **theirs}, "pad_token_id")
     offset = 0
     if kind == "roberta":
-        only(theirs, hidden_act="gelu")  # its masked LM's head has no other
         offset = pad_id + 1
-    if kind == "albert":
-        only(theirs, num_hidden_groups=1, inner_group_num=1)
     return BERTConfig(
         vocab_size=theirs["vocab_size"],
         d_model=theirs["hidden_size"],
@@ -80,12 +102,12 @@ def _config(theirs, names, kind):
         num_heads=theirs["num_attention_heads"],
         d_embedding=theirs["embedding_size"] if kind == "albert" else None,
         shared_blocks=kind == "albert",
-        num_types=theirs.get("type_vocab_size", 2),
+        num_types=theirs["type_vocab_size"],
         position_offset=offset,
-        dropout=theirs.get("hidden_dropout_prob", 0.1),
-        head_dropout=theirs.get(HEAD_DROPOUT[kind]),
-        activation=activation(theirs.get("hidden_act", "gelu")),
-        epsilon=theirs.get("layer_norm_eps", 1e-12),
+        dropout=theirs["hidden_dropout_prob"],
+        head_dropout=theirs[HEAD_DROPOUT[kind]],
+        activation=ACTIVATIONS[theirs["hidden_act"]],
+        epsilon=theirs["layer_norm_eps"],
         max_length=theirs["max_position_embeddings"] - offset,
         pad_id=pad_id,
         **NAMES[kind].fields(theirs, names),
@@ -154,6 +176,7 @@ FAMILIES = {
         ),
         prefix=f"{kind}.",
         endings=NORM_ENDINGS,
+        fields=_fields(kind),
     )
     for kind in NAMES
 }

@@ -7,6 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from keras_transformer.checkpoints.families.base import Rule, dense, norm
+from keras_transformer.checkpoints.families.fields import (
+    Field,
+    exactly,
+    mapping,
+    positive,
+    rate,
+    size,
+)
 from keras_transformer.models.encoder_only import EncoderConfig
 
 HEADS = {  # the end of an architecture's name -> our head
@@ -18,6 +26,22 @@ HEADS = {  # the end of an architecture's name -> our head
     "ForQuestionAnswering": "span_extraction",
     "Model": "hidden",
 }
+_SIZES = "vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads"
+FIELDS = {name: size() for name in _SIZES.split()} | dict(
+    max_position_embeddings=size(),
+    hidden_dropout_prob=rate(0.1),
+    layer_norm_eps=positive(1e-12),
+    is_decoder=exactly(False),
+    add_cross_attention=exactly(False),
+    tie_word_embeddings=exactly(True),
+    architectures=Field(
+        "a list of names or null",
+        lambda x: isinstance(x, list) and all(isinstance(name, str) for name in x),
+        None,
+    ),
+    id2label=mapping(),
+    num_labels=size(2),
+)
 # As TensorFlow has them: in BERT's first checkpoints, and in what `transformers` 5.23 saves of ESM.
 NORM_ENDINGS = ((".gamma", ".weight"), (".beta", ".bias"))
 
@@ -55,17 +79,14 @@ class Names:
 
     def fields(self, theirs: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
         """Head and labels, as fields of our config."""
-        architecture = (theirs.get("architectures") or [f"{self.family}Model"])[0]
+        architecture = (theirs["architectures"] or [f"{self.family}Model"])[0]
         known = {theirs: ours for ours, theirs in self.heads.items() if ours != "pooled"}
         if architecture not in known:
             raise ValueError(f"architectures must be one of {sorted(known)}, got {architecture!r}")
         head = known[architecture]
         if head == "hidden" and f"{self.bare_pooler}.weight" in set(names):
             head = "pooled"
-        labels = theirs.get("id2label") or {i: None for i in range(theirs.get("num_labels", 2))}
-        numbers = sorted(int(number) for number in labels)
-        by_number = {int(number): name for number, name in labels.items()}
-        return dict(head=head, labels=tuple(by_number[i] or f"LABEL_{i}" for i in numbers))
+        return dict(head=head, labels=labels_of(theirs))
 
     def config_file(self, config: EncoderConfig) -> dict[str, Any]:
         """The inverse of `fields`."""
@@ -98,6 +119,16 @@ class Names:
         if head == "span_extraction":
             rules += dense("span", "qa_outputs")
         return rules
+
+
+def labels_of(theirs: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of a classifier's classes, by their numbers."""
+    if not theirs["id2label"]:
+        return tuple(f"LABEL_{i}" for i in range(theirs["num_labels"]))
+    names = theirs["id2label"]
+    if not all(x.isdecimal() and isinstance(name, str | None) for x, name in names.items()):
+        raise ValueError(f"id2label must hold a name for each number, got {names}")
+    return tuple(names[number] or f"LABEL_{number}" for number in sorted(names, key=int))
 
 
 def blocks(

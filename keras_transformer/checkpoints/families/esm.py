@@ -6,11 +6,11 @@ from keras_transformer.checkpoints.families.base import (
     Family,
     Rule,
     norm,
-    only,
     table,
     token_id,
 )
-from keras_transformer.checkpoints.families.encoders import NORM_ENDINGS, Names, blocks
+from keras_transformer.checkpoints.families.encoders import FIELDS, NORM_ENDINGS, Names, blocks
+from keras_transformer.checkpoints.families.fields import Field, exactly, flag, positive
 from keras_transformer.models import ESM, ESMConfig
 
 NAMES = Names(
@@ -21,28 +21,29 @@ NAMES = Names(
     pooler="classifier.dense",
     classifier="classifier.out_proj",
 )
+_FIELDS = FIELDS | dict(
+    position_embedding_type=exactly("rotary", default="absolute"),
+    emb_layer_norm_before=Field("false or null", lambda x: x is False, None),
+    is_folding_model=exactly(False),
+    hidden_act=exactly("gelu"),
+    rope_theta=positive(10000.0),
+    token_dropout=flag(False),
+)
 
 
 def _config(theirs, names):
-    only(theirs, is_decoder=False, add_cross_attention=False, tie_word_embeddings=True)
-    only(theirs, is_folding_model=False, hidden_act="gelu")
-    position, norm_before = theirs.get("position_embedding_type"), "emb_layer_norm_before"
-    if position != "rotary":  # `transformers` takes none for absolute
-        raise ValueError(f"position_embedding_type must be 'rotary', got {position!r}")
-    if theirs.get(norm_before):
-        raise ValueError(f"{norm_before} must be False, got {theirs[norm_before]!r}")
     return ESMConfig(
         vocab_size=theirs["vocab_size"],
         d_model=theirs["hidden_size"],
         d_ff=theirs["intermediate_size"],
         num_layers=theirs["num_hidden_layers"],
         num_heads=theirs["num_attention_heads"],
-        dropout=theirs.get("hidden_dropout_prob", 0.1),
-        epsilon=theirs.get("layer_norm_eps", 1e-12),
+        dropout=theirs["hidden_dropout_prob"],
+        epsilon=theirs["layer_norm_eps"],
         max_length=theirs["max_position_embeddings"],
         pad_id=token_id(theirs, "pad_token_id"),
-        theta=theirs.get("rope_theta", 10000.0),
-        token_dropout=theirs.get("token_dropout", False),
+        theta=theirs["rope_theta"],
+        token_dropout=theirs["token_dropout"],
         mask_id=token_id(theirs, "mask_token_id"),
         **NAMES.fields(theirs, names),
     )
@@ -92,5 +93,6 @@ FAMILIES = {
         ),
         prefix="esm.",
         endings=NORM_ENDINGS,
+        fields=_FIELDS,
     )
 }

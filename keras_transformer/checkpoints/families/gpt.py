@@ -5,38 +5,52 @@ from __future__ import annotations
 from keras_transformer.checkpoints.families.base import (
     Family,
     Rule,
-    activation,
     dense,
     norm,
-    only,
     table,
     their_activation,
     token_id,
+    token_ids,
+)
+from keras_transformer.checkpoints.families.fields import (
+    ACTIVATIONS,
+    activation,
+    exactly,
+    flag,
+    positive,
+    rate,
+    size,
 )
 from keras_transformer.models import GPT, GPTConfig
 
+_SIZES = ("vocab_size", "n_embd", "n_layer", "n_head", "n_positions")
+_FIELDS = {name: size() for name in _SIZES} | dict(
+    n_inner=size(None),
+    resid_pdrop=rate(0.1),
+    activation_function=activation("gelu_new"),
+    layer_norm_epsilon=positive(1e-5),
+    tie_word_embeddings=flag(True),
+    scale_attn_weights=exactly(True),
+    scale_attn_by_inverse_layer_idx=exactly(False),
+    add_cross_attention=exactly(False),
+)
+
 
 def _config(theirs, names):
-    only(
-        theirs,
-        scale_attn_weights=True,
-        scale_attn_by_inverse_layer_idx=False,
-        add_cross_attention=False,
-    )
     return GPTConfig(
         vocab_size=theirs["vocab_size"],
         d_model=theirs["n_embd"],
-        d_ff=theirs.get("n_inner") or 4 * theirs["n_embd"],
+        d_ff=theirs["n_inner"] or 4 * theirs["n_embd"],
         num_layers=theirs["n_layer"],
         num_heads=theirs["n_head"],
-        dropout=theirs.get("resid_pdrop", 0.1),
-        activation=activation(theirs.get("activation_function", "gelu_new")),
-        epsilon=theirs.get("layer_norm_epsilon", 1e-5),
+        dropout=theirs["resid_pdrop"],
+        activation=ACTIVATIONS[theirs["activation_function"]],
+        epsilon=theirs["layer_norm_epsilon"],
         max_length=theirs["n_positions"],
-        tie_output=theirs.get("tie_word_embeddings", True),
+        tie_output=theirs["tie_word_embeddings"],
         pad_id=token_id(theirs, "pad_token_id", "eos_token_id"),
         bos_id=token_id(theirs, "bos_token_id", "eos_token_id"),
-        eos_id=token_id(theirs, "eos_token_id"),
+        eos_id=token_ids(theirs, "eos_token_id"),
     )
 
 
@@ -92,5 +106,6 @@ FAMILIES = {
         aliases={"lm_head.weight": ("transformer.wte.weight",)},
         unused=(".attn.bias", ".attn.masked_bias"),  # tables of the causal mask
         prefix="transformer.",
+        fields=_FIELDS,
     )
 }

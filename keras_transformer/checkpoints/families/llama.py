@@ -3,21 +3,53 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 
 from keras_transformer.checkpoints.families.base import (
     Family,
     Rule,
     dense,
-    only,
     scale,
     table,
     token_id,
+    token_ids,
 )
+from keras_transformer.checkpoints.families.fields import (
+    exactly,
+    flag,
+    is_size,
+    mapping,
+    positive,
+    size,
+    token,
+)
+from keras_transformer.layers.rotary import check_scaling
 from keras_transformer.models import LLaMA, LLaMAConfig
+
+_SIZES = "vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads"
+_FIELDS = {name: size() for name in _SIZES.split()} | dict(
+    head_dim=size(None),
+    rms_norm_eps=positive(1e-6),
+    bos_token_id=token(1),
+    tie_word_embeddings=flag(False),
+    rope_parameters=mapping(),
+    rope_scaling=mapping(),
+    hidden_act=exactly("silu"),
+    attention_bias=exactly(False),
+    mlp_bias=exactly(False),
+)
+FIELDS = {
+    "llama": _FIELDS | dict(num_key_value_heads=size(None), max_position_embeddings=size(2048)),
+    "mistral": _FIELDS
+    | dict(
+        num_key_value_heads=size(8, null=True),
+        max_position_embeddings=size(4096 * 32),
+        sliding_window=size(4096, null=True),
+    ),
+}
 
 
 def _config(theirs, names):
-    only(theirs, hidden_act="silu", attention_bias=False, mlp_bias=False)
     theta, scaling = _rotary(theirs)
     return LLaMAConfig(
         vocab_size=theirs["vocab_size"],
@@ -25,37 +57,51 @@ def _config(theirs, names):
         d_ff=theirs["intermediate_size"],
         num_layers=theirs["num_hidden_layers"],
         num_heads=theirs["num_attention_heads"],
-        num_kv_heads=theirs.get("num_key_value_heads"),
-        head_dim=theirs.get("head_dim"),
+        num_kv_heads=theirs["num_key_value_heads"],
+        head_dim=theirs["head_dim"],
         theta=theta,
         scaling=scaling,
-        window=theirs.get("sliding_window") if theirs["model_type"] == "mistral" else None,
+        window=theirs["sliding_window"] if theirs["model_type"] == "mistral" else None,
         epsilon=theirs["rms_norm_eps"],
         max_length=theirs["max_position_embeddings"],
-        tie_output=theirs.get("tie_word_embeddings", False),
-        pad_id=_first_id(theirs, "pad_token_id", "eos_token_id"),
-        bos_id=_first_id(theirs, "bos_token_id", "eos_token_id"),
-        eos_id=_first_id(theirs, "eos_token_id"),
+        tie_output=theirs["tie_word_embeddings"],
+        pad_id=token_id(theirs, "pad_token_id", "eos_token_id"),
+        bos_id=token_id(theirs, "bos_token_id", "eos_token_id"),
+        eos_id=token_ids(theirs, "eos_token_id"),  # Llama 3 lists several
     )
 
 
-def _first_id(theirs, *names):
-    """Llama 3 lists several that end a text: the first of them does here."""
-    lists = {name: theirs[name][0] for name in names if isinstance(theirs.get(name), list)}
-    found = token_id({**theirs, **lists}, *names)
-    return found if found >= 0 else token_id({**theirs, **lists}, names[-1])
-
-
 def _rotary(theirs):
-    """The base and its scaling; since version 5 of `transformers` both in `rope_parameters`."""
-    found = dict(theirs.get("rope_parameters") or theirs.get("rope_scaling") or {})
-    theta = found.pop("rope_theta", None) or theirs.get("rope_theta", 10000.0)
-    kind = found.pop("rope_type", None) or found.pop("type", None) or "default"
+    """The base and its scaling; as in `transformers` (5.23), `rope_scaling` comes first.
+
+    A base inside it, though, is preferred to the one outside, the outer length of training to the
+    one inside.
+    """
+    name = "rope_scaling" if theirs["rope_scaling"] else "rope_parameters"
+    found = dict(theirs[name] or {})
+    if any(isinstance(value, Mapping) for value in found.values()):
+        raise ValueError(f"{name} must hold numbers for all layers, got {found}")
+    theta = positive(10000.0).read("rope_theta", {**theirs, **found})
+    found.pop("rope_theta", None)
+    part = found.get("partial_rotary_factor", theirs.get("partial_rotary_factor"))
+    if part not in (None, 1):
+        raise ValueError(f"partial_rotary_factor must be 1, got {part!r}")
+    kind = found.pop("rope_type", found.get("type", "default"))
     found.pop("type", None)
     if kind == "default":
         return float(theta), None
-    found.setdefault("original_max_position_embeddings", theirs["max_position_embeddings"])
-    return float(theta), {"rope_type": kind, **found}
+    if kind in ("llama3", "yarn"):
+        outer = "original_max_position_embeddings"
+        length = found.get(outer, theirs["max_position_embeddings"])
+        found[outer] = theirs.get(outer, length)
+        if kind == "yarn" and found.get("factor", 0) is None and is_size(found[outer]):
+            found["factor"] = theirs["max_position_embeddings"] / found[outer]
+    scaling = {"rope_type": kind, **found}
+    try:
+        check_scaling(theta, scaling)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+    return float(theta), scaling
 
 
 def _config_file(config, kind):
@@ -118,6 +164,7 @@ FAMILIES = {
         unused=(".rotary_emb.inv_freq",),
         free=frozenset({"dropout", "num_kv_heads", "head_dim"}),
         prefix="model.",
+        fields=FIELDS[kind.lower()],
     )
     for kind in ("Llama", "Mistral")
 }

@@ -2,53 +2,105 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from keras_transformer.checkpoints.families.base import (
     Family,
     Rule,
-    activation,
     dense,
     scale,
     their_activation,
     token_id,
+    token_ids,
+)
+from keras_transformer.checkpoints.families.fields import (
+    ACTIVATIONS,
+    Field,
+    activation,
+    exactly,
+    flag,
+    positive,
+    rate,
+    size,
 )
 from keras_transformer.models import T5, T5Config
+
+_SIZES = ("vocab_size", "d_model", "d_ff", "num_layers", "num_heads", "d_kv")
+_FORWARDS = [*ACTIVATIONS, *(f"gated-{name}" for name in ACTIVATIONS)]
+
+
+def _are_tasks(value):
+    tasks = value.values() if isinstance(value, Mapping) else [None]
+    return all(isinstance(task, Mapping) for task in tasks)
+
+
+def _fields(feed_forward: str) -> dict[str, Field]:
+    return {name: size() for name in _SIZES} | dict(
+        num_decoder_layers=size(None),
+        relative_attention_num_buckets=size(32),
+        relative_attention_max_distance=size(128),
+        dropout_rate=rate(0.1),
+        feed_forward_proj=Field(f"one of {_FORWARDS}", lambda x: x in _FORWARDS, feed_forward),
+        dense_act_fn=activation(None),
+        is_gated_act=flag(None),
+        is_encoder_decoder=exactly(True),
+        layer_norm_epsilon=positive(1e-6),
+        n_positions=size(512),
+        tie_word_embeddings=flag(None),
+        task_specific_params=Field("an object of objects or null", _are_tasks, None),
+    )
 
 
 def _config(theirs, names):
     theirs = {"pad_token_id": 0, "eos_token_id": 1, **theirs}
-    gated, _, name = theirs.get("feed_forward_proj", "relu").rpartition("-")
-    if gated and name == "gelu":
-        name = "gelu_new"
+    gated, name = _feed_forward(theirs)
     return T5Config(
         vocab_size=theirs["vocab_size"],
         d_model=theirs["d_model"],
         d_ff=theirs["d_ff"],
         num_encoder_layers=theirs["num_layers"],
-        num_decoder_layers=theirs.get("num_decoder_layers") or theirs["num_layers"],
+        num_decoder_layers=theirs["num_decoder_layers"] or theirs["num_layers"],
         num_heads=theirs["num_heads"],
         head_dim=theirs["d_kv"],
-        num_buckets=theirs.get("relative_attention_num_buckets", 32),
-        max_distance=theirs.get("relative_attention_max_distance", 128),
-        dropout=theirs.get("dropout_rate", 0.1),
-        activation=activation(name),
-        gated=bool(gated),
-        # Whether the output has weights of its own is seen by them, not by the config: that of
-        # mT5 says one thing and means another (`transformers` 5.23).
-        tie_output="lm_head.weight" not in set(names),
+        num_buckets=theirs["relative_attention_num_buckets"],
+        max_distance=theirs["relative_attention_max_distance"],
+        dropout=theirs["dropout_rate"],
+        activation=ACTIVATIONS[name],
+        gated=gated,
+        tie_output="lm_head.weight" not in set(names) and not _is_untied(theirs),
         scale_output=_scales_output(theirs),
-        epsilon=theirs.get("layer_norm_epsilon", 1e-6),
-        max_length=theirs.get("n_positions", 512),
+        epsilon=theirs["layer_norm_epsilon"],
+        max_length=theirs["n_positions"],
         pad_id=token_id(theirs, "pad_token_id"),
         bos_id=token_id(theirs, "decoder_start_token_id", "pad_token_id"),
-        eos_id=token_id(theirs, "eos_token_id"),
+        eos_id=token_ids(theirs, "eos_token_id"),
     )
+
+
+def _feed_forward(theirs):
+    """Whether it has a gate, and its activation; what `transformers` made of both comes first."""
+    gated, _, name = theirs["feed_forward_proj"].rpartition("-")
+    if gated and name == "gelu":
+        name = "gelu_new"
+    if theirs["is_gated_act"] is not None:
+        gated = theirs["is_gated_act"]
+    return bool(gated), theirs["dense_act_fn"] or name
+
+
+def _is_untied(theirs):
+    """Whether the config is enough to say that the output must have weights of its own.
+
+    Mostly that is seen by the weights alone: mT5's configs say that it has and mean that it has
+    not, and since `transformers` 5.23, which writes `scale_decoder_outputs`, T5's say the reverse.
+    """
+    is_older = theirs["model_type"] == "t5" and "scale_decoder_outputs" not in theirs
+    return is_older and theirs["tie_word_embeddings"] is False
 
 
 def _scales_output(theirs):
     if theirs["model_type"] == "mt5":
         return False
-    tied = theirs.get("tie_word_embeddings", True) is not False
-    return theirs.get("scale_decoder_outputs", tied)
+    return bool(theirs.get("scale_decoder_outputs", theirs["tie_word_embeddings"] is not False))
 
 
 def _config_file(config):
@@ -68,7 +120,7 @@ def _config_file(config):
         relative_attention_max_distance=config.max_distance,
         dropout_rate=config.dropout,
         feed_forward_proj=f"gated-{name}" if config.gated else name,
-        tie_word_embeddings=config.scale_output,
+        tie_word_embeddings=config.tie_output,
         scale_decoder_outputs=config.scale_output,
         layer_norm_epsilon=config.epsilon,
         pad_token_id=config.pad_id,
@@ -120,5 +172,16 @@ _ALIASES = {
 # Of the first T5s, which computed positions there and used them nowhere.
 _UNUSED = ("EncDecAttention.relative_attention_bias.weight",)
 
-_T5 = Family(T5, _config, _rules, _config_file, _ALIASES, _UNUSED, free=frozenset({"max_length"}))
-FAMILIES = {"t5": _T5, "mt5": _T5}
+FAMILIES = {
+    kind: Family(
+        T5,
+        _config,
+        _rules,
+        _config_file,
+        _ALIASES,
+        _UNUSED,
+        free=frozenset({"max_length"}),
+        fields=_fields(feed_forward),
+    )
+    for kind, feed_forward in (("t5", "relu"), ("mt5", "gated-gelu"))
+}

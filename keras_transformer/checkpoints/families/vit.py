@@ -5,40 +5,67 @@ from __future__ import annotations
 from keras_transformer.checkpoints.families.base import (
     Family,
     Rule,
-    activation,
     dense,
     norm,
     their_activation,
 )
+from keras_transformer.checkpoints.families.encoders import labels_of
+from keras_transformer.checkpoints.families.fields import (
+    ACTIVATIONS,
+    Field,
+    activation,
+    flag,
+    is_size,
+    mapping,
+    positive,
+    rate,
+    size,
+)
 from keras_transformer.models import ViT, ViTConfig
 
 
+def _sides(default: int) -> Field:
+    def fits(value):
+        sides = value if isinstance(value, list) and len(value) == 2 else [value]
+        return all(map(is_size, sides))
+
+    return Field("a whole number of at least 1, or two", fits, default)
+
+
+_SIZES = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
+_FIELDS = {name: size() for name in _SIZES} | dict(
+    image_size=_sides(224),
+    patch_size=_sides(16),
+    num_channels=size(3),
+    hidden_dropout_prob=rate(0.0),
+    hidden_act=activation("gelu"),
+    qkv_bias=flag(True),
+    layer_norm_eps=positive(1e-12),
+    id2label=mapping(),
+    num_labels=size(2),
+)
+
+
 def _config(theirs, names):
-    patch = theirs.get("patch_size", 16)
-    if not isinstance(patch, int):
-        if len(set(patch)) > 1:
+    patch = theirs["patch_size"]
+    if isinstance(patch, list):
+        if patch[0] != patch[1]:
             raise ValueError(f"patch_size must be one number, got {patch}")
         patch = patch[0]
     return ViTConfig(
-        num_classes=_num_classes(theirs),
-        image_size=theirs.get("image_size", 224),
+        num_classes=len(labels_of(theirs)),
+        image_size=theirs["image_size"],
         patch_size=patch,
-        num_channels=theirs.get("num_channels", 3),
+        num_channels=theirs["num_channels"],
         d_model=theirs["hidden_size"],
         d_ff=theirs["intermediate_size"],
         num_layers=theirs["num_hidden_layers"],
         num_heads=theirs["num_attention_heads"],
-        dropout=theirs.get("hidden_dropout_prob", 0.0),
-        activation=activation(theirs.get("hidden_act", "gelu")),
-        qkv_bias=theirs.get("qkv_bias", True),
-        epsilon=theirs.get("layer_norm_eps", 1e-12),
+        dropout=theirs["hidden_dropout_prob"],
+        activation=ACTIVATIONS[theirs["hidden_act"]],
+        qkv_bias=theirs["qkv_bias"],
+        epsilon=theirs["layer_norm_eps"],
     )
-
-
-def _num_classes(theirs):
-    """Where a file says nothing of them there are two, as `transformers` has it."""
-    names = theirs.get("id2label")
-    return theirs.get("num_labels") or (len(names) if names else 2)
 
 
 def _config_file(config):
@@ -95,5 +122,6 @@ FAMILIES = {
         _config_file,
         aliases={},
         unused=("pooler.dense.weight", "pooler.dense.bias"),  # of the bare model, read by none
+        fields=_FIELDS,
     )
 }

@@ -5,20 +5,34 @@ from __future__ import annotations
 from keras_transformer.checkpoints.families.base import (
     Family,
     Rule,
-    activation,
     dense,
     norm,
     one,
-    only,
     table,
     their_activation,
     token_id,
+    token_ids,
+)
+from keras_transformer.checkpoints.families.fields import (
+    ACTIVATIONS,
+    OF_SIDES,
+    activation,
+    exactly,
+    rate,
+    size,
 )
 from keras_transformer.models import Speech, SpeechConfig
 
+_SIZES = ("vocab_size", "num_mel_bins", "d_model", "max_source_positions", "max_target_positions")
+_FIELDS = {name: size() for name in (*_SIZES, *OF_SIDES)} | dict(
+    dropout=rate(0.0),
+    activation_function=activation("gelu"),
+    scale_embedding=exactly(False),
+    tie_word_embeddings=exactly(True),
+)
+
 
 def _config(theirs, names):
-    only(theirs, scale_embedding=False, tie_word_embeddings=True)
     return SpeechConfig(
         vocab_size=theirs["vocab_size"],
         num_mels=theirs["num_mel_bins"],
@@ -27,14 +41,14 @@ def _config(theirs, names):
         num_encoder_layers=theirs["encoder_layers"],
         num_decoder_layers=theirs["decoder_layers"],
         num_heads=one(theirs, "encoder_attention_heads", "decoder_attention_heads"),
-        dropout=theirs.get("dropout", 0.0),
-        activation=activation(theirs.get("activation_function", "gelu")),
+        dropout=theirs["dropout"],
+        activation=ACTIVATIONS[theirs["activation_function"]],
         epsilon=1e-5,
         max_frames=2 * theirs["max_source_positions"],
         max_length=theirs["max_target_positions"],
         pad_id=token_id(theirs, "pad_token_id", "eos_token_id"),
         bos_id=token_id(theirs, "decoder_start_token_id"),
-        eos_id=token_id(theirs, "eos_token_id"),
+        eos_id=token_ids(theirs, "eos_token_id"),
     )
 
 
@@ -60,7 +74,7 @@ def _config_file(config):
         max_source_positions=config.max_frames // 2,
         max_target_positions=config.max_length,
         pad_token_id=config.pad_id,
-        bos_token_id=config.eos_id,
+        bos_token_id=config.eos_ids[0],
         eos_token_id=config.eos_id,
         decoder_start_token_id=config.bos_id,
         begin_suppress_tokens=None,
@@ -114,5 +128,6 @@ FAMILIES = {
         _config_file,
         aliases={"proj_out.weight": ("model.decoder.embed_tokens.weight",)},
         prefix="model.",
+        fields=_FIELDS,
     )
 }

@@ -326,6 +326,24 @@ def playing(rng: Random) -> Pair:
     return finish(clause.main())
 
 
+ANIMALS = NOUNS["pet"] + NOUNS["beast"]
+MOVES = ("sleep", "swim", "rest", "wake", "fall", "come")
+ANIMAL_VERBS = [verb for verb in DYNAMIC if not verb.governs and verb.english[0] in MOVES]
+
+
+def told(rng: Random) -> Pair:
+    """The small dog sleeps. Anna reads a book. Do you eat meat? We do not eat meat."""
+    verb, who = pick(rng, DYNAMIC), subject(rng)
+    if rng.random() < 0.3:
+        verb, noun = pick(rng, ANIMAL_VERBS), pick(rng, ANIMALS)
+        determiner = pick(rng, (THE, THE, A, owning(rng, None)))
+        who = noun_phrase(determiner, suited(rng, noun, 0.5), noun)
+    while verb.english[0] == verb.english[2] and who.english_row not in ("he", "she", "it"):
+        verb = pick(rng, DYNAMIC)  # "they read" is the past as well
+    clause = event(rng, who, verb=verb, negated=rng.random() < 0.1)
+    return question_or_statement(rng, clause, 0.15)
+
+
 RULES: Rules = (
     (affirmed, 16), (denied, 7), (asked, 6), (asked_what, 6), (asked_who, 2),
     (person_described, 4), (thing_described, 4), (having, 3), (located, 6), (existing, 2),

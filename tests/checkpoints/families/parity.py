@@ -43,7 +43,7 @@ DECODER_IDS = dict(vocab_size=99, bos_token_id=1, eos_token_id=2, pad_token_id=0
 
 
 def assert_refused(folder, message, **config):
-    (folder / "config.json").write_text(json.dumps(dict(DECODER_IDS) | config))
+    (folder / "config.json").write_text(json.dumps(DECODER_IDS | config))
     torch.save({}, folder / "pytorch_model.bin")
     with pytest.raises(ValueError, match=message):
         read_model(folder)
@@ -72,6 +72,7 @@ class DecoderOnlyParity:
         found = ops.convert_to_numpy(ours({"token_ids": ids, "segments": mask}))
         np.testing.assert_allclose(found[mask > 0], expected[mask > 0], atol=1e-4)
 
+    @pytest.mark.once("weights are written as arrays")
     def test_back_again_bit_for_bit(self, pair, tmp_path):
         kind, theirs, folder, ours = pair
         write_model(tmp_path, ours, kind)
@@ -176,6 +177,7 @@ class EncoderParity:
         expected, found = run(theirs, inputs, ours.config.pad_id), ours(inputs)
         assert_same(found[own] if own else found, expected[name], is_token)
 
+    @pytest.mark.once("weights are written as arrays")
     def test_round_trip(self, pair, tmp_path):
         theirs, folder, ours, _ = pair
         write_model(tmp_path, ours)
@@ -209,7 +211,7 @@ BART = dict(
     max_position_embeddings=64,
 )  # fmt: skip
 MARIAN = BART | dict(pad_token_id=52, decoder_start_token_id=52, eos_token_id=0)
-SEARCHED = ("marian", "m2m_100", "mbart", "t5-gated-untied")  # elsewhere each is a compilation
+SEARCHED = ("m2m_100", "mbart", "t5-gated-untied")  # elsewhere each is a compilation
 
 
 def marian(**changes):

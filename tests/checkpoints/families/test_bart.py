@@ -9,6 +9,7 @@ from keras import ops
 from keras_transformer.checkpoints.hugging_face import read_model
 from keras_transformer.ops import compiled
 from keras_transformer.search import Search
+from tests.backends import cases
 from tests.checkpoints.families.parity import (
     BART,
     VOCABULARY,
@@ -46,14 +47,14 @@ MODELS = {
         decoder_start_token_id=40,
     ),
     "m2m_100": m2m,
-    "m2m_100-wide": lambda: m2m(d_model=24, encoder_ffn_dim=40, decoder_ffn_dim=40),
+    "m2m_100-wide": lambda: m2m(d_model=24, encoder_ffn_dim=40, decoder_ffn_dim=40, pad_token_id=0),
     "mbart": lambda: mbart(scale_embedding=True),
     "mbart-relu": lambda: mbart(activation_function="relu", decoder_layers=1),
     "pegasus": pegasus,
 }
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=cases(MODELS, "marian-two-vocabularies", "m2m_100", "mbart"))
 def pair(request, tmp_path_factory):
     """A random model of `transformers`, its folder, and ours read from there."""
     torch.manual_seed(0)

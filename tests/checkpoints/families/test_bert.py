@@ -5,6 +5,7 @@ import pytest
 from keras import ops
 
 from keras_transformer.checkpoints.hugging_face import read_model
+from tests.backends import cases
 from tests.checkpoints.families.parity import (
     ENDS,
     EncoderParity,
@@ -32,7 +33,12 @@ CASES += [("bert", "ForPreTraining"), ("bert", "ForNextSentencePrediction")]
 CASES += [("albert", "ForPreTraining")]
 
 
-@pytest.fixture(scope="module", params=CASES, ids="-".join)
+# One of each family, one of each head.
+ELSEWHERE = [("bert", "ForPreTraining"), ("bert", "ForQuestionAnswering")]
+ELSEWHERE += [("roberta", "ForTokenClassification"), ("albert", "ForSequenceClassification")]
+
+
+@pytest.fixture(scope="module", params=cases(CASES, *ELSEWHERE), ids="-".join)
 def pair(request, tmp_path_factory):
     kind, end = request.param
     return encoder_pair(KINDS[kind], end, tmp_path_factory.mktemp(kind))

@@ -29,6 +29,20 @@ class TestGPT(DecoderOnlyParity):
     """GPT-2, tied or not."""
 
 
-def test_what_is_not_known_is_refused(tmp_path):
-    name = "scale_attn_by_inverse_layer_idx"
-    assert_refused(tmp_path, name, model_type="gpt2", **SIZES, **{name: True})
+NO_IDS = dict(pad_token_id=None, bos_token_id=None)
+
+
+@pytest.mark.parametrize(
+    "options,message",
+    [
+        (dict(scale_attn_by_inverse_layer_idx=True), "scale_attn_by_inverse_layer_idx"),
+        # What is not said is the end's: errors name the field that the file has.
+        (NO_IDS | dict(eos_token_id=50256), r"eos_token_id must be in \[0, 99\), got 50256"),
+        (NO_IDS | dict(eos_token_id=[5, 99]), r"eos_token_id must be in \[0, 99\), got \[5, 99\]"),
+        (dict(bos_token_id=50256), r"bos_token_id must be in \[0, 99\), got 50256"),
+        (NO_IDS | dict(eos_token_id=None), "config.json lacks 'eos_token_id'"),
+    ],
+    ids=["attention", "end", "ends", "beginning", "none"],
+)
+def test_what_is_not_known_is_refused(options, message, tmp_path):
+    assert_refused(tmp_path, message, model_type="gpt2", **SIZES, **options)

@@ -1,12 +1,22 @@
 """T5 and mT5 of `transformers`: the same logits and searches, and the same weights back."""
 
+import json
+
+import keras
 import numpy as np
 import pytest
 import torch
 import transformers
 
+from keras_transformer import models
 from keras_transformer.checkpoints.hugging_face import read_model, write_model
-from tests.checkpoints.families.parity import VOCABULARY, EncoderDecoderParity, edit, read_pair
+from tests.checkpoints.families.parity import (
+    VOCABULARY,
+    EncoderDecoderParity,
+    edit,
+    pair_batch,
+    read_pair,
+)
 
 T5 = dict(vocab_size=VOCABULARY, d_model=16, d_kv=6, d_ff=24, num_layers=2, num_heads=3)
 T5 |= dict(decoder_start_token_id=0)
@@ -62,3 +72,52 @@ def test_what_the_first_t5s_had_besides(tmp_path):
     model = read_model(tmp_path)
     assert model.config.tie_output and model.config.scale_output
     write_model(tmp_path / "mt5", read_model(tmp_path), kind="t5")
+
+
+def test_an_output_that_is_missing(tmp_path):
+    """The config of a T5 v1.1 says that there is one, as `transformers` wrote it before 5.23."""
+    model = t5_untied()
+    model.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config.pop("scale_decoder_outputs") is False
+    (tmp_path / "config.json").write_text(json.dumps(config | dict(tie_word_embeddings=False)))
+    assert not read_model(tmp_path).config.tie_output
+    edit(tmp_path, lambda tensors: tensors.pop("lm_head.weight"))
+    with pytest.raises(ValueError, match="lack lm_head.weight; .* if tie_word_embeddings is true"):
+        read_model(tmp_path)
+
+
+def test_what_the_feed_forward_is(tmp_path):
+    """Two fields say it, and the one that `transformers` has split comes first."""
+    t5().save_pretrained(tmp_path)
+    path = tmp_path / "config.json"
+    usual = json.loads(path.read_text())
+    assert (usual.pop("dense_act_fn"), usual.pop("is_gated_act")) == ("relu", False)
+    for fields in (
+        dict(feed_forward_proj="gelu"),
+        dict(feed_forward_proj="gelu", dense_act_fn="silu"),
+        dict(feed_forward_proj="gated-gelu", dense_act_fn="gelu", is_gated_act=False),
+    ):
+        path.write_text(json.dumps(usual | fields))
+        theirs = transformers.T5ForConditionalGeneration.from_pretrained(tmp_path).eval()
+        ours = read_model(tmp_path, dtype="float32")
+        source, target = pair_batch(ours.config)
+        inputs = dict(input_ids=torch.tensor(source), decoder_input_ids=torch.tensor(target))
+        mask = torch.tensor(source != ours.config.pad_id).long()
+        with torch.no_grad():
+            expected = theirs(**inputs, attention_mask=mask).logits
+        found = ours({"source_ids": source, "target_ids": target})
+        np.testing.assert_allclose(keras.ops.convert_to_numpy(found), expected, atol=1e-4)
+    path.write_text(json.dumps(usual | dict(is_encoder_decoder=False)))
+    with pytest.raises(ValueError, match="config.json .* is_encoder_decoder must be True, got Fal"):
+        read_model(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["t5", "mt5"])
+def test_tied_and_unscaled(kind, tmp_path):
+    """As mT5s are: neither the scale nor the tie is lost where both are written."""
+    sizes = dict(d_model=16, head_dim=6, d_ff=24, num_heads=3)
+    sizes |= dict(num_encoder_layers=1, num_decoder_layers=1)
+    config = models.T5Config(VOCABULARY, **sizes, tie_output=True, scale_output=False)
+    write_model(tmp_path, models.T5(config), kind)
+    assert read_model(tmp_path).config == config

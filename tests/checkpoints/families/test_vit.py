@@ -11,6 +11,7 @@ from safetensors.numpy import load_file, save_file
 
 from keras_transformer.checkpoints.hugging_face import read_model, write_model
 from keras_transformer.models import resized
+from tests.backends import cases
 
 SIZES = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermediate_size=24)
 SIZES |= dict(image_size=16, patch_size=4, num_labels=5)
@@ -22,7 +23,7 @@ MODELS = {
 }
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=cases(MODELS, "one-channel"))
 def pair(request, tmp_path_factory):
     """A random model of `transformers`, its folder, and ours read from there."""
     torch.manual_seed(0)

@@ -32,7 +32,7 @@ def read_recipe(recipe: str, changes: list[str] | None = None) -> TranslationRec
         raise ValueError(f"recipe must be one of {names()} or a .toml file, got {recipe!r}")
     try:
         values = tomllib.loads(path.read_text("utf-8"))
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # of TOML or of UTF-8
         raise ValueError(f"{path} is not valid TOML: {error}") from error
     for change in changes or []:
         name, equals, text = change.partition("=")
@@ -42,7 +42,8 @@ def read_recipe(recipe: str, changes: list[str] | None = None) -> TranslationRec
         if table not in ("", "model"):
             raise ValueError(f"a change must be of an option or of model.option, got {change!r}")
         target = values.setdefault("model", {}) if table else values
-        target[field] = _value(text)
+        if isinstance(target, dict):  # what else it is, is refused below
+            target[field] = _value(text)
     return TranslationRecipe.from_dict(values)
 
 

@@ -1,0 +1,50 @@
+"""The optional dependencies, and the error for a missing one."""
+
+from __future__ import annotations
+
+# As in pyproject.toml. Copied here because a checkout on the import path has no metadata to read,
+# and because the error names the packages, not this project: pip would look for that in its index.
+PACKAGES = {
+    "tensorflow": ("tensorflow>=2.20,<2.22", "tensorflow-text>=2.20,<2.22"),
+    "jax": ("jax>=0.4.38",),
+    "torch": ("torch>=2.6",),
+    "hub": ("keras-hub>=0.20",),
+    "moses": ("sacremoses>=0.1.1",),
+    "tensorboard": ("tensorboardX>=2.6",),
+    "pretrained": ("huggingface_hub>=0.34", "langcodes>=3.4", "tokenizers>=0.21"),
+    "ctranslate2": ("ctranslate2>=4.6",),
+    "onnx": ("onnx>=1.18", "onnxscript>=0.5"),
+    "entities": ("seqeval>=1.2",),
+    "images": ("pillow>=10",),
+    "plots": ("matplotlib>=3.8",),
+    "serve": (
+        "babel>=2.14",
+        "fastapi>=0.115",
+        "fastapi-offline>=1.7",
+        "limits>=4",
+        "lxml>=5",
+        "prometheus-client>=0.20",
+        "py3langid>=0.4",
+        "python-multipart>=0.0.20",
+        "sentencex>=1.0.30",
+        "uvicorn>=0.32",
+    ),
+}
+
+
+def pip_install(*extras: str) -> str:
+    """Return the command that installs the packages of these extras."""
+    packages = [f'"{package}"' for extra in extras for package in PACKAGES[extra]]
+    return " ".join(["pip install", *packages])
+
+
+def missing(purpose: str, *extras: str) -> ImportError:
+    """Return the error for a package of an extra that is not installed.
+
+    Args:
+        purpose: what needs it, the subject of the sentence: "reading images".
+        extras: the extras that bring it, of `PACKAGES`.
+    """
+    names = " and ".join(f'"{extra}"' for extra in extras)
+    many = "s" if len(extras) > 1 else ""
+    return ImportError(f"{purpose} needs the extra{many} {names}: {pip_install(*extras)}")

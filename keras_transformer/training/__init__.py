@@ -1,0 +1,1 @@
+"""The training flows behind the command line, and their recipes."""

@@ -1,0 +1,192 @@
+"""What every run that trains into a folder shares: it is alone there, and it ends orderly."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import inspect
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import keras
+import typer
+
+from keras_transformer.callbacks import Checkpoints, TrainingStopped
+from keras_transformer.checkpoints.training import CHECKPOINTS, latest, read_state
+from keras_transformer.failures import BAD_INPUT, in_one_line
+from keras_transformer.files import locked
+from keras_transformer.ops import usable_precision
+from keras_transformer.schedules import WarmupSchedule
+
+_Debug = Annotated[
+    bool,
+    typer.Option("--debug", envvar="KERAS_TRANSFORMER_DEBUG", help="Show an error's origin."),
+]
+SIGNALS = {signal.SIGTERM: "SIGTERM", signal.SIGINT: "Ctrl-C"}
+
+
+class _Signalled(BaseException):
+    def __init__(self, number: int):
+        self.number = number
+
+
+class _Signals:
+    """What SIGTERM and SIGINT do during a run."""
+
+    checkpoints: Checkpoints | None = None  # while these wait for the end of a batch
+    number: int | None = None  # of the first signal
+
+    def __call__(self, number, frame):
+        first, self.number = self.number is None, self.number or number
+        if first and self.checkpoints is not None:
+            self.checkpoints.stopping = True
+            return
+        raise _Signalled(self.number)
+
+
+_signals = _Signals()
+
+
+def run_into(default: Callable[[dict[str, Any]], Path] | None = None) -> Callable:
+    """Decorates a function that trains into the folder `output`, an argument of it.
+
+    While it runs, the folder is locked: another run into it is refused at once. SIGTERM and Ctrl-C
+    end it with one line on stderr that says what is saved and exit status 143 or 130. Where it has
+    an argument `precision` that this machine does not compute in, float32 takes its place.
+
+    Args:
+        default: from the other arguments to `output` where that is None.
+    """
+
+    def decorate(train):
+        signature = inspect.signature(train)
+
+        @functools.wraps(train)
+        def run(*arguments, **options):
+            bound = signature.bind(*arguments, **options)
+            bound.apply_defaults()
+            given = bound.arguments
+            if given["output"] is None:
+                given["output"] = default(given)
+            if "precision" in given:
+                given["precision"] = usable_precision(given["precision"])
+            folder = given["output"]
+            with _handled():
+                try:
+                    with locked(folder):
+                        return train(*bound.args, **bound.kwargs)
+                except _Signalled as signalled:
+                    number = signalled.number
+                for other in SIGNALS:
+                    signal.signal(other, signal.SIG_IGN)
+                saved = _what_is_saved(folder, given.get("overwrite", False))
+                say(f"stopped by {SIGNALS[number]}; {saved}")
+                gc.collect()  # ends the processes that make batches, which the traceback held
+                raise SystemExit(128 + number)
+
+        return run
+
+    return decorate
+
+
+def fit(
+    model: keras.Model, data: Callable[[int], Any], checkpoints: Checkpoints, **options: Any
+) -> None:
+    """`checkpoints.fit`; a signal ends it after the batch at hand, with the state saved.
+
+    A second signal ends it at once.
+    """
+    _signals.checkpoints = checkpoints
+    try:
+        checkpoints.fit(model, data, **options)
+        if _signals.number is not None:
+            raise _Signalled(_signals.number)
+    except TrainingStopped:
+        if _signals.number is None:  # another asked for it
+            raise
+        raise _Signalled(_signals.number) from None
+    finally:
+        _signals.checkpoints = None
+
+
+def schedule_for(peak: float, warmup_steps: int, total_steps: int) -> WarmupSchedule:
+    """A warmup and a linear decay over a run; a warmup that does not fit becomes a tenth of it.
+
+    Args:
+        peak: the highest rate.
+        warmup_steps: steps until then.
+        total_steps: of the run.
+
+    Raises:
+        ValueError: as `WarmupSchedule`.
+    """
+    if 0 < total_steps <= warmup_steps:
+        shorter = max(1, total_steps // 10)
+        say(f"warmup_steps is {shorter}, not {warmup_steps}: the run has {total_steps} steps")
+        warmup_steps, total_steps = shorter, max(total_steps, shorter + 1)
+    return WarmupSchedule(peak, warmup_steps, total_steps)
+
+
+def main(train: Callable) -> None:
+    """Runs a function with the command line's options; errors of its input are one line."""
+
+    @functools.wraps(train)
+    def command(*, debug, **options):
+        warnings.showwarning = lambda message, *_, **__: say(f"warning: {in_one_line(message)}")
+        try:
+            train(**options)
+        except BAD_INPUT as error:
+            if debug:
+                raise
+            say(f"error: {in_one_line(error)}")
+            raise typer.Exit(2) from error
+
+    # typer reads the options from the signature.
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    own = inspect.signature(train, eval_str=True).parameters.values()
+    own = [x.replace(kind=keyword) for x in own]
+    debug = inspect.Parameter("debug", keyword, default=False, annotation=_Debug)
+    command.__signature__ = inspect.Signature([*own, debug])
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.command()(command)
+    app()
+
+
+def say(line: str) -> None:
+    """One line on stderr, in the place of a line of progress that is being rewritten."""
+    print(("\r\x1b[K" if sys.stderr.isatty() else "") + line, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def _handled() -> Iterator[None]:
+    """SIGTERM and SIGINT go to `_signals`, in a main thread."""
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        # Those that are ignored stay so, as under nohup.
+        before = {x: signal.getsignal(x) for x in SIGNALS}
+        before = {x: y for x, y in before.items() if y not in (signal.SIG_IGN, None)}
+        for number in before:
+            signal.signal(number, _signals)
+    try:
+        yield
+    finally:
+        _signals.number = None
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _what_is_saved(folder, overwrites):
+    found = latest(folder / CHECKPOINTS)
+    if found is None:
+        return f"nothing of it is saved in {folder}: the same command begins anew"
+    state = read_state(found)
+    epoch, step = len(state["history"]), state.get("step")
+    place = f"step {step} of epoch {epoch + 1}" if step else f"the end of epoch {epoch}"
+    command = "the same command" + (" without --overwrite" if overwrites else "")
+    return f"{folder} holds all until {place}, from where {command} resumes"

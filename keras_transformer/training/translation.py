@@ -1,0 +1,251 @@
+"""Train a translator, measure it and save it: one run from text files to one folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from pathlib import Path
+
+import keras
+
+from keras_transformer.assessment import assess, save_metrics
+from keras_transformer.callbacks import (
+    Checkpoints,
+    Progress,
+    TensorBoard,
+    TranslationQuality,
+)
+from keras_transformer.checkpoints import assign_weights, average_weights, weights_of
+from keras_transformer.checkpoints.training import CHECKPOINTS
+from keras_transformer.config import TransformerConfig
+from keras_transformer.data.batching import TokenBatches
+from keras_transformer.data.cleaning import clean
+from keras_transformer.data.corpora import Corpus, load_corpus, read_pairs
+from keras_transformer.evaluation import table
+from keras_transformer.files import cleared
+from keras_transformer.losses import LabelSmoothedCrossentropy
+from keras_transformer.metrics import Perplexity
+from keras_transformer.models import Transformer, enable_lora, merged
+from keras_transformer.ops import keep_compilations, usable_precision
+from keras_transformer.schedules import WarmupSchedule, adam
+from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.training import runs
+from keras_transformer.training.recipes import read_recipe
+from keras_transformer.training.runs import run_into, say
+from keras_transformer.translator import Translator
+
+# What a run may change between a kill and its continuation without becoming another run.
+NOT_THE_RUN = ("epochs", "patience", "bleu_every", "average_last", "beam_size", "length_penalty")
+
+
+@run_into(lambda given: Path("saved_models") / Path(given["recipe"]).stem)
+def train(
+    recipe: str = "grammar",
+    output: Path | None = None,
+    data_folder: Path | None = None,
+    train_files: list[Path] | None = None,
+    validation_files: list[Path] | None = None,
+    test_files: list[Path] | None = None,
+    start_from: Path | None = None,
+    changes: list[str] | None = None,
+    workers: int = 0,
+    tensorboard: bool = False,
+    overwrite: bool = False,
+) -> None:
+    """Trains a translator and saves it with its tokenizer and its measured quality.
+
+    The arguments are the options of `keras-transformer train`, which describes them.
+    """
+    keep_compilations()
+    options, folder = read_recipe(recipe, changes), output
+    # What is saved and compared says what was computed.
+    precision = usable_precision(options.precision)
+    options = dataclasses.replace(options, precision=precision)
+    if overwrite and start_from and folder.resolve() in Path(start_from / "x").resolve().parents:
+        raise ValueError(f"output must not hold start_from when it is overwritten, got {folder}")
+    if overwrite:
+        cleared(folder)
+
+    # Text: pairs of sentences.
+    files = {"train": train_files, "validation": validation_files, "test": test_files}
+    corpus = _corpus(options, data_folder, files)
+    pairs, report = clean(
+        corpus.train, max_words=options.max_words, max_length_ratio=options.max_length_ratio
+    )
+    if not pairs:
+        raise ValueError(f"the training corpus is empty after cleaning: {report}")
+    say(f"corpus {corpus.name}: {report}")
+
+    # Pieces and sizes: anew, or those of what the run starts from.
+    languages = corpus.source_language, corpus.target_language
+    if start_from is None:
+        start, family = None, Transformer
+        tokenizer = _tokenizer(options, pairs)
+        config = _config(options, tokenizer)
+    else:
+        start = Translator.load(start_from, "float32")
+        family = type(start.model)
+        languages = start.source_language or languages[0], start.target_language or languages[1]
+        tokenizer = start.tokenizer.between(*languages)
+        dropout = options.model.get("dropout", start.model.config.dropout)
+        config = dataclasses.replace(start.model.config, dropout=dropout)
+    if options.lora_rank and start is None:
+        raise ValueError("lora_rank needs --start-from: LoRA trains a trained model further")
+
+    # Batches of a few shapes; packed, of one.
+    row = options.packed_length or options.tokens_per_batch
+    budget = dict(
+        tokens_per_batch=options.tokens_per_batch,
+        num_buckets=options.num_buckets,
+        packed_length=options.packed_length,
+        max_length=min(config.max_length, row),
+        seed=options.seed,
+    )
+    batches = TokenBatches(pairs, tokenizer, sampling=options.subword_sampling, **budget)
+    validation = TokenBatches(corpus.validation, tokenizer, shuffle=False, **budget)
+
+    # Training: model, optimizer, and what happens after each epoch.
+    keras.utils.set_random_seed(options.seed)
+    model = family(config, dtype=options.precision)
+    if start is not None:
+        assign_weights(weights_of(start.model), model)
+    if options.lora_rank:
+        enable_lora(model, options.lora_rank)
+    accumulation = options.gradient_accumulation
+    total_steps = options.epochs * len(batches) if options.decay == "linear" else None
+    # Keras 3.15 asks a schedule for the rate of a batch, not of an update: steps are batches.
+    peak = options.peak_learning_rate or (config.d_model * options.warmup_steps) ** -0.5
+    make = WarmupSchedule if total_steps is None else runs.schedule_for
+    schedule = make(peak, options.warmup_steps * accumulation, total_steps)
+    model.compile(
+        adam(schedule, gradient_accumulation_steps=accumulation if accumulation > 1 else None),
+        LabelSmoothedCrossentropy(options.label_smoothing, config.pad_id),
+        metrics=[Perplexity(config.pad_id)],
+    )
+    say(
+        f"{model.count_params():,} parameters, {tokenizer.source_vocab_size} pieces, "
+        f"{len(batches)} batches an epoch of shapes {list(batches.shapes)}, "
+        f"{batches.padding:.0%} padding, {batches.dropped} pairs too long; "
+        f"{keras.backend.backend()}, {options.precision}"
+    )
+
+    run = {k: v for k, v in options.to_dict().items() if k not in NOT_THE_RUN}
+    run |= {"pairs": len(pairs), "tokenizer": tokenizer.fingerprint()}
+    run |= {"backend": keras.backend.backend(), "total_steps": total_steps}
+    run |= {"starts": start is not None, "languages": list(languages)}
+    checkpoints = Checkpoints(
+        folder / CHECKPOINTS,
+        keep=options.average_last,
+        monitor=options.monitor,
+        patience=options.patience,
+        mode="max" if options.monitor == "val_bleu" else "min",
+        run=run,
+    )
+    translator = Translator(model, tokenizer, *languages)
+    callbacks = [Progress(batches.num_tokens / len(batches))]
+    if options.bleu_every:
+        search = dict(beam_size=options.beam_size, length_penalty=options.length_penalty)
+        callbacks.append(
+            TranslationQuality(
+                translator, corpus.validation, every=options.bleu_every, options=search
+            )
+        )
+    if tensorboard:
+        callbacks.append(TensorBoard(folder / "tensorboard"))
+    if checkpoints.epoch or checkpoints.step:
+        inside = f" and step {checkpoints.step}" if checkpoints.step else ""
+        say(f"resuming after epoch {checkpoints.epoch}{inside}")
+    runs.fit(
+        model,
+        lambda step: batches.dataset(first_step=step, num_workers=workers),
+        checkpoints,
+        steps_per_epoch=len(batches),
+        epochs=options.epochs,
+        validation_data=validation.dataset(steps=len(validation)),
+        validation_steps=len(validation),
+        callbacks=callbacks,
+    )
+
+    # The mean of the last checkpoints (section 6.1), in float32, is what is saved.
+    # Of LoRA's the last alone: the mean of products is not the product of means.
+    last = checkpoints.paths()[-1 if options.lora_rank else -options.average_last :]
+    averaged = family(config, dtype="float32")
+    if options.lora_rank:
+        enable_lora(averaged, options.lora_rank)
+    assign_weights(average_weights(last), averaged)
+    translator = Translator(merged(averaged), tokenizer, *languages)
+    translator.save(folder)
+
+    # How good it is.
+    seconds = sum(logs["seconds"] for logs in checkpoints.history)
+    save_metrics(
+        folder,
+        "training",
+        {
+            "recipe": options.to_dict(),
+            "backend": keras.backend.backend(),
+            "parameters": translator.model.count_params(),
+            "pairs": len(pairs),
+            "epochs": checkpoints.epoch,
+            "averaged_checkpoints": len(last),
+            "seconds": seconds,
+            "target_tokens_per_second": batches.num_tokens * checkpoints.epoch / seconds,
+            "cores": os.cpu_count(),
+            "finished": time.strftime("%Y-%m-%d"),
+        },
+    )
+    for name, test_pairs in corpus.tests.items():
+        metrics = assess(
+            translator,
+            test_pairs,
+            beam_size=options.beam_size,
+            length_penalty=options.length_penalty,
+            published_language=corpus.target_language if corpus.name == "multi30k" else None,
+        )
+        save_metrics(folder, name, metrics)
+        print(f"\n{name}\n{table(metrics)}")
+    say(f"trained {checkpoints.epoch} epochs in {seconds:.0f} s; saved to {folder}")
+
+
+def _tokenizer(options, pairs):
+    sources, targets = zip(*pairs, strict=True)
+    return SentencePieceTokenizer.train(
+        sources,
+        targets,
+        vocab_size=options.vocab_size,
+        kind=options.tokenizer,
+        shared=options.shared_vocabulary,
+        byte_fallback=options.byte_fallback,
+        lowercase=options.lowercase,
+    )
+
+
+def _config(options, tokenizer):
+    shared = {"share_embeddings": options.shared_vocabulary}
+    own = dict(
+        source_vocab_size=tokenizer.source_vocab_size,
+        target_vocab_size=tokenizer.target_vocab_size,
+        pad_id=tokenizer.pad_id,
+        bos_id=tokenizer.bos_id,
+        eos_id=tokenizer.eos_id,
+    )
+    return TransformerConfig.from_dict(own | shared | options.model)
+
+
+def _corpus(options, data_folder, files):
+    languages = dict(
+        source_language=options.source_language, target_language=options.target_language
+    )
+    if options.corpus != "files" and not files["train"]:
+        return load_corpus(options.corpus, data_folder, train_size=options.train_size, **languages)
+    pairs = {}
+    for name, paths in files.items():
+        if name != "test" and not paths:
+            raise ValueError(f"--{name} must be given for text files of your own")
+        if paths and len(paths) > 2:
+            raise ValueError(f"--{name} takes one file or two, got {len(paths)}")
+        pairs[name] = read_pairs(*paths, **languages) if paths else []
+    tests = {"test": pairs["test"]} if pairs["test"] else {}
+    train_pairs = pairs["train"][: options.train_size]
+    return Corpus("files", *languages.values(), train_pairs, pairs["validation"], tests)

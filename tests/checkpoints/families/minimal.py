@@ -1,0 +1,47 @@
+"""The least that a `config.json` of each family must say."""
+
+import copy
+import json
+
+from transformers import CONFIG_MAPPING
+
+IDS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=3)
+BART = dict(
+    vocab_size=30, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+    decoder_attention_heads=2, encoder_ffn_dim=24, decoder_ffn_dim=24,
+)  # fmt: skip
+BERT = dict(
+    vocab_size=30, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+    intermediate_size=24, max_position_embeddings=20,
+)  # fmt: skip
+LLAMA = {name: value for name, value in BERT.items() if name != "max_position_embeddings"}
+T5 = dict(vocab_size=30, d_model=16, d_ff=24, num_layers=1, num_heads=2, d_kv=8)
+SIZES = {
+    "marian": BART,
+    "pegasus": BART,
+    "m2m_100": BART,
+    "mbart": BART | dict(max_position_embeddings=20),
+    "t5": T5,
+    "mt5": T5,
+    "gpt2": dict(vocab_size=30, n_embd=16, n_layer=1, n_head=2, n_positions=20),
+    "llama": LLAMA | dict(num_attention_heads=4),
+    "mistral": LLAMA | dict(num_attention_heads=8),
+    "bert": BERT,
+    "roberta": BERT,
+    "albert": BERT | dict(embedding_size=8),
+    "esm": BERT | dict(mask_token_id=4, position_embedding_type="rotary"),
+    "vit": {name: BERT[name] for name in list(BERT)[1:5]},
+    "whisper": BART | dict(num_mel_bins=8, max_source_positions=10, max_target_positions=12),
+}
+
+
+def minimal(kind):
+    """Sizes and special tokens."""
+    ids = {} if kind == "vit" else IDS
+    return dict(model_type=kind) | ids | SIZES[kind]
+
+
+def completed(config):
+    """What `transformers` makes of a `config.json`: every field, checked."""
+    found = CONFIG_MAPPING[config["model_type"]].from_dict(copy.deepcopy(config)).to_dict()
+    return json.loads(json.dumps(found))

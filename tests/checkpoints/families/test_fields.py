@@ -1,0 +1,150 @@
+"""Fields of `config.json` that are absent, null or nonsense: as `transformers`, or an error."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from transformers import CONFIG_MAPPING
+
+from keras_transformer.checkpoints.families import FAMILIES
+from keras_transformer.checkpoints.families.fields import REQUIRED
+from keras_transformer.checkpoints.hugging_face import read_config, read_model, write_model
+from keras_transformer.models import LLaMAConfig
+from tests.checkpoints.families.minimal import completed, minimal
+from tests.checkpoints.families.parity import edit
+
+# Fields that `transformers` (5.23) does not know: what they once said, or say of other families.
+SPLIT = {
+    "n_positions", "tie_word_embeddings", "dense_act_fn", "is_gated_act", "task_specific_params",
+}  # fmt: skip
+UNKNOWN = {
+    "bert": {"position_embedding_type"},
+    "roberta": {"position_embedding_type"},
+    "albert": {
+        "position_embedding_type", "is_decoder", "add_cross_attention",
+    },
+    "esm": {"hidden_act"},
+    "llama": {"rope_scaling"},
+    "mistral": {"rope_scaling", "attention_bias", "mlp_bias"},
+    "t5": SPLIT,
+    "mt5": SPLIT,
+}  # fmt: skip
+OURS = {  # what they are called in our configs
+    "pad_token_id": "pad_id", "bos_token_id": "bos_id", "eos_token_id": "eos_id",
+    "decoder_start_token_id": "bos_id", "mask_token_id": "mask_id",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_defaults(kind):
+    config, unknown = CONFIG_MAPPING[kind](), set()
+    for name, field in FAMILIES[kind].fields.items():
+        if not hasattr(type(config), name) and not hasattr(config, name):
+            unknown.add(name)
+        elif field.default is not REQUIRED and name not in UNKNOWN.get(kind, ()):
+            stored = type(config).__dataclass_fields__.get(name)
+            assert field.default == (stored.default if stored else getattr(config, name)), name
+    assert unknown <= UNKNOWN.get(kind, set())
+
+
+def settled(config):
+    """Of a LLaMA: heads as they are, where None stands for as many as divide the rest."""
+    if not isinstance(config, LLaMAConfig):
+        return config
+    head_dim = config.head_dim or config.d_model // config.num_heads
+    kv_heads = config.num_kv_heads or config.num_heads
+    return dataclasses.replace(config, head_dim=head_dim, num_kv_heads=kv_heads)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_the_least_that_a_file_must_say(kind):
+    config = minimal(kind)
+    found = FAMILIES[kind].read(config, [])
+    assert settled(found) == settled(FAMILIES[kind].read(completed(config), []))
+    if kind == "llama":
+        assert found.max_length == 2048
+    if kind == "mistral":
+        assert (found.window, found.num_kv_heads) == (4096, 8)
+        config |= dict(sliding_window=None, num_key_value_heads=None)
+        found = FAMILIES[kind].read(config, [])
+        assert (found.window, found.num_kv_heads) == (None, None)
+    if kind == "albert":
+        assert found.activation == "gelu_tanh" and found.head_dropout == 0.1
+    if kind == "mt5":
+        assert found.gated
+
+
+@pytest.mark.parametrize("kind", sorted(set(FAMILIES) - {"gpt2"}))  # which has no parts
+def test_shapes_of_the_parts_of_a_weight(kind, tmp_path):
+    """A row that one part has too many and the next too few."""
+    family = FAMILIES[kind]
+    config = family.read(minimal(kind), [])
+    write_model(tmp_path, family.model(config), kind)
+    rule = next(x for x in family.rules(config) if len(x.names) > 1 and x.layout != "same")
+    first, second = rule.names[:2]
+
+    def move(tensors):
+        tensors[second] = np.concatenate([tensors[second], tensors[first][-1:]])
+        tensors[first] = tensors[first][:-1].copy()
+
+    edit(tmp_path, move)
+    rows, columns = load_file(tmp_path / "model.safetensors")[first].shape
+    message = rf"{first} must have the shape \({rows + 1}, {columns}\), got \({rows}, {columns}\)"
+    with pytest.raises(ValueError, match=message):
+        read_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "kind,name",
+    [
+        ("whisper", "encoder_attention_heads"),
+        ("marian", "encoder_attention_heads"),
+        ("t5", "num_heads"),
+        ("gpt2", "n_head"),
+    ],
+)
+def test_two_numbers_of_heads(kind, name):
+    """The second is another name of the first; that it is another number no weight shows."""
+    config = minimal(kind) | dict(num_attention_heads=4)
+    assert completed(config)[name] == 4
+    with pytest.raises(ValueError, match=rf"{name} and num_att.* must be equal, got \[2, 4\]"):
+        FAMILIES[kind].read(config, [])
+    FAMILIES[kind].read(config | dict(num_attention_heads=2), [])
+
+
+ABSENT = object()
+STRANGE = (ABSENT, None, ["x"], {"x": "y"}, "x", -1, True)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_strange_values(kind, tmp_path):
+    """Each field that is read, replaced by each of these: as `transformers`, or an error."""
+    family, path = FAMILIES[kind], tmp_path / "config.json"
+    whole, problems = completed(minimal(kind)), []
+    usual = family.read(whole, [])
+    tokens = {name for name in OURS if name in whole}
+    for name in sorted(family.fields.keys() | tokens | {"quantization_config", "model_type"}):
+        for value in STRANGE:
+            config = {x: y for x, y in whole.items() if x != name}
+            config |= {} if value is ABSENT else {name: value}
+            path.write_text(json.dumps(config))
+            try:
+                found = family.read(read_config(tmp_path)[0], [])
+            except ValueError as error:
+                fits = name in str(error) or OURS.get(name, name) in str(error)
+            except KeyError as error:  # `read_model` says of which file
+                fits = error.args == (name,)
+            except Exception:
+                fits = False
+            else:
+                try:
+                    expected = family.read(completed(config), [])
+                except Exception:  # of all sorts
+                    expected = usual
+                # Where there is no token of a kind, another may do.
+                fits = settled(found) == settled(expected) or name in tokens
+            if not fits:
+                problems.append((name, "absent" if value is ABSENT else value))
+    assert not problems
