@@ -150,6 +150,10 @@ class Checkpoints(keras.callbacks.Callback):
         """
         accepted = f"more than {self._step}, where the run was stopped"
         require(steps_per_epoch > self._step, "steps_per_epoch", steps_per_epoch, accepted)
+        if self._step:
+            # Under TensorFlow Keras makes the metrics' variables in the first step only.
+            batches = iter(data(self.epoch * steps_per_epoch + self._step))
+            model._symbolic_build(data_batch=next(batches))
         while self.epoch < epochs and not self.finished:
             steps = steps_per_epoch - self._step
             model.fit(
