@@ -73,6 +73,7 @@ def test_going_on_gives_the_same_weights_bit_for_bit(tmp_path, data):
     assert states[0]["history"] == states[1]["history"]
 
 
+@pytest.mark.once("files, counts and texts: no tensor differs")
 def test_only_the_last_are_kept_and_partial_ones_ignored(tmp_path, data):
     (tmp_path / ".epoch-0009.x.partial").mkdir()
     (tmp_path / "epoch-0008").mkdir()  # without a state: never finished
@@ -82,6 +83,7 @@ def test_only_the_last_are_kept_and_partial_ones_ignored(tmp_path, data):
     assert [path.name for path in checkpoints.paths()] == ["epoch-0002", "epoch-0003"]
 
 
+@pytest.mark.once("files, counts and texts: no tensor differs")
 def test_an_error_while_saving_leaves_the_old_checkpoints(tmp_path, data, monkeypatch):
     fit(new_model(), data, 1, Checkpoints(tmp_path))
 
@@ -94,6 +96,7 @@ def test_an_error_while_saving_leaves_the_old_checkpoints(tmp_path, data, monkey
     assert [path.name for path in tmp_path.iterdir()] == ["epoch-0001"]
 
 
+@pytest.mark.once("files, counts and texts: no tensor differs")
 def test_a_disk_that_is_full_at_a_checkpoint_is_one_error(tmp_path, data, monkeypatch, one_epoch):
     folder = shutil.copytree(one_epoch, tmp_path / "run")
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -157,6 +160,7 @@ def test_a_run_that_is_stopped_inside_an_epoch_ends_bit_for_bit_as_one_that_is_n
     assert names == ["epoch-0001", "epoch-0002", "epoch-0003"]
 
 
+@pytest.mark.once("files, counts and texts: no tensor differs")
 def test_where_a_run_was_stopped_is_known_and_what_is_overtaken_is_not_taken(tmp_path, data):
     run = {"seed": 0}
     state = {"run": run, "history": [{"loss": 1.0}], "step": 2}
@@ -173,6 +177,7 @@ def test_where_a_run_was_stopped_is_known_and_what_is_overtaken_is_not_taken(tmp
     assert (checkpoints.epoch, checkpoints.step) == (2, 0)
 
 
+@pytest.mark.once("files, counts and texts: no tensor differs")
 @pytest.mark.parametrize(
     "name, content, message",
     [
@@ -226,6 +231,7 @@ class Scripted(keras.callbacks.Callback):
         logs["val_bleu"] = self.values[epoch]
 
 
+@pytest.mark.once("files, counts and texts: no tensor differs")
 def test_early_stopping_counts_over_a_restart(tmp_path, data):
     values = [10.0, 20.0, 19.0, 18.0, 17.0, 30.0]
     options = dict(monitor="val_bleu", mode="max", patience=3)
@@ -236,6 +242,7 @@ def test_early_stopping_counts_over_a_restart(tmp_path, data):
     assert checkpoints.finished and checkpoints.epoch == 5
 
 
+@pytest.mark.once("files, counts and texts: no tensor differs")
 def test_early_stopping_on_the_smallest(tmp_path, data):
     options = dict(monitor="val_bleu", mode="min", patience=1)
     checkpoints = Checkpoints(tmp_path, **options)
@@ -243,6 +250,7 @@ def test_early_stopping_on_the_smallest(tmp_path, data):
     assert checkpoints.epoch == 3
 
 
+@pytest.mark.once("files, counts and texts: no tensor differs")
 def test_bad_checkpoint_arguments(tmp_path, data):
     for options, message in [
         (dict(keep=0), "keep must be at least 1, got 0"),
@@ -295,6 +303,7 @@ def test_translation_quality_logs_bleu_of_the_model_in_training(tmp_path, data):
         TranslationQuality(translator, [])
 
 
+@pytest.mark.once("files, counts and texts: no tensor differs")
 def test_progress_shows_speed_and_time_left(tmp_path, data, capsys):
     progress = Progress(tokens_per_step=20, interval=0.0)
     checkpoints = Checkpoints(tmp_path)
@@ -307,6 +316,7 @@ def test_progress_shows_speed_and_time_left(tmp_path, data, capsys):
     assert progress.seconds == pytest.approx(sum(e["seconds"] for e in checkpoints.history))
 
 
+@pytest.mark.once("files, counts and texts: no tensor differs")
 def test_tensorboard_writes_events(tmp_path, data):
     pytest.importorskip("tensorboardX")
     fit(new_model(), data, 2, TensorBoard(tmp_path))

@@ -81,6 +81,7 @@ SENSIBLE |= {
 }
 
 
+@pytest.mark.once("files and texts: no tensor differs")
 @pytest.mark.parametrize("kind", LOADERS)
 def test_an_edited_config_is_one_error_that_names_it(kind, folders, tmp_path):
     folder = shutil.copytree(folders / kind, tmp_path / kind)
@@ -110,6 +111,7 @@ def damaged(path, how):
     path.write_bytes({"empty": b"", "cut": content[:-100], "flipped": content}[how])
 
 
+@pytest.mark.once("files and texts: no tensor differs")
 @pytest.mark.parametrize("how", ["empty", "cut", "flipped"])
 def test_a_damaged_model_is_named_and_not_missed(folders, tmp_path, how):
     folder = shutil.copytree(folders / "writer", tmp_path / "writer")
@@ -122,6 +124,7 @@ def test_a_damaged_model_is_named_and_not_missed(folders, tmp_path, how):
         assert how == "flipped" or "it is damaged" in told
 
 
+@pytest.mark.once("files and texts: no tensor differs")
 def test_a_model_of_another_library(folders, tmp_path):
     folder = shutil.copytree(folders / "writer", tmp_path / "writer")
     keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]).save(folder / "model.keras")

@@ -16,6 +16,7 @@ from keras_transformer.ops import BACKEND
 from keras_transformer.search import until_end
 from keras_transformer.text.single import TextTokenizer
 from keras_transformer.transcriber import Hearing
+from tests.backends import cases
 
 LONGEST = 24 * 160  # samples
 
@@ -46,7 +47,9 @@ def expected(folder, transcriber, clips, **options):
     return [text[: text.index(end)] if end in text else text for text in texts]
 
 
-@pytest.mark.parametrize("language,task", [("de", "translate"), (None, "transcribe")])
+@pytest.mark.parametrize(
+    "language,task", cases([("de", "translate"), (None, "transcribe")], (None, "transcribe"))
+)
 def test_the_tokens_of_transformers(folder, transcriber, language, task):
     clips = sounds(LONGEST, 900, 2500)
     options = dict(language=language, task=task, max_new_tokens=9)
@@ -68,6 +71,7 @@ def test_any_of_several_ends_a_text(folder, transcriber, tmp_path):
     assert found == [until_end(ids, [end]) for ids in longer] != longer
 
 
+@pytest.mark.once("samples, files and texts: no tensor differs")
 def test_files_long_sounds_and_other_rates(transcriber, tmp_path):
     options = dict(language="en", max_new_tokens=4)
     (long,) = sounds(3 * LONGEST)
@@ -110,6 +114,7 @@ def test_clips_of_their_own_length(randomize):
     assert transcriber.languages == {} and any(together)
 
 
+@pytest.mark.once("samples, files and texts: no tensor differs")
 def test_bad_input(folder, transcriber, tmp_path):
     (sound,) = sounds(900)
     for options, message in (

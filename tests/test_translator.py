@@ -20,6 +20,7 @@ from keras import ops
 from keras_transformer import saved as saved_module
 from keras_transformer.config import TransformerConfig
 from keras_transformer.models import Transformer
+from keras_transformer.ops import compiled
 from keras_transformer.search import Search, score_function, until_end
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.translator import Translator
@@ -183,7 +184,7 @@ def test_nbest_is_sorted_and_begins_with_the_translation(translator, alone):
 
 
 def test_score_agrees_with_the_search(translator):
-    search = Search(4, 0.0, **SHORT).function(translator.model)
+    search = compiled(Search(4, 0.0, **SHORT).function(translator.model), translator.model)
     tokenizer = translator.tokenizer
     source = translator._pad(tokenizer.encode_source(TEXTS), len(TEXTS), 16)
     source = ops.convert_to_tensor(source)
@@ -192,15 +193,16 @@ def test_score_agrees_with_the_search(translator):
     totals = score_function(translator.model)(source, ids[:, 0])
     ids, scores = ops.convert_to_numpy(ids), ops.convert_to_numpy(scores)
     np.testing.assert_allclose(ops.convert_to_numpy(totals), scores[:, 0], atol=1e-3)
+    ids, scores = ids.reshape(-1, ids.shape[-1]), scores.reshape(-1)
+    hypotheses = tokenizer.decode_target(ids)
+    sources = [text for text in TEXTS for _ in range(4)]
+    encoded = tokenizer.encode_target(hypotheses)
     same = 0
-    for row, text in enumerate(TEXTS):
-        hypotheses = tokenizer.decode_target(ids[row])
-        encoded = tokenizer.encode_target(hypotheses)
-        for k, found in enumerate(translator.score([text] * len(hypotheses), hypotheses)):
-            # Other pieces may spell the same text: then it is another sequence.
-            if encoded[k] == ids[row, k][: len(encoded[k])].tolist():
-                same += 1
-                assert found == pytest.approx(scores[row, k], abs=1e-3)
+    for row, found in enumerate(translator.score(sources, hypotheses)):
+        # Other pieces may spell the same text: then it is another sequence.
+        if encoded[row] == ids[row][: len(encoded[row])].tolist():
+            same += 1
+            assert found == pytest.approx(scores[row], abs=1e-3)
     assert same >= 1
 
 
@@ -381,24 +383,33 @@ def test_a_saved_translator_translates_the_same(translator, saved, alone):
     assert loaded.model.config == translator.model.config
 
 
-def test_another_backend_reads_it_and_translates_the_same(saved, alone):
+def test_another_backend_reads_it_and_translates_the_same(saved, alone, translator, tmp_path):
+    """Its logits are the same, too, which the scores are sums of, and what it saves comes back."""
     script = (
         "import json, sys; from keras_transformer.translator import Translator;"
-        "folder, texts = json.load(sys.stdin);"
-        f"print(json.dumps(Translator.load(folder).translate(texts, **{SHORT})))"
+        "folder, copy, texts, targets = json.load(sys.stdin);"
+        "translator = Translator.load(folder); translator.save(copy);"
+        f"found = translator.translate(texts, **{SHORT}), translator.score(texts, targets);"
+        "print(json.dumps(found))"
     )
+    translations = list(alone.values())
     name = NEXT[keras.backend.backend()]
     pytest.importorskip(name)
     done = subprocess.run(
         [sys.executable, "-c", script],
         env=os.environ | {"KERAS_BACKEND": name, "OMP_NUM_THREADS": "1"},
         cwd=ROOT,
-        input=json.dumps([str(saved), TEXTS]),
+        input=json.dumps([str(saved), str(tmp_path / "copy"), TEXTS, translations]),
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == list(alone.values())
+    found, scores = json.loads(done.stdout.splitlines()[-1])
+    assert found == translations
+    assert scores == pytest.approx(translator.score(TEXTS, translations), abs=1e-4)
+    back = Translator.load(tmp_path / "copy").model
+    for ours, theirs in zip(translator.model.weights, back.weights, strict=True):
+        np.testing.assert_array_equal(*map(ops.convert_to_numpy, (ours, theirs)))
 
 
 def copy(saved, folder):

