@@ -18,9 +18,10 @@ PYTEST := --quiet --durations 12 --numprocesses auto --maxprocesses 8 --dist loa
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	# PyTorch first and alone: so that its CPU build is taken wherever one is offered.
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all,dev]"
+	# PyTorch first and alone: so that its CPU build is taken wherever one is offered. What is never
+	# imported need not be compiled.
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable ".[all,dev]"
 	touch $@
 
 demo: .venv/ready

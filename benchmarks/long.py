@@ -13,6 +13,7 @@ another; memory is its peak less what was resident once a short sequence had gon
 from __future__ import annotations
 
 import argparse
+import importlib.util
 
 from benchmarks import contest, train
 from benchmarks.contest import Contestant
@@ -81,7 +82,8 @@ def _decoding(model, length):
 def main() -> None:
     """Runs one process after another and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--backend", nargs="+", choices=train.BACKENDS, default=train.BACKENDS)
+    installed = [name for name in train.BACKENDS if importlib.util.find_spec(name)]
+    parser.add_argument("--backend", nargs="+", choices=train.BACKENDS, default=installed)
     lengths = [1024, 2048, 4096, 8192, 16384]
     parser.add_argument("--lengths", nargs="+", type=int, default=lengths)
     parser.add_argument("--tasks", nargs="+", default=["training", "decoding"])

@@ -219,11 +219,18 @@ class Checkpoints(keras.callbacks.Callback):
 def _same_run(folder, saved, asked):
     differing = sorted(k for k in saved.keys() | asked.keys() if saved.get(k) != asked.get(k))
     if differing:
-        changes = ", ".join(f"{k}: {saved.get(k)!r} then, {asked.get(k)!r} now" for k in differing)
+        changes = ", ".join(_change(k, saved.get(k), asked.get(k)) for k in differing)
         raise ValueError(
             f"the checkpoints in {folder} are of another run ({changes}); choose another output "
-            "folder, or overwrite this one"
+            "folder, or begin anew in this one (--overwrite)"
         )
+
+
+def _change(name, then, now):
+    if isinstance(then, dict) and isinstance(now, dict):
+        fields = sorted(k for k in then.keys() | now.keys() if then.get(k) != now.get(k))
+        return ", ".join(_change(f"{name}.{k}", then.get(k), now.get(k)) for k in fields)
+    return f"{name}: {then!r} then, {now!r} now"
 
 
 class TranslationQuality(keras.callbacks.Callback):

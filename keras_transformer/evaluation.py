@@ -118,11 +118,13 @@ def published_bleu(
 
 
 def table(metrics: Mapping[str, Any]) -> str:
-    """Metrics as lines of plain text: aligned names, numbers with two decimals."""
+    """Metrics as lines of plain text: aligned names, numbers with two decimals or digits."""
     width = max(map(len, metrics), default=0)
     lines = []
     for name, value in metrics.items():
-        shown = f"{value:,.2f}" if isinstance(value, float) else f"{value}"
+        shown = f"{value}"
+        if isinstance(value, float):
+            shown = f"{value:,.2f}" if abs(value) >= 0.01 or value == 0 else f"{value:.2g}"
         lines.append(f"{name:<{width}}  {shown}")
     return "\n".join(lines)
 

@@ -24,15 +24,28 @@ _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)|\berrno = (\d+)")
 
 
+def check_free(path: str | os.PathLike, overwrite: bool) -> None:
+    """Raises FileExistsError if there is something at `path`, unless it may be overwritten."""
+    if Path(path).exists() and not overwrite:
+        raise FileExistsError(
+            f"{path} exists: choose another, or replace it (--overwrite; overwrite=True in Python)"
+        )
+
+
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike) -> Iterator[Path]:
+def replacing(path: str | os.PathLike, *, lose_others: bool = True) -> Iterator[Path]:
     """Yields a temporary path beside `path`; on success it takes the place of `path`.
 
     What is written there may be a file or a folder. If the body raises, it is removed, as are
     folders that were made for it, and what was at `path` is untouched. The temporary name keeps
     the suffix, which some writers look at.
 
+    Args:
+        path: the file or folder.
+        lose_others: whether files of the old folder that the new one does not have may be lost.
+
     Raises:
+        FileExistsError: if there are such files, and they may not.
         OSError: if the disk is full; it names `path`.
     """
     path = Path(path)
@@ -41,6 +54,8 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
         yield temporary
         if temporary.exists():
             _open_to_others(temporary, room.stat().st_mode)
+        if not lose_others:
+            _check_others(path, temporary)
         if path.is_dir() and temporary.exists():
             # A folder cannot be replaced in one step: the old one steps aside first.
             os.replace(path, old)
@@ -139,13 +154,13 @@ def locked(folder: str | os.PathLike) -> Iterator[None]:
             lock.release()
 
 
-def cleared(folder: str | os.PathLike) -> None:
-    """Removes all that is in a folder, but for the lock of `locked`."""
-    for path in Path(folder).iterdir():
+def removed(*paths: str | os.PathLike) -> None:
+    """Removes files and folders, those that there are."""
+    for path in map(Path, paths):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
-        elif path.name != LOCK:
-            path.unlink()
+        else:
+            path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -182,6 +197,15 @@ def _lock(path: Path) -> FileLock | _NoLock | None:
             return _NoLock()
         raise
     return lock
+
+
+def _check_others(path, temporary):
+    for other in sorted(path.rglob("*")):
+        name = other.relative_to(path)
+        if not Path(temporary, name).exists():
+            raise FileExistsError(
+                f"{path} holds {name}, which would be lost: move it, or choose another folder"
+            )
 
 
 def _old(room, name):

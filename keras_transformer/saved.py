@@ -92,7 +92,8 @@ def read_config(
     require(precision in (*PRECISIONS, None), "precision", precision, accepted)
     folder = Path(folder)
     if not folder.is_dir():
-        raise ValueError(f"{folder} is no saved {what}: there is no such folder")
+        problem = "it is a file" if folder.is_file() else "there is no such folder"
+        raise ValueError(f"{folder} is no saved {what}: {problem}")
     for name in filter(None, (CONFIG, MODEL, tokenizer_file)):
         if not (folder / name).is_file():
             raise ValueError(f"{folder} is no saved {what}: it has no {name}")

@@ -18,6 +18,13 @@ from pathlib import Path
 from keras_transformer.extras import pip_install
 
 BACKENDS = ("tensorflow", "jax", "torch")
+AS_KERAS_WRITES = {  # its configuration file, at its first import (3.15)
+    "backend": "tensorflow",
+    "floatx": "float32",
+    "epsilon": 1e-07,
+    "image_data_format": "channels_last",
+    "nnx_enabled": False,
+}
 # The package index has another project under the name of our command, with a module named as ours.
 OTHER_PROJECT = "github.com/CyberZHG/keras-transformer"
 
@@ -75,7 +82,9 @@ def choose_backend() -> None:
     """Set KERAS_BACKEND unless Keras would choose an installed backend by itself.
 
     Keras takes the backend of KERAS_BACKEND, else of its configuration file, else TensorFlow. At
-    its first import it writes that file with "tensorflow", whatever is installed.
+    its first import it writes that file with "tensorflow", whatever is installed. So one line says
+    which backend was taken where there is no such file yet, and where one that a user wrote names
+    a backend that is not installed.
     """
     installed = [name for name in BACKENDS if importlib.util.find_spec(name)]
     if not installed:
@@ -91,9 +100,9 @@ def choose_backend() -> None:
         return
     path = _keras_configuration()
     try:
-        values = json.loads(path.read_text("utf-8"))
+        values, first = json.loads(path.read_text("utf-8")), False
     except (OSError, ValueError):  # none, or no JSON: Keras goes by its defaults
-        values = {}
+        values, first = {}, not path.exists()
     if not isinstance(values, dict):
         raise ValueError(f"{path} must hold a JSON object, got {values!r}")
     configured = values.get("backend")
@@ -101,7 +110,9 @@ def choose_backend() -> None:
         _check(f'"backend" in {path}', configured)
     if configured not in installed:
         os.environ["KERAS_BACKEND"] = installed[0]  # child processes need not say it again
-        if configured is not None:
+        if first:
+            _say(f"the backend is {installed[0]}; KERAS_BACKEND chooses another")
+        elif not values.items() <= AS_KERAS_WRITES.items():
             _say(
                 f"{path} chooses {configured}, which is not installed: {installed[0]} is used "
                 f"(KERAS_BACKEND={installed[0]} chooses it without this line)"

@@ -252,7 +252,7 @@ def tokenizer_files():
 
 @pytest.fixture(scope="session")
 def pretrained_folder():
-    """`pretrained_folder(kind, folder, texts)`: a random model of `transformers`, whole, saved."""
+    """`pretrained_folder(kind, folder, texts)`: a random model of `transformers`, saved."""
     return _pretrained_folder
 
 
@@ -336,18 +336,19 @@ _SIZES = dict(
 )  # fmt: skip
 
 
-def _pretrained_folder(kind, folder, texts, targets=None):
+def _pretrained_folder(kind, folder, texts, targets=None, layers=2):
     """A random model of a family, with its tokenizer, as the hub has them."""
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(1 if kind == "marian" else 5)
+    sizes = _SIZES | dict(encoder_layers=layers, decoder_layers=layers)
     if kind == "marian":
         _marian_files(folder, texts, targets)
         size = len(json.loads((folder / "vocab.json").read_text()))
         special = dict(pad_token_id=size - 1, decoder_start_token_id=size - 1)
         config = transformers.MarianConfig(
             vocab_size=size, activation_function="swish", bad_words_ids=[[size - 1]],
-            **special, **_SIZES,
+            **special, **sizes,
         )  # fmt: skip
         model = transformers.MarianMTModel(config)
         model.save_pretrained(folder)
@@ -359,17 +360,17 @@ def _pretrained_folder(kind, folder, texts, targets=None):
             for x, y in dict(de="German", fr="French").items()
         }
         config = transformers.T5Config(
-            **found, d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2,
+            **found, d_model=16, d_kv=8, d_ff=32, num_layers=layers, num_heads=2,
             initializer_factor=3.0, task_specific_params=tasks if kind == "t5" else None,
             **(dict(feed_forward_proj="gated-gelu", tie_word_embeddings=False)
                if kind == "madlad" else {}),
         )  # fmt: skip
         model = transformers.T5ForConditionalGeneration(config)
     elif kind == "mbart":
-        config = transformers.MBartConfig(**found, **_SIZES)
+        config = transformers.MBartConfig(**found, **sizes)
         model = transformers.MBartForConditionalGeneration(config)
     else:
-        config = transformers.M2M100Config(**found, **_SIZES)
+        config = transformers.M2M100Config(**found, **sizes)
         model = transformers.M2M100ForConditionalGeneration(config)
     model.save_pretrained(folder)
     return model.eval()

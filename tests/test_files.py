@@ -10,7 +10,7 @@ import sys
 import filelock
 import pytest
 
-from keras_transformer.files import cleared, locked, read_json, replacing, scratch, write_json
+from keras_transformer.files import locked, read_json, removed, replacing, scratch, write_json
 
 
 def tree(folder):
@@ -198,7 +198,7 @@ def test_a_folder_is_of_one_process_at_a_time(tmp_path):
         (run / "a").write_text("new")
         write_folder(run / "checkpoints", a="old")
         (run / "link").symlink_to(tmp_path)
-        cleared(run)
+        removed(*(run / name for name in ("a", "checkpoints", "link", "none")))
         assert not tree(run).keys() - {".lock"} and len(os.listdir(run)) == 1
         with pytest.raises(ValueError, match="in use"), locked(run):
             pass

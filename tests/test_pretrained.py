@@ -69,6 +69,10 @@ def test_imported_by_the_command_line(folder, tmp_path):
     result = CliRunner().invoke(cli.app, ["import", str(folder), str(out)])
     assert result.exit_code == 0, result.output
     assert Translator.load(out).translate(TEXTS) == load_pretrained(folder).translate(TEXTS)
+    result = CliRunner().invoke(cli.app, ["import", str(folder), str(out)])
+    assert result.exit_code == 2 and "config.json exists: choose another" in result.output
+    result = CliRunner().invoke(cli.app, ["import", str(folder), str(out), "--overwrite"])
+    assert result.exit_code == 0, result.output
 
 
 FAMILIES = {  # languages of the tests; what `generate` is told of the target

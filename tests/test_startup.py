@@ -44,14 +44,16 @@ def machine(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("installed", "configured", "chosen", "said"),
     [
-        (["torch", "jax", "tensorflow"], None, "tensorflow", None),
-        (["jax", "torch"], None, "jax", None),
+        (["torch", "jax", "tensorflow"], None, "tensorflow", "the backend is tensorflow;"),
+        (["jax", "torch"], None, "jax", "the backend is jax; KERAS_BACKEND chooses another"),
         (["torch"], "no JSON", "torch", None),
         (["torch"], "{}", "torch", None),
         (["tensorflow", "torch"], '{"backend": "torch"}', "", None),  # Keras takes it by itself
-        # What Keras writes itself at its first import, whatever is installed:
-        (["torch"], '{"backend": "tensorflow"}', "torch", "tensorflow, which is not installed"),
-        (["jax", "torch"], '{"backend": "tensorflow"}', "jax", "jax is used"),
+        # What Keras writes itself at its first import, whatever is installed, and a user's file:
+        (["torch"], json.dumps(startup.AS_KERAS_WRITES), "torch", None),
+        (["jax", "torch"], '{"backend": "tensorflow"}', "jax", None),
+        (["torch"], '{"backend": "jax"}', "torch", "chooses jax, which is not installed"),
+        (["jax"], '{"backend": "tensorflow", "floatx": "float16"}', "jax", "jax is used"),
     ],
 )
 def test_the_backend_is_one_that_is_installed(machine, capsys, installed, configured, chosen, said):

@@ -65,7 +65,12 @@ def train(
     require_whole("steps_per_epoch", steps_per_epoch, 1)
     require_whole("steps", steps, 1)
     require(weight_decay >= 0, "weight_decay", weight_decay, "at least 0")
-    require(steps % steps_per_epoch == 0, "steps", steps, f"a multiple of {steps_per_epoch}")
+    require(
+        steps % steps_per_epoch == 0,
+        "steps",
+        steps,
+        f"a multiple of steps_per_epoch={steps_per_epoch}",
+    )
 
     # Text: ids, the last tenth of them for validation.
     content = "".join(f"{line}\n" for line in iterate_lines(text))

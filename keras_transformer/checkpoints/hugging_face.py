@@ -71,7 +71,8 @@ def read_config(folder: str | os.PathLike) -> tuple[dict[str, Any], Family]:
     """
     path = Path(folder, CONFIG)
     if not path.is_file():
-        raise FileNotFoundError(f"{folder} is no checkpoint: it has no {CONFIG}")
+        problem = f"it has no {CONFIG}" if Path(folder).is_dir() else "there is no such folder"
+        raise FileNotFoundError(f"{folder} is no checkpoint: {problem}")
     theirs = read_json(path)
     if not isinstance(theirs, dict):
         raise ValueError(f"{path} must hold an object, got {type(theirs).__name__}")

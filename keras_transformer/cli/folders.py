@@ -20,7 +20,7 @@ from keras_transformer.cli.base import (
     SourceLanguage,
     TargetLanguage,
 )
-from keras_transformer.files import read_json
+from keras_transformer.files import check_free, read_json
 
 
 def import_(
@@ -31,6 +31,9 @@ def import_(
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
     precision: Precision = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a saved model that is in FOLDER.")
+    ] = False,
 ) -> None:
     """Makes a pretrained model one of our own, on any backend.
 
@@ -47,7 +50,10 @@ def import_(
         keras-transformer import gpt2 saved_models/gpt2
     """
     from keras_transformer.pretrained import load_pretrained
+    from keras_transformer.saved import CONFIG, MODEL
 
+    for name in (CONFIG, MODEL):
+        check_free(out / name, overwrite)
     load_pretrained(source, source_language, target_language, precision).save(out)
     typer.echo(out)
 

@@ -424,7 +424,7 @@ def _multi30k_file(file: str, folder: str | Path | None) -> str | Path:
     except Exception as error:  # get_file raises nothing narrower
         raise OSError(
             f"multi30k: could not get {MULTI30K_URL + file} ({error}). Fetch the files by hand "
-            "and give their folder to read them from there"
+            "and give their folder (--data-folder)"
         ) from error
 
 

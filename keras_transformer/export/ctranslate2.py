@@ -12,7 +12,7 @@ import numpy as np
 from keras_transformer.checkpoints import weights_of
 from keras_transformer.config import TransformerConfig, require
 from keras_transformer.extras import missing
-from keras_transformer.files import replacing
+from keras_transformer.files import check_free, replacing
 from keras_transformer.layers.embedding import sinusoids
 from keras_transformer.models import T5Config
 from keras_transformer.translator import Translator
@@ -61,13 +61,12 @@ def ctranslate2(
         ImportError: without the package `ctranslate2`.
         ValueError: if `folder` is no saved translator, its tokenizer has no SentencePiece model,
             several tokens end a text, or the quantization is another.
-        FileExistsError: if `out` exists.
+        FileExistsError: if `out` exists, or holds files of another origin.
     """
     accepted = f"one of {QUANTIZATIONS} or None"
     require(quantization in (*QUANTIZATIONS, None), "quantization", quantization, accepted)
     out = Path(out)
-    if out.exists() and not overwrite:
-        raise FileExistsError(f"{out} exists: choose another folder, or pass overwrite=True")
+    check_free(out, overwrite)
     translator = Translator.load(folder, precision="float32")
     tokenizer = translator.tokenizer
     models = {"source.spm": tokenizer.source_model, "target.spm": tokenizer.target_model}
@@ -80,7 +79,7 @@ def ctranslate2(
     )
     spec.validate()
     spec.optimize(quantization=quantization)
-    with replacing(out) as temporary:
+    with replacing(out, lose_others=False) as temporary:
         temporary.mkdir()
         spec.save(os.fspath(temporary))
         for name, content in models.items():

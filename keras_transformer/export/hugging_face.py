@@ -9,7 +9,7 @@ from keras_transformer.checkpoints import weights_of
 from keras_transformer.checkpoints.hugging_face import CONFIG, write_checkpoint
 from keras_transformer.checkpoints.standard import standard_form
 from keras_transformer.config import TransformerConfig
-from keras_transformer.files import read_json, replacing, write_json
+from keras_transformer.files import check_free, read_json, replacing, write_json
 from keras_transformer.text.hugging_face import write_tokenizer
 from keras_transformer.translator import Translator
 
@@ -43,11 +43,10 @@ def hugging_face(
     Raises:
         ValueError: if `folder` is no saved translator, or no family there has such a model or
             such a tokenizer; says what stands in the way.
-        FileExistsError: if `out` exists.
+        FileExistsError: if `out` exists, or holds files of another origin.
     """
     out = Path(out)
-    if out.exists() and not overwrite:
-        raise FileExistsError(f"{out} exists: choose another folder, or pass overwrite=True")
+    check_free(out, overwrite)
     translator = Translator.load(folder, precision="float32")
     config, weights = translator.model.config, weights_of(translator.model)
     if isinstance(config, TransformerConfig):
@@ -64,7 +63,7 @@ def hugging_face(
     # Neither padding nor a second beginning is ever found here.
     if never := sorted({config.pad_id, config.bos_id} - {*config.eos_ids}):
         generation["bad_words_ids"] = [[i] for i in never]
-    with replacing(out) as temporary:
+    with replacing(out, lose_others=False) as temporary:
         write_checkpoint(temporary, config, weights)
         write_tokenizer(temporary, tokenizer)
         tasks = getattr(tokenizer, "model", {}).get("task_specific_params")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from keras_transformer.export.saved_model import run_elsewhere
 from keras_transformer.extras import missing
-from keras_transformer.files import replacing, write_json
+from keras_transformer.files import check_free, replacing, write_json
 from keras_transformer.translator import Translator
 
 RUNNER = "translate.py"
@@ -54,15 +54,14 @@ def onnx(
         ImportError: without PyTorch, `onnx` or `onnxscript`.
         ValueError: if `folder` is no saved translator, its weights are quantized, its tokenizer
             has no SentencePiece model, or a language is not chosen.
-        FileExistsError: if `out` exists.
+        FileExistsError: if `out` exists, or holds files of another origin.
         RuntimeError: if the export itself fails.
     """
     for name in ("torch", "onnx", "onnxscript"):
         if importlib.util.find_spec(name) is None:
             raise missing("exporting ONNX graphs", "torch", "onnx")
     out = Path(out)
-    if out.exists() and not overwrite:
-        raise FileExistsError(f"{out} exists: choose another folder, or pass overwrite=True")
+    check_free(out, overwrite)
     translator = Translator.load(folder, "float32", source_language, target_language)
     tokenizer, config = translator.tokenizer, translator.model.config
     facts = dict(
@@ -80,7 +79,7 @@ def onnx(
         target_pieces=tokenizer.pieces_of("target"),
     )
     models = {"source.spm": tokenizer.source_model, "target.spm": tokenizer.target_model}
-    with replacing(out) as temporary:
+    with replacing(out, lose_others=False) as temporary:
         temporary.mkdir()
         task = dict(folder=os.fspath(folder), path=os.fspath(temporary))
         run_elsewhere("keras_transformer.export.onnx_graph", task, "torch")

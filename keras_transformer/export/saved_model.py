@@ -12,7 +12,7 @@ from pathlib import Path
 
 from keras_transformer.config import require
 from keras_transformer.extras import missing
-from keras_transformer.files import replacing
+from keras_transformer.files import check_free, replacing
 from keras_transformer.search import Search
 
 BAD_INPUT = 65  # the exporting process's exit status when what it was given is wrong
@@ -76,7 +76,7 @@ def saved_model(
         ImportError: without TensorFlow or tensorflow-text.
         ValueError: on an option out of range, or if `folder` is no saved translator, its
             tokenizer has no SentencePiece model, or a language is unknown or not chosen.
-        FileExistsError: if the version exists.
+        FileExistsError: if the version exists, or holds files of another origin.
         RuntimeError: if the export itself fails.
     """
     whole = isinstance(version, int) and not isinstance(version, bool)
@@ -86,9 +86,8 @@ def saved_model(
         if importlib.util.find_spec(name) is None:
             raise missing("exporting a SavedModel", "tensorflow")
     path = Path(out, str(version))
-    if path.exists() and not overwrite:
-        raise FileExistsError(f"{path} exists: choose another version, or pass overwrite=True")
-    with replacing(path) as temporary:
+    check_free(path, overwrite)
+    with replacing(path, lose_others=False) as temporary:
         task = dict(
             folder=os.fspath(folder),
             path=os.fspath(temporary),

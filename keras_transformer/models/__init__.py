@@ -1,5 +1,10 @@
-"""Whole models: functional graphs built from one frozen config."""
+"""Whole models: functional graphs built from one frozen config.
 
+Importing it registers all that a saved model can be made of, its optimizer and metrics too, so that
+`keras.saving.load_model` finds them.
+"""
+
+from keras_transformer import metrics, schedules  # noqa: F401
 from keras_transformer.models.adapting import enable_lora, merged
 from keras_transformer.models.bert import BERT, BERTConfig
 from keras_transformer.models.decoder_only import DecoderOnly

@@ -23,19 +23,22 @@ from keras_transformer.data.batching import TokenBatches
 from keras_transformer.data.cleaning import clean
 from keras_transformer.data.corpora import Corpus, load_corpus, read_pairs
 from keras_transformer.evaluation import table
-from keras_transformer.files import cleared
+from keras_transformer.files import removed
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import Transformer, enable_lora, merged
 from keras_transformer.ops import keep_compilations, usable_precision
+from keras_transformer.saved import CONFIG, MODEL
 from keras_transformer.schedules import WarmupSchedule, adam
 from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.text.base import MANIFEST
 from keras_transformer.training import runs
 from keras_transformer.training.recipes import read_recipe
 from keras_transformer.training.runs import run_into, say
-from keras_transformer.translator import Translator
+from keras_transformer.translator import METRICS, Translator
 
 # What a run may change between a kill and its continuation without becoming another run.
+OF_A_RUN = (CHECKPOINTS, "tensorboard", MODEL, CONFIG, METRICS, MANIFEST)
 NOT_THE_RUN = ("epochs", "patience", "bleu_every", "average_last", "beam_size", "length_penalty")
 
 
@@ -62,10 +65,10 @@ def train(
     # What is saved and compared says what was computed.
     precision = usable_precision(options.precision)
     options = dataclasses.replace(options, precision=precision)
+    if start_from and not start_from.is_dir():
+        raise ValueError(f"start_from must be a saved translator, there is no folder {start_from}")
     if overwrite and start_from and folder.resolve() in Path(start_from / "x").resolve().parents:
         raise ValueError(f"output must not hold start_from when it is overwritten, got {folder}")
-    if overwrite:
-        cleared(folder)
 
     # Text: pairs of sentences.
     files = {"train": train_files, "validation": validation_files, "test": test_files}
@@ -134,6 +137,8 @@ def train(
     run |= {"pairs": len(pairs), "tokenizer": tokenizer.fingerprint()}
     run |= {"backend": keras.backend.backend(), "total_steps": total_steps}
     run |= {"starts": start is not None, "languages": list(languages)}
+    if overwrite:  # now that nothing that is given can still be wrong
+        removed(*(folder / name for name in OF_A_RUN))
     checkpoints = Checkpoints(
         folder / CHECKPOINTS,
         keep=options.average_last,
@@ -153,7 +158,9 @@ def train(
         )
     if tensorboard:
         callbacks.append(TensorBoard(folder / "tensorboard"))
-    if checkpoints.epoch or checkpoints.step:
+    if checkpoints.epoch >= options.epochs or checkpoints.finished:
+        say(f"all {checkpoints.epoch} epochs are done: the model is saved and measured again")
+    elif checkpoints.epoch or checkpoints.step:
         inside = f" and step {checkpoints.step}" if checkpoints.step else ""
         say(f"resuming after epoch {checkpoints.epoch}{inside}")
     runs.fit(

@@ -4,6 +4,8 @@
 """
 
 import json
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -74,6 +76,13 @@ def test_encoders(name):
 def test_keras_files(name):
     model = keras.saving.load_model(FOLDER / f"{name}.keras", compile=False)
     assert_same_outputs(model, FOLDER / f"{name}.npz")
+
+
+@pytest.mark.once("classes are registered alike under each")
+def test_a_new_process_needs_one_import_to_load_a_compiled_model():
+    code = "import keras_transformer.models, keras; keras.saving.load_model({!r}).optimizer.beta_1"
+    command = [sys.executable, "-c", code.format(str(FOLDER / "compiled.keras"))]
+    subprocess.run(command, check=True, cwd=FOLDER.parents[2])
 
 
 def test_checkpoint_with_its_optimizer():

@@ -97,7 +97,7 @@ def test_quantized(pretrained_folder, tmp_path):
         )
         sizes[quantization] = (out / "model.bin").stat().st_size
     assert sizes["int8"] < sizes[None]
-    with pytest.raises(FileExistsError, match="out exists: choose another folder"):
+    with pytest.raises(FileExistsError, match="out exists: choose another"):
         ctranslate2(tmp_path / "saved", tmp_path / "out")
 
 

@@ -118,7 +118,7 @@ def test_there_and_back(pretrained_folder, tmp_path, kind):
 
 def test_bad_input(own, tmp_path, randomize):
     out = hugging_face(own, tmp_path / "out")
-    with pytest.raises(FileExistsError, match="out exists: choose another folder"):
+    with pytest.raises(FileExistsError, match="out exists: choose another"):
         hugging_face(own, out)
     hugging_face(own, out, overwrite=True)
     with pytest.raises(ValueError, match="is no saved translator"):

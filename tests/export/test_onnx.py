@@ -95,7 +95,7 @@ def test_imported(kind, pretrained_folder, tmp_path):
 
 def test_bad_input(own, tmp_path, monkeypatch):
     folder, out = own
-    with pytest.raises(FileExistsError, match="out exists: choose another folder"):
+    with pytest.raises(FileExistsError, match="out exists: choose another"):
         onnx(folder, out)
     with pytest.raises(ValueError, match="is no saved translator"):
         onnx(tmp_path, tmp_path / "out")

@@ -329,6 +329,10 @@ def test_version_is_not_overwritten_unless_asked(folders, tmp_path, monkeypatch)
         Path(task["path"], "new").touch()
 
     monkeypatch.setattr(implementation(), "run_elsewhere", export)
+    with pytest.raises(FileExistsError, match="3 holds old, which would be lost"):
+        saved_model(folders["plain"], tmp_path / "name", version=3, overwrite=True)
+    assert os.listdir(path) == ["old"]
+    os.rename(path / "old", path / "new")
     saved_model(folders["plain"], tmp_path / "name", version=3, overwrite=True)
     assert os.listdir(path) == ["new"]
 

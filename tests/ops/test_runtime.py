@@ -101,6 +101,7 @@ def test_the_backend_is_that_of_keras():
     assert (BACKEND == "jax") == COMPILES_EACH_SHAPE
 
 
+@pytest.mark.once("a process of its own")
 def test_a_backend_that_keras_has_and_we_do_not():
     root = Path(keras_transformer.__file__).parents[1]
     environment = os.environ | {"KERAS_BACKEND": "numpy", "PYTHONPATH": str(root)}
@@ -115,6 +116,7 @@ def test_a_backend_that_keras_has_and_we_do_not():
     assert "got 'numpy'" in result.stderr
 
 
+@pytest.mark.once("processes of its own, of JAX")
 def test_what_jax_compiles_is_kept(tmp_path):
     program = "from keras_transformer.ops import keep_compilations; keep_compilations();"
     if BACKEND == "jax":

@@ -250,11 +250,25 @@ def test_a_warmup_longer_than_the_run_becomes_one_that_fits(files, tmp_path, cap
 
 @pytest.mark.once("options of the run: batches, weights and files")
 def test_overwriting_keeps_nothing_of_the_run_before(files, tmp_path):
-    (tmp_path / "run" / "checkpoints" / "epoch-0009").mkdir(parents=True)
-    (tmp_path / "run" / "metrics.json").write_text("{")
+    run = tmp_path / "run"
+    (run / "checkpoints" / "epoch-0009").mkdir(parents=True)
+    for name in ("metrics.json", "thesis.txt"):
+        (run / name).write_text("{")
+    before = sorted(run.rglob("*"))
     with pytest.raises(ValueError, match="--validation must be given"):
-        train(output=tmp_path / "run", train_files=[files / "test.tsv"], overwrite=True)
-    assert list((tmp_path / "run").iterdir()) == []
+        train(output=run, train_files=[files / "test.tsv"], overwrite=True)
+    with pytest.raises(ValueError, match="there is no folder .*missing"):
+        train(output=run, start_from=tmp_path / "missing", overwrite=True)
+    assert sorted(run.rglob("*")) == before
+    train(
+        output=run,
+        train_files=[files / "test.tsv"],
+        validation_files=[files / "validation.tsv"],
+        changes=[*SETTINGS, "epochs=1", "bleu_every=0"],
+        overwrite=True,
+    )
+    assert [path.name for path in (run / "checkpoints").iterdir()] == ["epoch-0001"]
+    assert (run / "thesis.txt").read_text() == "{"
 
 
 @pytest.mark.once("options of the run: batches, weights and files")

@@ -29,7 +29,9 @@ def read_recipe(recipe: str, changes: list[str] | None = None) -> TranslationRec
     """
     path = Path(recipe) if recipe.endswith(".toml") else FOLDER / f"{recipe}.toml"
     if not path.is_file():
-        raise ValueError(f"recipe must be one of {names()} or a .toml file, got {recipe!r}")
+        missing = ", which does not exist" if recipe.endswith(".toml") else ""
+        accepted = f"one of {names()} or a .toml file"
+        raise ValueError(f"recipe must be {accepted}, got {recipe!r}{missing}")
     try:
         values = tomllib.loads(path.read_text("utf-8"))
     except ValueError as error:  # of TOML or of UTF-8
