@@ -41,6 +41,14 @@ class ConfiguredModel(keras.Model):
             super().quantize(mode, **options)
         self.quantization = mode
 
+    def make_train_function(self, force=False):
+        """As `keras.Model.make_train_function`."""
+        reuse_memory()
+        if BACKEND == "tensorflow" and not self.optimizer.built and not self._distribute_strategy:
+            # Variables made inside a step have TensorFlow trace the whole step twice.
+            self.optimizer.build(self.trainable_variables)
+        return super().make_train_function(force)
+
     def export(self, filepath, format="tf_saved_model", **options):
         """As `keras.Model.export`."""
         if BACKEND == "torch" and format == "tf_saved_model":
@@ -109,11 +117,6 @@ class VocabularyModel(ConfiguredModel):
             return
         self.compile(**options)
         self.optimizer.build(self.trainable_variables)
-
-    def make_train_function(self, force=False):
-        """As `keras.Model.make_train_function`."""
-        reuse_memory()
-        return super().make_train_function(force)
 
     def train_step(self, *arguments):
         """One step of `fit`, on any backend."""

@@ -37,7 +37,7 @@ def test_it_learns_and_goes_on(family, text, tmp_path):
 def test_bad_input(text, tmp_path):
     with pytest.raises(ValueError, match="family must be gpt or llama, got 'bert'"):
         train(text=text, output=tmp_path / "run", family="bert")
-    with pytest.raises(ValueError, match="steps must be a multiple of 30, got 50"):
+    with pytest.raises(ValueError, match="steps must be a multiple of steps_per_epoch=30, got 50"):
         train(text=text, output=tmp_path / "run", steps=50, steps_per_epoch=30)
     with pytest.raises(ValueError, match="steps_per_epoch must be a whole number .*, got 0"):
         train(text=text, output=tmp_path / "run", steps_per_epoch=0)

@@ -37,6 +37,19 @@ def called(monkeypatch, capsys):
     return call
 
 
+@pytest.fixture
+def handled():
+    """`handled(number)`: Python's own handler of a signal, which a shell's background ignores."""
+    before = {}
+
+    def use(number):
+        before[number] = signal.signal(number, signal.default_int_handler)
+
+    yield use
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_every_script_refuses_a_folder_that_is_in_use(name, tmp_path):
     train = importlib.import_module(f"training.{name}").train
@@ -74,7 +87,8 @@ def test_options_errors_and_warnings_are_those_of_a_command(tmp_path, called, mo
 
 
 @pytest.mark.parametrize("name, status", [("SIGTERM", 143), ("SIGINT", 130)])
-def test_a_signal_ends_a_run_with_a_line_and_a_status(tmp_path, called, name, status):
+def test_a_signal_ends_a_run_with_a_line_and_a_status(tmp_path, called, handled, name, status):
+    handled(signal.SIGINT)
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
 
     @run_into(lambda given: tmp_path / given["folder"])
