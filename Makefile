@@ -10,7 +10,8 @@ BIN := .venv/bin
 RUN := saved_models/grammar$(addprefix -,$(KERAS_BACKEND))
 BACKENDS := tensorflow jax torch
 # A process a core, a file of tests to each: most tests wait for one compilation or another.
-PYTEST := --quiet --durations 12 --numprocesses auto --maxprocesses 8 --dist loadfile
+PYTEST := --quiet --durations 12 --numprocesses auto --maxprocesses 8 --dist loadfile \
+	--no-loadscope-reorder
 
 .PHONY: demo test $(addprefix test-,$(BACKENDS)) install-test bench lint docs format clean
 

@@ -41,6 +41,8 @@ _WITHOUT_BACKEND = (
     "export/test_ctranslate2.py",
     "export/test_hugging_face.py",
     "export/test_onnx.py",
+    # Exports in a process of TensorFlow, whatever runs here; test_pretrained.py does so in this.
+    "export/test_saved_model.py",
     "plots",
     "serving",
     "test_assessment.py",
@@ -81,8 +83,15 @@ def pytest_ignore_collect(collection_path):
     return True if names & {*_WITHOUT_BACKEND} and path.as_posix() not in _WITH_BACKEND else None
 
 
+# Slow files come first: at the end one process would run them while the other has nothing to do.
+_SLOW = ("export", "training", "docs", "cli", "test_parallel", "test_translator", "test_callbacks")
+
+
 def pytest_collection_modifyitems(config, items):
-    """Leaves tests that no backend can change to PyTorch's run."""
+    """Orders the files, and leaves tests that no backend can change to PyTorch's run."""
+    root = Path(__file__).parent
+    parts = {item: item.path.relative_to(root).parts[0].removesuffix(".py") for item in items}
+    items.sort(key=lambda item: parts[item] not in _SLOW)
     if ONCE:
         return
     left_out = [item for item in items if item.get_closest_marker("once")]

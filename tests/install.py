@@ -56,7 +56,7 @@ def execute(*command: object, folder: Path = ROOT, **options) -> tuple[str, str]
 
 def build(folder: Path) -> Path:
     """Build a source distribution and a wheel of it, check their files, and return the wheel."""
-    builder = [sys.executable, "-m", "build"]
+    builder = [sys.executable, "-m", "build", "--no-isolation"]  # hatchling is there
     execute(*builder, "--outdir", folder / "dist")
     execute(*builder, "--wheel", "--outdir", folder / "direct")
     [wheel], [direct] = ((folder / x).glob("*.whl") for x in ("dist", "direct"))

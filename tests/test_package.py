@@ -81,6 +81,7 @@ def test_importing_the_package_imports_no_backend():
     assert not BACKENDS & set(done.stdout.replace("'", "").replace(",", "").split())
 
 
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="tests/install.py does so")
 def test_training_and_translating_need_one_backend_alone():
     backend = keras.backend.backend()
     hidden = sorted((BACKENDS - {backend}) | {"keras_hub", "tensorflow_text"})

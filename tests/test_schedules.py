@@ -114,10 +114,11 @@ def test_accumulated_gradients_of_two_halves_are_those_of_the_whole(tiny_transfo
     """As many tokens in each half, so that the mean of the means is the mean."""
     ids = np.random.default_rng(0).integers(4, 9, (4, 5)).astype("int32")
     inputs = {"source_ids": ids, "target_ids": np.roll(ids, 1, axis=1)}
-    before = ops.convert_to_numpy(tiny_transformer(dropout=0.0)(inputs))
+    sizes = dict(dropout=0.0, num_decoder_layers=1)
+    before = ops.convert_to_numpy(tiny_transformer(**sizes)(inputs))
     logits = []
     for batch_size, steps in ((4, None), (2, 2)):
-        model = tiny_transformer(dropout=0.0)
+        model = tiny_transformer(**sizes)
         optimizer = adam(1e-3, gradient_accumulation_steps=steps)
         model.compile(optimizer, LabelSmoothedCrossentropy())
         model.fit(inputs, ids, batch_size=batch_size, epochs=3, shuffle=False, verbose=0)

@@ -22,12 +22,7 @@ from keras_transformer.translator import Translator
 
 pytest.importorskip("tensorflow_text")
 
-if keras.backend.backend() == "jax":
-    reason = "an export is a process of TensorFlow's; PyTorch's run shows it from another backend"
-    pytest.skip(reason, allow_module_level=True)
-
-# The export is TensorFlow's, whatever runs here: what XLA makes of it is looked at there alone.
-NAMES = ["plain", "jit"] if keras.backend.backend() == "tensorflow" else ["plain"]
+NAMES = ["plain", "jit"]
 
 # No value is the default, so that an option that is not passed on is seen.
 OPTIONS = dict(beam_size=3, length_penalty=1.0, max_extra_length=6)

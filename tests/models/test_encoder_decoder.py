@@ -88,7 +88,9 @@ def test_no_pair_changes_another(tiny_transformer, pairs):
             assert np.array_equal(before[row, place], after[row, place]) != changed
 
 
-@pytest.mark.parametrize("metrics", [[Perplexity], [Perplexity, MaskedAccuracy]])
+@pytest.mark.parametrize(
+    "metrics", cases([(Perplexity,), (Perplexity, MaskedAccuracy)], (Perplexity,))
+)
 def test_loss_metrics_and_steps_are_those_of_the_pairs_alone(tiny_transformer, pairs, metrics):
     """The first from hidden states, the second from logits."""
     results, weights = [], []

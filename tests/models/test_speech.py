@@ -11,6 +11,7 @@ from keras_transformer.checkpoints.hugging_face import read_model, write_model
 from keras_transformer.models import Speech, SpeechConfig
 from keras_transformer.ops import compiled
 from keras_transformer.search import Search
+from tests.backends import cases
 
 CONFIG = SpeechConfig(
     11, num_mels=5, d_model=12, d_ff=16, num_encoder_layers=2, num_decoder_layers=2, num_heads=2,
@@ -71,7 +72,7 @@ def test_saved_and_loaded(model, saved_and_loaded):
     np.testing.assert_allclose(found, before, atol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize("dtype", cases(["float32", "mixed_bfloat16"], "mixed_bfloat16"))
 def test_trains(dtype):
     model = Speech(dataclasses.replace(CONFIG, dropout=0.1), dtype=dtype)
     model.compile(adam(1e-2), LabelSmoothedCrossentropy())
