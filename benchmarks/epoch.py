@@ -51,7 +51,7 @@ def ours(
     size, weights, precision, data_folder, tokenizer, tokens_per_batch, pieces, packed_length=None
 ):
     """A contestant: our model in `fit` on our batches."""
-    from keras_transformer.ops import keep_compilations
+    from keras_transformer.backend import keep_compilations
 
     keep_compilations()
     model = train.our_model(size, weights, precision)

@@ -26,10 +26,9 @@ PATHS = ("dense", "frugal", "window")
 def work(task, path, length):
     """A contestant: one step of training, or one prompt and what follows it."""
     from keras_transformer.models import LLaMA, LLaMAConfig
-    from keras_transformer.ops import arithmetic
 
     if path == "dense":
-        arithmetic.LONG = float("inf")
+        importlib.import_module("keras_transformer.backend.attention").LONG = float("inf")
     window = WINDOW if path == "window" else None
     model = LLaMA(LLaMAConfig(256, **SIZES, window=window))
     make = dict(training=_training, decoding=_decoding)[task]
@@ -57,8 +56,8 @@ def _decoding(model, length):
     import numpy as np
     from keras import ops
 
+    from keras_transformer.backend import compiled
     from keras_transformer.decoding import greedy_search
-    from keras_transformer.ops import compiled
 
     ids = np.random.default_rng(0).integers(3, 256, (1, length)).astype("int32")
     room = length + TOKENS

@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks import contest, train
 from benchmarks.contest import Contestant
 from keras_transformer.config import TransformerConfig
-from keras_transformer.extras import missing
+from keras_transformer.system.extras import missing
 
 AXES = ("length", "rows", "beam_size", "d_model", "num_layers")
 FULL = {
@@ -128,8 +128,8 @@ def _search(repeats, length, rows, beam_size, **sizes):
     from keras import ops
 
     from keras_transformer import Transformer
-    from keras_transformer.ops import compiled
-    from keras_transformer.search import Search
+    from keras_transformer.backend import compiled
+    from keras_transformer.inference.options import Search
 
     model = Transformer(config_of(**sizes))
     inputs, _ = train.batch(rows, length, sizes["vocab_size"])

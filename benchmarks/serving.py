@@ -161,8 +161,8 @@ def main() -> None:
         return
     if options.folder is None:
         parser.error("folder must be given")
+    from keras_transformer.inference.translator import Translator
     from keras_transformer.serving.sentences import Sentences
-    from keras_transformer.translator import Translator
 
     texts = texts_of(options.texts)
     translator = Translator.load(options.folder)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from keras_transformer.startup import prepare
+from keras_transformer.system.startup import prepare
 
 if TYPE_CHECKING:
-    from keras_transformer.causal_lm import CausalLM
     from keras_transformer.config import TransformerConfig
+    from keras_transformer.inference.causal_lm import CausalLM
+    from keras_transformer.inference.pool import TranslatorPool
+    from keras_transformer.inference.pretrained import load_pretrained
+    from keras_transformer.inference.transcriber import Transcriber
+    from keras_transformer.inference.translator import Hypothesis, Translator
     from keras_transformer.losses import LabelSmoothedCrossentropy
     from keras_transformer.metrics import MaskedAccuracy, Perplexity
     from keras_transformer.models import Transformer
-    from keras_transformer.parallel import TranslatorPool
-    from keras_transformer.pretrained import load_pretrained
-    from keras_transformer.schedules import WarmupSchedule, adam
+    from keras_transformer.optimizers import WarmupSchedule, adam
     from keras_transformer.text import SentencePieceTokenizer, load_tokenizer
-    from keras_transformer.transcriber import Transcriber
-    from keras_transformer.translator import Hypothesis, Translator
 
 __version__ = "0.1.0"
 
@@ -26,21 +26,21 @@ prepare()
 
 # Imported when first asked for: a process that only makes batches needs no Keras.
 _HOMES = {
-    "CausalLM": "causal_lm",
+    "CausalLM": "inference.causal_lm",
     "TransformerConfig": "config",
     "LabelSmoothedCrossentropy": "losses",
     "MaskedAccuracy": "metrics",
     "Perplexity": "metrics",
     "Transformer": "models",
-    "WarmupSchedule": "schedules",
-    "adam": "schedules",
+    "WarmupSchedule": "optimizers",
+    "adam": "optimizers",
     "SentencePieceTokenizer": "text",
     "load_tokenizer": "text",
-    "Transcriber": "transcriber",
-    "Hypothesis": "translator",
-    "Translator": "translator",
-    "TranslatorPool": "parallel",
-    "load_pretrained": "pretrained",
+    "Transcriber": "inference.transcriber",
+    "Hypothesis": "inference.translator",
+    "Translator": "inference.translator",
+    "TranslatorPool": "inference.pool",
+    "load_pretrained": "inference.pretrained",
 }
 
 __all__ = [

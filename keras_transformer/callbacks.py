@@ -13,7 +13,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_transformer.checkpoints.training import (
+from keras_transformer.backend import random_state, set_random_state
+from keras_transformer.checkpoints.state import (
     UNFINISHED,
     epoch_paths,
     latest,
@@ -23,10 +24,9 @@ from keras_transformer.checkpoints.training import (
     write_state,
 )
 from keras_transformer.config import require
-from keras_transformer.evaluation import evaluate
-from keras_transformer.extras import missing
-from keras_transformer.ops import random_state, set_random_state
-from keras_transformer.translator import Translator
+from keras_transformer.evaluation.scores import evaluate
+from keras_transformer.inference.translator import Translator
+from keras_transformer.system.extras import missing
 
 
 class TrainingStopped(Exception):  # noqa: N818 - no error

@@ -1,4 +1,4 @@
-"""Every default of the models and their validation, as frozen dataclasses of plain values."""
+"""What every config can: be checked, become plain values and be made of them again."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from typing import Any, Self
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
 SINUSOIDS = ("sinusoidal", "sinusoidal_halves", "sinusoidal_tensor2tensor")
 POSITIONS = ("learned", "none", *SINUSOIDS)
-MONITORS = ("val_bleu", "val_loss")
-DECAYS = ("inverse_sqrt", "linear")
-PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 def require(condition: bool, name: str, value: object, accepted: str) -> None:
@@ -181,125 +178,6 @@ def _vocabulary(size: int) -> dict[str, Any]:
     return dict(source_vocab_size=size, target_vocab_size=size)
 
 
-@dataclass(frozen=True)
-class TranslationRecipe:
-    """All that `training.translation` needs to know of a run; a recipe file gives the values.
-
-    Args:
-        corpus: name of a corpus of `data.corpora.load_corpus`; "files" for files of one's own.
-        source_language, target_language: codes such as "en".
-        train_size: use at most so many training pairs; None: all.
-        max_words: longest side of a training pair, in words.
-        max_length_ratio: drop pairs whose sides differ more in length.
-        tokenizer: "bpe" or "unigram".
-        vocab_size: pieces, rounded up to a multiple of 8.
-        shared_vocabulary: one vocabulary for both languages.
-        byte_fallback: spell unknown characters as bytes, so that nothing is lost.
-        lowercase: fold case.
-        subword_sampling: BPE-dropout, or unigram sampling's alpha, in training; 0: off.
-        model: fields of `TransformerConfig` other than vocabulary sizes and special ids.
-        tokens_per_batch: cells a side of a batch, padding included.
-        num_buckets: most different batch shapes.
-        packed_length: length of rows that several pairs share, which makes all batches one shape
-            with little padding, at most `tokens_per_batch`; longer pairs are left out. None: a
-            row a pair, in `num_buckets` shapes.
-        epochs: passes over the training data, at most.
-        peak_learning_rate: of the warmup schedule; None: the paper's d_model^-0.5 warmup^-0.5.
-        warmup_steps: updates until the peak.
-        decay: after the peak, "inverse_sqrt" (the paper), or "linear" to zero at the last epoch.
-        label_smoothing: in [0, 1).
-        gradient_accumulation: batches an update.
-        lora_rank: of the products that alone are trained, when a run starts from a translator; 0:
-            all weights are.
-        precision: Keras dtype policy: "float32", "mixed_bfloat16" or "mixed_float16".
-        monitor: "val_loss" or "val_bleu", for early stopping.
-        patience: epochs without a better `monitor` before training stops; None: never.
-        bleu_every: epochs between beam search translations of the validation set; 0: never.
-        average_last: checkpoints whose weights are averaged at the end.
-        beam_size, length_penalty: of the translations.
-        seed: of weights, dropout, order and sampling.
-    """
-
-    corpus: str = "grammar"
-    source_language: str = "en"
-    target_language: str = "de"
-    train_size: int | None = None
-    max_words: int = 250
-    max_length_ratio: float = 4.0
-    tokenizer: str = "bpe"
-    vocab_size: int = 8000
-    shared_vocabulary: bool = True
-    byte_fallback: bool = True
-    lowercase: bool = False
-    subword_sampling: float = 0.0
-    model: dict[str, Any] = dataclasses.field(default_factory=dict)
-    tokens_per_batch: int = 4096
-    num_buckets: int = 6
-    packed_length: int | None = None
-    epochs: int = 20
-    peak_learning_rate: float | None = None
-    warmup_steps: int = 4000
-    decay: str = "inverse_sqrt"
-    label_smoothing: float = 0.1
-    gradient_accumulation: int = 1
-    lora_rank: int = 0
-    precision: str = "float32"
-    monitor: str = "val_loss"
-    patience: int | None = None
-    bleu_every: int = 0
-    average_last: int = 5
-    beam_size: int = 4
-    length_penalty: float = 0.6
-    seed: int = 0
-
-    def __post_init__(self):
-        check_types(type(self), dataclasses.asdict(self), "")
-        for name, least in _LEAST.items():
-            value = getattr(self, name)
-            require(value is None or value >= least, name, value, f"at least {least}")
-        for name, (accepted, fits) in _RANGES.items():
-            require(fits(getattr(self, name)), name, getattr(self, name), accepted)
-        for name, choices in _CHOICES.items():
-            require(getattr(self, name) in choices, name, getattr(self, name), f"one of {choices}")
-        _check_names(TransformerConfig, self.model, "fields of model")
-        check_types(TransformerConfig, self.model, "model.")
-        if self.packed_length is not None:
-            accepted = f"from 1 to tokens_per_batch={self.tokens_per_batch}"
-            fits = 1 <= self.packed_length <= self.tokens_per_batch
-            require(fits, "packed_length", self.packed_length, accepted)
-        if self.monitor == "val_bleu" and self.patience is not None:
-            require(self.bleu_every >= 1, "bleu_every", self.bleu_every, "1 to monitor val_bleu")
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> TranslationRecipe:
-        """Builds a recipe; an unknown option is refused."""
-        return cls(**known(cls, values, "recipe options"))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return dataclasses.asdict(self)
-
-
-_LEAST = dict.fromkeys(
-    ("epochs", "warmup_steps", "gradient_accumulation", "average_last", "beam_size"), 1
-)
-_LEAST |= dict.fromkeys(("vocab_size", "tokens_per_batch", "num_buckets", "max_words"), 1)
-_LEAST |= dict.fromkeys(("train_size", "patience"), 1)
-_LEAST |= dict.fromkeys(("bleu_every", "lora_rank", "length_penalty", "seed"), 0)
-_RANGES = {
-    "max_length_ratio": ("at least 1", lambda x: x >= 1),
-    "subword_sampling": ("in [0, 1]", lambda x: 0 <= x <= 1),
-    "label_smoothing": ("in [0, 1)", lambda x: 0 <= x < 1),
-    "peak_learning_rate": ("above 0 or none", lambda x: x is None or x > 0),
-}
-_CHOICES = {
-    "tokenizer": ("bpe", "unigram"),
-    "monitor": MONITORS,
-    "decay": DECAYS,
-    "precision": PRECISIONS,
-}
-
-
 def known(cls: type, values: dict[str, Any], what: str) -> dict[str, Any]:
     """The values, if all are fields of a dataclass, of their types, and none is missing.
 
@@ -307,7 +185,7 @@ def known(cls: type, values: dict[str, Any], what: str) -> dict[str, Any]:
         ValueError: naming `what` and the fields that there are, or the field and its type.
     """
     require(isinstance(values, dict), what, values, "a table of fields")
-    _check_names(cls, values, what)
+    check_names(cls, values, what)
     check_types(cls, values, "")
     empty = dataclasses.MISSING
     for field in dataclasses.fields(cls):
@@ -346,7 +224,8 @@ _TYPES = {
 }
 
 
-def _check_names(cls, values, what):
+def check_names(cls: type, values: dict[str, Any], what: str) -> None:
+    """Raises ValueError for a name that is no field of a dataclass."""
     known = {field.name for field in dataclasses.fields(cls)}
     if unknown := sorted(set(values) - known, key=str):
         raise ValueError(f"unknown {what} {unknown}; accepted are {sorted(known)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import keras
 from keras import ops
 
-from keras_transformer.ops import projected_cross_entropy, replica_sum, smoothed_cross_entropy
+from keras_transformer.backend import projected_cross_entropy, replica_sum, smoothed_cross_entropy
 
 
 def token_weights(labels_BT, pad_id, sample_weight=None):

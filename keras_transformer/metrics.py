@@ -5,8 +5,8 @@ from __future__ import annotations
 import keras
 from keras import ops
 
+from keras_transformer.backend import smoothed_cross_entropy
 from keras_transformer.losses import token_weights
-from keras_transformer.ops import smoothed_cross_entropy
 
 
 class _TokenMean(keras.metrics.Metric):

@@ -33,24 +33,23 @@ hypothesis.settings.load_profile("repository")
 # Files and folders of tests of what knows no backend, or runs one of its own. They run once, under
 # PyTorch, as do single tests with the mark `once`, which says why no backend can change them.
 _WITHOUT_BACKEND = (
+    "analysis/plots",
     "checkpoints/families/test_fields.py",
     "checkpoints/families/test_rotary_fields.py",
     "cli",
     "data",
     "docs",
+    "evaluation/test_assess.py",
+    "evaluation/test_scores.py",
     "export/test_ctranslate2.py",
     "export/test_hugging_face.py",
     "export/test_onnx.py",
     # Exports in a process of TensorFlow, whatever runs here; test_pretrained.py does so in this.
     "export/test_saved_model.py",
-    "plots",
+    "inference/test_pool.py",
     "serving",
-    "test_assessment.py",
-    "test_evaluation.py",
-    "test_files.py",
-    "test_parallel.py",
+    "system",
     "test_readme.py",
-    "test_startup.py",
     "text",
     # The scripts of tasks call the library; tests/models trains their models under each.
     "training/test_biology.py",
@@ -63,13 +62,13 @@ _WITHOUT_BACKEND = (
     "training/test_token_classification.py",
 )
 _WITH_BACKEND = (
+    "analysis/plots/test_history.py",
     "data/test_audio.py",
     "data/test_batching.py",
     "docs/test_add_a_family.py",
-    "plots/test_training.py",
     "serving/test_app.py",
-    "serving/test_models.py",
-    "text/test_hub.py",
+    "serving/test_catalogue.py",
+    "text/test_keras_hub.py",
 )
 ONCE = keras.backend.backend() == "torch"
 
@@ -79,12 +78,12 @@ def pytest_ignore_collect(collection_path):
     if ONCE or collection_path.suffix != ".py" or collection_path.name == "conftest.py":
         return None
     path = collection_path.relative_to(Path(__file__).parent)
-    names = {path.parts[0], path.as_posix()}
+    names = {x.as_posix() for x in (path, *path.parents)}
     return True if names & {*_WITHOUT_BACKEND} and path.as_posix() not in _WITH_BACKEND else None
 
 
 # Slow files come first: at the end one process would run them while the other has nothing to do.
-_SLOW = ("export", "training", "docs", "cli", "test_parallel", "test_translator", "test_callbacks")
+_SLOW = ("export", "training", "docs", "cli", "inference", "test_callbacks")
 
 
 def pytest_collection_modifyitems(config, items):

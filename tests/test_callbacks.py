@@ -15,15 +15,15 @@ from keras_transformer.callbacks import (
     TrainingStopped,
     TranslationQuality,
 )
-from keras_transformer.checkpoints import training, weights
+from keras_transformer.checkpoints import state, weights
 from keras_transformer.config import TransformerConfig
 from keras_transformer.data.streaming import Stream, for_keras
-from keras_transformer.files import write_json
+from keras_transformer.inference.translator import Translator
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.models import Transformer
-from keras_transformer.schedules import WarmupSchedule, adam
+from keras_transformer.optimizers import WarmupSchedule, adam
+from keras_transformer.system.files import write_json
 from keras_transformer.text import Tokenizer
-from keras_transformer.translator import Translator
 
 CONFIG = TransformerConfig(
     16, 16, d_model=8, d_ff=16, num_encoder_layers=1, num_decoder_layers=1, num_heads=2
@@ -90,7 +90,7 @@ def test_an_error_while_saving_leaves_the_old_checkpoints(tmp_path, data, monkey
     def full_disk(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(training, "write_json", full_disk)
+    monkeypatch.setattr(state, "write_json", full_disk)
     with pytest.raises(OSError, match="No space left"):
         fit(new_model(), data, 2, Checkpoints(tmp_path), initial_epoch=1)
     assert [path.name for path in tmp_path.iterdir()] == ["epoch-0001"]

@@ -9,7 +9,7 @@ import pytest
 from keras import ops
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.search import Search
+from keras_transformer.inference.options import Search
 
 SOURCE = np.array([[4, 1, 3, 0], [8, 9, 11, 3]], "int32")
 TARGET = np.array([[2, 7, 8, 4, 1], [2, 5, 6, 3, 0]], "int32")

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from keras_transformer.assessment import read_metrics
 from keras_transformer.config import require
 from keras_transformer.data.corpora import load_corpus
-from keras_transformer.evaluation import table
+from keras_transformer.evaluation.assess import read_metrics
+from keras_transformer.evaluation.scores import table
 from keras_transformer.export import saved_model
 from keras_transformer.training import runs
 

@@ -14,11 +14,11 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from keras_transformer.assessment import save_metrics
 from keras_transformer.config import require, require_whole
 from keras_transformer.data.biology import read_splice_junctions
 from keras_transformer.data.tagged import numbered
-from keras_transformer.files import replacing
+from keras_transformer.evaluation.assess import save_metrics
+from keras_transformer.system.files import replacing
 from keras_transformer.training.runs import main, run_into
 from training import text_classification
 

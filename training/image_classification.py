@@ -14,13 +14,13 @@ import keras
 import numpy as np
 import typer
 
-from keras_transformer.assessment import save_metrics
+from keras_transformer.backend import keep_compilations, reuse_memory
 from keras_transformer.config import require
 from keras_transformer.data.images import DATASETS, batches, load_images
+from keras_transformer.evaluation.assess import save_metrics
+from keras_transformer.inference.folder import save_folder
 from keras_transformer.models import ViT, ViTConfig
-from keras_transformer.ops import keep_compilations, reuse_memory
-from keras_transformer.saved import save_folder
-from keras_transformer.schedules import WarmupSchedule
+from keras_transformer.optimizers import WarmupSchedule
 from keras_transformer.training.runs import main, run_into
 
 UNDECAYED = ["bias", "gamma", "beta", "class_token", "positions"]

@@ -17,19 +17,19 @@ from typing import Annotated
 import keras
 import typer
 
-from keras_transformer.assessment import save_metrics
+from keras_transformer.backend import keep_compilations
 from keras_transformer.callbacks import Checkpoints, Progress
-from keras_transformer.causal_lm import CausalLM
 from keras_transformer.checkpoints import load_weights
-from keras_transformer.checkpoints.training import CHECKPOINTS
+from keras_transformer.checkpoints.state import CHECKPOINTS
 from keras_transformer.config import require, require_whole
 from keras_transformer.data.corpora import iterate_lines
 from keras_transformer.data.windows import NO_LABEL, Windows
+from keras_transformer.evaluation.assess import save_metrics
+from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import GPT, GPTConfig, LLaMA, LLaMAConfig
-from keras_transformer.ops import keep_compilations
-from keras_transformer.schedules import adam
+from keras_transformer.optimizers import adam
 from keras_transformer.text.single import TextTokenizer
 from keras_transformer.training.runs import fit, main, run_into, schedule_for
 

@@ -15,16 +15,16 @@ from typing import Annotated
 import keras
 import typer
 
-from keras_transformer.assessment import save_metrics
+from keras_transformer.backend import keep_compilations
 from keras_transformer.data.corpora import read_texts
 from keras_transformer.data.masking import Masking
 from keras_transformer.data.sequences import SequenceBatches
+from keras_transformer.evaluation.assess import save_metrics
+from keras_transformer.inference.folder import save_folder
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import BERT, BERTConfig
-from keras_transformer.ops import keep_compilations
-from keras_transformer.saved import save_folder
-from keras_transformer.schedules import adam
+from keras_transformer.optimizers import adam
 from keras_transformer.text.single import TextTokenizer
 from keras_transformer.training.runs import main, run_into, schedule_for
 

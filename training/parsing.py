@@ -14,7 +14,7 @@ from typing import Annotated
 import keras
 import typer
 
-from keras_transformer.assessment import parsing_scores, save_metrics
+from keras_transformer.backend import keep_compilations
 from keras_transformer.config import TransformerConfig, require
 from keras_transformer.data.batching import TokenBatches
 from keras_transformer.data.trees import (
@@ -23,14 +23,14 @@ from keras_transformer.data.trees import (
     right_branching,
 )
 from keras_transformer.decoding import TreeConstraint
+from keras_transformer.evaluation.assess import parsing_scores, save_metrics
+from keras_transformer.inference.translator import Translator
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import Transformer
-from keras_transformer.ops import keep_compilations
-from keras_transformer.schedules import adam
+from keras_transformer.optimizers import adam
 from keras_transformer.text import WordTokenizer
 from keras_transformer.training.runs import main, run_into, schedule_for
-from keras_transformer.translator import Translator
 
 
 @run_into()

@@ -16,18 +16,18 @@ import keras
 import typer
 from keras.ops import one_hot
 
-from keras_transformer.assessment import save_metrics
+from keras_transformer.backend import keep_compilations
 from keras_transformer.data.biology import STRUCTURES, UNRESOLVED, read_structures
 from keras_transformer.data.masking import Masking
 from keras_transformer.data.sequences import SequenceBatches
 from keras_transformer.data.tagged import labels_of_tokens
 from keras_transformer.data.windows import NO_LABEL
+from keras_transformer.evaluation.assess import save_metrics
+from keras_transformer.inference.folder import load_with_tokenizer, save_folder
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy, Perplexity
 from keras_transformer.models import ESM, ESMConfig
-from keras_transformer.ops import keep_compilations
-from keras_transformer.saved import load_with_tokenizer, save_folder
-from keras_transformer.schedules import adam
+from keras_transformer.optimizers import adam
 from keras_transformer.text.single import TextTokenizer
 from keras_transformer.training.runs import main, run_into, schedule_for
 

@@ -15,17 +15,17 @@ import keras
 import numpy as np
 import typer
 
-from keras_transformer.assessment import save_metrics
+from keras_transformer.backend import keep_compilations
 from keras_transformer.data.corpora import read_pairs
 from keras_transformer.data.squad import read_squad, span_of
 from keras_transformer.data.tagged import numbered
+from keras_transformer.evaluation.assess import save_metrics
+from keras_transformer.evaluation.spans import answer_scores
+from keras_transformer.inference.folder import load_with_tokenizer, save_folder
 from keras_transformer.models import BERT, BERTConfig
-from keras_transformer.ops import keep_compilations
-from keras_transformer.saved import load_with_tokenizer, save_folder
-from keras_transformer.schedules import adam
+from keras_transformer.optimizers import adam
 from keras_transformer.text.single import TextTokenizer
 from keras_transformer.training.runs import main, run_into, schedule_for
-from keras_transformer.understanding import answer_scores
 
 SIDES = ("train", "eval")
 LONGEST = 30  # pieces of an answer that is looked for

@@ -18,19 +18,19 @@ import keras
 import numpy as np
 import typer
 
-from keras_transformer.assessment import save_metrics
+from keras_transformer.backend import keep_compilations
 from keras_transformer.data.corpora import read_texts
 from keras_transformer.data.corruption import SpanCorruption, corrupted
 from keras_transformer.data.streaming import Stream, for_keras
 from keras_transformer.data.windows import Windows
+from keras_transformer.evaluation.assess import save_metrics
+from keras_transformer.inference.translator import Translator
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import T5, T5Config
-from keras_transformer.ops import keep_compilations
-from keras_transformer.schedules import WarmupSchedule, adam
+from keras_transformer.optimizers import WarmupSchedule, adam
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.training.runs import main, run_into
-from keras_transformer.translator import Translator
 
 SENTINELS = 100
 

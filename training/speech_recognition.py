@@ -14,17 +14,17 @@ import keras
 import numpy as np
 import typer
 
-from keras_transformer.assessment import save_metrics
+from keras_transformer.backend import keep_compilations
 from keras_transformer.config import require
-from keras_transformer.data.speech import DIGITS, SpeechBatches, read_spoken_digits
+from keras_transformer.data.recordings import DIGITS, SpeechBatches, read_spoken_digits
+from keras_transformer.evaluation.assess import save_metrics
+from keras_transformer.inference.transcriber import Hearing, Transcriber
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import Speech, SpeechConfig
-from keras_transformer.ops import keep_compilations
-from keras_transformer.schedules import WarmupSchedule, adam
+from keras_transformer.optimizers import WarmupSchedule, adam
 from keras_transformer.text.single import TextTokenizer
 from keras_transformer.training.runs import main, run_into
-from keras_transformer.transcriber import Hearing, Transcriber
 
 RATE, MELS = 8000, 40
 

@@ -14,16 +14,16 @@ from typing import Annotated
 import keras
 import typer
 
+from keras_transformer.backend import keep_compilations
 from keras_transformer.config import require
 from keras_transformer.data.corpora import read_pairs
 from keras_transformer.data.sequences import SequenceBatches
 from keras_transformer.data.tagged import numbered
-from keras_transformer.files import write_json
+from keras_transformer.inference.folder import load_with_tokenizer, save_folder
 from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.models.encoder_only import EncoderOnly
-from keras_transformer.ops import keep_compilations
-from keras_transformer.saved import load_with_tokenizer, save_folder
-from keras_transformer.schedules import adam
+from keras_transformer.optimizers import adam
+from keras_transformer.system.files import write_json
 from keras_transformer.text.single import TextTokenizer
 from keras_transformer.training.runs import main, run_into, schedule_for
 

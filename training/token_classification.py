@@ -15,20 +15,20 @@ import keras
 import numpy as np
 import typer
 
-from keras_transformer.assessment import save_metrics
+from keras_transformer.backend import keep_compilations
 from keras_transformer.data.sequences import SequenceBatches
 from keras_transformer.data.tagged import labels_of_tokens, numbered, read_tagged
 from keras_transformer.data.windows import NO_LABEL
+from keras_transformer.evaluation.assess import save_metrics
+from keras_transformer.evaluation.spans import span_f1
+from keras_transformer.inference.folder import load_with_tokenizer, save_folder
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy
 from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.models.encoder_only import EncoderOnly
-from keras_transformer.ops import keep_compilations
-from keras_transformer.saved import load_with_tokenizer, save_folder
-from keras_transformer.schedules import adam
+from keras_transformer.optimizers import adam
 from keras_transformer.text.single import TextTokenizer
 from keras_transformer.training.runs import main, run_into, schedule_for
-from keras_transformer.understanding import span_f1
 
 
 @run_into()

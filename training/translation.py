@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from keras_transformer.cli.training import train
+from keras_transformer.cli.train import train
 from keras_transformer.training.runs import main
 
 __all__ = ["train"]

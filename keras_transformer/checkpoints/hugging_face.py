@@ -12,12 +12,12 @@ import keras
 import numpy as np
 
 from keras_transformer.checkpoints.families import FAMILIES, Family
-from keras_transformer.checkpoints.families.base import token_ids
+from keras_transformer.checkpoints.families.family import token_ids
 from keras_transformer.checkpoints.families.fields import complete
 from keras_transformer.checkpoints.tensors import PLAIN, WEIGHTS, Checkpoint
 from keras_transformer.checkpoints.weights import save_weights, weights_of
-from keras_transformer.files import read_json, write_json
-from keras_transformer.layers.base import unfilled
+from keras_transformer.layers.layer import unfilled
+from keras_transformer.system.files import read_json, write_json
 
 CONFIG = "config.json"
 GENERATION = "generation_config.json"

@@ -11,8 +11,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_transformer.checkpoints.families.base import only
-from keras_transformer.layers.base import unfilled
+from keras_transformer.checkpoints.families.family import only
+from keras_transformer.layers.layer import unfilled
 from keras_transformer.models import BERT, ESM, GPT, LLaMA, Speech, ViT
 
 FIELDS = {  # theirs -> ours

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from keras_transformer.files import read_json
+from keras_transformer.system.files import read_json
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"

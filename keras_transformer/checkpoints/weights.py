@@ -11,7 +11,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from keras_transformer.files import replacing
+from keras_transformer.system.files import replacing
 
 WEIGHTS = "weights.safetensors"
 

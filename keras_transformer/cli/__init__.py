@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from keras_transformer import __version__
-from keras_transformer.cli.base import Command, Commands, say
+from keras_transformer.cli.common import Command, Commands, say
 from keras_transformer.cli.folders import average, export, import_, info
-from keras_transformer.cli.generating import generate, transcribe
-from keras_transformer.cli.plotting import app as plot
-from keras_transformer.cli.serving import serve
-from keras_transformer.cli.training import train
-from keras_transformer.cli.translating import evaluate, translate
+from keras_transformer.cli.generate import generate, transcribe
+from keras_transformer.cli.plot import app as plot
+from keras_transformer.cli.serve import serve
+from keras_transformer.cli.train import train
+from keras_transformer.cli.translate import evaluate, translate
 
 app = typer.Typer(
     cls=Commands,

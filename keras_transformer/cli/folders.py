@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from keras_transformer import __version__
-from keras_transformer.cli.base import (
+from keras_transformer.cli.common import (
     BeamSize,
     Folder,
     LengthPenalty,
@@ -20,7 +20,7 @@ from keras_transformer.cli.base import (
     SourceLanguage,
     TargetLanguage,
 )
-from keras_transformer.files import check_free, read_json
+from keras_transformer.system.files import check_free, read_json
 
 
 def import_(
@@ -49,8 +49,8 @@ def import_(
             --source-language eng_Latn --target-language deu_Latn --precision int8
         keras-transformer import gpt2 saved_models/gpt2
     """
-    from keras_transformer.pretrained import load_pretrained
-    from keras_transformer.saved import CONFIG, MODEL
+    from keras_transformer.inference.folder import CONFIG, MODEL
+    from keras_transformer.inference.pretrained import load_pretrained
 
     for name in (CONFIG, MODEL):
         check_free(out / name, overwrite)
@@ -162,8 +162,8 @@ def average(
         keras-transformer average run/checkpoints/epoch-* --translator run --out averaged
     """
     from keras_transformer.checkpoints import assign_weights, average_weights, save_weights
-    from keras_transformer.models.adapting import enable_lora, lora_rank, merged
-    from keras_transformer.translator import Translator
+    from keras_transformer.inference.translator import Translator
+    from keras_transformer.models.lora import enable_lora, lora_rank, merged
 
     if translator is None:
         save_weights(out, average_weights(checkpoints))
@@ -193,12 +193,18 @@ def info(
     """
     import keras
 
-    from keras_transformer.assessment import read_metrics
-    from keras_transformer.evaluation import table
-    from keras_transformer.saved import CONFIG, MODEL, count_parameters, other_kind, read_config
-    from keras_transformer.text.base import MANIFEST
+    from keras_transformer.evaluation.assess import read_metrics
+    from keras_transformer.evaluation.scores import table
+    from keras_transformer.inference.folder import (
+        CONFIG,
+        MODEL,
+        count_parameters,
+        other_kind,
+        read_config,
+    )
+    from keras_transformer.inference.translator import METRICS
     from keras_transformer.text.single import TextTokenizer
-    from keras_transformer.translator import METRICS
+    from keras_transformer.text.tokenizer import MANIFEST
 
     saved = (folder / CONFIG).is_file() and (folder / MODEL).is_file()
     if not saved and (kind := other_kind(folder)):

@@ -13,7 +13,7 @@ import numpy as np
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.data.corpora import opened
-from keras_transformer.extras import missing
+from keras_transformer.system.extras import missing
 
 DATASETS = ("cifar10", "mnist")
 

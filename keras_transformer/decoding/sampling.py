@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from keras import ops
 
-from keras_transformer.ops import gather
+from keras_transformer.backend import gather
 
 
 def uniforms(row_seeds: list[list[int]], length: int) -> np.ndarray:

@@ -11,11 +11,11 @@ import numpy as np
 
 from keras_transformer.checkpoints import weights_of
 from keras_transformer.config import TransformerConfig, require
-from keras_transformer.extras import missing
-from keras_transformer.files import check_free, replacing
+from keras_transformer.inference.translator import Translator
 from keras_transformer.layers.embedding import sinusoids
 from keras_transformer.models import T5Config
-from keras_transformer.translator import Translator
+from keras_transformer.system.extras import missing
+from keras_transformer.system.files import check_free, replacing
 
 QUANTIZATIONS = (
     "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16",

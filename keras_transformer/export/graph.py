@@ -14,9 +14,10 @@ from keras_transformer.decoding import IMPOSSIBLE
 from keras_transformer.export.saved_model import BAD_INPUT
 from keras_transformer.export.sides import side_of
 from keras_transformer.export.warmup import WARMUP_FILE, write_warmup
-from keras_transformer.search import Search, score_function
+from keras_transformer.inference.options import Search
+from keras_transformer.inference.runner import score_function
+from keras_transformer.inference.translator import Translator
 from keras_transformer.text import MarianTokenizer
-from keras_transformer.translator import Translator
 
 TEXTS = tf.TensorSpec([None], tf.string)
 IDS = tf.TensorSpec([None, None], tf.int32)

@@ -9,9 +9,9 @@ from keras_transformer.checkpoints import weights_of
 from keras_transformer.checkpoints.hugging_face import CONFIG, write_checkpoint
 from keras_transformer.checkpoints.standard import standard_form
 from keras_transformer.config import TransformerConfig
-from keras_transformer.files import check_free, read_json, replacing, write_json
+from keras_transformer.inference.translator import Translator
+from keras_transformer.system.files import check_free, read_json, replacing, write_json
 from keras_transformer.text.hugging_face import write_tokenizer
-from keras_transformer.translator import Translator
 
 
 def hugging_face(

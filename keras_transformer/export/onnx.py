@@ -8,9 +8,9 @@ import shutil
 from pathlib import Path
 
 from keras_transformer.export.saved_model import run_elsewhere
-from keras_transformer.extras import missing
-from keras_transformer.files import check_free, replacing, write_json
-from keras_transformer.translator import Translator
+from keras_transformer.inference.translator import Translator
+from keras_transformer.system.extras import missing
+from keras_transformer.system.files import check_free, replacing, write_json
 
 RUNNER = "translate.py"
 

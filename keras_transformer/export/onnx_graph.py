@@ -8,10 +8,10 @@ from pathlib import Path
 
 import torch
 
+from keras_transformer.backend import portable
 from keras_transformer.export.saved_model import BAD_INPUT
+from keras_transformer.inference.translator import Translator
 from keras_transformer.models import EncoderDecoder
-from keras_transformer.ops import portable
-from keras_transformer.translator import Translator
 
 OPSET = 18
 LARGEST = 1_500_000_000  # bytes of weights that lie in the graph's file, not beside it: 2 GB end it
@@ -47,7 +47,7 @@ class DecoderGraph(torch.nn.Module):
         ]
         state = {"source_mask": source_mask, "caches": caches}
         index = past[0].shape[2]
-        logits, state = self.model._step(token_ids.to(torch.int32), state, index)
+        logits, state = self.model.step(token_ids.to(torch.int32), state, index)
         present = [cache["self"][x] for cache in state["caches"] for x in ("key", "value")]
         return (logits[:, 0], *present)
 

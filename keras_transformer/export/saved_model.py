@@ -11,9 +11,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from keras_transformer.config import require
-from keras_transformer.extras import missing
-from keras_transformer.files import check_free, replacing
-from keras_transformer.search import Search
+from keras_transformer.inference.options import Search
+from keras_transformer.system.extras import missing
+from keras_transformer.system.files import check_free, replacing
 
 BAD_INPUT = 65  # the exporting process's exit status when what it was given is wrong
 

@@ -9,19 +9,20 @@ from typing import Any
 
 import keras
 
-from keras_transformer.layers.base import Layer
-from keras_transformer.layers.dense import Dense
-from keras_transformer.layers.rotary import rotate
-from keras_transformer.ops import (
+from keras_transformer.backend import (
     Pattern,
     at_most,
     attend_cache,
     attention,
     attention_weights,
     masked_by,
+    quick,
     write_cache,
 )
-from keras_transformer.ops import quick as ops
+from keras_transformer.layers.dense import Dense
+from keras_transformer.layers.layer import Layer
+from keras_transformer.layers.options import AttentionOptions
+from keras_transformer.layers.rotary import rotate
 
 
 class _Recorders(threading.local):
@@ -83,19 +84,9 @@ class MultiHeadAttention(Layer):
 
     Args:
         num_heads: N; must divide the width of the query.
-        num_kv_heads: K heads of keys and values, each for N / K queries' (Ainslie et al. 2023; 1:
-            Shazeer 2019); None: N.
         cross_attention: False attends to the query's own sequence, True to `memory`.
-        use_bias: whether the projections add a bias.
-        qkv_bias: whether those of queries, keys and values do; None: as `use_bias` says.
-        head_dim: H; None: D / N.
-        scaled: whether products are divided by sqrt(H); T5's are not (Raffel et al. 2020).
         causal: whether later positions are hidden from a query.
-        window: how near what a query sees must be, in positions, its own counted (Beltagy et al.
-            2020, section 3.1; Mistral); None: any. Long inputs then cost time and memory linear in
-            their length, and the cache is a rolling one.
-        global_tokens: the first so many positions, which a window does not keep from seeing and
-            being seen.
+        options: those of `AttentionOptions`, and of a Keras layer.
 
     Call arguments:
         query: (B, T, D).
@@ -116,9 +107,9 @@ class MultiHeadAttention(Layer):
         output (B, T, D), and the cache: `{"key", "value"}`, each (B, K, S, H).
 
     Raises:
-        ValueError: if D is not divisible by `num_heads` without a `head_dim`, or N by K; if the
-            window is below 1, or `global_tokens` below 0; if
-            `memory` is given to self-attention, or neither memory nor cache to cross-attention.
+        ValueError: as of `AttentionOptions`; if D is not divisible by `num_heads` without a
+            `head_dim`; if `memory` is given to self-attention, or neither memory nor cache to
+            cross-attention.
     """
 
     @property
@@ -126,62 +117,44 @@ class MultiHeadAttention(Layer):
         """As of `Layer`."""
         return {"attention_mask": "memory" if self.cross_attention else "query"}
 
-    def __init__(
-        self,
-        num_heads,
-        cross_attention=False,
-        use_bias=True,
-        head_dim=None,
-        scaled=True,
-        num_kv_heads=None,
-        qkv_bias=None,
-        causal=False,
-        window=None,
-        global_tokens=0,
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        if window is not None and window < 1:
-            raise ValueError(f"window must be at least 1 or None, got {window}")
-        if global_tokens < 0:
-            raise ValueError(f"global_tokens must be at least 0, got {global_tokens}")
-        self.pattern = Pattern(causal, window, global_tokens)
-        self.num_kv_heads = num_kv_heads or num_heads
-        if num_heads % self.num_kv_heads:
-            raise ValueError(
-                f"num_kv_heads must divide num_heads={num_heads}, got {self.num_kv_heads}"
-            )
+    def __init__(self, num_heads, cross_attention=False, causal=False, **options):
+        own = AttentionOptions.taken(options, num_heads=num_heads)
+        super().__init__(**options)
+        self.options = own
         self.num_heads = num_heads
+        self.num_kv_heads = self.options.num_kv_heads or num_heads
         self.cross_attention = cross_attention
-        self.use_bias = use_bias
-        self.qkv_bias = use_bias if qkv_bias is None else qkv_bias
-        self.head_dim = head_dim
-        self.scaled = scaled
+        self.pattern = Pattern(causal, self.options.window, self.options.global_tokens)
 
     def build(self, query_shape, memory_shape=None):
-        d_model = query_shape[-1]
-        if self.head_dim is None and d_model % self.num_heads:
+        d_model, head_dim = query_shape[-1], self.options.head_dim
+        if head_dim is None and d_model % self.num_heads:
             raise ValueError(
                 f"num_heads must divide the width of the query, got num_heads={self.num_heads} "
                 f"and a width of {d_model}"
             )
-        head_dim = self.head_dim or d_model // self.num_heads
+        head_dim = head_dim or d_model // self.num_heads
         width, kv_width = self.num_heads * head_dim, self.num_kv_heads * head_dim
-        initial = "glorot_uniform" if self.scaled else _small_queries(width, head_dim)
+        initial = "glorot_uniform"
+        if not self.options.scaled:
+            initial = _small_queries(width, head_dim)
         if self.cross_attention:
-            self.query = self._dense(width, "query", self.qkv_bias, initial)
-            self.key_value = self._dense(2 * kv_width, "key_value", self.qkv_bias)
+            self.query = self._projection(width, "query", initial)
+            self.key_value = self._projection(2 * kv_width, "key_value")
             self.query.build(query_shape)
             self.key_value.build(memory_shape or query_shape)
         else:
-            self.query_key_value = self._dense(
-                width + 2 * kv_width, "query_key_value", self.qkv_bias, initial
+            self.query_key_value = self._projection(
+                width + 2 * kv_width, "query_key_value", initial
             )
             self.query_key_value.build(query_shape)
-        self.output_projection = self._dense(d_model, "output", self.use_bias)
+        self.output_projection = Dense(
+            d_model, use_bias=self.options.use_bias, dtype=self.dtype_policy, name="output"
+        )
         self.output_projection.build((*query_shape[:-1], width))
 
-    def _dense(self, units, name, use_bias, initial="glorot_uniform"):
+    def _projection(self, units, name, initial="glorot_uniform"):
+        use_bias = self.options.use_bias if self.options.qkv_bias is None else self.options.qkv_bias
         options = dict(kernel_initializer=initial, dtype=self.dtype_policy, name=name)
         return Dense(units, use_bias=use_bias, **options)
 
@@ -227,12 +200,12 @@ class MultiHeadAttention(Layer):
         filled = dict(filled=filled, queries=length)
         if length == 1 and self.num_kv_heads < self.num_heads and bias is None:
             # Queries that share a head of keys are neighbours on one axis: nothing is repeated.
-            rows, _, _, head_dim = ops.shape(query_BNTH)
+            rows, _, _, head_dim = quick.shape(query_BNTH)
             groups = self.num_heads // self.num_kv_heads
-            grouped = ops.reshape(query_BNTH, (rows, self.num_kv_heads, groups, head_dim))
+            grouped = quick.reshape(query_BNTH, (rows, self.num_kv_heads, groups, head_dim))
             inputs = grouped, cache["key"], cache["value"], attention_mask, None
             attended_BNTH = attend_cache(*inputs, **filled)
-            attended_BNTH = ops.reshape(attended_BNTH, (rows, self.num_heads, 1, head_dim))
+            attended_BNTH = quick.reshape(attended_BNTH, (rows, self.num_heads, 1, head_dim))
         else:
             inputs = query_BNTH, *self._for_each_head(cache), attention_mask, bias
             attended_BNTH = attend_cache(*inputs, **filled)
@@ -242,19 +215,19 @@ class MultiHeadAttention(Layer):
         """Keys and values (B, N, S, H), those of one of K heads for several queries'."""
         groups = self.num_heads // self.num_kv_heads
         both = cache["key"], cache["value"]
-        return both if groups == 1 else tuple(ops.repeat(x, groups, axis=1) for x in both)
+        return both if groups == 1 else tuple(quick.repeat(x, groups, axis=1) for x in both)
 
     def _output(self, attended_BNTH, query):
-        attended_BTNH = ops.transpose(attended_BNTH, (0, 2, 1, 3))
-        rows, length = ops.shape(query)[:2]
+        attended_BTNH = quick.transpose(attended_BNTH, (0, 2, 1, 3))
+        rows, length = quick.shape(query)[:2]
         width = self.num_heads * attended_BNTH.shape[-1]
-        return self.output_projection(ops.reshape(attended_BTNH, (rows, length, width)))
+        return self.output_projection(quick.reshape(attended_BTNH, (rows, length, width)))
 
     def _self(self, query, memory, rotation, cache, index):
         if memory is not None:
             raise ValueError("memory must be None in self-attention (cross_attention=False)")
         projected = self._split(self.query_key_value(query))
-        rows = ops.shape(query)[0]
+        rows = quick.shape(query)[0]
         heads = self.num_heads, self.num_kv_heads, self.num_kv_heads
         query_BNTH, key_BNTH, value_BNTH = map(self._heads, projected, [rows] * 3, heads)
         if rotation is not None:
@@ -269,45 +242,36 @@ class MultiHeadAttention(Layer):
 
     def _split(self, projected):
         if self.num_kv_heads == self.num_heads:
-            return ops.split(projected, 3, axis=-1)
+            return quick.split(projected, 3, axis=-1)
         # As many parts as all heads make: equal ones have a cheap gradient.
-        heads = ops.split(projected, self.num_heads + 2 * self.num_kv_heads, axis=-1)
+        heads = quick.split(projected, self.num_heads + 2 * self.num_kv_heads, axis=-1)
         ends = self.num_heads, self.num_heads + self.num_kv_heads
         parts = heads[: ends[0]], heads[ends[0] : ends[1]], heads[ends[1] :]
-        return [ops.concatenate(part, axis=-1) for part in parts]
+        return [quick.concatenate(part, axis=-1) for part in parts]
 
     def _cross(self, query, memory, cache):
         if cache is None:
             if memory is None:
                 raise ValueError("memory or cache must be given in cross-attention, got neither")
-            rows = ops.shape(memory)[0]
-            key, value = ops.split(self.key_value(memory), 2, axis=-1)
+            rows = quick.shape(memory)[0]
+            key, value = quick.split(self.key_value(memory), 2, axis=-1)
             heads = self.num_kv_heads
             cache = {"key": self._heads(key, rows, heads), "value": self._heads(value, rows, heads)}
         # The beams of a sentence attend as further queries to its one copy of keys and values.
-        query_BNTH = self._heads(self.query(query), ops.shape(cache["key"])[0], self.num_heads)
+        query_BNTH = self._heads(self.query(query), quick.shape(cache["key"])[0], self.num_heads)
         return self._unscaled(query_BNTH), cache
 
     def _unscaled(self, query_BNTH):
         """Attention divides by sqrt(H): where that is not wanted it is multiplied before."""
-        return query_BNTH if self.scaled else query_BNTH * query_BNTH.shape[-1] ** 0.5
+        return query_BNTH if self.options.scaled else query_BNTH * query_BNTH.shape[-1] ** 0.5
 
     def _heads(self, x_BTD, rows, num_heads):
-        x_BTNH = ops.reshape(x_BTD, (rows, -1, num_heads, x_BTD.shape[-1] // num_heads))
-        return ops.transpose(x_BTNH, (0, 2, 1, 3))
+        x_BTNH = quick.reshape(x_BTD, (rows, -1, num_heads, x_BTD.shape[-1] // num_heads))
+        return quick.transpose(x_BTNH, (0, 2, 1, 3))
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "cross_attention": self.cross_attention,
-            "use_bias": self.use_bias,
-            "head_dim": self.head_dim,
-            "scaled": self.scaled,
-            "num_kv_heads": self.num_kv_heads,
-            "qkv_bias": self.qkv_bias,
-            **self.pattern._asdict(),
-        }
+        own = {"cross_attention": self.cross_attention, "causal": self.pattern.causal}
+        return {**super().get_config(), **own, **self.options.to_dict()}
 
 
 def _small_queries(width, head_dim):

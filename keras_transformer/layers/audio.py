@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import keras
 
-from keras_transformer.layers.base import Layer, initializer
+from keras_transformer.backend import dropout, quick
 from keras_transformer.layers.embedding import sinusoids
+from keras_transformer.layers.layer import Layer, initializer
 from keras_transformer.layers.masks import length_mask
-from keras_transformer.ops import dropout
-from keras_transformer.ops import quick as ops
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -69,7 +68,7 @@ class AudioEmbedding(Layer):
         # Padded by hand: "same" pads a stride of 2 at one end alone.
         x = self.first(_padded(_without(features, num_frames)))
         x = self.second(_padded(_without(x, num_frames)))
-        places_T = ops.arange(ops.shape(x)[1], dtype="int32")
+        places_T = quick.arange(quick.shape(x)[1], dtype="int32")
         positions = keras.ops.take(self.positions, places_T, axis=0)
         x = x + keras.ops.cast(positions, x.dtype)
         return dropout(x, self.rate, self.seed_generator) if training and self.rate else x
@@ -87,5 +86,5 @@ def _without(x, num_frames):
     """Zero where a clip has ended, as the convolutions pad one that is alone."""
     if num_frames is None:
         return x
-    mask_B11T = length_mask(num_frames, ops.shape(x)[1])
-    return x * ops.cast(ops.transpose(mask_B11T[:, 0], (0, 2, 1)), x.dtype)
+    mask_B11T = length_mask(num_frames, quick.shape(x)[1])
+    return x * quick.cast(quick.transpose(mask_B11T[:, 0], (0, 2, 1)), x.dtype)

@@ -6,14 +6,18 @@ from types import MappingProxyType
 
 import keras
 
+from keras_transformer.backend import cache_places, quick
 from keras_transformer.layers.attention import MultiHeadAttention
-from keras_transformer.layers.base import Layer
 from keras_transformer.layers.feed_forward import FeedForward
-from keras_transformer.layers.relative_bias import RelativeBias
-from keras_transformer.layers.residual import AddNorm, normalization
-from keras_transformer.layers.rotary import Rotary
-from keras_transformer.ops import cache_places
-from keras_transformer.ops import quick as ops
+from keras_transformer.layers.layer import Layer
+from keras_transformer.layers.options import (
+    AddNormOptions,
+    AttentionOptions,
+    BlockOptions,
+    FeedForwardOptions,
+)
+from keras_transformer.layers.residual import AddNorm
+from keras_transformer.layers.stack import Stack
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -21,16 +25,10 @@ class DecoderBlock(Layer):
     """Causal self-attention, cross-attention to the memory, feed-forward; each with its norm.
 
     Args:
-        num_heads: attention heads.
-        d_ff: width inside the feed-forward.
-        dropout: rate in [0, 1) on each sub-layer's output.
-        activation, gated: of the feed-forward.
-        norm_first: False post-norm (the paper), True pre-norm.
+        num_heads, d_ff: attention heads, and the width inside the feed-forward.
         cross_attention: False leaves cross-attention out, for a decoder-only model.
-        norm, epsilon: kind of norm, "layer" or "rms", and its epsilon.
-        use_bias: whether projections add a bias.
-        head_dim, scaled, num_kv_heads: of the attention.
-        window: of the self-attention.
+        options: those of `BlockOptions`, of which a window is of the self-attention alone, and of
+            a Keras layer.
 
     Call arguments:
         x: (B, T, D).
@@ -51,62 +49,28 @@ class DecoderBlock(Layer):
 
     mask_sources = MappingProxyType({"attention_mask": "x", "cross_attention_mask": "memory"})
 
-    def __init__(
-        self,
-        num_heads,
-        d_ff,
-        dropout=0.1,
-        activation="relu",
-        norm_first=False,
-        cross_attention=True,
-        norm="layer",
-        epsilon=1e-6,
-        use_bias=True,
-        gated=False,
-        head_dim=None,
-        scaled=True,
-        num_kv_heads=None,
-        window=None,
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        self.options = dict(
-            num_heads=num_heads,
-            d_ff=d_ff,
-            dropout=dropout,
-            activation=activation,
-            norm_first=norm_first,
-            cross_attention=cross_attention,
-            norm=norm,
-            epsilon=epsilon,
-            use_bias=use_bias,
-            gated=gated,
-            head_dim=head_dim,
-            scaled=scaled,
-            num_kv_heads=num_kv_heads,
-            window=window,
-        )
-        policy = self.dtype_policy
-        attention = dict(use_bias=use_bias, head_dim=head_dim, scaled=scaled, dtype=policy)
-        attention["num_kv_heads"] = num_kv_heads
-        add_norm = dict(
-            norm_first=norm_first, dropout=dropout, norm=norm, epsilon=epsilon, dtype=policy
-        )
+    def __init__(self, num_heads, d_ff, cross_attention=True, **options):
+        own = BlockOptions.taken(options, num_heads=num_heads, d_ff=d_ff)
+        super().__init__(**options)
+        self.options, policy = own, self.dtype_policy
+        attention, add_norm = own.part(AttentionOptions), own.part(AddNormOptions)
         self.self_attention = MultiHeadAttention(
-            num_heads, causal=True, window=window, **attention, name="self_attention"
+            **attention, causal=True, dtype=policy, name="self_attention"
         )
-        self.self_attention_norm = AddNorm(**add_norm, name="self_attention_norm")
+        self.self_attention_norm = AddNorm(**add_norm, dtype=policy, name="self_attention_norm")
+        self.cross_attention = None
         if cross_attention:
+            attention |= dict(window=None, global_tokens=0)
             self.cross_attention = MultiHeadAttention(
-                num_heads, cross_attention=True, **attention, name="cross_attention"
+                **attention, cross_attention=True, dtype=policy, name="cross_attention"
             )
-            self.cross_attention_norm = AddNorm(**add_norm, name="cross_attention_norm")
-        else:
-            self.cross_attention = None
+            self.cross_attention_norm = AddNorm(
+                **add_norm, dtype=policy, name="cross_attention_norm"
+            )
         self.feed_forward = FeedForward(
-            d_ff, activation, gated, use_bias, dtype=policy, name="feed_forward"
+            **own.part(FeedForwardOptions), dtype=policy, name="feed_forward"
         )
-        self.feed_forward_norm = AddNorm(**add_norm, name="feed_forward_norm")
+        self.feed_forward_norm = AddNorm(**add_norm, dtype=policy, name="feed_forward_norm")
 
     def build(self, x_shape, memory_shape=None):
         self.self_attention.build(x_shape)
@@ -152,20 +116,22 @@ class DecoderBlock(Layer):
         return self.feed_forward_norm(x, transformed, training=training), new_cache
 
     def get_config(self):
-        return {**super().get_config(), **self.options}
+        own = {"cross_attention": self.cross_attention is not None}
+        return {**super().get_config(), **own, **self.options.to_dict()}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class Decoder(Layer):
+class Decoder(Stack):
     """A stack of `DecoderBlock`s, with a last norm when the blocks are pre-norm.
 
     Args:
         num_layers: number of blocks.
-        num_heads, d_ff, dropout, activation, norm_first, cross_attention, norm, epsilon, use_bias,
-            gated, head_dim, scaled, num_kv_heads, window: of each block.
+        num_heads, d_ff: attention heads, and the width inside the feed-forward.
+        cross_attention: as of `DecoderBlock`.
         relative_positions: number of buckets and largest distance of a `RelativeBias` that the
             self-attention of all blocks shares; None: none.
         rotary: arguments of a `Rotary` that the self-attention of all blocks shares; None: none.
+        options: those of `BlockOptions`, and of a Keras layer.
 
     Call arguments:
         x: (B, T, D).
@@ -181,69 +147,14 @@ class Decoder(Layer):
 
     mask_sources = DecoderBlock.mask_sources
 
-    def __init__(
-        self,
-        num_layers,
-        num_heads,
-        d_ff,
-        dropout=0.1,
-        activation="relu",
-        norm_first=False,
-        cross_attention=True,
-        norm="layer",
-        epsilon=1e-6,
-        use_bias=True,
-        gated=False,
-        head_dim=None,
-        scaled=True,
-        num_kv_heads=None,
-        relative_positions=None,
-        rotary=None,
-        window=None,
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        self.num_layers = num_layers
-        self.own = dict(
-            num_layers=num_layers,
-            relative_positions=relative_positions,
-            rotary=rotary,
-        )
-        self.options = dict(
-            num_heads=num_heads,
-            d_ff=d_ff,
-            dropout=dropout,
-            activation=activation,
-            norm_first=norm_first,
-            cross_attention=cross_attention,
-            norm=norm,
-            epsilon=epsilon,
-            use_bias=use_bias,
-            gated=gated,
-            head_dim=head_dim,
-            scaled=scaled,
-            num_kv_heads=num_kv_heads,
-            window=window,
-        )
-        self.blocks = [
-            DecoderBlock(**self.options, dtype=self.dtype_policy, name=f"block_{i}")
-            for i in range(num_layers)
-        ]
-        policy = self.dtype_policy
-        self.norm = normalization(norm, epsilon, policy, "norm") if norm_first else None
-        self.rotary = Rotary(**rotary, dtype=policy, name="rotary") if rotary else None
-        self.relative_bias = None
-        if relative_positions:
-            self.relative_bias = RelativeBias(
-                num_heads, *relative_positions, False, dtype=policy, name="relative_bias"
-            )
+    def __init__(self, num_layers, num_heads, d_ff, cross_attention=True, **options):
+        super().__init__(num_layers, num_heads, d_ff, **options)
+        self.cross_attention = cross_attention
+        self.blocks = self._new_blocks(DecoderBlock, num_layers, cross_attention=cross_attention)
+        self._surround(bidirectional=False)
 
     def build(self, x_shape, memory_shape=None):
-        for block in self.blocks:
-            block.build(x_shape, memory_shape)
-        for layer in (self.norm, self.relative_bias):
-            if layer:
-                layer.build(x_shape)
+        self._build(self.blocks, x_shape, memory_shape)
 
     def call(
         self,
@@ -279,25 +190,26 @@ class Decoder(Layer):
         """(1, N or 1, T, S); all beams of a position are at the same distance from a query."""
         if not self.relative_bias:
             return None
-        length = ops.shape(x)[1] // beam_size
+        length = quick.shape(x)[1] // beam_size
         places = length
         if cache is not None:
             room = cache_places(cache[0]["self"]["key"], (index + length) * beam_size)
             places = room // beam_size
-        queries, keys = index + ops.arange(length, dtype="int32"), ops.arange(places, dtype="int32")
+        queries = index + quick.arange(length, dtype="int32")
+        keys = quick.arange(places, dtype="int32")
         bias = self.relative_bias(queries, keys)
         if beam_size == 1:
             return bias
         # One position at a time, whose beams all see the same.
-        return ops.repeat(bias, beam_size, axis=3)
+        return quick.repeat(bias, beam_size, axis=3)
 
     def _rotation(self, x, index, beam_size, positions):
         if positions is None:
-            length = ops.shape(x)[1] // beam_size
-            positions = index + ops.arange(length, dtype="int32")
+            length = quick.shape(x)[1] // beam_size
+            positions = index + quick.arange(length, dtype="int32")
             if beam_size > 1:
-                positions = ops.repeat(positions, beam_size, axis=0)
+                positions = quick.repeat(positions, beam_size, axis=0)
         return self.rotary(positions)
 
     def get_config(self):
-        return {**super().get_config(), **self.own, **self.options}
+        return {**super().get_config(), "cross_attention": self.cross_attention}

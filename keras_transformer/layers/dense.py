@@ -1,12 +1,12 @@
-"""Keras's own dense and normalization layers, computed by `keras_transformer.ops`."""
+"""Keras's own dense and normalization layers, computed by `keras_transformer.backend`."""
 
 from __future__ import annotations
 
 import keras
 from keras import ops
 
-from keras_transformer.layers.base import DirectCalls
-from keras_transformer.ops import has_int8_linear, int8_linear, layer_norm, linear, rms_norm
+from keras_transformer.backend import has_int8_linear, int8_linear, layer_norm, linear, rms_norm
+from keras_transformer.layers.layer import DirectCalls
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

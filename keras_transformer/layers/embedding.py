@@ -6,11 +6,10 @@ import keras
 import numpy as np
 from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 
+from keras_transformer.backend import dropout, has_int8_linear, int8_linear, linear, lookup, quick
 from keras_transformer.config import require
-from keras_transformer.layers.base import Layer, initializer
+from keras_transformer.layers.layer import Layer, initializer
 from keras_transformer.layers.residual import normalization
-from keras_transformer.ops import dropout, has_int8_linear, int8_linear, linear, lookup
-from keras_transformer.ops import quick as ops
 
 SINUSOIDS = ("sinusoidal", "sinusoidal_halves", "sinusoidal_tensor2tensor")
 POSITIONS = ("learned", "none", *SINUSOIDS)
@@ -151,7 +150,7 @@ class PositionalEmbedding(Layer):
     def call(self, inputs, index=0, reverse=False, positions=None, type_ids=None, training=False):
         is_plain = not (self.tokens.quantization_mode or self.tokens.lora_enabled)
         if reverse and is_plain:
-            x = ops.cast(inputs, self.compute_dtype)
+            x = quick.cast(inputs, self.compute_dtype)
             return linear(x, self.tokens.embeddings, transposed=True)
         if reverse and self.tokens.quantization_mode == "int8" and has_int8_linear(inputs):
             table, scale = self.tokens._embeddings, self.tokens.embeddings_scale
@@ -160,7 +159,7 @@ class PositionalEmbedding(Layer):
             return self.tokens(inputs, reverse=True)
         inputs = self._whole("inputs", inputs)
         x = lookup(self.tokens.embeddings, inputs) if is_plain else self.tokens(inputs)
-        x = ops.cast(x, self.compute_dtype)
+        x = quick.cast(x, self.compute_dtype)
         if self.options["scale"]:
             x = x * self.d_model**0.5
         if self.positions != "none":
@@ -171,14 +170,14 @@ class PositionalEmbedding(Layer):
                 fits = not is_known or length <= self.max_length
                 require(fits, "inputs", length, f"at most {self.max_length} tokens long")
                 # cumsum, not arange: a symbolic length has no arange in an ONNX graph.
-                positions = index + ops.cumsum(ops.ones_like(inputs[0], dtype="int32"), 0) - 1
+                positions = index + quick.cumsum(quick.ones_like(inputs[0], dtype="int32"), 0) - 1
             else:
                 positions = self._whole("positions", positions)
             positions = positions + self.options["position_offset"]
-            x = x + ops.cast(self._position_vectors(positions), x.dtype)
+            x = x + quick.cast(self._position_vectors(positions), x.dtype)
         if self.types:
             if type_ids is None:
-                type_ids = ops.zeros_like(inputs)
+                type_ids = quick.zeros_like(inputs)
             x = x + self.types(type_ids)
         if self.norm:
             x = self.norm(x)
@@ -197,12 +196,12 @@ class PositionalEmbedding(Layer):
                 f"{name} must be whole numbers, got {dtype}, which has each of them up to "
                 f'{_EXACT[dtype]} only: put keras.Input((None,), dtype="int32") before this layer'
             )
-        return ops.cast(x, "int32")
+        return quick.cast(x, "int32")
 
     def _position_vectors(self, positions):
         if self.positions == "learned":
             return self.learned(positions)
-        return ops.take(keras.ops.convert_to_tensor(self.sinusoids), positions, axis=0)
+        return quick.take(keras.ops.convert_to_tensor(self.sinusoids), positions, axis=0)
 
     def get_config(self):
         shared = {}

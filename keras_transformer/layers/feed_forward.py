@@ -7,8 +7,9 @@ from typing import Any
 
 import keras
 
-from keras_transformer.layers.base import Layer
 from keras_transformer.layers.dense import Dense
+from keras_transformer.layers.layer import Layer
+from keras_transformer.layers.options import FeedForwardOptions
 
 _APPROXIMATE = {"gelu_tanh": functools.partial(keras.activations.gelu, approximate=True)}
 
@@ -26,9 +27,7 @@ class FeedForward(Layer):
 
     Args:
         d_ff: width of the hidden layer.
-        activation: name of the non-linearity, a Keras one or "gelu_tanh".
-        gated: whether there is a gate.
-        use_bias: whether the projections add a bias.
+        options: those of `FeedForwardOptions`, and of a Keras layer.
 
     Call arguments:
         x: (B, T, D).
@@ -37,15 +36,15 @@ class FeedForward(Layer):
         (B, T, D).
     """
 
-    def __init__(self, d_ff, activation="relu", gated=False, use_bias=True, **kwargs):
-        super().__init__(**kwargs)
-        self.d_ff = d_ff
-        self.options = dict(activation=activation, gated=gated, use_bias=use_bias)
+    def __init__(self, d_ff, activation="relu", **options):
+        own = FeedForwardOptions.taken(options, d_ff=d_ff, activation=activation)
+        super().__init__(**options)
+        self.options = own
         self.hidden = self._dense(d_ff, "hidden", activation=activation_of(activation))
-        self.gate = self._dense(d_ff, "gate") if gated else None
+        self.gate = self._dense(d_ff, "gate") if self.options.gated else None
 
     def _dense(self, units, name, activation=None):
-        use_bias, dtype = self.options["use_bias"], self.dtype_policy
+        use_bias, dtype = self.options.use_bias, self.dtype_policy
         return Dense(units, activation=activation, use_bias=use_bias, dtype=dtype, name=name)
 
     def build(self, x_shape):
@@ -53,11 +52,11 @@ class FeedForward(Layer):
         self.hidden.build(x_shape)
         if self.gate:
             self.gate.build(x_shape)
-        self.output_projection.build((*x_shape[:-1], self.d_ff))
+        self.output_projection.build((*x_shape[:-1], self.options.d_ff))
 
     def call(self, x):
         hidden = self.hidden(x)
         return self.output_projection(hidden * self.gate(x) if self.gate else hidden)
 
     def get_config(self):
-        return {**super().get_config(), "d_ff": self.d_ff, **self.options}
+        return {**super().get_config(), **self.options.to_dict()}

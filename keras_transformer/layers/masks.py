@@ -6,7 +6,7 @@ from typing import Any
 
 from keras import ops
 
-from keras_transformer.ops import quick
+from keras_transformer.backend import quick
 
 
 def padding_mask(ids_BS: Any, pad_id: int = 0) -> Any:

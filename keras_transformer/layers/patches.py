@@ -5,9 +5,8 @@ from __future__ import annotations
 import keras
 import numpy as np
 
-from keras_transformer.layers.base import Layer, initializer
-from keras_transformer.ops import dropout
-from keras_transformer.ops import quick as ops
+from keras_transformer.backend import dropout, quick
+from keras_transformer.layers.layer import Layer, initializer
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -67,10 +66,10 @@ class PatchEmbedding(Layer):
                 f"images must be (batch, {', '.join(map(str, self.accepted))}), got "
                 f"{tuple(images.shape)}"
             )
-        rows = ops.shape(images)[0]
-        x = ops.reshape(self.patches(images), (rows, -1, self.d_model))
-        first = ops.zeros_like(x[:, :1]) + keras.ops.cast(self.class_token, x.dtype)
-        x = ops.concatenate([first, x], axis=1) + keras.ops.cast(self.positions, x.dtype)
+        rows = quick.shape(images)[0]
+        x = quick.reshape(self.patches(images), (rows, -1, self.d_model))
+        first = quick.zeros_like(x[:, :1]) + keras.ops.cast(self.class_token, x.dtype)
+        x = quick.concatenate([first, x], axis=1) + keras.ops.cast(self.positions, x.dtype)
         return dropout(x, self.rate, self.seed_generator) if training and self.rate else x
 
     def get_config(self):

@@ -7,8 +7,8 @@ import math
 import keras
 import numpy as np
 
-from keras_transformer.layers.base import Layer
-from keras_transformer.ops import quick as ops
+from keras_transformer.backend import quick
+from keras_transformer.layers.layer import Layer
 
 
 def distance_buckets(num_buckets: int, max_distance: int) -> np.ndarray:
@@ -76,16 +76,16 @@ class RelativeBias(Layer):
         self.embedding.build()
 
     def call(self, query_positions, key_positions):
-        ahead_TS = ops.expand_dims(key_positions, 0) - ops.expand_dims(query_positions, 1)
+        ahead_TS = quick.expand_dims(key_positions, 0) - quick.expand_dims(query_positions, 1)
         if self.options["bidirectional"]:
-            offset_TS = ops.where(ahead_TS > 0, self.half, 0)
+            offset_TS = quick.where(ahead_TS > 0, self.half, 0)
             distance_TS = keras.ops.abs(ahead_TS)
         else:
-            offset_TS, distance_TS = 0, ops.maximum(-ahead_TS, 0)
+            offset_TS, distance_TS = 0, quick.maximum(-ahead_TS, 0)
         distance_TS = keras.ops.minimum(distance_TS, self.options["max_distance"])
         buckets = keras.ops.convert_to_tensor(self.buckets)
-        bias_TSN = self.embedding(ops.take(buckets, distance_TS, axis=0) + offset_TS)
-        return ops.expand_dims(ops.transpose(bias_TSN, (2, 0, 1)), 0)
+        bias_TSN = self.embedding(quick.take(buckets, distance_TS, axis=0) + offset_TS)
+        return quick.expand_dims(quick.transpose(bias_TSN, (2, 0, 1)), 0)
 
     def get_config(self):
         return {**super().get_config(), **self.options}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import keras
 
-from keras_transformer.layers.base import Layer
+from keras_transformer.backend import dropout as drop_and_add
 from keras_transformer.layers.dense import LayerNormalization, RMSNormalization
-from keras_transformer.ops import dropout as drop_and_add
+from keras_transformer.layers.layer import Layer
+from keras_transformer.layers.options import AddNormOptions
 
 
 def normalization(norm: str, epsilon: float, dtype: object, name: str) -> keras.layers.Layer:
@@ -31,9 +32,7 @@ class AddNorm(Layer):
 
     Args:
         norm_first: which of the two positions the norm has.
-        dropout: rate in [0, 1).
-        norm: kind of norm, "layer" or "rms".
-        epsilon: of the norm.
+        options: those of `AddNormOptions`, and of a Keras layer.
 
     Call arguments:
         x: (B, T, D), the residual stream.
@@ -43,12 +42,13 @@ class AddNorm(Layer):
         (B, T, D): the sub-layer's input, or with `sublayer_output` the new stream.
     """
 
-    def __init__(self, norm_first=False, dropout=0.0, norm="layer", epsilon=1e-6, **kwargs):
-        super().__init__(**kwargs)
-        self.norm_first = norm_first
-        self.rate = dropout
-        self.options = dict(norm=norm, epsilon=epsilon)
-        self.norm = normalization(**self.options, dtype=self.dtype_policy, name="norm")
+    def __init__(self, norm_first=False, **options):
+        own = AddNormOptions.taken(options, norm_first=norm_first)
+        super().__init__(**options)
+        self.options = own
+        self.norm_first, self.rate = norm_first, self.options.dropout
+        kind, epsilon = self.options.norm, self.options.epsilon
+        self.norm = normalization(kind, epsilon, self.dtype_policy, "norm")
         self.seed_generator = keras.random.SeedGenerator()
 
     def build(self, x_shape, sublayer_output_shape=None):
@@ -64,5 +64,4 @@ class AddNorm(Layer):
         return x if self.norm_first else self.norm(x)
 
     def get_config(self):
-        own = {"norm_first": self.norm_first, "dropout": self.rate}
-        return {**super().get_config(), **own, **self.options}
+        return {**super().get_config(), **self.options.to_dict()}

@@ -9,9 +9,9 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_transformer.backend import quick
 from keras_transformer.config import is_number, require
-from keras_transformer.layers.base import Layer
-from keras_transformer.ops import quick as ops
+from keras_transformer.layers.layer import Layer
 
 SCALINGS = {  # what each form of scaling must say
     "linear": ("factor",),
@@ -141,11 +141,11 @@ class Rotary(Layer):
 
     def call(self, positions):
         if len(positions.shape) == 1:
-            positions = ops.expand_dims(positions, 0)
-        angles = ops.expand_dims(ops.cast(positions, "float32"), (1, 3))
+            positions = quick.expand_dims(positions, 0)
+        angles = quick.expand_dims(quick.cast(positions, "float32"), (1, 3))
         angles = angles * keras.ops.convert_to_tensor(self.rates)
         both = keras.ops.cos(angles) * self.factor, keras.ops.sin(angles) * self.factor
-        return tuple(ops.cast(x, self.compute_dtype) for x in both)
+        return tuple(quick.cast(x, self.compute_dtype) for x in both)
 
     def get_config(self):
         return {**super().get_config(), **self.options}
@@ -159,5 +159,5 @@ def rotate(x_BNTH: Any, rotation: tuple[Any, Any]) -> Any:
         rotation: what `Rotary` gives for their positions.
     """
     cos, sin = rotation
-    first, second = ops.split(x_BNTH, 2, axis=-1)
-    return ops.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
+    first, second = quick.split(x_BNTH, 2, axis=-1)
+    return quick.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)

@@ -4,8 +4,7 @@ Importing it registers all that a saved model can be made of, its optimizer and 
 `keras.saving.load_model` finds them.
 """
 
-from keras_transformer import metrics, schedules  # noqa: F401
-from keras_transformer.models.adapting import enable_lora, merged
+from keras_transformer import metrics, optimizers  # noqa: F401
 from keras_transformer.models.bert import BERT, BERTConfig
 from keras_transformer.models.decoder_only import DecoderOnly
 from keras_transformer.models.encoder_decoder import EncoderDecoder
@@ -13,6 +12,7 @@ from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.models.esm import ESM, ESMConfig
 from keras_transformer.models.gpt import GPT, GPTConfig
 from keras_transformer.models.llama import LLaMA, LLaMAConfig
+from keras_transformer.models.lora import enable_lora, merged
 from keras_transformer.models.speech import Speech, SpeechConfig
 from keras_transformer.models.t5 import T5, T5Config
 from keras_transformer.models.transformer import Transformer

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import keras
 
+from keras_transformer.backend import at_most, last_places, mask_bias, new_cache, quick
 from keras_transformer.layers import (
     Decoder,
     PositionalEmbedding,
@@ -14,11 +16,9 @@ from keras_transformer.layers import (
     segment_mask,
     segment_positions,
 )
-from keras_transformer.layers.base import direct_calls
 from keras_transformer.layers.dense import Dense
-from keras_transformer.models.base import VocabularyModel
-from keras_transformer.ops import at_most, last_places, mask_bias, new_cache
-from keras_transformer.ops import quick as ops
+from keras_transformer.layers.layer import direct_calls
+from keras_transformer.models.configured import VocabularyModel
 
 
 class DecoderOnly(VocabularyModel):
@@ -53,28 +53,21 @@ class DecoderOnly(VocabularyModel):
         output_layer = embedding.tokens
         if not tie_output:
             output_layer = Dense(config.vocab_size, use_bias=False, dtype=policy, name="output")
-
-        def project(x):
-            return embedding(x, reverse=True) if tie_output else output_layer(x)
-
-        def hidden(inputs):
-            segments = inputs.get("segments")
-            mask = positions = None
-            if segments is not None:
-                mask, positions = segment_mask(segments, segments), segment_positions(segments)
-            x = embedding(inputs["token_ids"], positions=positions)
-            return decoder(x, attention_mask=mask, positions=positions)[0]
-
         inputs = {"token_ids": keras.Input((None,), dtype="int32", name="token_ids")}
-        super().__init__(inputs=inputs, outputs=project(hidden(inputs)), **kwargs)
+        project = functools.partial(_project, embedding, None if tie_output else output_layer)
+        outputs = project(_hidden(embedding, decoder, inputs))
+        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
         self.config = config
         self.embedding = embedding
         self.decoder = decoder
-        self._window = decoder.options["window"]
-        self.hidden = hidden
+        self._window = decoder.options.window
         self.output_layer = output_layer
         self._policy = policy
         self._project = project
+
+    def hidden(self, inputs: dict[str, Any]) -> Any:
+        """Return the last hidden states (B, T, D), of which the output layer makes logits."""
+        return _hidden(self.embedding, self.decoder, inputs)
 
     def call(self, inputs, training=None, mask=None):
         """As of `VocabularyModel`; the graph has no input for segments, which few have."""
@@ -100,7 +93,7 @@ class DecoderOnly(VocabularyModel):
         mask = positions = None
         if segments is not None:
             mask = padding_mask(segments)
-            positions = ops.maximum(ops.cumsum(segments, axis=1) - 1, 0)
+            positions = quick.maximum(quick.cumsum(segments, axis=1) - 1, 0)
         x = self.embedding(token_ids, positions=positions)
         x, caches = self.decoder(x, attention_mask=mask, positions=positions)
         places = length if self._window is None else at_most(length, self._window)
@@ -111,14 +104,17 @@ class DecoderOnly(VocabularyModel):
         state = {"caches": caches}
         if segments is not None:
             # Which positions are no padding, those to come among them; how many are.
-            is_token_BP = ops.not_equal(segments, 0)
-            rest = ops.ones_like(segments[:, :1], dtype="bool")
-            rest_BR = ops.repeat(rest, length - ops.shape(segments)[1], axis=1)
-            state["is_token_BM"] = ops.concatenate([is_token_BP, rest_BR], axis=1)
-            state["padding_B"] = ops.sum(ops.cast(~is_token_BP, "int32"), axis=1)
-        return self._project(x[:, -1:])[:, 0], state, self._step
+            is_token_BP = quick.not_equal(segments, 0)
+            rest = quick.ones_like(segments[:, :1], dtype="bool")
+            rest_BR = quick.repeat(rest, length - quick.shape(segments)[1], axis=1)
+            state["is_token_BM"] = quick.concatenate([is_token_BP, rest_BR], axis=1)
+            state["padding_B"] = quick.sum(quick.cast(~is_token_BP, "int32"), axis=1)
+        return self._project(x[:, -1:])[:, 0], state, self.step
 
-    def _step(self, token_ids_BK, state, index, ancestors_BKM=None):
+    def step(
+        self, token_ids_BK: Any, state: Any, index: Any, ancestors_BKM: Any = None
+    ) -> tuple[Any, Any]:
+        """As of `EncoderDecoder.step`."""
         token_ids_BK = keras.ops.convert_to_tensor(token_ids_BK, dtype="int32")
         if ancestors_BKM is not None:
             ancestors_BKM = keras.ops.convert_to_tensor(ancestors_BKM, dtype="int32")
@@ -129,31 +125,31 @@ class DecoderOnly(VocabularyModel):
         beam_size = token_ids_BK.shape[1]
         positions, is_token_BM = None, state.get("is_token_BM")
         if is_token_BM is not None:
-            positions = ops.expand_dims(index - state["padding_B"], 1)  # (B, 1)
+            positions = quick.expand_dims(index - state["padding_B"], 1)  # (B, 1)
             if ancestors_BKM is None:
                 mask = self._in_places(is_token_BM, index, False)
-                mask = mask_bias(ops.expand_dims(mask, (1, 2)), self.compute_dtype)
+                mask = mask_bias(quick.expand_dims(mask, (1, 2)), self.compute_dtype)
             else:
-                ancestors_BKM = ops.where(ops.expand_dims(is_token_BM, 1), ancestors_BKM, -1)
+                ancestors_BKM = quick.where(quick.expand_dims(is_token_BM, 1), ancestors_BKM, -1)
         if ancestors_BKM is not None:
             ancestors_BKM = self._in_places(ancestors_BKM, index, -1)
-            slots_K = ops.arange(beam_size, dtype="int32")
-            mask_BKMK = ops.expand_dims(ancestors_BKM, -1) == slots_K
-            places = ops.shape(ancestors_BKM)[2] * beam_size
-            mask_B1KS = ops.reshape(mask_BKMK, (-1, 1, beam_size, places))
+            slots_K = quick.arange(beam_size, dtype="int32")
+            mask_BKMK = quick.expand_dims(ancestors_BKM, -1) == slots_K
+            places = quick.shape(ancestors_BKM)[2] * beam_size
+            mask_B1KS = quick.reshape(mask_BKMK, (-1, 1, beam_size, places))
             mask = mask_bias(mask_B1KS, self.compute_dtype)
         elif is_token_BM is None:
             mask = None
         if positions is not None:
-            positions = ops.repeat(positions, beam_size, axis=1)
+            positions = quick.repeat(positions, beam_size, axis=1)
         # All beams are at one position: to the embedding they are a row of it.
         x = self.embedding(
-            ops.reshape(token_ids_BK, (-1, 1)),
+            quick.reshape(token_ids_BK, (-1, 1)),
             index=index,
-            positions=None if positions is None else ops.reshape(positions, (-1, 1)),
+            positions=None if positions is None else quick.reshape(positions, (-1, 1)),
         )
         x, caches = self.decoder(
-            ops.reshape(x, (-1, beam_size, self.config.d_model)),
+            quick.reshape(x, (-1, beam_size, self.config.d_model)),
             attention_mask=mask,
             cache=state["caches"],
             index=index,
@@ -164,13 +160,26 @@ class DecoderOnly(VocabularyModel):
 
     def _in_places(self, x, index, nothing):
         """What x (..., M) says of positions, for the cache's places, which a window rolls over."""
-        size = ops.shape(x)[-1]
+        size = quick.shape(x)[-1]
         if self._window is None:
-            return ops.where(ops.arange(size, dtype="int32") <= index, x, nothing)
+            return quick.where(quick.arange(size, dtype="int32") <= index, x, nothing)
         size = at_most(size, self._window)
-        positions = index - (index - ops.arange(size, dtype="int32")) % size
-        last = ops.take(x, ops.maximum(positions, 0), axis=-1)
-        return ops.where(positions >= 0, last, nothing)
+        positions = index - (index - quick.arange(size, dtype="int32")) % size
+        last = quick.take(x, quick.maximum(positions, 0), axis=-1)
+        return quick.where(positions >= 0, last, nothing)
+
+
+def _hidden(embedding, decoder, inputs):
+    segments = inputs.get("segments")
+    mask = positions = None
+    if segments is not None:
+        mask, positions = segment_mask(segments, segments), segment_positions(segments)
+    x = embedding(inputs["token_ids"], positions=positions)
+    return decoder(x, attention_mask=mask, positions=positions)[0]
+
+
+def _project(embedding, output_layer, x):
+    return output_layer(x) if output_layer else embedding(x, reverse=True)
 
 
 def _as_ids(x):

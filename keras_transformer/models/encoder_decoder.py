@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import keras
 
+from keras_transformer.backend import mask_bias, new_cache, quick
 from keras_transformer.layers import (
     Decoder,
     Encoder,
@@ -15,35 +17,87 @@ from keras_transformer.layers import (
     segment_mask,
     segment_positions,
 )
-from keras_transformer.layers.base import direct_calls
-from keras_transformer.models.base import VocabularyModel
-from keras_transformer.ops import mask_bias, new_cache
-from keras_transformer.ops import quick as ops
+from keras_transformer.layers.layer import direct_calls
+from keras_transformer.models.configured import VocabularyModel
 
 _SEGMENTS = frozenset({"source_segments", "target_segments"})
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The layers of an encoder-decoder, and how they are wired (Figure 1).
+
+    Args:
+        pad_id: of source ids.
+        source_embedding, target_embedding: ids to vectors; one layer where they share the table.
+        encoder, decoder: the stacks.
+        output_layer: holds the table that makes logits, an embedding or a `Dense`.
+        output_bias: a layer that adds to the logits, or None.
+        output_scale: a layer that scales the decoder's output before it becomes logits, or None.
+    """
+
+    pad_id: int
+    source_embedding: keras.layers.Layer
+    target_embedding: PositionalEmbedding
+    encoder: Encoder
+    decoder: Decoder
+    output_layer: keras.layers.Layer
+    output_bias: keras.layers.Layer | None = None
+    output_scale: keras.layers.Layer | None = None
+
+    def __post_init__(self):
+        # Found now: while PyTorch exports a graph, attributes are proxies (2.13).
+        is_tied = self.output_layer is self.target_embedding.tokens
+        object.__setattr__(self, "is_tied", is_tied)
+
+    def read(self, inputs: dict[str, Any]) -> tuple[Any, Any]:
+        """Return what enters the encoder (B, S, D), and the mask of its keys, or None for all."""
+        ids, segments = inputs["source_ids"], inputs.get("source_segments")
+        if segments is None:
+            return self.source_embedding(ids), padding_mask(ids, self.pad_id)
+        x = self.source_embedding(ids, positions=segment_positions(segments))
+        return x, segment_mask(segments, segments)
+
+    def hidden(self, inputs: dict[str, Any]) -> Any:
+        """Return the last hidden states (B, T, D) of a whole pass."""
+        source, target = _segments(inputs)
+        x, mask = self.read(inputs)
+        memory = self.encoder(x, attention_mask=mask)
+        cross_mask, self_mask, target_positions = mask, None, None
+        if source is not None:
+            cross_mask, self_mask = segment_mask(target, source), segment_mask(target, target)
+            target_positions = segment_positions(target)
+        x, _ = self.decoder(
+            self.target_embedding(inputs["target_ids"], positions=target_positions),
+            memory=memory,
+            attention_mask=self_mask,
+            cross_attention_mask=cross_mask,
+        )
+        return self.scaled(x)
+
+    def scaled(self, x: Any) -> Any:
+        """Return the decoder's output as logits are made of it."""
+        return self.output_scale(x) if self.output_scale else x
+
+    def project(self, x: Any) -> Any:
+        """Return the logits (..., V) of hidden states (..., D)."""
+        logits = self.target_embedding(x, reverse=True) if self.is_tied else self.output_layer(x)
+        return self.output_bias(logits) if self.output_bias else logits
 
 
 class EncoderDecoder(VocabularyModel):
     """A functional model from `source_ids` and `target_ids` to logits.
 
     A family of them makes the parts and hands them on; its `config`, a `config.Config`, has at
-    least `pad_id`, `bos_id`, `eos_id` and the vocabulary sizes.
+    least `pad_id`, `bos_id`, `eos_id` and the vocabulary sizes. A family whose source is no ids
+    says in `source_name`, `source_dtype` and `optional_inputs` what its inputs are, and in the
+    `read` of its parts how they enter the encoder.
 
     Args:
         config: the family's.
         policy: the dtype policy of the parts.
-        source_embedding, target_embedding: ids to vectors; one layer where they share the table.
-        encoder, decoder: the stacks.
-        output_layer: holds the table that makes logits, an embedding or a `Dense`.
-        output_bias: a layer that adds to the logits, or None.
-        output_scale: factor of the decoder's output, before it becomes logits.
+        parts: its layers.
         source_shape: of one source, without the batch.
-        read_source: what stands before the encoder: takes the dict of inputs; gives the encoder's
-            (B, S, D), and the mask of what may be seen of it, or None for all; None: the
-            embedding of `source_ids`.
-
-    A family whose source is no ids says in `source_name`, `source_dtype` and `optional_inputs`
-    what its inputs are.
 
     Call arguments:
         inputs: dict of `source_ids` (B, S) and `target_ids` (B, T), int32, padded with
@@ -66,72 +120,27 @@ class EncoderDecoder(VocabularyModel):
         self,
         config: Any,
         policy: Any,
-        source_embedding: keras.layers.Layer,
-        target_embedding: PositionalEmbedding,
-        encoder: Encoder,
-        decoder: Decoder,
-        output_layer: keras.layers.Layer,
-        output_bias: keras.layers.Layer | None = None,
-        output_scale: float = 1.0,
+        parts: Parts,
         source_shape: tuple[int | None, ...] = (None,),
-        read_source: Callable[[dict], tuple[Any, Any]] | None = None,
         **kwargs: Any,
     ):
-        # A layer: the product of a symbolic tensor and a number is sparse to Keras (3.15).
-        rescale = keras.layers.Rescaling(output_scale, dtype=policy, name="output_scale")
-
-        def scaled(x):
-            return x if output_scale == 1.0 else rescale(x)
-
-        # Found now: while PyTorch exports a graph, attributes are proxies (2.13).
-        is_tied = output_layer is target_embedding.tokens
-
-        def project(x):
-            logits = target_embedding(x, reverse=True) if is_tied else output_layer(x)
-            return output_bias(logits) if output_bias else logits
-
         source = keras.Input(source_shape, dtype=self.source_dtype, name=self.source_name)
         target_ids = keras.Input((None,), dtype="int32", name="target_ids")
         inputs = {self.source_name: source, "target_ids": target_ids}
-
-        def read_ids(inputs):
-            ids, segments = inputs["source_ids"], inputs.get("source_segments")
-            if segments is None:
-                return source_embedding(ids), padding_mask(ids, config.pad_id)
-            x = source_embedding(ids, positions=segment_positions(segments))
-            return x, segment_mask(segments, segments)
-
-        read_source = read_source or read_ids
-
-        def hidden(inputs):
-            source, target = _segments(inputs)
-            x, mask = read_source(inputs)
-            memory = encoder(x, attention_mask=mask)
-            cross_mask, self_mask, target_positions = mask, None, None
-            if source is not None:
-                cross_mask, self_mask = segment_mask(target, source), segment_mask(target, target)
-                target_positions = segment_positions(target)
-            x, _ = decoder(
-                target_embedding(inputs["target_ids"], positions=target_positions),
-                memory=memory,
-                attention_mask=self_mask,
-                cross_attention_mask=cross_mask,
-            )
-            return scaled(x)
-
-        super().__init__(inputs=inputs, outputs=project(hidden(inputs)), **kwargs)
+        super().__init__(inputs=inputs, outputs=parts.project(parts.hidden(inputs)), **kwargs)
         self.config = config
-        self.source_embedding = source_embedding
-        self.target_embedding = target_embedding
-        self.encoder = encoder
-        self.decoder = decoder
-        self.hidden = hidden
-        self.output_layer = output_layer
-        self.output_bias = output_bias
+        self.source_embedding = parts.source_embedding
+        self.target_embedding = parts.target_embedding
+        self.encoder = parts.encoder
+        self.decoder = parts.decoder
+        self.output_layer = parts.output_layer
+        self.output_bias = parts.output_bias
         self._policy = policy
-        self._project = project
-        self._read_source = read_source
-        self._scaled = scaled
+        self._parts = parts
+
+    def hidden(self, inputs: dict[str, Any]) -> Any:
+        """Return the last hidden states (B, T, D), of which the output layer makes logits."""
+        return self._parts.hidden(inputs)
 
     def call(self, inputs, training=None, mask=None):
         """As of `VocabularyModel`.
@@ -147,7 +156,7 @@ class EncoderDecoder(VocabularyModel):
             name: keras.ops.convert_to_tensor(x, dtype=types.get(name, "int32"))
             for name, x in inputs.items()
         }
-        return self._project(self.hidden(tensors))
+        return self._parts.project(self.hidden(tensors))
 
     def target_length(self, source_length: Any) -> Any:
         """How long a target is at most, before what a search adds: as long as its source."""
@@ -170,16 +179,13 @@ class EncoderDecoder(VocabularyModel):
 
         Returns:
             The logits (B, V) of the next token; the state, a tree of tensors whose first axis
-            is B; and `step(token_ids (B, K), state, index, ancestors (B, K, M) = None) -> logits
-            (B, K, V), state`, which takes a token of each beam at position `index`. A beam sees
-            of each position the one slot that `ancestors` names, and none where that is -1;
-            None is right for one beam. On PyTorch a step may write into the state it is given:
-            to go two ways from one state, copy it.
+            is B; and `step`. On PyTorch a step may write into the state it is given: to go two
+            ways from one state, copy it.
         """
         return self._prefill({"source_ids": source_ids}, first_ids, length, beam_size)
 
     def _prefill(self, source, first_ids, length, beam_size):
-        x, mask = self._read_source(source)
+        x, mask = self._parts.read(source)
         memory = self.encoder(x, attention_mask=mask)
         x, caches = self.decoder(
             self.target_embedding(first_ids), memory=memory, cross_attention_mask=mask
@@ -191,9 +197,26 @@ class EncoderDecoder(VocabularyModel):
         state = {"caches": caches}
         if mask is not None:  # made numbers once, not in each layer and step
             state["source_mask"] = mask_bias(mask, x.dtype)
-        return self._project(self._scaled(x[:, -1:]))[:, 0], state, self._step
+        return self._logits(x[:, -1:])[:, 0], state, self.step
 
-    def _step(self, token_ids_BK, state, index, ancestors_BKM=None):
+    def _logits(self, x):
+        return self._parts.project(self._parts.scaled(x))
+
+    def step(
+        self, token_ids_BK: Any, state: Any, index: Any, ancestors_BKM: Any = None
+    ) -> tuple[Any, Any]:
+        """Take a token of each beam at position `index`; return the logits of the next.
+
+        Args:
+            token_ids_BK: (B, K) int32.
+            state: what `prefill` or an earlier step returned.
+            index: position of the tokens.
+            ancestors_BKM: (B, K, M) int32, the one slot of each position that a beam sees, -1 for
+                none; None: one beam.
+
+        Returns:
+            logits (B, K, V) and the new state.
+        """
         token_ids_BK = keras.ops.convert_to_tensor(token_ids_BK, dtype="int32")
         if ancestors_BKM is not None:
             ancestors_BKM = keras.ops.convert_to_tensor(ancestors_BKM, dtype="int32")
@@ -203,22 +226,22 @@ class EncoderDecoder(VocabularyModel):
     def _direct_step(self, token_ids_BK, state, index, ancestors_BKM):
         beam_size = token_ids_BK.shape[1]
         # All beams are at one position: to the embedding they are rows.
-        x = self.target_embedding(ops.reshape(token_ids_BK, (-1, 1)), index=index)
+        x = self.target_embedding(quick.reshape(token_ids_BK, (-1, 1)), index=index)
         mask = None
         if ancestors_BKM is not None:
-            slots_K = ops.arange(beam_size, dtype="int32")
-            mask_BKMK = ops.expand_dims(ancestors_BKM, -1) == slots_K
-            places = ops.shape(ancestors_BKM)[2] * beam_size
-            mask = mask_bias(ops.reshape(mask_BKMK, (-1, 1, beam_size, places)), x.dtype)
+            slots_K = quick.arange(beam_size, dtype="int32")
+            mask_BKMK = quick.expand_dims(ancestors_BKM, -1) == slots_K
+            places = quick.shape(ancestors_BKM)[2] * beam_size
+            mask = mask_bias(quick.reshape(mask_BKMK, (-1, 1, beam_size, places)), x.dtype)
         x, caches = self.decoder(
-            ops.reshape(x, (-1, beam_size, self.config.d_model)),
+            quick.reshape(x, (-1, beam_size, self.config.d_model)),
             attention_mask=mask,
             cross_attention_mask=state.get("source_mask"),
             cache=state["caches"],
             index=index,
             beam_size=beam_size,
         )
-        return self._project(self._scaled(x)), {**state, "caches": caches}
+        return self._logits(x), {**state, "caches": caches}
 
 
 def _segments(inputs):

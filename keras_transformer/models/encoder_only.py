@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
@@ -12,7 +13,7 @@ from keras import ops
 
 from keras_transformer.config import ACTIVATIONS, Config, require
 from keras_transformer.layers import Encoder, PositionalEmbedding, padding_mask
-from keras_transformer.models.base import VocabularyModel
+from keras_transformer.models.configured import VocabularyModel
 from keras_transformer.models.heads import HEADS
 
 BELOW_HEADS = ("embedding", "projection", "encoder", "pooler")  # what all tasks can share
@@ -128,29 +129,28 @@ class EncoderOnly(VocabularyModel):
         head = HEADS[config.head](config, embedding, policy)
         is_masked_lm = config.head == "masked_lm"
 
-        def encode(inputs):
-            mask = padding_mask(inputs["token_ids"], config.pad_id)
-            return encoder(embed(inputs), attention_mask=mask)
-
-        def hidden(inputs):
-            x = head.transform(encode(inputs))
-            return ops.concatenate([x, ops.ones_like(x[..., :1])], axis=-1)
-
         inputs = {"token_ids": keras.Input((None,), dtype="int32", name="token_ids")}
         if has_types:
             types = keras.Input((None,), dtype="int32", name="type_ids", optional=True)
             inputs["type_ids"] = types
+        encode = functools.partial(_encode, config.pad_id, embed, encoder)
         outputs = head(encode(inputs), inputs["token_ids"])
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
         self.config = config
         self.embedding = embedding
         self.encoder = encoder
         self.encode = encode
-        self.hidden = hidden
+        # No attribute of its own: the paths of saved weights would change.
+        self._transform = functools.partial(head.transform) if is_masked_lm else None
         self.output_layer = embedding.tokens if is_masked_lm else None
         self._bias_layer = head.output_bias if is_masked_lm else None
         self._policy = policy
         self._has_types = has_types
+
+    def hidden(self, inputs: dict[str, Any]) -> Any:
+        """Return what a masked LM's logits are made of, and ones for its bias: (B, T, D + 1)."""
+        x = self._transform(self.encode(inputs))
+        return ops.concatenate([x, ops.ones_like(x[..., :1])], axis=-1)
 
     def __call__(self, inputs, *arguments, **options):
         """As of a functional model, which by itself asks for an optional input, too."""
@@ -191,3 +191,8 @@ class EncoderOnly(VocabularyModel):
         """The bias as one more column, which the ones after the hidden states choose."""
         bias_V1 = ops.expand_dims(ops.cast(self._bias_layer.bias, dtype), -1)
         return ops.concatenate([super()._table(dtype), bias_V1], axis=-1)
+
+
+def _encode(pad_id, embed, encoder, inputs):
+    """The hidden states (B, T, D) of the stack."""
+    return encoder(embed(inputs), attention_mask=padding_mask(inputs["token_ids"], pad_id))

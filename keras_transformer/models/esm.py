@@ -10,7 +10,7 @@ from keras import ops
 
 from keras_transformer.config import require
 from keras_transformer.layers import Encoder, PositionalEmbedding
-from keras_transformer.layers.base import Layer
+from keras_transformer.layers.layer import Layer
 from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
 
 MASKED_IN_TRAINING = 0.15 * 0.8  # the share of tokens that were the mask's

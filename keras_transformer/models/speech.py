@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+from keras_transformer.backend import quick
 from keras_transformer.config import ACTIVATIONS, Config, require
 from keras_transformer.layers import (
     AudioEmbedding,
@@ -16,8 +17,7 @@ from keras_transformer.layers import (
     PositionalEmbedding,
     length_mask,
 )
-from keras_transformer.models.encoder_decoder import EncoderDecoder
-from keras_transformer.ops import quick as ops
+from keras_transformer.models.encoder_decoder import EncoderDecoder, Parts
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,17 @@ class SpeechConfig(Config):
         self._check_rates()
         self._check_choice("activation", ACTIVATIONS)
         self._check_ids(self.vocab_size, "pad_id", "bos_id", "eos_id")
+
+
+class _SpeechParts(Parts):
+    """Features in the place of source ids."""
+
+    def read(self, inputs):
+        num_frames = inputs.get("num_frames")
+        x = self.source_embedding(inputs["features"], num_frames=num_frames)
+        if num_frames is None:
+            return x, None
+        return x, length_mask((num_frames + 1) // 2, quick.shape(x)[1])
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -127,25 +138,15 @@ class Speech(EncoderDecoder):
             name="target_embedding",
         )
 
-        def read(inputs):
-            num_frames = inputs.get("num_frames")
-            x = source_embedding(inputs["features"], num_frames=num_frames)
-            if num_frames is None:
-                return x, None
-            return x, length_mask((num_frames + 1) // 2, ops.shape(x)[1])
-
-        super().__init__(
-            config,
-            policy,
+        parts = _SpeechParts(
+            config.pad_id,
             source_embedding,
             target_embedding,
             Encoder(config.num_encoder_layers, **stack, name="encoder"),
             Decoder(config.num_decoder_layers, **stack, name="decoder"),
             target_embedding.tokens,
-            source_shape=(None, config.num_mels),
-            read_source=read,
-            **kwargs,
         )
+        super().__init__(config, policy, parts, source_shape=(None, config.num_mels), **kwargs)
         self.input_spec = None  # `call` says more clearly what it accepts
 
     def call(self, inputs, training=None, mask=None):

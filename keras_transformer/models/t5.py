@@ -15,9 +15,9 @@ import keras
 
 from keras_transformer.config import ACTIVATIONS, Config, require
 from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding
-from keras_transformer.layers.base import initializer
 from keras_transformer.layers.dense import Dense
-from keras_transformer.models.encoder_decoder import EncoderDecoder
+from keras_transformer.layers.layer import initializer
+from keras_transformer.models.encoder_decoder import EncoderDecoder, Parts
 
 
 @dataclass(frozen=True)
@@ -137,14 +137,19 @@ class T5(EncoderDecoder):
         output_layer = embedding.tokens
         if not config.tie_output:
             output_layer = Dense(config.vocab_size, use_bias=False, dtype=policy, name="output")
-        super().__init__(
-            config,
-            policy,
+        output_scale = None
+        if config.scale_output:
+            # A layer: the product of a symbolic tensor and a number is sparse to Keras (3.15).
+            output_scale = keras.layers.Rescaling(
+                config.d_model**-0.5, dtype=policy, name="output_scale"
+            )
+        parts = Parts(
+            config.pad_id,
             embedding,
             embedding,
             Encoder(config.num_encoder_layers, **stack, name="encoder"),
             Decoder(config.num_decoder_layers, **stack, name="decoder"),
             output_layer,
-            output_scale=config.d_model**-0.5 if config.scale_output else 1.0,
-            **kwargs,
+            output_scale=output_scale,
         )
+        super().__init__(config, policy, parts, **kwargs)

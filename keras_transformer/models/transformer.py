@@ -9,7 +9,7 @@ import keras
 from keras_transformer.config import TransformerConfig
 from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding
 from keras_transformer.layers.dense import Bias, Dense
-from keras_transformer.models.encoder_decoder import EncoderDecoder
+from keras_transformer.models.encoder_decoder import EncoderDecoder, Parts
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -59,17 +59,16 @@ class Transformer(EncoderDecoder):
                 config.target_vocab_size, use_bias=False, dtype=policy, name="output"
             )
         output_bias = Bias(dtype=policy, name="output_bias") if config.output_bias else None
-        super().__init__(
-            config,
-            policy,
+        parts = Parts(
+            config.pad_id,
             source_embedding,
             target_embedding,
             Encoder(config.num_encoder_layers, **stack, name="encoder"),
             Decoder(config.num_decoder_layers, **stack, name="decoder"),
             output_layer,
             output_bias,
-            **kwargs,
         )
+        super().__init__(config, policy, parts, **kwargs)
 
 
 def _embedding(config, vocab_size, policy, name, tokens=None):

@@ -10,9 +10,9 @@ import keras
 
 from keras_transformer.config import ACTIVATIONS, Config, require
 from keras_transformer.layers import Encoder, PatchEmbedding, resized_positions
-from keras_transformer.layers.base import unfilled
 from keras_transformer.layers.dense import Dense
-from keras_transformer.models.base import ConfiguredModel
+from keras_transformer.layers.layer import unfilled
+from keras_transformer.models.configured import ConfiguredModel
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keras_transformer.extras import missing
+from keras_transformer.system.extras import missing
 
 try:
     import babel  # noqa: F401
@@ -15,7 +15,7 @@ except ImportError as error:
     raise missing("serving", "serve") from error
 
 from keras_transformer.serving.app import create_app, run
-from keras_transformer.serving.models import Catalogue
+from keras_transformer.serving.catalogue import Catalogue
 from keras_transformer.serving.settings import Settings
 
 __all__ = ["Catalogue", "Settings", "create_app", "run"]

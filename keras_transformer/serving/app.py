@@ -22,9 +22,9 @@ from starlette.exceptions import HTTPException
 
 from keras_transformer import __version__
 from keras_transformer.serving import libretranslate, predict
-from keras_transformer.serving.batching import QueueFullError, TooLargeError
+from keras_transformer.serving.catalogue import Catalogue
 from keras_transformer.serving.guard import BodyLimit, Guard
-from keras_transformer.serving.models import Catalogue
+from keras_transformer.serving.queue import QueueFullError, TooLargeError
 from keras_transformer.serving.schemas import said
 from keras_transformer.serving.service import Service
 from keras_transformer.serving.settings import Settings

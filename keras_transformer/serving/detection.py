@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keras_transformer.extras import missing
+from keras_transformer.system.extras import missing
 from keras_transformer.text.languages import short_code
 
 try:

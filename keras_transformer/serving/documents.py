@@ -15,7 +15,7 @@ from pathlib import PurePath
 from typing import Any
 
 from keras_transformer.config import require
-from keras_transformer.extras import missing
+from keras_transformer.system.extras import missing
 
 Translate = Callable[[list[str], str], Awaitable[list[str]]]
 

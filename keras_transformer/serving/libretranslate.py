@@ -14,7 +14,7 @@ import babel
 from fastapi import APIRouter, FastAPI, File, Form, HTTPException, Request, UploadFile
 from fastapi.responses import FileResponse as Download
 
-from keras_transformer.serving import translation
+from keras_transformer.serving import answers
 from keras_transformer.serving.documents import SUFFIXES, translate_file
 from keras_transformer.serving.schemas import (
     AttentionRequest,
@@ -131,7 +131,7 @@ async def attention(request: Request) -> AttentionResponse:
         raise HTTPException(
             400, f"there are no pictures from {source} to {asked.target}: no one model to look into"
         )
-    found = await translation.attend(service.batcher, engines[0], asked.q, asked.translation)
+    found = await answers.attend(service.batcher, engines[0], asked.q, asked.translation)
     return AttentionResponse(**found)
 
 
@@ -190,9 +190,9 @@ async def _translated(service, texts, source, target, kind, alternatives, limite
         return [[text] for text in texts]
     engines = service.catalogue.route(source, target)
     if kind == "html":
-        found = await translation.translate_html(service.batcher, engines, source, texts)
+        found = await answers.translate_html(service.batcher, engines, source, texts)
         return [[text] for text in found]
-    return await translation.translate_texts(service.batcher, engines, source, texts, alternatives)
+    return await answers.translate_texts(service.batcher, engines, source, texts, alternatives)
 
 
 def remove_files(app: FastAPI) -> None:

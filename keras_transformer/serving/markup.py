@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from keras_transformer.alignment import words
+from keras_transformer.analysis.alignment import words
 
 INLINE = frozenset(
     [

@@ -48,8 +48,8 @@ class Detection(_Model):
 class TranslateResponse(_Model):
     """A list where there was a list of texts."""
 
-    translatedText: str | list[str]  # noqa: N815  (the API's name)
-    detectedLanguage: Detection | list[Detection] | None = None  # noqa: N815
+    translatedText: str | list[str]
+    detectedLanguage: Detection | list[Detection] | None = None
     alternatives: list[str] | list[list[str]] | None = None
 
 
@@ -71,7 +71,7 @@ class LanguageEntry(_Model):
 class FileResponse(_Model):
     """Where the translated file is."""
 
-    translatedFileUrl: str  # noqa: N815
+    translatedFileUrl: str
 
 
 class AttentionRequest(_Model):

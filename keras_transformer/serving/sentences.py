@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from keras_transformer.extras import missing
+from keras_transformer.system.extras import missing
 
 try:
     import sentencex

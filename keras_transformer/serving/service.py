@@ -8,9 +8,9 @@ from collections.abc import Callable
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from keras_transformer.serving.batching import Batcher
+from keras_transformer.serving.catalogue import Catalogue
 from keras_transformer.serving.detection import Detector
-from keras_transformer.serving.models import Catalogue
+from keras_transformer.serving.queue import Batcher
 from keras_transformer.serving.settings import Settings
 
 

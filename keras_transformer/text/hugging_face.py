@@ -10,12 +10,12 @@ from typing import Any
 
 import sentencepiece
 
-from keras_transformer.files import read_json, write_json
-from keras_transformer.text.base import Tokenizer
+from keras_transformer.system.files import read_json, write_json
 from keras_transformer.text.languages import M2M100, MBART50, NLLB200, WMT21
 from keras_transformer.text.marian import MarianTokenizer
 from keras_transformer.text.multilingual import MultilingualTokenizer
 from keras_transformer.text.pieces import FastPieces, SentencePieces
+from keras_transformer.text.tokenizer import Tokenizer
 
 OPTIONS, FAST = "tokenizer_config.json", "tokenizer.json"
 MODELS = ("sentencepiece.bpe.model", "spiece.model", "sentencepiece.model")

@@ -6,7 +6,7 @@ et al. 2020, Table 1. NLLB-200: NLLB Team 2022, Table 1, by FLORES-200's names.
 
 from __future__ import annotations
 
-from keras_transformer.extras import missing
+from keras_transformer.system.extras import missing
 
 
 def short_code(language: str) -> str:

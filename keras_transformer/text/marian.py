@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.files import read_json
-from keras_transformer.text.base import Frame, Tokenizer
+from keras_transformer.system.files import read_json
 from keras_transformer.text.pieces import SentencePieces
+from keras_transformer.text.tokenizer import Frame, Tokenizer
 
 PAD, UNK, EOS = "<pad>", "<unk>", "</s>"
 TAG = r"^>>.*?<<"

@@ -6,8 +6,8 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from keras_transformer.text.base import Frame, Tokenizer
 from keras_transformer.text.pieces import FastPieces, SentencePieces
+from keras_transformer.text.tokenizer import Frame, Tokenizer
 
 STYLES = ("prefix", "suffix", "task")
 ORIGINALS = "hugging_face"  # folder of the files that it was read from

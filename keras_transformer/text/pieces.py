@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import sentencepiece
 
-from keras_transformer.extras import missing
+from keras_transformer.system.extras import missing
 
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # what SentencePiece writes for a space
 

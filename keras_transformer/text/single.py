@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.extras import missing
-from keras_transformer.files import read_json, replacing
-from keras_transformer.text.base import MAX_VOCAB_SIZE, checked_texts
+from keras_transformer.system.extras import missing
+from keras_transformer.system.files import read_json, replacing
+from keras_transformer.text.tokenizer import MAX_VOCAB_SIZE, checked_texts
 from keras_transformer.text.vocabularies import from_vocabulary
 
 FILE = "tokenizer.json"

@@ -1,312 +1,285 @@
-"""SentencePiece tokenizers: trained from texts, the same ids as tensorflow-text, saved, loaded."""
+"""What every tokenizer offers: ids of both languages of a translation model, a saved folder."""
 
 from __future__ import annotations
 
-import functools
-import io
-import logging
+import abc
+import difflib
+import hashlib
+import json
 import os
-import re
-import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
-import sentencepiece
+import numpy as np
 
-from keras_transformer.config import require_whole
-from keras_transformer.files import read_json
-from keras_transformer.text.base import MANIFEST, MAX_VOCAB_SIZE, Tokenizer, checked_texts, round_up
-from keras_transformer.text.hub import KerasHubTokenizer
-from keras_transformer.text.hugging_face import read_tokenizer
-from keras_transformer.text.marian import MarianTokenizer
-from keras_transformer.text.multilingual import ORIGINALS, MultilingualTokenizer
-from keras_transformer.text.pieces import offsets
-from keras_transformer.text.subword_sampling import SubwordSampler
-from keras_transformer.text.words import WordTokenizer
+from keras_transformer.system.files import replacing, write_json
 
-KINDS = ("bpe", "unigram")
-SPECIAL_IDS = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}
-# SentencePiece's words for what the characters need.
-_TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
-_SENTINEL = "<extra_id_"  # and a number: T5's names
-
-logger = logging.getLogger(__name__)
+MANIFEST = "tokenizer.json"
+MAX_VOCAB_SIZE = 1_000_000
 
 
-class SentencePieceTokenizer(Tokenizer):
-    """Subword tokenizer on SentencePiece models (Kudo and Richardson 2018).
+def checked_texts(texts: Iterable[str], name: str = "texts") -> list[str]:
+    """Lists `texts`; ValueError names `name` when that is one string or holds anything else."""
+    if isinstance(texts, str | bytes):
+        raise ValueError(f"{name} must be a sequence of strings, got the one string {texts!r:.80}")
+    texts = list(texts)
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(
+                f"{name} must hold strings, got {type(text).__name__} at {name}[{index}]"
+            )
+    return texts
 
-    Text is normalized by the model itself (NFKC, runs of spaces become one), so that
-    `tf_text.SentencepieceTokenizer(source_model, add_eos=True)` gives the same ids in a graph.
-    Text that looks like a special piece, say "</s>", is spelled out like any other.
 
-    Sampling is BPE-dropout (Provilkov et al. 2020; `sampling` is the dropout, the paper's 0.1)
-    for "bpe" and unigram sampling (Kudo 2018; `sampling` is the smoothing alpha, the paper's 0.1
-    to 0.5, smaller is more random) for "unigram".
+def round_up(size: int, multiple: int = 8) -> int:
+    """The next multiple: matrices of such sizes are multiplied at the hardware's full speed."""
+    return -(-size // multiple) * multiple
 
-    Args:
-        source_model: A serialized SentencePiece model that has all four special pieces.
-        target_model: The target language's, with the same special ids. None: shared.
-        kind: "bpe" or "unigram", which decides how to sample.
 
-    Raises:
-        ValueError: If a model cannot be read, lacks a special piece, or `kind` is unknown.
+class Frame(NamedTuple):
+    """The ids that stand before and after those of a text."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+    def around(self, ids: Sequence[int], room: int | None = None) -> list[int]:
+        """The ids, cut for all to be at most `room` tokens, in their frame."""
+        if room is not None:
+            ids = ids[: max(0, room - len(self.before) - len(self.after))]
+        return [*self.before, *ids, *self.after]
+
+
+class Tokenizer(abc.ABC):
+    """Text to ids and back, for the source and the target language of a translation model.
+
+    Attributes:
+        shared: Whether both languages have one vocabulary.
+        source_vocab_size: Rows of the model's source embedding, a multiple of 8 for every
+            tokenizer made here; the ids are below it.
+        target_vocab_size: The same of the target; equal to it when `shared`.
+        pad_id: Fills sequences up; one for both languages, as are the following.
+        unk_id: Stands for what the vocabulary cannot spell; None if it can spell everything.
+        bos_id: Begins the decoder's input.
+        eos_id: Ends every sequence.
+        source_languages, target_languages: Codes that `between` takes; none if any will do.
+        source_frame, target_frame: What stands around the ids of a text.
     """
 
-    def __init__(
-        self, source_model: bytes, target_model: bytes | None = None, *, kind: str = "bpe"
-    ):
-        self.kind = _checked_kind(kind)
-        self.shared = target_model is None
-        self._source = _Model(source_model, kind, "source_model")
-        self._target = self._source
-        if target_model is not None:
-            self._target = _Model(target_model, kind, "target_model")
-        ids, target_ids = self._source.special_ids, self._target.special_ids
-        if ids != target_ids:
-            raise ValueError(f"source_model and target_model differ: {ids} and {target_ids}")
-        self.pad_id, self.unk_id, self.bos_id, self.eos_id = ids.values()
-        self.source_vocab_size = self._source.processor.get_piece_size()
-        self.target_vocab_size = self._target.processor.get_piece_size()
+    source_languages: tuple[str, ...] = ()
+    target_languages: tuple[str, ...] = ()
+    shared: bool
+    source_vocab_size: int
+    target_vocab_size: int
+    pad_id: int
+    unk_id: int | None
+    bos_id: int
+    eos_id: int
 
-    @classmethod
-    def train(
-        cls,
-        source_texts: Iterable[str],
-        target_texts: Iterable[str],
-        *,
-        vocab_size: int = 8000,
-        kind: str = "bpe",
-        shared: bool = True,
-        byte_fallback: bool = True,
-        lowercase: bool = False,
-        character_coverage: float = 1.0,
-        sentinels: int = 0,
-    ) -> SentencePieceTokenizer:
-        """Learns the pieces; the same texts and arguments give the same bytes.
+    @property
+    def source_frame(self) -> Frame:
+        """What stands around the ids of a source text."""
+        return Frame((), (self.eos_id,))
 
-        Args:
-            source_texts: Texts of the source language, any iterable.
-            target_texts: Texts of the target language.
-            vocab_size: Pieces of each vocabulary, rounded up to a multiple of 8. Where the texts
-                support fewer, there are fewer (a warning says so), filled up to a multiple of 8
-                with pieces that no text is ever given.
-            kind: "bpe" (Sennrich et al. 2016) or "unigram" (Kudo 2018).
-            shared: One vocabulary for both languages, or one each.
-            byte_fallback: Spells characters that are no piece as UTF-8 bytes (256 pieces more),
-                so that nothing is lost; otherwise they become `unk_id`.
-            lowercase: Folds the case of all text (letter by letter: "ß" stays), as part of the
-                model's normalization, and so of its decoded text.
-            character_coverage: Share of the texts' characters that get a piece of their own,
-                0.98 to 1; 0.9995 suits Chinese or Japanese.
-            sentinels: Pieces beside `vocab_size` that stand for spans of a text and are never of
-                it (Raffel et al. 2020, section 3.1.4): `sentinel_ids`.
+    @property
+    def target_frame(self) -> Frame:
+        """What stands around the ids of a target text; what is before them is given, not found."""
+        return Frame((), (self.eos_id,))
+
+    def between(self, source_language: str | None, target_language: str | None) -> Tokenizer:
+        """This tokenizer for two of its languages; itself where it has no choice of them.
 
         Raises:
-            ValueError: For an argument out of its range, texts without any character, or a
-                `vocab_size` too small for the characters.
+            ValueError: If a code is none of `source_languages` or `target_languages`; names those
+                that look like it.
         """
-        if not isinstance(vocab_size, int) or not 1 <= vocab_size <= MAX_VOCAB_SIZE:
-            raise ValueError(
-                f"vocab_size must be an integer from 1 to {MAX_VOCAB_SIZE:,}, got {vocab_size!r}"
-            )
-        if not 0.98 <= character_coverage <= 1:
-            raise ValueError(f"character_coverage must be 0.98 to 1, got {character_coverage!r}")
-        require_whole("sentinels", sentinels, 0)
-        learn = functools.partial(
-            _learn,
-            vocab_size=round_up(vocab_size),
-            sentinels=sentinels,
-            model_type=_checked_kind(kind),
-            byte_fallback=byte_fallback,
-            normalization_rule_name="nmt_nfkc_cf" if lowercase else "nmt_nfkc",
-            character_coverage=character_coverage,
-        )
-        source_texts = checked_texts(source_texts, "source_texts")
-        target_texts = checked_texts(target_texts, "target_texts")
-        if shared:
-            return cls(
-                learn(source_texts + target_texts, "source_texts and target_texts"), kind=kind
-            )
-        return cls(
-            learn(source_texts, "source_texts"), learn(target_texts, "target_texts"), kind=kind
-        )
+        for name, code in dict(source=source_language, target=target_language).items():
+            known = getattr(self, f"{name}_languages")
+            if code is not None and known and code not in known:
+                near = _near(str(code), known)
+                raise ValueError(
+                    f"{name}_language must be one of {len(known)} codes{near}, got {code!r}"
+                )
+        return self._between(source_language, target_language)
 
-    @property
-    def source_model(self) -> bytes:
-        """The serialized SentencePiece model of the source language."""
-        return self._source.content
+    def _between(self, source_language: str | None, target_language: str | None) -> Tokenizer:
+        return self
 
-    @property
-    def target_model(self) -> bytes:
-        """The serialized SentencePiece model of the target language."""
-        return self._target.content
+    def encode_source(
+        self, texts: Sequence[str], *, sampling: float = 0.0, seed: int | None = None
+    ) -> list[list[int]]:
+        """Source texts as ids.
 
-    @property
-    def sentinel_ids(self) -> tuple[int, ...]:
-        """Ids of the pieces that stand for spans, in their order; none if it has none."""
-        is_control, pieces = self._source.processor.is_control, self.pieces_of("source")
-        return tuple(i for i, x in enumerate(pieces) if x.startswith(_SENTINEL) and is_control(i))
+        Args:
+            texts: Any texts; one that is empty or only spaces becomes `[eos_id]`.
+            sampling: Strength of subword regularization, from 0 (off) to 1.
+            seed: Not negative. The same seed and texts give the same ids, in every thread and
+                process and whatever was sampled before. None: other ids at each call.
+
+        Returns:
+            One list a text: its ids and `eos_id`, without `bos_id`.
+
+        Raises:
+            ValueError: If `texts` are not strings, or `sampling` or `seed` are out of range.
+        """
+        return self._encode(self._source, *_checked(texts, sampling, seed))
+
+    def encode_target(
+        self, texts: Sequence[str], *, sampling: float = 0.0, seed: int | None = None
+    ) -> list[list[int]]:
+        """Target texts as ids, as `encode_source` does; the batcher adds `bos_id` where it must."""
+        return self._encode(self._target, *_checked(texts, sampling, seed))
+
+    def decode_source(self, ids: Iterable[Sequence[int]]) -> list[str]:
+        """Texts of source ids, as `decode_target` does."""
+        return self._decode(self._source, [self._content(row) for row in ids])
+
+    def decode_target(self, ids: Iterable[Sequence[int]]) -> list[str]:
+        """Texts of target ids.
+
+        Args:
+            ids: One row a text, lists or an integer array; `pad_id` and `bos_id` are left out,
+                and so is everything from the first `eos_id` on.
+
+        Returns:
+            One text a row.
+
+        Raises:
+            ValueError: If `ids` is one row instead of several.
+        """
+        return self._decode(self._target, [self._content(row) for row in ids])
+
+    def spans(self, language: str, text: str) -> list[tuple[int, int]]:
+        """Where in a text each of its ids stands.
+
+        Args:
+            language: "source" or "target", whose ids are meant.
+            text: any text.
+
+        Returns:
+            The first character of each id and the one after its last, those of the frame left
+            out. Neither ever falls from one id to the next. White space at a span's ends is not
+            of it; an id that stands for nothing else, or for no character, has an empty span.
+            Several ids of one character, such as its bytes, all have its span.
+
+        Raises:
+            ValueError: If `text` is no string.
+        """
+        (text,) = checked_texts([text], "text")
+        found, start, end = [], 0, 0
+        for first, last in self._spans(getattr(self, f"_{language}"), text):
+            piece = text[first:last]
+            first, last = last - len(piece.lstrip()), first + len(piece.rstrip())
+            if first >= last:
+                first = last = max(first, last)
+            start, end = max(start, first), max(end, last)
+            found.append((start, end))
+        return found
+
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) over what determines the ids: two tokenizers that share it are the same."""
+        config = [type(self).__name__, self.shared, self._config()]
+        digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
+        for name, content in sorted(self._files().items()):
+            digest.update(name.encode() + hashlib.sha256(content).digest())
+        return digest.hexdigest()
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes tokenizer.json and the files that it needs; `load_tokenizer` reads them back.
+
+        Each file is replaced whole or not at all, tokenizer.json last: its fingerprint tells a
+        folder in which a killed process left files of two tokenizers.
+        """
+        folder = Path(folder)
+        for name, content in self._files().items():
+            with replacing(folder / name) as temporary:
+                temporary.write_bytes(content)
+        manifest = {"class": type(self).__name__, "shared": self.shared, **self._config()}
+        write_json(folder / MANIFEST, {**manifest, "fingerprint": self.fingerprint()})
+
+    def skipped_ids(self) -> set[int]:
+        """Ids that are no text."""
+        ids = {self.pad_id, self.unk_id, self.bos_id, self.eos_id}
+        return {i for i in ids if i is not None}
 
     def pieces_of(self, language: str) -> list[str]:
-        """The vocabulary of the "source" or the "target" in the order of its ids."""
-        processor = getattr(self, f"_{language}").processor
-        return [processor.id_to_piece(i) for i in range(len(processor))]
+        """The vocabulary of the "source" or the "target" in the order of its ids.
 
+        Raises:
+            ValueError: If there is none to be had.
+        """
+        raise ValueError(f"a {type(self).__name__} does not list its pieces")
+
+    def _content(self, row: Sequence[int]) -> list[int]:
+        row = np.asarray(row).tolist()
+        if not isinstance(row, list):
+            raise ValueError(f"ids must be a sequence of sequences of ids, got {row!r} as a row")
+        if self.eos_id in row:
+            row = row[: row.index(self.eos_id)]
+        return [id_ for id_ in row if id_ not in (self.pad_id, self.bos_id)]
+
+    # What a kind of tokenizer adds: its two sides (the same object if shared) and these.
+    _source: Any
+    _target: Any
+
+    @abc.abstractmethod
     def _encode(
-        self, side: _Model, texts: list[str], sampling: float, seed: int | None
-    ) -> list[list[int]]:
-        try:
-            if sampling:
-                random = Random(seed).random
-                return [[*side.sampler(text, sampling, random), self.eos_id] for text in texts]
-            # A call starts its threads anew, which a thousand lines are worth.
-            threads = min(os.cpu_count() or 1, 1 + len(texts) // 1000)
-            return side.processor.encode(texts, add_eos=True, num_threads=threads)
-        except (RuntimeError, TypeError) as error:
-            for text in texts:
-                if any("\ud800" <= character <= "\udfff" for character in text):
-                    raise ValueError(
-                        f"texts must be valid Unicode, got a lone surrogate in {text!r:.80}"
-                    ) from error
-            raise
+        self, side: Any, texts: list[str], sampling: float, seed: int | None
+    ) -> list[list[int]]: ...
 
-    def _decode(self, side: _Model, ids: list[list[int]]) -> list[str]:
-        threads = min(os.cpu_count() or 1, 1 + len(ids) // 1000)
-        return side.processor.decode(ids, num_threads=threads) if ids else []
+    @abc.abstractmethod
+    def _decode(self, side: Any, ids: list[list[int]]) -> list[str]: ...
 
-    def _spans(self, side: _Model, text: str) -> list[tuple[int, int]]:
-        return offsets(side.processor, text)
+    def _spans(self, side: Any, text: str) -> Sequence[tuple[int, int]]:
+        """Where the ids of a text stand in it; what knows better than by decoding, overrides it."""
+        (ids,) = self._encode(side, [text], 0.0, None)
+        return _spans_by_decoding(lambda row: self._decode(side, [row])[0], ids[:-1], text)
 
-    def _files(self) -> dict[str, bytes]:
-        if self.shared:
-            return {"shared.model": self.source_model}
-        return {"source.model": self.source_model, "target.model": self.target_model}
+    @abc.abstractmethod
+    def _files(self) -> dict[str, bytes]: ...
 
-    def _config(self) -> dict[str, Any]:
-        return {"kind": self.kind}
-
-    @classmethod
-    def _load(cls, folder: Path, manifest: dict[str, Any]) -> SentencePieceTokenizer:
-        names = ["shared.model"] if manifest["shared"] else ["source.model", "target.model"]
-        for name in names:
-            if not (folder / name).is_file():
-                raise FileNotFoundError(f"{folder} holds no whole tokenizer: {name} is missing")
-        return cls(*((folder / name).read_bytes() for name in names), kind=manifest["kind"])
+    @abc.abstractmethod
+    def _config(self) -> dict[str, Any]: ...
 
 
-def load_tokenizer(folder: str | os.PathLike) -> Tokenizer:
-    """Reads the tokenizer that `Tokenizer.save` wrote to `folder`.
+def _spans_by_decoding(
+    decode: Callable[[Sequence[int]], str], ids: Sequence[int], text: str
+) -> list[tuple[int, int]]:
+    """Where the ids of a text stand in it, of which nothing is known but how they decode.
 
-    Raises:
-        FileNotFoundError: If tokenizer.json or a file that it needs is missing.
-        ValueError: If tokenizer.json is broken, or a file is not the one that was saved.
+    An id ends where the text of all ids up to it ends; that text is laid beside the original,
+    from which it may differ in case, spaces and whatever else normalization changes.
     """
-    folder = Path(folder)
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise FileNotFoundError(f"{folder} holds no tokenizer: {MANIFEST} is missing")
-    manifest = read_json(path)
-    kinds = (SentencePieceTokenizer, KerasHubTokenizer, MarianTokenizer, WordTokenizer)
-    loaders = {kind.__name__: kind._load for kind in kinds}
-    loaders[MultilingualTokenizer.__name__] = _load_originals
-    name = manifest.get("class") if isinstance(manifest, dict) else None
-    if not isinstance(name, str) or name not in loaders:
-        raise ValueError(f'{path} must name its "class", one of {sorted(loaders)}')
-    try:
-        tokenizer = loaders[name](folder, manifest)
-        expected = manifest["fingerprint"]
-    except KeyError as error:
-        raise ValueError(f"{path} lacks {error}: save the tokenizer again") from error
-    if tokenizer.fingerprint() != expected:
-        raise ValueError(
-            f"the files in {folder} are not those that were saved with {MANIFEST}: "
-            f"fingerprint {tokenizer.fingerprint()}, expected {expected}"
-        )
-    return tokenizer
+    whole = decode(ids)
+    steps = difflib.SequenceMatcher(None, _folded(whole), _folded(text), autojunk=False)
+    places = [0] * (len(whole) + 1)
+    for _, begin, end, first, last in steps.get_opcodes():
+        for i in range(begin, end + 1):
+            places[i] = first + (i - begin) * (last - first) // max(1, end - begin)
+    decoded = [decode(ids[: i + 1]) for i in range(len(ids))]
+    same = (os.path.commonprefix([whole, text]) for text in decoded)  # noqa: RUF071, of characters
+    ends = [places[len(prefix)] for prefix in same]
+    return list(zip([0, *ends], ends, strict=False))
 
 
-def _load_originals(folder, manifest):
-    return read_tokenizer(folder / ORIGINALS, manifest["model"])
+def _folded(text):
+    return "".join(x.lower() if len(x.lower()) == 1 else x for x in text)
 
 
-class _Model:
-    """A SentencePiece model: its bytes, its processor, its sampler."""
-
-    def __init__(self, content: bytes, kind: str, name: str):
-        self.content = content
-        self.kind = kind
-        try:
-            self.processor = sentencepiece.SentencePieceProcessor()
-            self.processor.LoadFromSerializedProto(content)
-        except (RuntimeError, TypeError) as error:
-            raise ValueError(f"{name} must be the bytes of a SentencePiece model") from error
-        self.special_ids = {name: getattr(self.processor, name)() for name in SPECIAL_IDS}
-        missing = [name for name, id_ in self.special_ids.items() if id_ < 0]
-        if missing:
-            raise ValueError(f"{name} must have all of {list(SPECIAL_IDS)}, it lacks {missing}")
-
-    @functools.cached_property
-    def sampler(self) -> SubwordSampler:
-        return SubwordSampler(self.processor, self.kind)
+def _near(code: str, known: Sequence[str]) -> str:
+    """What of the known codes a user may have meant: all of a few."""
+    if len(known) <= 12:
+        return ": " + ", ".join(known)
+    stems = [x for x in known if x.lower().startswith(code.lower()[:2])]
+    found = dict.fromkeys(difflib.get_close_matches(code, known, 5, 0.5) + stems)
+    return " such as " + ", ".join(list(found or known)[:8])
 
 
-def _checked_kind(kind: str) -> str:
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {list(KINDS)}, got {kind!r}")
-    return kind
-
-
-def _learn(
-    texts: Sequence[str], name: str, *, vocab_size: int, sentinels: int, **options: Any
-) -> bytes:
-    """Trains a model of `vocab_size` pieces, or of fewer, and sentinels: a multiple of 8."""
-    if not any(text.strip() for text in texts):
-        raise ValueError(f"{name} must hold some text to learn from, got {len(texts)} empty lines")
-    content = io.BytesIO()
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(texts),
-            model_writer=content,
-            vocab_size=vocab_size,
-            hard_vocab_limit=False,
-            # Sums over threads, and with them the model, depend on how many there are.
-            num_threads=1,
-            minloglevel=2,
-            **SPECIAL_IDS,
-            **options,
-        )
-    except RuntimeError as error:
-        if least := _TOO_SMALL.search(str(error)):
-            spelling = ", 256 bytes" if options["byte_fallback"] else ""
-            raise ValueError(
-                f"vocab_size must be at least {round_up(int(least[1]))} for {name}: "
-                f"{len(SPECIAL_IDS)} special pieces{spelling} and a piece for each character; "
-                f"got {vocab_size}"
-            ) from error
-        raise ValueError(
-            f"{name} must hold characters to learn from; lines of more than 4,192 bytes do not "
-            f"count. SentencePiece: {error}"
-        ) from error
-    pieces = sentencepiece.SentencePieceProcessor(model_proto=content.getvalue()).get_piece_size()
-    if pieces < vocab_size:
-        logger.warning("%s support %d pieces only, not %d", name, pieces, vocab_size)
-    pieces += sentinels
-    unused = _control_pieces("<unused", round_up(pieces) - pieces)
-    return content.getvalue() + _control_pieces(_SENTINEL, sentinels) + unused
-
-
-def _control_pieces(name: str, count: int) -> bytes:
-    """Control pieces to append to a serialized model.
-
-    Serialized protocol buffers merge by concatenation, so that this needs no protobuf library:
-    field 1 of the model is a piece, whose fields are 1: text, 2: score, 3: type (3 is control).
-    """
-    appended = b""
-    for index in range(count):
-        text = f"{name}{index}>".encode()
-        piece = b"\x0a" + bytes([len(text)]) + text + b"\x15" + struct.pack("<f", 0) + b"\x18\x03"
-        appended += b"\x0a" + bytes([len(piece)]) + piece
-    return appended
+def _checked(
+    texts: Sequence[str], sampling: float, seed: int | None
+) -> tuple[list[str], float, int | None]:
+    if not 0 <= sampling <= 1:
+        raise ValueError(f"sampling must be from 0 (off) to 1, got {sampling!r}")
+    if seed is not None and seed < 0:
+        raise ValueError(f"seed must be None or not negative, got {seed!r}")
+    return checked_texts(texts), sampling, None if seed is None else int(seed)

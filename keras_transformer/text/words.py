@@ -11,8 +11,8 @@ from random import Random
 from typing import Any
 
 from keras_transformer.config import require_whole
-from keras_transformer.files import read_json
-from keras_transformer.text.base import Tokenizer, checked_texts, round_up
+from keras_transformer.system.files import read_json
+from keras_transformer.text.tokenizer import Tokenizer, checked_texts, round_up
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 FILES = ("source.json", "target.json")

@@ -17,12 +17,12 @@ from typing import Annotated, Any
 import keras
 import typer
 
+from keras_transformer.backend import usable_precision
 from keras_transformer.callbacks import Checkpoints, TrainingStopped
-from keras_transformer.checkpoints.training import CHECKPOINTS, latest, read_state
-from keras_transformer.failures import BAD_INPUT, in_one_line
-from keras_transformer.files import locked
-from keras_transformer.ops import usable_precision
-from keras_transformer.schedules import WarmupSchedule
+from keras_transformer.checkpoints.state import CHECKPOINTS, latest, read_state
+from keras_transformer.optimizers import WarmupSchedule
+from keras_transformer.system.failures import BAD_INPUT, in_one_line
+from keras_transformer.system.files import locked
 
 _Debug = Annotated[
     bool,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import keras
 
-from keras_transformer.assessment import assess, save_metrics
+from keras_transformer.backend import keep_compilations, usable_precision
 from keras_transformer.callbacks import (
     Checkpoints,
     Progress,
@@ -17,25 +17,25 @@ from keras_transformer.callbacks import (
     TranslationQuality,
 )
 from keras_transformer.checkpoints import assign_weights, average_weights, weights_of
-from keras_transformer.checkpoints.training import CHECKPOINTS
+from keras_transformer.checkpoints.state import CHECKPOINTS
 from keras_transformer.config import TransformerConfig
 from keras_transformer.data.batching import TokenBatches
 from keras_transformer.data.cleaning import clean
 from keras_transformer.data.corpora import Corpus, load_corpus, read_pairs
-from keras_transformer.evaluation import table
-from keras_transformer.files import removed
+from keras_transformer.evaluation.assess import assess, save_metrics
+from keras_transformer.evaluation.scores import table
+from keras_transformer.inference.folder import CONFIG, MODEL
+from keras_transformer.inference.translator import METRICS, Translator
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import Transformer, enable_lora, merged
-from keras_transformer.ops import keep_compilations, usable_precision
-from keras_transformer.saved import CONFIG, MODEL
-from keras_transformer.schedules import WarmupSchedule, adam
+from keras_transformer.optimizers import WarmupSchedule, adam
+from keras_transformer.system.files import removed
 from keras_transformer.text import SentencePieceTokenizer
-from keras_transformer.text.base import MANIFEST
+from keras_transformer.text.tokenizer import MANIFEST
 from keras_transformer.training import runs
 from keras_transformer.training.recipes import read_recipe
 from keras_transformer.training.runs import run_into, say
-from keras_transformer.translator import METRICS, Translator
 
 # What a run may change between a kill and its continuation without becoming another run.
 OF_A_RUN = (CHECKPOINTS, "tensorboard", MODEL, CONFIG, METRICS, MANIFEST)

@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 
 from keras_transformer import cli
 from keras_transformer.checkpoints import save_weights, weights_of, write_weights
-from keras_transformer.checkpoints.training import write_state
-from keras_transformer.files import write_json
+from keras_transformer.checkpoints.state import write_state
+from keras_transformer.inference.folder import count_parameters, save_folder
+from keras_transformer.inference.translator import Translator
 from keras_transformer.models import BERT, GPT, BERTConfig, GPTConfig, ViT, ViTConfig, enable_lora
-from keras_transformer.saved import count_parameters, save_folder
+from keras_transformer.system.files import write_json
 from keras_transformer.text.single import TextTokenizer
-from keras_transformer.translator import Translator
 
 
 def test_export_hands_its_options_on(run, folder, monkeypatch):
@@ -59,7 +59,7 @@ def test_export_says_in_one_line_what_is_in_its_way(run, failure, folder, tmp_pa
     (tmp_path / "out" / "1").mkdir(parents=True)
     if not importlib.util.find_spec("tensorflow_text"):
         pytest.skip("exporting needs tensorflow-text")
-    assert "choose another version" in failure(run("export", folder, tmp_path / "out", status=2))
+    assert "exists: choose another" in failure(run("export", folder, tmp_path / "out", status=2))
 
 
 def test_averages_to_a_file_or_a_translator(run, translator, folder, tmp_path):

@@ -24,6 +24,7 @@ from keras_transformer import layers
 from keras_transformer.callbacks import Checkpoints
 from keras_transformer.checkpoints import save_weights, weights_of
 from keras_transformer.export import saved_model
+from keras_transformer.inference.folder import save_folder
 from keras_transformer.models import (
     BERT,
     ESM,
@@ -37,7 +38,6 @@ from keras_transformer.models import (
     ViTConfig,
     enable_lora,
 )
-from keras_transformer.saved import save_folder
 from keras_transformer.text.single import TextTokenizer
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import keras_transformer as kt
+from keras_transformer.backend import BACKEND
 from keras_transformer.callbacks import Checkpoints
 from keras_transformer.checkpoints import load_weights
 from keras_transformer.models import enable_lora
-from keras_transformer.ops import BACKEND
 from tests.backends import EVERY_CASE
 
 FOLDER = Path(__file__).parent / "format-1"

@@ -15,14 +15,15 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_transformer.backend import compiled
 from keras_transformer.decoding import (
     IMPOSSIBLE,
     beam_search,
     greedy_search,
     length_penalty_factor,
-    search,
 )
-from keras_transformer.ops import compiled
+from keras_transformer.decoding import beam as beam_module
+from keras_transformer.decoding import greedy as greedy_module
 
 PAD, EOS, A, B, C = range(5)
 VOCABULARY, LENGTH, BEAMS = 5, 4, 40  # at most
@@ -406,7 +407,8 @@ def turns(monkeypatch):
             turns.append(i)
         return found
 
-    monkeypatch.setattr(search, "row_loop", python_loop)
+    for module in (beam_module, greedy_module):
+        monkeypatch.setattr(module, "row_loop", python_loop)
     return turns
 
 

@@ -10,11 +10,11 @@ from safetensors.numpy import load_file
 from keras_transformer import load_pretrained
 from keras_transformer.config import TransformerConfig
 from keras_transformer.export import hugging_face
-from keras_transformer.files import read_json
+from keras_transformer.inference.runner import until_end
+from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer
-from keras_transformer.search import until_end
+from keras_transformer.system.files import read_json
 from keras_transformer.text import SentencePieceTokenizer
-from keras_transformer.translator import Translator
 
 ENGLISH = ["The old man sees the dog.", "A dog sleeps here.", "I see 3 dogs, don't I?"] * 20
 GERMAN = ["Der alte Mann sieht den Hund.", "Ein Hund schläft hier.", "Ich sehe 3 Hunde."] * 20

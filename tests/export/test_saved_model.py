@@ -16,9 +16,9 @@ import pytest
 from keras_transformer.config import TransformerConfig
 from keras_transformer.decoding import IMPOSSIBLE
 from keras_transformer.export import saved_model
+from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer
 from keras_transformer.text import SentencePieceTokenizer
-from keras_transformer.translator import Translator
 
 pytest.importorskip("tensorflow_text")
 

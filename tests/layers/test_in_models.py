@@ -21,7 +21,7 @@ from keras_transformer.layers import (
     RelativeBias,
     padding_mask,
 )
-from keras_transformer.layers.base import replacing_weights
+from keras_transformer.layers.layer import replacing_weights
 
 RNG = np.random.default_rng(0)
 IDS = np.array([[3, 4, 5, 0, 0], [1, 2, 0, 0, 0], [5, 6, 7, 8, 9]], "int32")
@@ -52,14 +52,14 @@ LAYERS = {  # how to make one, and what it is called with: tensors, the second o
     "learned": (lambda **k: PositionalEmbedding(11, 8, "learned", 9, norm=True, **k), IDS),
     "add_norm": (lambda **k: AddNorm(norm_first=True, **k), X),
     "feed_forward": (lambda **k: FeedForward(12, gated=True, **k), X),
-    "encoder_block": (lambda **k: EncoderBlock(2, 12, 0.0, **k), X),
+    "encoder_block": (lambda **k: EncoderBlock(2, 12, dropout=0.0, **k), X),
     "encoder": (lambda **k: Encoder(1, 2, 12, norm_first=True, relative_positions=(4, 8), **k), X),
     "rotary": (lambda **k: Encoder(1, 2, 12, rotary={"head_dim": 4}, norm="rms", **k), X),
     "audio": (lambda **k: AudioEmbedding(8, 6, **k), FRAMES),
     "patches": (lambda **k: PatchEmbedding(8, (4, 4), 2, **k), IMAGES),
     "relative": (lambda **k: Relative(**k), X),
     "attention": (lambda **k: MultiHeadAttention(2, causal=True, **k), X),
-    "decoder_block": (lambda **k: DecoderBlock(2, 12, 0.0, cross_attention=False, **k), X),
+    "decoder_block": (lambda **k: DecoderBlock(2, 12, dropout=0.0, cross_attention=False, **k), X),
     "decoder": (lambda **k: Decoder(1, 2, 12, norm_first=True, **k), X, X),
     "cross_attention": (lambda **k: MultiHeadAttention(2, cross_attention=True, **k), X, X),
 }

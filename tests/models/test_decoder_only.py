@@ -5,9 +5,9 @@ import pytest
 from keras import ops
 
 from keras_transformer import LabelSmoothedCrossentropy, Perplexity, adam
+from keras_transformer.backend import compiled
 from keras_transformer.data.windows import NO_LABEL, packed
 from keras_transformer.models import GPT, GPTConfig, LLaMA, LLaMAConfig
-from keras_transformer.ops import compiled
 from tests.backends import cases
 
 V = 17

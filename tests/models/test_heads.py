@@ -8,9 +8,9 @@ import pytest
 from keras import ops
 
 from keras_transformer import adam
+from keras_transformer.backend import BACKEND
 from keras_transformer.models import BERT, ESM, BERTConfig, ESMConfig
 from keras_transformer.models.heads import HEADS, Transform
-from keras_transformer.ops import BACKEND
 
 SIZES = dict(vocab_size=23, d_model=8, d_ff=12, num_layers=1, num_heads=2, dropout=0.0)
 SIZES |= dict(max_length=9, pad_id=0, labels=("x", "y", "z"))

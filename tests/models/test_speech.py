@@ -7,10 +7,10 @@ import pytest
 from keras import ops
 
 from keras_transformer import LabelSmoothedCrossentropy, adam
+from keras_transformer.backend import compiled
 from keras_transformer.checkpoints.hugging_face import read_model, write_model
+from keras_transformer.inference.options import Search
 from keras_transformer.models import Speech, SpeechConfig
-from keras_transformer.ops import compiled
-from keras_transformer.search import Search
 from tests.backends import cases
 
 CONFIG = SpeechConfig(

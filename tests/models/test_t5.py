@@ -8,9 +8,9 @@ import pytest
 from keras import ops
 
 from keras_transformer import LabelSmoothedCrossentropy, adam
+from keras_transformer.backend import BACKEND, compiled
+from keras_transformer.inference.options import Search
 from keras_transformer.models import T5, T5Config
-from keras_transformer.ops import BACKEND, compiled
-from keras_transformer.search import Search
 
 SIZES = dict(d_model=12, d_ff=16, num_encoder_layers=2, num_decoder_layers=2, num_heads=2)
 SIZES |= dict(head_dim=4, dropout=0.0, num_buckets=8, max_distance=9)

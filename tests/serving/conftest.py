@@ -8,9 +8,9 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 
+from keras_transformer.inference.translator import Translator
 from keras_transformer.serving import Catalogue, Settings, create_app
 from keras_transformer.text import SentencePieceTokenizer
-from keras_transformer.translator import Translator
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 

@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from keras_transformer.serving import Catalogue, Settings, create_app
-from keras_transformer.serving.batching import QueueFullError
+from keras_transformer.serving.queue import QueueFullError
 
 
 @pytest.mark.once("requests and answers: the translator alone knows tensors")

@@ -6,7 +6,7 @@ import threading
 import libretranslatepy
 import pytest
 
-from keras_transformer.serving import create_app, translation
+from keras_transformer.serving import answers, create_app
 
 
 def test_libretranslates_own_client(served, catalogue, translators):
@@ -124,27 +124,27 @@ def test_names_of_files_that_a_disk_does_not_take(client):
 
 def test_a_long_document_does_not_stop_the_server(client, monkeypatch, translated):
     begun, gate = threading.Event(), threading.Event()
-    split = translation._split
+    split = answers._split
 
     def slow(*arguments):
         begun.set()
         assert gate.wait(30)
         return split(*arguments)
 
-    monkeypatch.setattr(translation, "_split", slow)
+    monkeypatch.setattr(answers, "_split", slow)
     for kind in ("text", "html"):
         begun.clear()
         gate.clear()
-        answers = []
+        received = []
         thread = threading.Thread(
-            target=lambda: answers.append(translated(client, q="one", format=kind))  # noqa: B023
+            target=lambda: received.append(translated(client, q="one", format=kind))  # noqa: B023
         )
         thread.start()
         assert begun.wait(30)
         assert client.get("/health").is_success  # while it is taken apart
         gate.set()
         thread.join()
-        assert answers[0]["translatedText"]
+        assert received[0]["translatedText"]
 
 
 def test_attention(client, translators, monkeypatch, refused):
@@ -156,6 +156,6 @@ def test_attention(client, translators, monkeypatch, refused):
     assert found["input_tokens"][1:] == found["target_tokens"][:-1]
     fields = {"q": "one", "source": "en", "target": "fr"}
     assert "no pictures" in refused(client, 400, "/attention", **fields)
-    monkeypatch.setattr(translation, "MOST_WEIGHTS", 20)
+    monkeypatch.setattr(answers, "MOST_WEIGHTS", 20)
     fields = {"q": "one two", "source": "en", "target": "de"}
     assert "q must be shorter" in refused(client, 400, "/attention", **fields)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keras_transformer.alignment import words
+from keras_transformer.analysis.alignment import words
 from keras_transformer.serving.markup import blocks, placed
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from keras_transformer import load_pretrained
-from keras_transformer.assessment import read_metrics
+from keras_transformer.backend import BACKEND
 from keras_transformer.checkpoints.hugging_face import write_model
+from keras_transformer.evaluation.assess import read_metrics
+from keras_transformer.inference.folder import load_with_tokenizer
 from keras_transformer.models import ESM, ESMConfig
-from keras_transformer.ops import BACKEND
-from keras_transformer.saved import load_with_tokenizer
 from training import dna, protein
 
 SIZES = dict(d_model=16, num_layers=1, num_heads=2, dropout=0.0)

@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from keras_transformer.config import TransformerConfig, TranslationRecipe
+from keras_transformer.config import TransformerConfig
+from keras_transformer.training.recipe import TranslationRecipe
 from keras_transformer.training.recipes import names, read_recipe
 
 

@@ -13,8 +13,8 @@ from typing import Annotated
 import pytest
 import typer
 
-from keras_transformer.files import locked, write_json
-from keras_transformer.ops import arithmetic
+from keras_transformer.backend import precision as precision_module
+from keras_transformer.system.files import locked, write_json
 from keras_transformer.training import translation
 from keras_transformer.training.runs import main, run_into, schedule_for
 
@@ -139,7 +139,7 @@ def test_signals_are_left_alone_that_are_ignored_or_in_another_thread(tmp_path, 
 
 
 def test_a_precision_that_the_machine_lacks_falls_back(tmp_path, called, monkeypatch):
-    monkeypatch.setattr(arithmetic, "_computes_in", lambda dtype: False)
+    monkeypatch.setattr(precision_module, "_computes_in", lambda dtype: False)
 
     @run_into()
     def train(output: Output, precision: str = "float32") -> None:
@@ -164,7 +164,7 @@ def test_a_warmup_that_does_not_fit_becomes_a_tenth_of_the_run(capsys):
 
 
 def test_a_recipe_falls_back_before_its_run_is_compared_with_an_older_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(arithmetic, "_computes_in", lambda dtype: False)
+    monkeypatch.setattr(precision_module, "_computes_in", lambda dtype: False)
     seen = []
 
     def corpus(options, *_):

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_transformer.assessment import read_metrics
+from keras_transformer.evaluation.assess import read_metrics
 from training import image_classification, speech_recognition
 
 

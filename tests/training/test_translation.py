@@ -15,9 +15,9 @@ import pytest
 from safetensors.numpy import load_file
 
 from keras_transformer.callbacks import Progress
+from keras_transformer.inference.translator import Translator
 from keras_transformer.training import translation as module
 from keras_transformer.training.translation import train
-from keras_transformer.translator import Translator
 
 WORDS = "ba be bi bo bu da de di do du ga ge gi go gu la le li lo lu".split()
 

@@ -14,7 +14,7 @@ from keras_transformer.checkpoints.families import (
     vit,
     whisper,
 )
-from keras_transformer.checkpoints.families.base import Family, Rule
+from keras_transformer.checkpoints.families.family import Family, Rule
 
 FAMILIES: dict[str, Family] = {
     kind: family

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from keras_transformer.checkpoints.families.base import (
+from keras_transformer.checkpoints.families.family import (
     Family,
     Rule,
     dense,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from keras_transformer.checkpoints.families.base import (
+from keras_transformer.checkpoints.families.encoders import FIELDS, NORM_ENDINGS, Names, blocks
+from keras_transformer.checkpoints.families.family import (
     Family,
     Rule,
     dense,
@@ -13,7 +14,6 @@ from keras_transformer.checkpoints.families.base import (
     their_activation,
     token_id,
 )
-from keras_transformer.checkpoints.families.encoders import FIELDS, NORM_ENDINGS, Names, blocks
 from keras_transformer.checkpoints.families.fields import (
     ACTIVATIONS,
     Field,

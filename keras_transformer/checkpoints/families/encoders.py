@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keras_transformer.checkpoints.families.base import Rule, dense, norm
+from keras_transformer.checkpoints.families.family import Rule, dense, norm
 from keras_transformer.checkpoints.families.fields import (
     Field,
     exactly,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from keras_transformer.checkpoints.families.base import (
+from keras_transformer.checkpoints.families.encoders import FIELDS, NORM_ENDINGS, Names, blocks
+from keras_transformer.checkpoints.families.family import (
     Family,
     Rule,
     norm,
     table,
     token_id,
 )
-from keras_transformer.checkpoints.families.encoders import FIELDS, NORM_ENDINGS, Names, blocks
 from keras_transformer.checkpoints.families.fields import Field, exactly, flag, positive
 from keras_transformer.models import ESM, ESMConfig
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keras_transformer.checkpoints.families.base import (
+from keras_transformer.checkpoints.families.family import (
     Family,
     Rule,
     dense,

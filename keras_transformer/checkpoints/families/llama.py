@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from keras_transformer.checkpoints.families.base import (
+from keras_transformer.checkpoints.families.family import (
     Family,
     Rule,
     dense,

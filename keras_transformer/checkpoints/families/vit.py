@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from keras_transformer.checkpoints.families.base import (
+from keras_transformer.checkpoints.families.encoders import labels_of
+from keras_transformer.checkpoints.families.family import (
     Family,
     Rule,
     dense,
     norm,
     their_activation,
 )
-from keras_transformer.checkpoints.families.encoders import labels_of
 from keras_transformer.checkpoints.families.fields import (
     ACTIVATIONS,
     Field,

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.config import TranslationRecipe
+from keras_transformer.training.recipe import TranslationRecipe
 
 FOLDER = Path(__file__).parent
 

@@ -13,9 +13,9 @@ import transformers
 from keras import ops
 from safetensors.numpy import load_file, save_file
 
+from keras_transformer.backend import BACKEND, compiled
 from keras_transformer.checkpoints.hugging_face import Checkpoint, read_model, write_model
-from keras_transformer.ops import BACKEND, compiled
-from keras_transformer.search import Search
+from keras_transformer.inference.options import Search
 
 
 def edit(folder, change):

@@ -6,9 +6,9 @@ import torch
 import transformers
 from keras import ops
 
+from keras_transformer.backend import compiled
 from keras_transformer.checkpoints.hugging_face import read_model
-from keras_transformer.ops import compiled
-from keras_transformer.search import Search
+from keras_transformer.inference.options import Search
 from tests.backends import cases
 from tests.checkpoints.families.parity import (
     BART,

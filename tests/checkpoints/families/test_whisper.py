@@ -7,9 +7,9 @@ import transformers
 from keras import ops
 from safetensors.numpy import load_file
 
+from keras_transformer.backend import compiled
 from keras_transformer.checkpoints.hugging_face import read_model, write_model
-from keras_transformer.ops import compiled
-from keras_transformer.search import Search
+from keras_transformer.inference.options import Search
 
 SIZES = dict(d_model=16, encoder_layers=2, decoder_layers=2, encoder_ffn_dim=24)
 SIZES |= dict(encoder_attention_heads=4, decoder_attention_heads=4, decoder_ffn_dim=24)

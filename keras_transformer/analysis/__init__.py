@@ -1,0 +1,1 @@
+"""What a trained model attends to: attention, alignments, pictures."""

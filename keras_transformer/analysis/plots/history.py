@@ -1,0 +1,131 @@
+"""The paper's positions and rates, and the history of a run."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from keras import ops
+
+from keras_transformer.analysis.plots.figures import COLORS, new_figure, plain
+from keras_transformer.checkpoints.state import STATE
+from keras_transformer.config import require, require_whole
+from keras_transformer.layers import sinusoids
+from keras_transformer.system.files import read_json
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NOT_METRICS = ("seconds",)  # of an epoch's logs
+
+
+def positional_encoding(d_model: int, length: int) -> Figure:
+    """The sinusoids of section 3.5: a row a position, a column a dimension.
+
+    Args:
+        d_model: dimensions, even.
+        length: positions.
+
+    Raises:
+        ValueError: if one is no positive number, or `d_model` is odd.
+        ImportError: without matplotlib.
+    """
+    require_whole("length", length, 1)
+    require_whole("d_model", d_model, 2)
+    require(d_model % 2 == 0, "d_model", d_model, "even")
+    figure = new_figure(7, 4)
+    axes = figure.subplots()
+    limits = dict(cmap="RdBu", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
+    image = axes.imshow(sinusoids(length, d_model), **limits)
+    axes.set(xlabel="dimension", ylabel="position")
+    figure.colorbar(image, ax=axes, label="sine at even dimensions, cosine at odd")
+    return figure
+
+
+def learning_rate(schedule: Callable[[Any], Any], steps: int) -> Figure:
+    """The rate of each update; `WarmupSchedule.paper(512)` is the paper's (section 5.3).
+
+    Args:
+        schedule: from a step, counted from 0, to the rate.
+        steps: how many to show.
+
+    Raises:
+        ValueError: if `steps` is below 2.
+        ImportError: without matplotlib.
+    """
+    require_whole("steps", steps, 2)
+    shown = np.unique(np.linspace(0, steps - 1, 500).astype("int32"))
+    rates = [float(ops.convert_to_numpy(schedule(ops.convert_to_tensor(i)))) for i in shown]
+    figure = new_figure(6, 3.5)
+    axes = plain(figure.subplots())
+    axes.plot(shown + 1, rates, color=COLORS[0])
+    axes.set(xlabel="update", ylabel="learning rate", xlim=(0, steps))
+    axes.set_ylim(bottom=0)
+    axes.ticklabel_format(axis="y", scilimits=(-2, 3))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    return figure
+
+
+def training_history(history: Any) -> Figure:
+    """What was measured in each epoch: a panel a metric, training and validation together.
+
+    Args:
+        history: the folder of a run, of which the last checkpoint has it; a file of Keras's
+            `CSVLogger`; the `history` of Keras's `History` (metric -> values); or the logs of
+            each epoch, as `Checkpoints.history`.
+
+    Raises:
+        ValueError: if there is none in it.
+        ImportError: without matplotlib.
+    """
+    metrics = _metrics(history)
+    names = list(dict.fromkeys(name.removeprefix("val_") for name in metrics))
+    columns = min(3, len(names))
+    rows = -(-len(names) // columns)
+    figure = new_figure(0.6 + 3.2 * columns, 0.4 + 2.4 * rows)
+    panels = figure.subplots(rows, columns, squeeze=False).flat
+    for name, axes in zip(names, panels, strict=False):
+        plain(axes)
+        for kind, color, mark in (("", COLORS[0], "o"), ("val_", COLORS[1], "s")):
+            values = metrics.get(kind + name, [])
+            if values:
+                epochs = range(1, len(values) + 1)
+                label = "validation" if kind else "training"
+                axes.plot(epochs, values, color=color, marker=mark, markersize=3, label=label)
+        axes.set_title(name, fontsize=10)
+        axes.set_xlabel("epoch")
+        axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+        axes.set_xlim(0.5, max(map(len, metrics.values())) + 0.5)
+        axes.legend(frameon=False, fontsize=8)
+    for axes in list(figure.axes)[len(names) :]:
+        axes.remove()
+    return figure
+
+
+def _metrics(history):
+    """Metric -> values, of all that `training_history` takes."""
+    if isinstance(history, str | os.PathLike):
+        path = Path(history)
+        if path.is_dir():
+            states = sorted(path.glob(f"checkpoints/epoch-*/{STATE}"))
+            require(bool(states), "history", str(path), "a run's folder, with its checkpoints")
+            history = read_json(states[-1])["history"]
+        else:
+            with path.open(encoding="utf-8", newline="") as file:
+                history = [
+                    {k: v for k, v in row.items() if k != "epoch"} for row in csv.DictReader(file)
+                ]
+    if not isinstance(history, Mapping):
+        names = dict.fromkeys(name for logs in history for name in logs)
+        history = {name: [logs.get(name, "nan") for logs in history] for name in names}
+    metrics = {
+        name: [float(value or "nan") for value in values]
+        for name, values in history.items()
+        if name not in NOT_METRICS
+    }
+    require(any(metrics.values()), "history", history, "the metrics of an epoch or more")
+    return metrics

@@ -1,0 +1,110 @@
+"""Where translations are good: by length, and by the model's own confidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import sacrebleu
+
+from keras_transformer.analysis.plots.figures import COLORS, GREY, new_figure, plain
+from keras_transformer.config import require, require_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def bleu_by_length(
+    sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str], bins: int = 5
+) -> Figure:
+    """BLEU of the short sentences to the long ones, as Koehn and Knowles 2017, section 3.5.
+
+    Each bar is the corpus BLEU (sacreBLEU, "13a") of a part of the test set, parts about equally
+    large, ordered by the number of words of the source.
+
+    Args:
+        sources, hypotheses, references: texts, as many of each.
+        bins: most parts; sentences of one length stay together.
+
+    Raises:
+        ValueError: if there are not as many of each, or none; if `bins` is below 1.
+        ImportError: without matplotlib.
+    """
+    require_whole("bins", bins, 1)
+    counts = len(sources), len(hypotheses), len(references)
+    require(min(counts) == max(counts) > 0, "sources, hypotheses, references", counts, "as many")
+    lengths = np.array([len(text.split()) for text in sources])
+    edges = np.unique(np.quantile(lengths, np.linspace(0, 1, bins + 1)[1:], method="lower"))
+    owners = np.searchsorted(edges, lengths)
+    figure = new_figure(6, 3.5)
+    axes = plain(figure.subplots())
+    labels = []
+    for part in np.unique(owners):
+        chosen = np.flatnonzero(owners == part)
+        least, most = lengths[chosen].min(), lengths[chosen].max()
+        own = [hypotheses[i] for i in chosen], [[references[i] for i in chosen]]
+        bleu = sacrebleu.BLEU(tokenize="13a").corpus_score(*own).score
+        bars = axes.bar(len(labels), bleu, color=COLORS[0], width=0.7)
+        axes.bar_label(bars, [f"{bleu:.1f}"], fontsize=9)
+        labels.append(f"{least}" if least == most else f"{least}–{most}")
+        labels[-1] += f"\n{len(chosen):,} texts"
+    axes.set_xticks(range(len(labels)), labels)
+    axes.set(xlabel="words of the source", ylabel="BLEU")
+    axes.margins(y=0.12)
+    return figure
+
+
+def reliability(scores: Sequence[float], qualities: Sequence[float], bins: int = 10) -> Figure:
+    """Whether confidence tells quality: a reliability diagram (Guo et al. 2017, section 2).
+
+    Texts are sorted into bins of equal width by confidence. A bar is the mean quality of a bin, at
+    the mean confidence of its texts the diagonal would be met. Their expected calibration error is
+    the sum over bins of |mean quality - mean confidence| times the share of the texts. It is of
+    calibration where quality is an accuracy, such as the share of right tokens; where it is a
+    likeness such as chrF, see only whether the bars rise.
+
+    Args:
+        scores: confidence of each text, in [0, 1], such as the geometric mean of its tokens'
+            probabilities: exp(`Translator.score` / tokens).
+        qualities: how good each is, in [0, 1], such as the sentence's chrF / 100.
+        bins: how many.
+
+    Raises:
+        ValueError: if there are not as many of each, or none; if one is not in [0, 1]; if `bins`
+            is below 1.
+        ImportError: without matplotlib.
+    """
+    require_whole("bins", bins, 1)
+    counts = len(scores), len(qualities)
+    require(counts[0] == counts[1] > 0, "scores, qualities", counts, "as many")
+    for name, values in dict(scores=scores, qualities=qualities).items():
+        values = np.asarray(values)
+        require(((values >= 0) & (values <= 1)).all(), name, values, "in [0, 1]")
+    confidence, quality, count = calibration(scores, qualities, bins)
+    filled = count > 0
+    error = np.sum(count[filled] * np.abs(quality - confidence)[filled]) / count.sum()
+    figure = new_figure(5, 5.2)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
+    centres = (np.arange(bins) + 0.5) / bins
+    plain(upper).bar(centres[filled], quality[filled], 0.92 / bins, color=COLORS[0])
+    upper.plot(confidence[filled], confidence[filled], "o", color=COLORS[1], label="confidence")
+    upper.plot([0, 1], [0, 1], "--", color=GREY, linewidth=1)
+    upper.set(ylabel="mean quality", xlim=(0, 1), ylim=(0, 1))
+    upper.set_title(f"expected calibration error {error:.3f}", fontsize=10)
+    upper.legend(frameon=False, loc="upper left", fontsize=9)
+    plain(lower).bar(centres, count, 0.92 / bins, color="#999999")
+    lower.set(xlabel="confidence", ylabel="texts")
+    return figure
+
+
+def calibration(
+    scores: Sequence[float], qualities: Sequence[float], bins: int = 10
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean score, mean quality (NaN where there is none) and number of each bin: (bins,) each."""
+    scores, qualities = np.asarray(scores, float), np.asarray(qualities, float)
+    owners = np.minimum((scores * bins).astype(int), bins - 1)
+    count = np.bincount(owners, minlength=bins)
+    with np.errstate(invalid="ignore"):
+        means = (np.bincount(owners, x, minlength=bins) / count for x in (scores, qualities))
+        return *means, count

@@ -1,0 +1,88 @@
+"""The one room that knows which backend runs.
+
+Everything else is written on `keras.ops`. Each function here has a plain meaning that holds on
+every backend, and a faster way to it on one of them.
+"""
+
+from keras_transformer.backend.attention import (
+    attention,
+    attention_weights,
+    mask_bias,
+    masked_by,
+)
+from keras_transformer.backend.cache import (
+    at_most,
+    attend_cache,
+    best_tokens,
+    cache_places,
+    gather,
+    last_places,
+    new_cache,
+    row_loop,
+    write_cache,
+)
+from keras_transformer.backend.chunked import Pattern
+from keras_transformer.backend.compilation import (
+    BACKEND,
+    COMPILES_EACH_SHAPE,
+    IS_EAGER,
+    compiled,
+    in_training_step,
+    is_portable,
+    keep_compilations,
+    portable,
+    random_state,
+    replica_sum,
+    reuse_memory,
+    set_random_state,
+    training_step,
+    without_gradients,
+)
+from keras_transformer.backend.dropout import dropout
+from keras_transformer.backend.linear import has_int8_linear, int8_linear, linear, lookup
+from keras_transformer.backend.loss import projected_cross_entropy, smoothed_cross_entropy
+from keras_transformer.backend.normalization import layer_norm, rms_norm
+from keras_transformer.backend.optimizer import adam_update
+from keras_transformer.backend.precision import usable_precision
+
+__all__ = [
+    "BACKEND",
+    "COMPILES_EACH_SHAPE",
+    "IS_EAGER",
+    "Pattern",
+    "adam_update",
+    "at_most",
+    "attend_cache",
+    "attention",
+    "attention_weights",
+    "best_tokens",
+    "cache_places",
+    "compiled",
+    "dropout",
+    "gather",
+    "has_int8_linear",
+    "in_training_step",
+    "int8_linear",
+    "is_portable",
+    "keep_compilations",
+    "last_places",
+    "layer_norm",
+    "linear",
+    "lookup",
+    "mask_bias",
+    "masked_by",
+    "new_cache",
+    "portable",
+    "projected_cross_entropy",
+    "random_state",
+    "replica_sum",
+    "reuse_memory",
+    "rms_norm",
+    "row_loop",
+    "set_random_state",
+    "smoothed_cross_entropy",
+    "training_step",
+    "usable_precision",
+    "without_gradients",
+    "write_cache",
+]

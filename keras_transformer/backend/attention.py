@@ -1,0 +1,125 @@
+"""Scaled dot-product attention (Vaswani et al. 2017, equation 1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_transformer.backend import quick
+from keras_transformer.backend.chunked import Pattern, chunked_attention
+from keras_transformer.backend.compilation import BACKEND, is_portable
+from keras_transformer.backend.dispatch import by_kernel, by_loop
+
+if BACKEND == "tensorflow":
+    from keras_transformer.backend.tensorflow import kernels as tensorflow_kernels
+elif BACKEND == "torch":
+    import torch
+
+    from keras_transformer.backend.torch import kernels as torch_kernels
+
+
+LONG = 2048 * 2048  # weights of a head that are not made all at once
+MANY_WINDOWS = 4  # from so many on only what is in them is visited
+
+
+def attention(
+    query_BNTH: Any,
+    key_BNSH: Any,
+    value_BNSH: Any,
+    mask: Any = None,
+    bias: Any = None,
+    pattern: Pattern = Pattern(),  # noqa: B008
+) -> Any:
+    """softmax(Q K^T / sqrt(H) + bias) V by the backend's fastest way: (B, N, T, H).
+
+    What `attention_weights` times the values gives; the weights are not kept. From 2,048 positions
+    on, or four windows, memory grows linearly with the length, where there is no bias and the
+    length is known while a graph is built (under TensorFlow: not where it is None).
+
+    Args:
+        query_BNTH, key_BNSH, value_BNSH: queries, keys and values, a head apart.
+        mask: boolean, True = attend, or numbers to add, as `mask_bias` makes them; broadcasts to
+            (B, N, T, S).
+        bias: added to the scaled products besides, broadcasts to (B, N, T, S).
+        pattern: what may be seen by its place, beside the mask.
+    """
+    if _in_chunks(query_BNTH, key_BNSH, mask, bias, pattern):
+        return chunked_attention(query_BNTH, key_BNSH, value_BNSH, mask, pattern)
+    if by_kernel(query_BNTH):
+        causal = pattern == Pattern(causal=True) and mask is None and bias is None
+        if not causal:
+            mask = masked_by(pattern, query_BNTH, key_BNSH, mask)
+        return torch_kernels.attention(query_BNTH, key_BNSH, value_BNSH, mask, bias, causal)
+    mask = masked_by(pattern, query_BNTH, key_BNSH, mask)
+    if by_loop() and bias is None and (mask is None or _is_boolean(mask)):
+        return tensorflow_kernels.attention(query_BNTH, key_BNSH, value_BNSH, mask)
+    weights_BNTS = attention_weights(query_BNTH, key_BNSH, mask, bias)
+    return ops.matmul(weights_BNTS, value_BNSH)
+
+
+def _in_chunks(query_BNTH, key_BNSH, mask, bias, pattern):
+    length, places = query_BNTH.shape[2], key_BNSH.shape[2]
+    known = isinstance(length, int) and isinstance(places, int)  # JAX has symbols for None
+    if not known or bias is not None or is_portable():
+        return False
+    if mask is not None and not _is_boolean(mask):
+        return False
+    if pattern.window is not None and places >= MANY_WINDOWS * max(pattern.window, 128):
+        return True
+    if length * places < LONG:
+        return False
+    # PyTorch's kernel is as frugal, but for a mask of every pair.
+    by_own = by_kernel(query_BNTH) and query_BNTH.dtype == torch.float32
+    frugal = mask is None or (mask.shape[2] == 1 and not pattern.causal)
+    return not (by_own and frugal and pattern.window is None)
+
+
+def masked_by(pattern: Pattern, query_BNTH: Any, key_BNSH: Any, mask: Any = None) -> Any:
+    """The mask, numbers or booleans, with what the pattern does not allow left out, too."""
+    allowed = pattern.mask(quick.shape(query_BNTH)[2], quick.shape(key_BNSH)[2])
+    if allowed is None or mask is None:
+        return mask if allowed is None else allowed
+    if _is_boolean(mask):
+        return allowed & mask
+    return quick.where(allowed, mask, quick.cast(_lowest(mask.dtype), mask.dtype))
+
+
+def attention_weights(query_BNTH: Any, key_BNSH: Any, mask: Any = None, bias: Any = None) -> Any:
+    """softmax(Q K^T / sqrt(H) + bias), rows sum to 1: (B, N, T, S).
+
+    A query that may see nothing weighs all keys alike.
+    """
+    scale = query_BNTH.shape[-1] ** -0.5
+    logits_BNTS = ops.matmul(query_BNTH * scale, ops.transpose(key_BNSH, (0, 1, 3, 2)))
+    for numbers in (bias, None if mask is None or _is_boolean(mask) else mask):
+        if numbers is not None:
+            # Subtracted, for what TensorFlow 2.21 with oneDNN makes of a product and a sum in a
+            # graph fails at some sizes ("Retval[0] does not have value", or nothing comes out).
+            logits_BNTS = logits_BNTS - ops.negative(ops.cast(numbers, logits_BNTS.dtype))
+    if mask is not None and _is_boolean(mask):
+        lowest = ops.cast(_lowest(logits_BNTS.dtype), logits_BNTS.dtype)
+        logits_BNTS = ops.where(mask, logits_BNTS, lowest)
+    if BACKEND != "torch" and logits_BNTS.shape[-1] == 1:
+        return ops.ones_like(logits_BNTS)  # Keras warns of a softmax over one number
+    return quick.softmax(logits_BNTS, axis=-1)
+
+
+def mask_bias(mask: Any, dtype: Any) -> Any:
+    """A boolean mask in the form that `attention` takes fastest, for a mask that is used often.
+
+    On PyTorch the numbers that added to scaled products leave out what the mask does not allow.
+    """
+    if BACKEND != "torch":
+        return mask
+    return quick.where(mask, quick.cast(0, dtype), quick.cast(_lowest(dtype), dtype))
+
+
+def _is_boolean(mask):
+    return keras.backend.standardize_dtype(mask.dtype) == "bool"
+
+
+def _lowest(dtype):
+    """Finite, so that a row without any key stays a number; -1e9 overflows float16."""
+    return -3e4 if keras.backend.standardize_dtype(dtype) == "float16" else -1e9

@@ -1,0 +1,186 @@
+"""What searches are made of: caches, attention over them, the best tokens, the loop."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_transformer.backend import quick
+from keras_transformer.backend.attention import attention
+from keras_transformer.backend.compilation import BACKEND, is_portable
+
+if BACKEND == "jax":
+    import jax
+elif BACKEND == "tensorflow":
+    import tensorflow as tf
+    from tensorflow.python.ops import control_flow_util
+elif BACKEND == "torch":
+    import torch
+
+    from keras_transformer.backend.torch import search as torch_search
+
+
+def _grows() -> bool:
+    """Whether caches grow: on PyTorch, and in TensorFlow's graphs, where a part is a copy too."""
+    if BACKEND != "tensorflow":
+        return BACKEND == "torch"
+    graph = tf.compat.v1.get_default_graph()
+    return not control_flow_util.GraphOrParentsInXlaContext(graph)
+
+
+def new_cache(first_BNPH: Any, length: Any, beam_size: int = 1) -> Any:
+    """A cache (B, N, length K, H) with the first P positions in the places of beam 0 of K.
+
+    What comes after them is undefined, or not there yet where caches grow.
+    """
+    rows, heads, filled, width = ops.shape(first_BNPH)
+    beams = ((0, 0), (0, 0), (0, 0), (0, beam_size - 1), (0, 0))
+    cache_BNPKH = ops.pad(ops.expand_dims(first_BNPH, 3), beams)
+    cache_BNSH = ops.reshape(cache_BNPKH, (rows, heads, filled * beam_size, width))
+    if _grows():
+        return cache_BNSH
+    return ops.pad(cache_BNSH, ((0, 0), (0, 0), (0, (length - filled) * beam_size), (0, 0)))
+
+
+def at_most(number: Any, most: int) -> Any:
+    """The smaller of both, a Python number where the first is one."""
+    return min(number, most) if isinstance(number, int) else ops.minimum(number, most)
+
+
+def last_places(x_BNPH: Any, window: int) -> Any:
+    """The last `window` of P positions, or all, each where a rolling cache has it: at its number
+    modulo the window."""
+    places = ops.shape(x_BNPH)[2]
+    if isinstance(places, int):
+        if places <= window:
+            return x_BNPH
+        return ops.roll(x_BNPH[:, :, -window:], places % window, axis=2)
+    shift = ops.where(places > window, places % window, 0)
+    return tf.roll(x_BNPH[:, :, ops.maximum(places - window, 0) :], shift, axis=2)
+
+
+def write_cache(cache_BNSH: Any, update_BNTH: Any, index: Any, rolling: bool = False) -> Any:
+    """Returns the cache with `update` written at positions [index, index + T).
+
+    Where caches grow, what comes after is dropped, but in a rolling one. On PyTorch without
+    gradients the cache is written in place, or moved into a longer one.
+    """
+    if BACKEND == "torch" and not torch.is_grad_enabled() and not is_portable():
+        return torch_search.write_cache(cache_BNSH, update_BNTH, int(index))
+    if _grows():
+        parts = [cache_BNSH[:, :, :index], update_BNTH]
+        if rolling:
+            parts.append(cache_BNSH[:, :, index + ops.shape(update_BNTH)[2] :])
+        return ops.concatenate(parts, axis=2)
+    return ops.slice_update(cache_BNSH, (0, 0, index, 0), update_BNTH)
+
+
+def cache_places(cache_BNSH: Any, filled: Any) -> Any:
+    """For how many positions of a cache masks and biases are needed once `filled` are filled."""
+    return filled if _grows() or isinstance(filled, int) else quick.shape(cache_BNSH)[2]
+
+
+def attend_cache(
+    query_BNTH: Any,
+    key_BNSH: Any,
+    value_BNSH: Any,
+    mask: Any,
+    bias: Any,
+    *,
+    filled: Any,
+    queries: int,
+) -> Any:
+    """`attention` over the first `filled` positions of a cache: (B, N, T, H).
+
+    Args:
+        query_BNTH, key_BNSH, value_BNSH: queries, keys and values, a head apart.
+        mask: as of `attention`; None: each query sees all up to its own position, the last T
+            of those filled.
+        bias: as of `attention`, over `cache_places` positions.
+        filled: how many of the S positions are filled.
+        queries: T.
+    """
+
+    def over(size):
+        allowed = mask
+        if mask is not None and mask.shape[-1] != 1:
+            allowed = mask[..., :size]
+        elif mask is None and (queries != 1 or size is not filled):
+            places = quick.shape(key_BNSH[:, :, :size])[2]
+            own_T1 = quick.expand_dims(filled - queries + quick.arange(queries, dtype="int32"), 1)
+            allowed = quick.expand_dims(quick.arange(places, dtype="int32") <= own_T1, (0, 1))
+        added = None if bias is None else bias[..., :size]
+        keys, values = key_BNSH[:, :, :size], value_BNSH[:, :, :size]
+        return attention(query_BNTH, keys, values, allowed, added)
+
+    if BACKEND == "jax" and not isinstance(filled, int):
+        # Shapes are static: one of a few sizes, the first that holds all that is filled.
+        room = key_BNSH.shape[2]
+        sizes = [room >> shift for shift in range(4) if room >> shift >= 16] or [room]
+        branch = sum((filled <= size).astype("int32") for size in sizes) - 1
+        return jax.lax.switch(branch, [functools.partial(over, size) for size in sizes])
+    return over(filled if _grows() or isinstance(filled, int) else None)
+
+
+def best_tokens(logits: Any, k: int) -> tuple[Any, Any, Any]:
+    """The k highest logits of the last axis and the logarithm of the sum of all exponentials.
+
+    Args:
+        logits: (..., V), of any floating type.
+        k: at most V.
+
+    Returns:
+        The logits (..., k) float32, falling; their places (..., k) int32; and log Z (..., 1)
+        float32.
+    """
+    if BACKEND == "torch":
+        return torch_search.best_tokens(logits, k)
+    logits = ops.cast(logits, "float32")
+    return *quick.top_k(logits, k), ops.logsumexp(logits, axis=-1, keepdims=True)
+
+
+def gather(x: Any, indices: Any, axis: int) -> Any:
+    """`ops.take_along_axis` of indices no less than 0, whose other axes may have size 1."""
+    if BACKEND == "torch":
+        shape = list(x.shape)
+        shape[axis] = indices.shape[axis]
+        return torch.gather(x, axis, indices.long().expand(shape))
+    return ops.take_along_axis(x, indices, axis=axis)
+
+
+def row_loop(body: Callable, length: Any, done_B: Any, found: Any, alive: Any) -> Any:
+    """Calls `body` for i = 1 to `length` - 1, or until all rows are done.
+
+    Args:
+        body: `body(i, done_B, found, alive) -> done_B, found, alive`, a function of these alone;
+            each row's results depend on that row alone, and no more change once it is done.
+        length: most turns, plus one.
+        done_B: which rows are done.
+        found: tree of tensors (B, ...) that is wanted at the end.
+        alive: tree of tensors (B, ...) that the loop needs beside it.
+
+    Returns:
+        `found`.
+    """
+    if BACKEND == "torch":
+        return torch_search.row_loop(body, length, done_B, found, alive)
+
+    def go_on(i, done_B, found, alive):
+        return ops.logical_and(i < length, ops.logical_not(ops.all(done_B)))
+
+    def turn(i, done_B, found, alive):
+        return i + 1, *body(i, done_B, found, alive)
+
+    variables = (ops.convert_to_tensor(1, dtype="int32"), done_B, found, alive)
+    if not _grows():
+        return ops.while_loop(go_on, turn, variables)[2]
+
+    def shape(x):  # caches grow along their third axis
+        return tf.TensorShape([*x.shape[:2], None, x.shape[3]]) if len(x.shape) == 4 else x.shape
+
+    invariants = keras.tree.map_structure(shape, variables)
+    return tf.while_loop(go_on, turn, variables, shape_invariants=invariants)[2]

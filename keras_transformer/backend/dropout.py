@@ -1,0 +1,59 @@
+"""Dropout, and the residual sum it is part of (section 5.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras import ops
+
+from keras_transformer.backend.compilation import BACKEND
+from keras_transformer.backend.dispatch import by_kernel, by_loop
+
+if BACKEND == "jax":
+    import jax
+elif BACKEND == "tensorflow":
+    import tensorflow as tf
+
+    from keras_transformer.backend.tensorflow import kernels as tensorflow_kernels
+elif BACKEND == "torch":
+    import torch
+
+    from keras_transformer.backend.torch import kernels as torch_kernels
+
+
+def dropout(x: Any, rate: float, seed_generator: Any, residual: Any = None) -> Any:
+    """`residual` (or nothing) + x, of which a share `rate` is set to zero and the rest scaled up.
+
+    Args:
+        x: any shape.
+        rate: in [0, 1); rounded to 1/256 (but on PyTorch on a GPU), and what is kept is scaled by
+            the rounded rate.
+        seed_generator: a `keras.random.SeedGenerator`; PyTorch has its own generator.
+        residual: of x's shape, or None.
+    """
+    if by_kernel(x):
+        return torch_kernels.dropout(x, rate, residual)
+    if BACKEND == "torch":
+        x = torch.nn.functional.dropout(x, rate)
+        return x if residual is None else residual + x
+    dropped = min(round(rate * 256), 255)
+    random_bytes = _random_bytes(x, seed_generator.next())
+    if by_loop():
+        return tensorflow_kernels.dropout(x, random_bytes, dropped, residual)
+    kept = ops.greater_equal(random_bytes, dropped)
+    x = ops.where(kept, x * (256 / (256 - dropped)), ops.zeros_like(x))
+    return x if residual is None else residual + x
+
+
+def _random_bytes(x, seed):
+    """As many as x has elements, uint8; Keras's dropout draws and compares a float for each."""
+    shape = ops.shape(x)
+    if BACKEND == "jax":
+        words = -(-x.size // 4)
+        _, bits = jax.lax.rng_bit_generator(jax.numpy.tile(seed, 2), (words,), "uint32")
+        bytes_ = jax.lax.bitcast_convert_type(bits, "uint8").reshape(-1)[: x.size]
+    else:
+        size = tf.size(x)
+        words = tf.random.stateless_uniform([(size + 7) // 8], seed, None, None, tf.int64)
+        bytes_ = tf.reshape(tf.bitcast(words, tf.uint8), [-1])[:size]
+    return ops.reshape(bytes_, shape)

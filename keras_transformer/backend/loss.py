@@ -1,0 +1,82 @@
+"""Label-smoothed cross-entropy a token (section 5.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras import ops
+
+from keras_transformer.backend.compilation import BACKEND
+from keras_transformer.backend.dispatch import by_kernel
+
+if BACKEND == "tensorflow":
+    import tensorflow as tf
+elif BACKEND == "torch":
+    import torch
+
+    from keras_transformer.backend.torch import kernels as torch_kernels
+
+
+def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: float) -> Any:
+    """-sum_v q(v) log p(v) a token, q = (1 - e) onehot(label) + e / V: (B, T) float32.
+
+    With log Z = logsumexp(logits) it is log Z - (1 - e) logit[label] - e mean(logits), which
+    builds no distribution over the vocabulary. A label below 0, which some have for what does not
+    count, gets that of label 0. PyTorch has a function for it: its autograd would
+    keep eight copies of (tokens x vocabulary) of the formula, half the time of a small model.
+    """
+    if BACKEND == "torch":
+        logits_BTV = ops.cast(logits_BTV, "float32")
+        labels_BT = ops.cast(labels_BT, "int64").clamp(min=0)
+        loss_N = torch.nn.functional.cross_entropy(
+            logits_BTV.reshape(-1, logits_BTV.shape[-1]),
+            labels_BT.reshape(-1),
+            reduction="none",
+            label_smoothing=label_smoothing,
+        )
+        return loss_N.reshape(labels_BT.shape)
+    logits_BTV = ops.cast(logits_BTV, "float32")
+    labels_BT1 = ops.expand_dims(ops.maximum(ops.cast(labels_BT, "int32"), 0), -1)
+    chosen_BT = ops.take_along_axis(logits_BTV, labels_BT1, axis=-1)[..., 0]
+    loss_BT = ops.logsumexp(logits_BTV, axis=-1) - chosen_BT
+    if not label_smoothing:
+        return loss_BT
+    return loss_BT + label_smoothing * (chosen_BT - ops.mean(logits_BTV, axis=-1))
+
+
+def projected_cross_entropy(
+    hidden_BTD: Any, table_VD: Any, labels_BT: Any, label_smoothing: float, pad_id: int
+) -> tuple[Any, Any]:
+    """`smoothed_cross_entropy` of logits hidden @ table^T, with and without smoothing.
+
+    Made for training: what a backend can save between the output projection and the loss, it
+    saves. Labels that are `pad_id` get any finite number.
+
+    Args:
+        hidden_BTD: the last layer's output.
+        table_VD: the output projection, of the same dtype.
+        labels_BT: integers.
+        label_smoothing: e.
+        pad_id: of the labels that do not count.
+
+    Returns:
+        The smoothed loss (B, T), and the negative log-likelihood (B, T), which has no gradient.
+    """
+    if by_kernel(hidden_BTD):
+        return torch_kernels.projected_cross_entropy(
+            hidden_BTD, table_VD, labels_BT, label_smoothing, pad_id
+        )
+    labels_BT = ops.maximum(ops.cast(labels_BT, "int32"), 0)
+    logits_BTV = ops.cast(ops.matmul(hidden_BTD, ops.transpose(table_VD)), "float32")
+    hidden_BTD, table_VD = ops.cast(hidden_BTD, "float32"), ops.cast(table_VD, "float32")
+    if BACKEND == "tensorflow":
+        # One operation, which makes the gradient at once; what smoothing adds comes from the
+        # hidden states, lest the gradient of a gather be another (tokens x vocabulary).
+        likelihood_BT = tf.nn.sparse_softmax_cross_entropy_with_logits(labels_BT, logits_BTV)
+        chosen_BT = ops.sum(hidden_BTD * ops.take(table_VD, labels_BT, axis=0), axis=-1)
+    else:
+        chosen_BT = ops.take_along_axis(logits_BTV, labels_BT[..., None], axis=-1)[..., 0]
+        likelihood_BT = ops.logsumexp(logits_BTV, axis=-1) - chosen_BT
+    mean_BT = ops.matmul(hidden_BTD, ops.mean(table_VD, axis=0))
+    loss_BT = likelihood_BT + label_smoothing * (chosen_BT - mean_BT)
+    return loss_BT, ops.stop_gradient(likelihood_BT)

@@ -1,0 +1,1 @@
+"""Kernels and searches for PyTorch."""

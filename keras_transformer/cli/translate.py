@@ -1,0 +1,198 @@
+"""Commands that translate, and measure how well."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keras_transformer.cli.common import (
+    BeamSize,
+    Folder,
+    LengthPenalty,
+    MaxExtraLength,
+    Precision,
+    SourceLanguage,
+    TargetLanguage,
+    TokensPerBatch,
+    counted,
+    one_line,
+    opened,
+    read_lines,
+)
+
+
+def translate(
+    folder: Folder,
+    input_file: Annotated[
+        Path | None,
+        typer.Option("--input", "-i", help="Text, one a line; may be a .gz.  [default: stdin]"),
+    ] = None,
+    output_file: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write.  [default: stdout]")
+    ] = None,
+    beam_size: BeamSize = 4,
+    length_penalty: LengthPenalty = 0.6,
+    max_extra_length: MaxExtraLength = 50,
+    num_hypotheses: Annotated[
+        int | None,
+        typer.Option(
+            "--num-hypotheses", "-n", min=1, help="Write so many, as: index ||| text ||| score"
+        ),
+    ] = None,
+    tokens_per_batch: TokensPerBatch = 4096,
+    chunk_size: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Lines read, then sorted and translated together.  [default: 2048; 1 if you type]",
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse a line longer than the model takes; else cut.")
+    ] = False,
+    precision: Precision = None,
+    source_language: SourceLanguage = None,
+    target_language: TargetLanguage = None,
+    processes: Annotated[
+        int,
+        typer.Option(min=1, help="Processes that share the cores and the text."),
+    ] = 1,
+) -> None:
+    """Translates lines of text.
+
+    One line in, one line out, in order; an empty line stays empty. With --num-hypotheses there
+    are several lines for each line read, best first, as Moses writes them; the index counts the
+    lines from 0, the score is the log-probability over the length penalty.
+
+    \b
+    Examples:
+        echo "The old man loves the dog." | keras-transformer translate saved_models/grammar
+        keras-transformer translate saved_models/grammar -i news.en.gz -o news.de --beam-size 5
+        keras-transformer translate saved_models/grammar -n 4 < news.en > news.nbest
+        keras-transformer translate saved_models/nllb --target-language fra_Latn < news.en
+    """
+    from keras_transformer.inference.pool import TranslatorPool
+    from keras_transformer.inference.translator import Translator
+
+    loading = (precision, source_language, target_language)
+    if processes == 1:
+        translator = Translator.load(folder, *loading)
+    else:
+        translator = TranslatorPool(folder, processes, *loading)
+    is_typed = input_file is None and sys.stdin.isatty()
+    chunk_size = chunk_size or (1 if is_typed else 2048)
+    options = dict(
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        max_extra_length=max_extra_length,
+        tokens_per_batch=tokens_per_batch,
+        strict=strict,
+    )
+    lines = read_lines(input_file)
+    if num_hypotheses is None:
+        found = map(one_line, translator.translate_stream(lines, chunk_size=chunk_size, **options))
+    else:
+        options["num_hypotheses"] = num_hypotheses
+        found = _nbest_lines(translator, lines, chunk_size, options)
+    with opened(output_file) as out:
+        shown = sys.stderr.isatty() and not is_typed and not out.isatty()
+        for number, line in enumerate(counted(found, "lines", shown), 1):
+            out.write(line + "\n")
+            if number % chunk_size == 0:
+                out.flush()
+
+
+def _nbest_lines(translator, lines, chunk_size, options):
+    index = itertools.count()
+    while chunk := list(itertools.islice(lines, chunk_size)):
+        for hypotheses in translator.nbest(chunk, **options):
+            i = next(index)
+            yield "\n".join(f"{i} ||| {one_line(h.text)} ||| {h.score:.4f}" for h in hypotheses)
+
+
+def evaluate(
+    folder: Folder,
+    source: Annotated[
+        Path | None,
+        typer.Option(help="Text to translate, one a line; or both sides: .tsv, .tmx, .jsonl."),
+    ] = None,
+    reference: Annotated[Path | None, typer.Option(help="What it ought to become.")] = None,
+    corpus: Annotated[
+        str | None, typer.Option(help="A known corpus in place of files: grammar or multi30k.")
+    ] = None,
+    data_folder: Annotated[
+        Path | None, typer.Option(help="Where the corpus's files are; else they are fetched.")
+    ] = None,
+    test_set: Annotated[
+        str | None,
+        typer.Option(help="Which test set of the corpus, or the name to enter a file's under."),
+    ] = None,
+    beam_size: BeamSize = 4,
+    length_penalty: LengthPenalty = 0.6,
+    max_extra_length: MaxExtraLength = 50,
+    tokens_per_batch: TokensPerBatch = 4096,
+    precision: Precision = None,
+    source_language: SourceLanguage = None,
+    target_language: TargetLanguage = None,
+    lowercase: Annotated[
+        bool, typer.Option("--lowercase", help="BLEU, chrF and exact match ignore case.")
+    ] = False,
+    moses: Annotated[
+        bool,
+        typer.Option(
+            "--moses", help="Also BLEU as papers on Multi30k do: lower-cased, Moses-tokenised."
+        ),
+    ] = False,
+) -> None:
+    """Measures quality and speed on a test set.
+
+    Prints a table of BLEU, chrF, TER, exact match, perplexity, time and tokens per second, and
+    enters it under the test set's name into the folder's metrics.json.
+
+    \b
+    Examples:
+        keras-transformer evaluate saved_models/wmt --source test.en --reference test.de
+        keras-transformer evaluate saved_models/multi30k --corpus multi30k --moses
+    """
+    from keras_transformer.data.corpora import load_corpus, read_pairs
+    from keras_transformer.evaluation.assess import assess, save_metrics
+    from keras_transformer.evaluation.scores import table
+    from keras_transformer.inference.translator import Translator
+    from keras_transformer.text.languages import short_code
+
+    if (source is None) == (corpus is None):
+        raise ValueError("give either --source (and --reference) or --corpus")
+    if source is None and reference is not None:
+        raise ValueError("--reference belongs to --source, not to --corpus")
+    if corpus is None and data_folder is not None:
+        raise ValueError("--data-folder belongs to --corpus, not to --source")
+    translator = Translator.load(folder, precision, source_language, target_language)
+    languages = dict(
+        source_language=short_code(translator.source_language or "en"),
+        target_language=short_code(translator.target_language or "de"),
+    )
+    if source is not None:
+        pairs = read_pairs(source, reference, **languages)
+        name = test_set or source.name.split(".")[0]
+    else:
+        tests = load_corpus(corpus, data_folder, train_size=1, **languages).tests
+        name = test_set or next(iter(tests))
+        if name not in tests:
+            raise ValueError(f"--test-set of {corpus} must be one of {list(tests)}, got {name!r}")
+        pairs = tests[name]
+    metrics = assess(
+        translator,
+        pairs,
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        max_extra_length=max_extra_length,
+        tokens_per_batch=tokens_per_batch,
+        lowercase=lowercase,
+        published_language=languages["target_language"] if moses else None,
+    )
+    save_metrics(folder, name, metrics)
+    typer.echo(table({"test_set": name, **metrics}))

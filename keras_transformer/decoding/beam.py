@@ -1,0 +1,229 @@
+"""Beam search: the few most probable sequences of each row, and the best finished ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+from keras_transformer.backend import best_tokens, gather, quick, row_loop
+from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, pick, write
+
+
+def beam_search(
+    step: Callable,
+    logits_BV: Any,
+    state: Any,
+    *,
+    eos_ids: Sequence[int],
+    length: Any,
+    max_lengths_B: Any,
+    beam_size: int = 4,
+    length_penalty: float = 0.6,
+    index: Any = 1,
+    pad_id: int = 0,
+    banned_ids: Sequence[int] = (),
+    min_length: int = 0,
+    prefix_BP: Any = None,
+    num_hypotheses: int | None = None,
+    scoring: str = "wu",
+    constraint: Any = None,
+    constraint_state: Any = None,
+) -> tuple[Any, Any]:
+    """Keep the `beam_size` most probable sequences of each row, and the best finished ones.
+
+    A hypothesis that reaches EOS among the row's `beam_size` best is frozen with its score; the
+    search continues with the best unfinished ones, and a row ends when `beam_size` have finished
+    and the best of them has a better score than any unfinished one has so far (fairseq ends without
+    this condition, and misses what is one token from its end; with a beam of 1 this is greedy
+    search). Section 6.1 uses a beam of 4 and a length penalty of 0.6.
+
+    Args:
+        step: takes token ids (B, K), the state, their position and the ancestors (B, K, M) of
+            the beams, M positions in all: the slot of each position up to this one, and -1 from
+            there on; returns logits (B, K, V) and the state.
+        beam_size: K, at least 1.
+        length_penalty: alpha of Wu et al. 2016: a score is the sum of log-probabilities
+            divided by ((5 + |Y|) / 6)^alpha.
+        num_hypotheses: how many are wanted, by default K: a row ends as soon as so many have
+            better scores than any unfinished one can still reach. The rest may then differ.
+        scoring: "wu" as above; "transformers" as that library does (5.23, `early_stopping`
+            False): the factor is |Y|^alpha, a row continues until the worst of its finished
+            hypotheses is no worse than any unfinished one, and forced tokens, EOS at the limit
+            among them, cost nothing.
+        logits_BV, state, eos_ids, length, max_lengths_B, index, pad_id, banned_ids, min_length,
+            prefix_BP, constraint, constraint_state: as of `greedy_search`.
+
+    Returns:
+        ids (B, K, L), EOS included, best first, and scores (B, K). Where a row has fewer than
+        K hypotheses in all, the rest are padding with the score `IMPOSSIBLE`.
+    """
+    rules = Rules(eos_ids, pad_id, banned_ids, min_length, length_penalty, scoring, constraint)
+    search = _Beams(rules, logits_BV.shape[-1], beam_size, num_hypotheses or beam_size, length)
+    rows = quick.shape(logits_BV)[0]
+    no_ids_BKL = quick.full((rows, beam_size, length), pad_id, dtype="int32")
+    none_BK = quick.full((rows, beam_size), IMPOSSIBLE, dtype="float32")
+    alive = {
+        "state": state,
+        "forced_BL": rules.forced(length, max_lengths_B, prefix_BP),
+        # One beam to begin with.
+        "total_BK": quick.where(quick.arange(beam_size, dtype="int32") == 0, 0.0, none_BK),
+        "ids_BKL": no_ids_BKL,
+    }
+    if beam_size > 1:
+        # The positions before the search have one past alone, in slot 0.
+        is_past_M = quick.arange(index + length, dtype="int32") < index
+        slots_BKM = quick.zeros((rows, beam_size, 1), dtype="int32") - 1
+        alive["ancestors_BKM"] = quick.where(is_past_M, 0, slots_BKM)
+    if constraint is not None:
+        alive["constraint"] = keras.tree.map_structure(search.repeated, constraint_state)
+
+    def body(i, done_B, found, alive):
+        logits_BKV, state = step(
+            alive["token_BK"], alive["state"], index + i - 1, alive.get("ancestors_BKM")
+        )
+        return search.turn(i, index, logits_BKV, done_B, found, {**alive, "state": state})
+
+    found = {"ids_BKL": no_ids_BKL, "scores_BK": none_BK}
+    none_done_B = quick.zeros((rows,), dtype="bool")
+    first = search.turn(0, index, search.repeated(logits_BV), none_done_B, found, alive)
+    found = row_loop(body, length, *first)
+    is_hypothesis_BK1 = quick.expand_dims(found["scores_BK"] > IMPOSSIBLE / 2, -1)
+    return quick.where(is_hypothesis_BK1, found["ids_BKL"], pad_id), found["scores_BK"]
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """The C best extensions of each row's beams, best first."""
+
+    total_BC: Any  # sums of log-probabilities
+    beam_BC: Any  # which beams they extend
+    token_BC: Any
+    is_eos_BC: Any
+
+
+@dataclass(frozen=True)
+class _Beams:
+    """One turn of the loop, in three phases."""
+
+    rules: Rules
+    vocab_size: int
+    beam_size: int
+    wanted: int
+    length: Any
+
+    def turn(self, i, index, logits_BKV, done_B, found, alive):
+        candidates = self.propose(i, logits_BKV, alive)
+        found = self.finish(i, candidates, done_B, found, alive)
+        alive = self.advance(i, index, candidates, alive)
+        return self.done(i, done_B, found, alive), found, alive
+
+    def propose(self, i, logits_BKV, alive):
+        """The best extensions of each row, as many as leave K unfinished ones among them."""
+        rules, beam_size = self.rules, self.beam_size
+        # So many choices a beam leave K that continue, even if every beam ends in all the ways
+        # there are; they may all be one beam's, whatever is banned of its tokens.
+        choices = 1 + len(rules.eos_ids)
+        width = min(self.vocab_size, choices * beam_size + len(rules.never))
+        forced_B = alive["forced_BL"][:, i]
+        values_BKW, tokens_BKW, log_z_BK1 = self._best_of_each(logits_BKV, width, alive)
+        if rules.min_length:
+            too_early_B11 = quick.expand_dims(forced_B == NOT_EOS, (1, 2))
+            too_early_BKW = rules.is_end(tokens_BKW) & too_early_B11
+            values_BKW = quick.where(too_early_BKW, IMPOSSIBLE, values_BKW)
+        cost_BK1 = log_z_BK1 if rules.scoring == "transformers" else None
+        values_BKW, tokens_BKW = self._force(values_BKW, tokens_BKW, logits_BKV, forced_B, cost_BK1)
+        total_BKW = quick.expand_dims(alive["total_BK"], 2) + values_BKW - log_z_BK1
+        total_BC, flat_BC = quick.top_k(
+            quick.reshape(total_BKW, (-1, beam_size * width)), min(choices, width) * beam_size
+        )
+        token_BC = gather(quick.reshape(tokens_BKW, (-1, beam_size * width)), flat_BC, axis=1)
+        return _Candidates(total_BC, flat_BC // width, token_BC, rules.is_end(token_BC))
+
+    def _best_of_each(self, logits_BKV, width, alive):
+        """The `width` best tokens of each beam with their logits (B, K, W), and log Z (B, K, 1).
+
+        Where there is a constraint, the best of those it allows; log Z is of all.
+        """
+        rules = self.rules
+        if rules.constraint is None:
+            values_BKW, tokens_BKW, log_z_BK1 = best_tokens(logits_BKV, width)
+        else:
+            may_BKV = rules.constraint.allowed(alive["constraint"], self.vocab_size)
+            logits_BKV = quick.cast(logits_BKV, "float32")
+            log_z_BK1 = quick.logsumexp(logits_BKV, axis=-1, keepdims=True)
+            allowed_BKV = quick.where(may_BKV, logits_BKV, IMPOSSIBLE)
+            values_BKW, tokens_BKW = quick.top_k(allowed_BKV, width)
+        for banned_id in rules.never:
+            values_BKW = quick.where(tokens_BKW == banned_id, IMPOSSIBLE, values_BKW)
+        return values_BKW, tokens_BKW, log_z_BK1
+
+    def _force(self, values_BKW, tokens_BKW, logits_BKV, forced_B, cost_BK1):
+        """Leaves the one token to a row that must take it, with its logit or the given cost."""
+        forced_B11 = quick.expand_dims(forced_B, (1, 2))
+        forced_BK1 = quick.zeros_like(tokens_BKW[:, :, :1]) + quick.maximum(forced_B11, 0)
+        forced_BK = self.rules.best_end(forced_BK1[:, :, 0], logits_BKV)
+        forced_BK1 = quick.expand_dims(forced_BK, 2)
+        value_BK1 = cost_BK1
+        if cost_BK1 is None:
+            value_BK1 = quick.cast(gather(logits_BKV, forced_BK1, axis=2), "float32")
+        is_first_W = quick.arange(values_BKW.shape[-1], dtype="int32") == 0
+        only_BKW = quick.where(is_first_W, value_BK1, IMPOSSIBLE)
+        is_free_B11 = forced_B11 < 0
+        return (
+            quick.where(is_free_B11, values_BKW, only_BKW),
+            quick.where(is_free_B11, tokens_BKW, forced_BK1),
+        )
+
+    def finish(self, i, candidates, done_B, found, alive):
+        """Merges those that end among the row's K best with the ones finished before."""
+        first = slice(self.beam_size)
+        new_BK = candidates.total_BC[:, first]
+        is_new_BK = candidates.is_eos_BC[:, first] & (new_BK > IMPOSSIBLE / 2) & ~done_B[:, None]
+        token_BK = candidates.token_BC[:, first]
+        new_BK = new_BK / self.rules.penalty((1 + i) * quick.ones_like(token_BK))
+        new_BK = quick.where(is_new_BK, new_BK, IMPOSSIBLE)
+        ended_BKL = write(pick(alive["ids_BKL"], candidates.beam_BC[:, first]), token_BK, i)
+        both_BC = quick.concatenate([found["scores_BK"], new_BK], axis=1)
+        scores_BK, order_BK = quick.top_k(both_BC, self.beam_size)
+        ids_BCL = quick.concatenate([found["ids_BKL"], ended_BKL], axis=1)
+        return {"ids_BKL": pick(ids_BCL, order_BK), "scores_BK": scores_BK}
+
+    def advance(self, i, index, candidates, alive):
+        """Keeps the K best that do not end, each in the slot of its new number."""
+        going_BC = quick.where(candidates.is_eos_BC, IMPOSSIBLE, candidates.total_BC)
+        total_BK, choice_BK = quick.top_k(going_BC, self.beam_size)
+        beam_BK = gather(candidates.beam_BC, choice_BK, axis=1)
+        token_BK = gather(candidates.token_BC, choice_BK, axis=1)
+        alive = {
+            **alive,
+            "token_BK": token_BK,
+            "total_BK": total_BK,
+            "ids_BKL": write(pick(alive["ids_BKL"], beam_BK), token_BK, i),
+        }
+        if (constraint := self.rules.constraint) is not None:
+            followed = keras.tree.map_structure(lambda x: pick(x, beam_BK), alive["constraint"])
+            alive["constraint"] = constraint.advance(followed, token_BK)
+        if self.beam_size > 1:
+            own_BK = quick.zeros_like(token_BK) + quick.arange(self.beam_size, dtype="int32")
+            ancestors_BKM = pick(alive["ancestors_BKM"], beam_BK)
+            alive["ancestors_BKM"] = write(ancestors_BKM, own_BK, index + i)
+        return alive
+
+    def done(self, i, done_B, found, alive):
+        """Which rows need no more turns."""
+        rules, scores_BK = self.rules, found["scores_BK"]
+        done_B = done_B | rules.is_end(alive["forced_BL"][:, i])
+        best_alive_B = alive["total_BK"][:, 0] / rules.penalty(1 + i)
+        decisive_B = scores_BK[:, -1 if rules.scoring == "transformers" else 0]
+        is_full_B = scores_BK[:, -1] > IMPOSSIBLE / 2  # the last of them is the worst
+        done_B = done_B | (is_full_B & (decisive_B >= best_alive_B))
+        # No log-probability is above 0, and no length penalty above that of the whole length.
+        reachable_B = alive["total_BK"][:, 0] / rules.penalty(self.length)
+        return done_B | (scores_BK[:, self.wanted - 1] >= reachable_B)
+
+    def repeated(self, x):
+        """x (B, ...) of each beam: (B, K, ...)."""
+        return quick.repeat(quick.expand_dims(x, 1), self.beam_size, axis=1)

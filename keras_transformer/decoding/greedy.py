@@ -1,0 +1,165 @@
+"""Greedy search, and sampling: one sequence a row, a token at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keras_transformer.backend import gather, quick, row_loop
+from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, write
+
+
+def penalize_repetition(logits_BV: Any, seen_BV: Any, penalty: float) -> Any:
+    """Return logits where those of tokens seen before are divided by `penalty`, or multiplied.
+
+    Keskar et al. 2019, section 4.1, whose formula raises negative ones; `transformers` does this.
+    """
+    less_BV = quick.where(logits_BV > 0, logits_BV / penalty, logits_BV * penalty)
+    return quick.where(seen_BV, less_BV, logits_BV)
+
+
+def greedy_search(
+    step: Callable,
+    logits_BV: Any,
+    state: Any,
+    *,
+    eos_ids: Sequence[int],
+    length: Any,
+    max_lengths_B: Any,
+    index: Any = 1,
+    pad_id: int = 0,
+    banned_ids: Sequence[int] = (),
+    min_length: int = 0,
+    prefix_BP: Any = None,
+    length_penalty: float = 0.0,
+    scoring: str = "wu",
+    choose: Callable | None = None,
+    uniforms_BL: Any = None,
+    repetition_penalty: float = 1.0,
+    seen_BV: Any = None,
+    constraint: Any = None,
+    constraint_state: Any = None,
+) -> tuple[Any, Any]:
+    """Take the most probable token at each step, or the one that `choose` returns.
+
+    Args:
+        step: takes token ids (B, 1), the state and their position; returns logits (B, 1, V) and
+            the state.
+        logits_BV: logits of the first token to choose.
+        state: tree of tensors with B rows.
+        eos_ids: the tokens that end a sequence, whichever comes first.
+        length: L, room for tokens in the output; at least every one of `max_lengths_B`.
+        max_lengths_B: most tokens, EOS included, of each row; at the last one EOS is forced, the
+            most probable one of several. A row's prefix and its EOS are always allowed.
+        index: position of the first token to choose.
+        pad_id: fills the output after EOS; never chosen.
+        banned_ids: further ids that are never chosen.
+        min_length: fewest tokens before EOS.
+        prefix_BP: tokens that each row must start with, padded with `pad_id`, P at most L;
+            None: none.
+        length_penalty: alpha of Wu et al. 2016 in the score.
+        scoring: as of `beam_search`.
+        choose: `choose(log_probs_BV, uniform_B) -> token ids (B,)`; None: argmax.
+        uniforms_BL: the random numbers of `choose`, one a row and token.
+        repetition_penalty: as of `penalize_repetition`; 1: none.
+        seen_BV: boolean, which tokens are in the prompt; with a repetition penalty.
+        constraint: as in `keras_transformer.decoding`, with at least one token always left that
+            nothing else forbids; forced tokens are taken all the same. None: none.
+        constraint_state: its state before the first token, a tree of tensors (B, ...).
+
+    Returns:
+        ids (B, 1, L), EOS included, and scores (B, 1): the sum of the tokens' log-probabilities
+        divided by the length penalty; the same form as `beam_search`.
+    """
+    rules = Rules(eos_ids, pad_id, banned_ids, min_length, length_penalty, scoring, constraint)
+    search = _Greedy(rules, logits_BV.shape[-1], choose, repetition_penalty)
+    rows = quick.shape(logits_BV)[0]
+    found = {
+        "ids_BL": quick.full((rows, length), pad_id, dtype="int32"),
+        "total_B": quick.zeros((rows,), dtype="float32"),
+        "lengths_B": quick.zeros((rows,), dtype="int32"),
+    }
+    alive = {"state": state, "forced_BL": rules.forced(length, max_lengths_B, prefix_BP)}
+    if choose is not None:
+        alive["uniforms_BL"] = uniforms_BL
+    if repetition_penalty != 1.0:
+        alive["seen_BV"] = seen_BV
+    if constraint is not None:
+        alive["constraint"] = constraint_state
+
+    def body(i, done_B, found, alive):
+        logits_B1V, state = step(alive["token_B1"], alive["state"], index + i - 1)
+        return search.turn(i, logits_B1V[:, 0], done_B, found, {**alive, "state": state})
+
+    first = search.turn(0, logits_BV, quick.zeros((rows,), dtype="bool"), found, alive)
+    found = row_loop(body, length, *first)
+    scores_B = found["total_B"] / rules.penalty(found["lengths_B"])
+    return quick.expand_dims(found["ids_BL"], 1), quick.expand_dims(scores_B, 1)
+
+
+@dataclass(frozen=True)
+class _Greedy:
+    """One turn of the loop, in three phases."""
+
+    rules: Rules
+    vocab_size: int
+    choose: Callable | None
+    repetition_penalty: float
+
+    def turn(self, i, logits_BV, done_B, found, alive):
+        chosen_B, value_B = self.propose(i, logits_BV, alive)
+        chosen_B = quick.where(done_B, self.rules.pad_id, chosen_B)
+        done_B, found = self.finish(i, chosen_B, value_B, done_B, found)
+        return done_B, found, self.advance(chosen_B, alive)
+
+    def propose(self, i, logits_BV, alive):
+        """The token of each row, and its log-probability."""
+        rules = self.rules
+        logits_BV = quick.cast(logits_BV, "float32")
+        if self.repetition_penalty != 1.0:
+            logits_BV = penalize_repetition(logits_BV, alive["seen_BV"], self.repetition_penalty)
+        log_z_B1 = quick.logsumexp(logits_BV, axis=-1, keepdims=True)
+        forced_B = rules.best_end(alive["forced_BL"][:, i], logits_BV)
+        allowed_BV = self._allowed(logits_BV, forced_B, alive)
+        if self.choose is None:
+            chosen_B = quick.argmax(allowed_BV, axis=-1)
+        else:
+            chosen_B = self.choose(allowed_BV - log_z_B1, alive["uniforms_BL"][:, i])
+        chosen_B = quick.where(forced_B >= 0, forced_B, quick.cast(chosen_B, "int32"))
+        value_B = (gather(logits_BV, chosen_B[:, None], axis=1) - log_z_B1)[:, 0]
+        if rules.scoring == "transformers":
+            value_B = quick.where(forced_B >= 0, 0.0, value_B)
+        return chosen_B, value_B
+
+    def _allowed(self, logits_BV, forced_B, alive):
+        rules, ids_V = self.rules, quick.arange(self.vocab_size, dtype="int32")
+        banned_V = quick.zeros((self.vocab_size,), dtype="float32")
+        banned_V = sum((quick.cast(ids_V == one, "float32") for one in rules.never), banned_V)
+        allowed_BV = logits_BV + banned_V * IMPOSSIBLE
+        if rules.min_length:
+            too_early_B1 = quick.expand_dims(forced_B == NOT_EOS, 1)
+            allowed_BV = quick.where(too_early_B1 & rules.is_end(ids_V), IMPOSSIBLE, allowed_BV)
+        if rules.constraint is not None:
+            may_BV = rules.constraint.allowed(alive["constraint"], self.vocab_size)
+            allowed_BV = quick.where(may_BV, allowed_BV, IMPOSSIBLE)
+        return allowed_BV
+
+    def finish(self, i, chosen_B, value_B, done_B, found):
+        """Writes the tokens and their values; which rows have ended."""
+        found = {
+            "ids_BL": write(found["ids_BL"], chosen_B, i),
+            "total_B": found["total_B"] + quick.where(done_B, 0.0, value_B),
+            "lengths_B": found["lengths_B"] + quick.cast(~done_B, "int32"),
+        }
+        return done_B | self.rules.is_end(chosen_B), found
+
+    def advance(self, chosen_B, alive):
+        """What the next turn needs."""
+        alive = {**alive, "token_B1": chosen_B[:, None]}
+        if self.rules.constraint is not None:
+            alive["constraint"] = self.rules.constraint.advance(alive["constraint"], chosen_B)
+        if self.repetition_penalty != 1.0:
+            places_V = quick.arange(self.vocab_size, dtype="int32")
+            alive["seen_BV"] = alive["seen_BV"] | (places_V == alive["token_B1"])
+        return alive

@@ -1,0 +1,98 @@
+"""The rules of a search: which tokens may be taken at each place, and what a text scores."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+from keras_transformer.backend import gather, quick
+
+IMPOSSIBLE = -1e9  # the log-probability of what cannot be; finite, so that sums stay numbers
+FREE, NOT_EOS = -1, -2  # what a row may take, where it is not forced to one token
+SCORINGS = ("wu", "transformers")
+
+
+def length_penalty_factor(length: Any, length_penalty: float, scoring: str = "wu") -> Any:
+    """Return lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al. 2016, equation 14); |Y| counts EOS.
+
+    Args:
+        length: |Y|, a number or a tensor.
+        length_penalty: alpha.
+        scoring: "wu"; or "transformers", where it is |Y|^alpha.
+    """
+    length = quick.cast(length, "float32")
+    return (length if scoring == "transformers" else (5.0 + length) / 6.0) ** length_penalty
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What greedy and beam search have in common.
+
+    Args: as of `greedy_search`.
+    """
+
+    eos_ids: Sequence[int]
+    pad_id: int = 0
+    banned_ids: Sequence[int] = ()
+    min_length: int = 0
+    length_penalty: float = 0.0
+    scoring: str = "wu"
+    constraint: Any = None
+
+    @functools.cached_property
+    def never(self) -> tuple[int, ...]:
+        """Padding and the banned ids, except those that end a text: Whisper pads with its EOS."""
+        return tuple(one for one in (self.pad_id, *self.banned_ids) if one not in self.eos_ids)
+
+    def is_end(self, token_ids: Any) -> Any:
+        """Return which of the tokens end a text."""
+        return functools.reduce(operator.or_, (token_ids == one for one in self.eos_ids))
+
+    def penalty(self, length: Any) -> Any:
+        """Return what the sum of log-probabilities of a text of this length is divided by."""
+        return length_penalty_factor(length, self.length_penalty, self.scoring)
+
+    def forced(self, length: Any, max_lengths_B: Any, prefix_BP: Any) -> Any:
+        """Return the token that each row must take at each place: (B, L).
+
+        A token of its prefix, or EOS at its limit; elsewhere `NOT_EOS` where it is too early for
+        the end, then `FREE`.
+        """
+        places_L = quick.arange(length, dtype="int32")
+        free_L = quick.where(places_L < self.min_length, NOT_EOS, FREE)
+        end = self.eos_ids[0]
+        if prefix_BP is None:
+            return quick.where(places_L + 1 >= max_lengths_B[:, None], end, free_L)
+        is_token_BP = quick.cast(quick.not_equal(prefix_BP, self.pad_id), "int32")
+        limits_B = quick.maximum(max_lengths_B, quick.sum(is_token_BP, axis=1) + 1)
+        forced_BL = quick.where(places_L + 1 >= limits_B[:, None], end, free_L)
+        rows, prefix_length = quick.shape(prefix_BP)
+        rest = quick.full((rows, length - prefix_length), self.pad_id, dtype="int32")
+        prefix_BL = quick.concatenate([quick.cast(prefix_BP, "int32"), rest], axis=1)
+        return quick.where(prefix_BL == self.pad_id, forced_BL, prefix_BL)
+
+    def best_end(self, forced: Any, logits: Any) -> Any:
+        """Return what is forced (...), with an end replaced by the one of the highest logit."""
+        if len(self.eos_ids) == 1:
+            return forced
+        of_ends = quick.concatenate([logits[..., i : i + 1] for i in self.eos_ids], axis=-1)
+        ends = keras.ops.convert_to_tensor(self.eos_ids, dtype="int32")
+        best = quick.take(ends, quick.argmax(of_ends, axis=-1), axis=0)
+        return quick.where(self.is_end(forced), best, forced)
+
+
+def write(ids: Any, token: Any, i: Any) -> Any:
+    """Return `ids` (..., L) with `token` (...) at position i."""
+    here_L = quick.arange(quick.shape(ids)[-1], dtype="int32") == i
+    return quick.where(here_L, quick.expand_dims(token, -1), ids)
+
+
+def pick(x_BC: Any, choice_BK: Any) -> Any:
+    """Return the chosen ones of each row's candidates, numbers or sequences: (B, K, ...)."""
+    more = tuple(range(2, len(x_BC.shape)))
+    return gather(x_BC, quick.expand_dims(choice_BK, more) if more else choice_BK, axis=1)

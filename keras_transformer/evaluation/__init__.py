@@ -1,0 +1,1 @@
+"""Scores of translations, spans and answers, and reports of them."""

@@ -1,0 +1,162 @@
+"""How well and how fast a translator translates a test set, and the `metrics.json` that says so."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.data.trees import Tree, punctuation, spans, tree_of
+from keras_transformer.evaluation.scores import evaluate, moses, published_bleu
+from keras_transformer.evaluation.spans import bracket_f1
+from keras_transformer.inference.translator import METRICS, Translator
+from keras_transformer.system.files import read_json, write_json
+
+
+def assess(
+    translator: Translator,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    beam_size: int = 4,
+    length_penalty: float = 0.6,
+    max_extra_length: int = 50,
+    tokens_per_batch: int = 4096,
+    lowercase: bool = False,
+    published_language: str | None = None,
+) -> dict[str, Any]:
+    """Translates a test set and compares the translations with its references.
+
+    Args:
+        translator: what to measure.
+        pairs: (source, reference) texts, at least one.
+        beam_size, length_penalty, max_extra_length, tokens_per_batch: as of
+            `Translator.translate`.
+        lowercase: whether BLEU, chrF and the exact match ignore case.
+        published_language: also gives BLEU as papers on Multi30k do (lower-cased,
+            Moses-tokenised), of this target language, "de".
+
+    Returns:
+        What `evaluation.evaluate` gives (`bleu`, `bleu_signature`, `chrf`, `ter`, `exact_match`,
+        `sentences`, ...); with a `published_language`, `published_bleu` and its signature;
+        `perplexity`, e to the mean negative log-probability of the references' tokens (the end
+        is one) among the pairs that fit the model; `beam_size`, `length_penalty`; `seconds`, the
+        wall time of translating, compilation included, and `tokens_per_second`, the tokens of
+        the translations over it.
+
+    Raises:
+        ValueError: If there are no pairs, or an option is out of range.
+        ImportError: If `published_language` is given and sacremoses is not installed.
+    """
+    if published_language is not None:
+        moses([], published_language)  # without sacremoses it fails here, before the work
+    sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+    begin = time.perf_counter()
+    hypotheses = translator.translate(
+        sources,
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        max_extra_length=max_extra_length,
+        tokens_per_batch=tokens_per_batch,
+    )
+    seconds = time.perf_counter() - begin
+    metrics = evaluate(hypotheses, references, lowercase=lowercase)
+    if published_language is not None:
+        bleu, signature = published_bleu(hypotheses, references, published_language)
+        metrics |= {"published_bleu": bleu, "published_bleu_signature": signature}
+    num_tokens = sum(map(len, translator.tokenizer.encode_target(hypotheses)))
+    return metrics | {
+        "perplexity": perplexity(translator, pairs, tokens_per_batch=tokens_per_batch),
+        "beam_size": beam_size,
+        "length_penalty": length_penalty,
+        "seconds": seconds,
+        "tokens_per_second": num_tokens / seconds,
+    }
+
+
+def perplexity(
+    translator: Translator, pairs: Sequence[tuple[str, str]], *, tokens_per_batch: int = 4096
+) -> float | None:
+    """e to the mean negative log-probability of the targets' tokens, their ends included.
+
+    Args:
+        translator: what to measure.
+        pairs: (source, target) texts; those longer than the model's `max_length` are left out.
+        tokens_per_batch: as of `Translator.score`.
+
+    Returns:
+        At least 1; None if no pair fits the model.
+    """
+    limit = translator.model.config.max_length
+    source_ids = translator.tokenizer.encode_source([source for source, _ in pairs])
+    target_ids = translator.tokenizer.encode_target([target for _, target in pairs])
+    fitting = [i for i in range(len(pairs)) if max(len(source_ids[i]), len(target_ids[i])) <= limit]
+    if not fitting:
+        return None
+    scores = translator.score(
+        [pairs[i][0] for i in fitting],
+        [pairs[i][1] for i in fitting],
+        tokens_per_batch=tokens_per_batch,
+    )
+    given = len(translator.tokenizer.target_frame.before)  # a language, which is not found
+    return math.exp(-math.fsum(scores) / sum(len(target_ids[i]) - given for i in fitting))
+
+
+def parsing_scores(lines: Sequence[str], trees: Sequence[Tree]) -> dict[str, float]:
+    """How well a parser parses, as EVALB counts under COLLINS.prm.
+
+    Args:
+        lines: what it found for each sentence, in the form of `data.trees.linearize`; what is no
+            tree over the sentence's words has no brackets.
+        trees: the right ones, with tags.
+
+    Returns:
+        What `understanding.bracket_f1` gives of their spans, and `well_formed`, the percentage of
+        lines that are trees over their words.
+
+    Raises:
+        ValueError: if there are not as many of each, or none.
+    """
+    found, expected, formed = [], [], 0
+    for line, tree in zip(lines, trees, strict=True):
+        left_out = punctuation(tree)
+        expected.append(spans(tree, left_out))
+        try:
+            found.append(spans(tree_of(line, tree.words()), left_out))
+            formed += 1
+        except ValueError:
+            found.append([])
+    return bracket_f1(found, expected) | {"well_formed": 100.0 * formed / len(trees)}
+
+
+def save_metrics(folder: str | os.PathLike, name: str, metrics: Mapping[str, Any]) -> None:
+    """Enters metrics under a test set's name into the folder's `metrics.json`.
+
+    What stands there under other names stays, what stands under this name is replaced.
+
+    Args:
+        folder: of a saved translator.
+        name: of the test set, "test_2016_flickr".
+        metrics: plain values, such as `assess` gives.
+
+    Raises:
+        ValueError: If the `metrics.json` there is broken.
+    """
+    path = Path(folder) / METRICS
+    known = read_metrics(folder)
+    write_json(path, {**known, name: dict(metrics)})
+
+
+def read_metrics(folder: str | os.PathLike) -> dict[str, dict[str, Any]]:
+    """Metrics by test set of a folder's `metrics.json`; none if there is no such file.
+
+    Raises:
+        ValueError: If the file is broken.
+    """
+    path = Path(folder) / METRICS
+    known = read_json(path) if path.exists() else {}
+    if not isinstance(known, dict):
+        raise ValueError(f"{path} must hold an object of metrics by test set, got {known!r:.80}")
+    return known

@@ -1,0 +1,352 @@
+"""Language models that go on with a text: tokenizer, model and search behind one object."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from keras import ops
+
+from keras_transformer.backend import (
+    COMPILES_EACH_SHAPE,
+    IS_EAGER,
+    smoothed_cross_entropy,
+    usable_precision,
+)
+from keras_transformer.checkpoints import hugging_face
+from keras_transformer.decoding import IMPOSSIBLE, uniforms
+from keras_transformer.inference.folder import load_with_tokenizer, save_folder
+from keras_transformer.inference.options import Generation
+from keras_transformer.inference.runner import (
+    LENGTH_MULTIPLE,
+    Runner,
+    search_batches,
+    until_end,
+)
+from keras_transformer.models import DecoderOnly
+from keras_transformer.text.single import TextTokenizer
+from keras_transformer.text.tokenizer import checked_texts, round_up
+
+
+class CausalLM:
+    """Goes on with texts, by a GPT, a LLaMA or any other model with `prefill`.
+
+    ```python
+    writer = CausalLM.load("saved_models/shakespeare")
+    writer.generate(["ROMEO:"], max_new_tokens=200, temperature=0.8, top_p=0.95, seed=1)
+    for piece in writer.stream("JULIET:"):
+        print(piece, end="", flush=True)
+    ```
+
+    Texts are sorted by length and go through the model in batches of a token budget; a batch's
+    shorter prompts are padded on the left and none of their tokens sees the padding, so what else
+    is in the batch changes nothing.
+
+    Args:
+        model: a `GPT`, a `LLaMA`, or any model with its `config` and `prefill`.
+        tokenizer: the one it was trained with.
+
+    Raises:
+        ValueError: if the tokenizer has more pieces than the model.
+    """
+
+    def __init__(self, model: DecoderOnly, tokenizer: TextTokenizer):
+        if tokenizer.vocab_size > model.config.vocab_size:
+            raise ValueError(
+                f"the tokenizer does not match the model: it has {tokenizer.vocab_size} pieces, "
+                f"the model {model.config.vocab_size}"
+            )
+        self.model = model
+        self.tokenizer = tokenizer
+        self._runner = Runner()
+
+    def generate(
+        self,
+        prompts: Sequence[str],
+        *,
+        max_new_tokens: int = 100,
+        beam_size: int = 1,
+        length_penalty: float = 0.0,
+        temperature: float | None = None,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        repetition_penalty: float = 1.0,
+        min_new_tokens: int = 0,
+        stop: Sequence[str] = (),
+        seed: int | None = None,
+        tokens_per_batch: int = 8192,
+    ) -> list[str]:
+        """What follows each prompt, the prompt left out.
+
+        Args:
+            prompts: texts; an empty one begins with the model's BOS.
+            max_new_tokens: most tokens that are added; fewer where the model's positions end.
+            beam_size: hypotheses kept a prompt; 1 is greedy search, or sampling.
+            length_penalty: alpha of Wu et al. 2016 for the score of a beam.
+            temperature: draws tokens, from probabilities made sharper below 1; None: the most
+                probable.
+            top_k, top_p, min_p: which tokens may be drawn, as of `decoding.sampler`.
+            repetition_penalty: above 1 makes tokens that were there before less likely.
+            min_new_tokens: fewest tokens before the end.
+            stop: texts before which the result ends.
+            seed: of the draws; None: another one each time.
+            tokens_per_batch: most tokens in a batch, those to come included.
+
+        Raises:
+            ValueError: for an argument out of range, or a prompt that leaves no position.
+        """
+        search = Generation(
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            max_new_tokens=max_new_tokens,
+            min_length=min_new_tokens,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            repetition_penalty=repetition_penalty,
+        )
+        stop = checked_texts(stop, "stop")
+        ids = self.generate_ids(self._encode(prompts), search, seed, tokens_per_batch)
+        return [_until(text, stop) for text in self.tokenizer.decode(ids)]
+
+    def generate_ids(
+        self,
+        prompts: Sequence[Sequence[int]],
+        search: Generation | None = None,
+        seed: int | None = None,
+        tokens_per_batch: int = 8192,
+    ) -> list[list[int]]:
+        """As `generate`, from ids to ids, without EOS."""
+        search = search or Generation()
+        limit = self.model.config.max_length
+        prompts = [list(prompt) or [self.model.config.bos_id] for prompt in prompts]
+        for i, prompt in enumerate(prompts):
+            if len(prompt) >= limit:
+                raise ValueError(
+                    f"prompts must have fewer than {limit} tokens each, the model's max_length, "
+                    f"got {len(prompt)} in number {i}"
+                )
+        if seed is None:
+            seed = int(np.random.default_rng().integers(1 << 31))
+        found: list[list[int]] = [[] for _ in prompts]
+        lengths = [len(prompt) + search.max_new_tokens for prompt in prompts]
+        for chosen, rows, _ in search_batches(lengths, tokens_per_batch, 1 << 30):
+            batch = [prompts[i] for i in chosen]
+            arguments = list(_left_padded(batch, rows, self.model.config.pad_id))
+            # EOS follows the last token that there is room for.
+            limits = [min(search.max_new_tokens, limit - len(prompt)) + 1 for prompt in batch]
+            arguments.insert(1, np.array(limits + [1] * (rows - len(batch)), "int32"))
+            if search.temperature is not None:
+                seeds = [[seed, i] for i in chosen] + [[seed]] * (rows - len(chosen))
+                arguments.append(uniforms(seeds, search.max_new_tokens + 1))
+            ids_BKL, scores_BK = self._runner.arrays(
+                self.model, search, lambda: search.function(self.model), arguments
+            )
+            if not (scores_BK[: len(chosen), 0] > IMPOSSIBLE / 2).all():
+                raise ValueError("model must give finite logits, got none: are weights NaN?")
+            for i, row in zip(chosen, ids_BKL[:, 0].tolist(), strict=False):
+                found[i] = until_end(row, self.model.config.eos_ids)
+        return found
+
+    def stream(
+        self,
+        prompt: str,
+        *,
+        max_new_tokens: int = 100,
+        temperature: float | None = None,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        repetition_penalty: float = 1.0,
+        stop: Sequence[str] = (),
+        seed: int | None = None,
+    ) -> Iterator[str]:
+        """As `generate` of one prompt, piece by piece as they are found.
+
+        A piece is held back as long as it could be the beginning of a `stop`, or half a character.
+        """
+        options = dict(
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            repetition_penalty=repetition_penalty,
+        )
+        search = Generation(max_new_tokens=max_new_tokens, **options)
+        stop = checked_texts(stop, "stop")
+        (ids,) = self._encode([prompt])
+        return self._pieces(ids, search, stop, seed)
+
+    def _pieces(self, prompt, search, stop, seed):
+        if seed is None:
+            seed = int(np.random.default_rng().integers(1 << 31))
+        ids, given = [], 0
+        for token in self._tokens(prompt, search, seed):
+            ids.append(token)
+            (text,) = self.tokenizer.decode([ids])
+            whole = _until(text, stop)
+            if len(whole) < len(text):
+                yield whole[given:]
+                return
+            ready = len(text) - _held_back(text, stop)
+            if ready > given:
+                yield text[given:ready]
+                given = ready
+        (text,) = self.tokenizer.decode([ids])
+        if len(text) > given:
+            yield text[given:]
+
+    def _tokens(self, prompt, search, seed):
+        """One token after the other, each chosen by a search of one token that is compiled once."""
+        prompt = prompt or [self.model.config.bos_id]
+        draws = uniforms([[seed, 0]], search.max_new_tokens + 1)
+        most = min(search.max_new_tokens, self.model.config.max_length - len(prompt))
+        if most < 1:
+            raise ValueError(
+                f"prompt must have fewer than {self.model.config.max_length} tokens, got "
+                f"{len(prompt)}"
+            )
+        state, ids = None, list(prompt)
+        for i in range(most):
+            logits, state = self._next_logits(prompt, ids, state, most)
+            seen = np.zeros((1, self.model.config.vocab_size), bool)
+            seen[0, ids] = True
+            token = int(search.next_token(logits, _tensor(seen), _tensor(draws[:, i]))[0])
+            if token in self.model.config.eos_ids:
+                return
+            ids.append(token)
+            yield token
+
+    def _next_logits(self, prompt, ids, state, most):
+        config = self.model.config
+        token_ids, segments = _left_padded([prompt], 1, config.pad_id)
+        length = token_ids.shape[1]
+        if state is None:
+            key = "prefill", length, most
+
+            def begin(token_ids, segments=None):
+                logits, state, _ = self.model.prefill(token_ids, length + most, 1, segments)
+                return logits, state
+
+            arguments = [token_ids, segments]
+        else:
+            key = "step"
+
+            def begin(token, state, index):
+                logits, state = self.model.step(token, state, index)
+                return logits[:, 0], state
+
+            index = length + len(ids) - len(prompt) - 1
+            arguments = [np.array([ids[-1:]], "int32"), state]
+            arguments.append(index if IS_EAGER else np.array(index, "int32"))
+        return self._runner(self.model, key, lambda: begin, arguments)
+
+    def score(self, texts: Sequence[str], *, tokens_per_batch: int = 8192) -> list[float]:
+        """log p(text): the sum over its tokens, but the first, of which nothing is said.
+
+        Args:
+            texts: of at most the model's `max_length` tokens each.
+            tokens_per_batch: most tokens in a batch, padding included.
+
+        Raises:
+            ValueError: if a text is too long.
+        """
+        ids, limit = self._encode(texts), self.model.config.max_length
+        for text, row in zip(texts, ids, strict=True):
+            if len(row) > limit:
+                raise ValueError(
+                    f"texts must have at most {limit} tokens each, got {len(row)} in {text!r:.60}"
+                )
+        scores = np.zeros(len(ids))
+        lengths = [max(len(row), 1) for row in ids]
+        for chosen, rows, length in search_batches(lengths, tokens_per_batch, limit):
+            token_ids = np.zeros((rows, length), "int32")
+            is_label = np.zeros((rows, length - 1), "float32")
+            for row, i in enumerate(chosen):
+                token_ids[row, : len(ids[i])] = ids[i]
+                is_label[row, : max(len(ids[i]) - 1, 0)] = 1.0
+            if length == 1:
+                continue
+            (result,) = self._runner.arrays(
+                self.model, "score", lambda: self._score, [token_ids, is_label]
+            )
+            scores[chosen] = result[: len(chosen)]
+        return scores.tolist()
+
+    def _score(self, token_ids, is_label):
+        logits = self.model({"token_ids": token_ids})[:, :-1]
+        loss_BT = smoothed_cross_entropy(logits, token_ids[:, 1:], 0.0)
+        return -ops.sum(loss_BT * ops.cast(is_label, loss_BT.dtype), axis=1)
+
+    def _encode(self, texts):
+        return self.tokenizer.encode(checked_texts(texts))
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes `model.keras`, `tokenizer.json` and `config.json`; any backend reads them."""
+        save_folder(folder, self.model, self.tokenizer, {"task": "causal_lm"})
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike, precision: str | None = None) -> CausalLM:
+        """Reads what `save` wrote, under any backend.
+
+        Args:
+            folder: where it was saved.
+            precision: as of `Translator.load`; None: as it was saved.
+
+        Raises:
+            ValueError: if the folder is no saved language model, or a file of it is broken.
+        """
+        return cls(*load_with_tokenizer(folder, "language model", DecoderOnly, precision))
+
+    @classmethod
+    def from_pretrained(cls, folder: str | os.PathLike, dtype: str | None = None) -> CausalLM:
+        """A GPT-2, LLaMA or Mistral of a folder in Hugging Face's layout.
+
+        Args:
+            folder: with `config.json`, weights and tokenizer files.
+            dtype: Keras dtype policy of the model; None: "float32".
+
+        Raises:
+            FileNotFoundError, ValueError: as of `checkpoints.hugging_face.read_model`.
+        """
+        model = hugging_face.read_model(folder, dtype=usable_precision(dtype or "float32"))
+        if not isinstance(model, DecoderOnly):
+            raise ValueError(f"{folder} is no language model but a {type(model).__name__}")
+        return cls(model, TextTokenizer.read(folder))
+
+
+def _left_padded(prompts, rows, pad_id):
+    """Prompts that end in the last column, and 0 where there is padding: (B, P), or None."""
+    longest = round_up(max(map(len, prompts)), LENGTH_MULTIPLE)
+    full = rows == len(prompts) and all(len(prompt) == longest for prompt in prompts)
+    if full and not COMPILES_EACH_SHAPE:
+        return np.array(prompts, "int32"), None
+    token_ids = np.full((rows, longest), pad_id, "int32")
+    segments = np.zeros((rows, longest), "int32")
+    for row, prompt in enumerate(prompts):
+        token_ids[row, longest - len(prompt) :] = prompt
+        segments[row, longest - len(prompt) :] = 1
+    segments[len(prompts) :, -1] = 1  # rows that only fill the batch
+    return token_ids, segments
+
+
+def _until(text: str, stop: Sequence[str]) -> str:
+    """The text before the first of `stop`."""
+    ends = [place for mark in stop if (place := text.find(mark)) >= 0]
+    return text[: min(ends)] if ends else text
+
+
+def _held_back(text: str, stop: Sequence[str]) -> int:
+    """How many characters at the end may yet become another, or part of a stop."""
+    broken = len(text) - len(text.rstrip("\ufffd"))
+    parts = (
+        size for mark in stop for size in range(len(mark) - 1, 0, -1) if text.endswith(mark[:size])
+    )
+    return max([broken, *parts])
+
+
+def _tensor(x):
+    return ops.convert_to_tensor(x) if isinstance(x, np.ndarray) else x

@@ -1,0 +1,245 @@
+"""A model and its tokenizer as one folder: written whole, checked when it is read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import h5py
+import keras
+
+from keras_transformer.backend import usable_precision
+from keras_transformer.checkpoints import WEIGHTS
+from keras_transformer.checkpoints.state import CHECKPOINTS, STATE, latest, read_state
+from keras_transformer.config import require
+from keras_transformer.layers.layer import unfilled
+from keras_transformer.models import merged
+from keras_transformer.models.configured import ConfiguredModel
+from keras_transformer.system.files import read_json, remove_stale, scratch, write_json
+from keras_transformer.text.single import FILE, TextTokenizer
+
+MODEL = "model.keras"
+CONFIG = "config.json"
+FORMAT = 1
+FLOATS = ("float32", "bfloat16", "float16")
+PRECISIONS = (*FLOATS, "int8")
+
+
+def save_folder(
+    folder: str | os.PathLike, model: keras.Model, tokenizer: Any, facts: Mapping[str, Any]
+) -> None:
+    """Writes `model.keras`, the tokenizer's files and `config.json`.
+
+    What else is in the folder stays, but for what killed processes left of a save. All is written
+    under other names first: if that fails, what was there before is untouched. Any backend reads
+    what any other wrote.
+
+    Args:
+        folder: made if it is missing.
+        model: of one config, LoRA's products still beside its weights or not.
+        tokenizer: has `save(folder)` and `fingerprint()`; None: the model reads no text.
+        facts: what else `config.json` is to say, plain values.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    # A plain copy leaves optimizer and loss behind, which loading would need the classes of.
+    plain = merged(model)
+    config = {
+        "format": FORMAT,
+        **facts,
+        "tokenizer": tokenizer and tokenizer.fingerprint(),
+        "model": model.config.to_dict(),
+    }
+    remove_stale(folder)
+    with scratch(folder / MODEL) as room:
+        temporary = room / "whole"
+        temporary.mkdir()
+        if tokenizer:
+            tokenizer.save(temporary)
+        names = os.listdir(temporary)
+        plain.save(temporary / MODEL)
+        write_json(temporary / CONFIG, config)
+        # The tokenizer first and its fingerprint last: a kill in between can leave files of two
+        # models, but none that are then taken for one.
+        for name in (*names, MODEL, CONFIG):
+            if (folder / name).is_dir():  # a keras-hub tokenizer's files
+                shutil.rmtree(folder / name)
+            os.replace(temporary / name, folder / name)
+
+
+def read_config(
+    folder: str | os.PathLike,
+    what: str,
+    tokenizer_file: str | None = None,
+    precision: str | None = None,
+) -> dict[str, Any]:
+    """The `config.json` of a folder, once it is seen to be such a one.
+
+    Args:
+        folder: what `save_folder` wrote.
+        what: a word for it, "translator".
+        tokenizer_file: a file that must be there, too; None: it may have none.
+        precision: checked as of `load_model`.
+
+    Raises:
+        ValueError: if it is none, or the precision is another.
+    """
+    accepted = f"one of {PRECISIONS} or None"
+    require(precision in (*PRECISIONS, None), "precision", precision, accepted)
+    folder = Path(folder)
+    if not folder.is_dir():
+        problem = "it is a file" if folder.is_file() else "there is no such folder"
+        raise ValueError(f"{folder} is no saved {what}: {problem}")
+    for name in filter(None, (CONFIG, MODEL, tokenizer_file)):
+        if not (folder / name).is_file():
+            raise ValueError(f"{folder} is no saved {what}: it has no {name}")
+    config = read_json(folder / CONFIG)
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        raise ValueError(f'{folder / CONFIG} is no {what}\'s: it must have "format": {FORMAT}')
+    some_text = "a text", lambda x: isinstance(x, str) and x != ""
+    text_or_none = "a text or null", lambda x: x is None or some_text[1](x)
+    for name, (accepted, fits) in {
+        "model": ("an object", lambda x: isinstance(x, dict)),
+        "tokenizer": some_text if tokenizer_file else text_or_none,
+        "task": some_text if "task" in config else text_or_none,
+        "source_language": text_or_none,
+        "target_language": text_or_none,
+    }.items():
+        value = config.get(name)
+        require(fits(value), f'"{name}" in {folder / CONFIG}', value, accepted)
+    return config
+
+
+def other_kind(path: str | os.PathLike) -> str | None:
+    """What a path is that is no saved folder, in a phrase; None if it is nothing known.
+
+    Raises:
+        ValueError: if the JSON file that would tell is broken.
+    """
+    path = Path(path)
+
+    def has(*names):
+        return all((path / name).is_file() for name in names)
+
+    if path.is_file():
+        return "a file; give the folder of a saved model"
+    if has(STATE, WEIGHTS):
+        state = read_state(path)
+        epoch, step = len(state["history"]), state.get("step")
+        logs = [f"{name} {x:.4g}" for name, x in (state["history"] or [{}])[-1].items()]
+        place = f"after epoch {epoch}" + (f" and step {step}" if step else "")
+        place += f" ({', '.join(logs)})" if logs else ""
+        return f"a checkpoint {place}; keras-transformer average makes a model of such"
+    if found := latest(path / CHECKPOINTS) or latest(path):
+        return f"a run that has not saved its model yet; its last checkpoint is {found}"
+    if has("saved_model.pb") or any(path.glob("*/saved_model.pb")):
+        return "a SavedModel; TensorFlow with tensorflow-text loads it, and TensorFlow Serving"
+    if has("encoder.onnx", "decoder.onnx"):
+        return "a model in ONNX; ONNX Runtime runs it"
+    if has("model.bin") and any(path.glob("*_vocabulary.*")):
+        return "a model of CTranslate2; ctranslate2.Translator loads it"
+    theirs = read_json(path / CONFIG) if has(CONFIG) else None
+    if isinstance(theirs, dict) and (kind := theirs.get("model_type")):
+        return f"a checkpoint of {kind} in Hugging Face's layout, for keras-transformer import"
+    return None
+
+
+def count_parameters(folder: str | os.PathLike) -> int:
+    """How many numbers the weights of a saved folder are, which are not read.
+
+    Raises:
+        ValueError: if its `model.keras` cannot be read.
+    """
+    path, sizes = Path(folder, MODEL), []
+
+    def add(name, entry):
+        if isinstance(entry, h5py.Dataset) and "seed_generator" not in name:
+            sizes.append(entry.size)
+
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open("model.weights.h5") as file:
+            h5py.File(file, "r").visititems(add)
+    except (zipfile.BadZipFile, KeyError, OSError, RuntimeError) as error:
+        raise _unreadable(path, error) from error
+    return sum(sizes)
+
+
+def _unreadable(path, error):
+    if not zipfile.is_zipfile(path):
+        return ValueError(f"{path} cannot be read: it is damaged, no whole zip archive")
+    told = " ".join(str(error).split())  # Keras shows whole configs
+    return ValueError(f"{path} cannot be read: {type(error).__name__}: {told:.300}")
+
+
+def load_model(
+    folder: str | os.PathLike, config: Mapping[str, Any], tokenizer: Any, precision: str | None
+) -> keras.Model:
+    """The model of a folder.
+
+    Args:
+        folder: what `save_folder` wrote.
+        config: its `read_config`.
+        tokenizer: read from there.
+        precision: "float32", "bfloat16" or "float16" for weights and arithmetic of that type;
+            "int8" for dense and embedding weights of 8 bits, a scale a row or column; None: as
+            the model was saved. What this machine does not compute in becomes float32, with a
+            warning.
+
+    Raises:
+        ValueError: if the tokenizer is not the one that it was trained with, or it cannot be read.
+    """
+    folder = Path(folder)
+    if tokenizer.fingerprint() != config.get("tokenizer"):
+        raise ValueError(f"the tokenizer in {folder} is not the one its model was trained with")
+    try:
+        with unfilled():
+            model = keras.saving.load_model(folder / MODEL, compile=False)
+    except Exception as error:  # a broken file raises all sorts
+        raise _unreadable(folder / MODEL, error) from error
+    if not isinstance(model, ConfiguredModel):
+        raise ValueError(f"{folder / MODEL} is a {type(model).__name__}, no model of this library")
+    if model.quantization:
+        accepted = f"{model.quantization!r} or None: {folder} has no other weights"
+        require(precision in (model.quantization, None), "precision", precision, accepted)
+    elif precision == "int8":
+        model.quantize("int8")
+    else:
+        saved, as_saved = model, model._policy.compute_dtype
+        precision_here = usable_precision(precision or as_saved)
+        if precision is not None or precision_here != as_saved:
+            with unfilled():
+                config = saved.get_config() | {"dtype": precision_here}
+                model = type(saved).from_config(config)
+            model.set_weights(saved.get_weights())
+    return model
+
+
+def load_with_tokenizer(
+    folder: str | os.PathLike,
+    what: str,
+    family: type[keras.Model] = keras.Model,
+    precision: str | None = None,
+) -> tuple[keras.Model, TextTokenizer]:
+    """The model of one text and its `TextTokenizer`, as `save_folder` wrote them.
+
+    Args:
+        folder: where they are.
+        what: a word for it, "language model".
+        family: the class that the model must be of.
+        precision: as of `load_model`.
+
+    Raises:
+        ValueError: if the folder is none, its model is another, or a file of it is broken.
+    """
+    config = read_config(folder, what, FILE, precision)
+    if "task" not in config:  # a translator's, whose tokenizer.json is another
+        raise ValueError(f"{folder} is no saved {what} but a translator")
+    tokenizer = TextTokenizer.read(folder)
+    model = load_model(folder, config, tokenizer, precision)
+    if not isinstance(model, family):
+        raise ValueError(f"{folder} is no saved {what} but a {type(model).__name__}")
+    return model, tokenizer

@@ -1,0 +1,171 @@
+"""Pretrained models of Hugging Face: a folder or a name becomes what the model does."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import keras
+
+from keras_transformer.backend import usable_precision
+from keras_transformer.checkpoints import hugging_face
+from keras_transformer.config import require
+from keras_transformer.inference.causal_lm import CausalLM
+from keras_transformer.inference.folder import FLOATS, PRECISIONS, save_folder
+from keras_transformer.inference.transcriber import Transcriber, hearing_of
+from keras_transformer.inference.translator import Translator
+from keras_transformer.models import DecoderOnly, Speech, ViT
+from keras_transformer.system.extras import missing
+from keras_transformer.system.files import read_json
+from keras_transformer.text import read_tokenizer
+from keras_transformer.text.hugging_face import KINDS
+from keras_transformer.text.single import TextTokenizer
+
+CONFIG = hugging_face.CONFIG
+FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "merges.txt", "vocab.txt"]
+
+
+@dataclass(frozen=True)
+class PretrainedModel:
+    """A BERT, RoBERTa, ALBERT or ESM-2, to fine-tune; or a ViT.
+
+    Args:
+        model: with its `config`; `with_head` puts another head on it, but on a ViT.
+        tokenizer: None for a ViT.
+
+    Raises:
+        ValueError: if the tokenizer has more pieces than the model.
+    """
+
+    model: keras.Model
+    tokenizer: TextTokenizer | None
+
+    def __post_init__(self):
+        if self.tokenizer and self.tokenizer.vocab_size > self.model.config.vocab_size:
+            raise ValueError(
+                f"the tokenizer does not match the model: it has {self.tokenizer.vocab_size} "
+                f"pieces, the model {self.model.config.vocab_size}"
+            )
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes `model.keras`, `tokenizer.json` and `config.json`.
+
+        `saved.load_with_tokenizer` reads them, but for a ViT, and so does `--start-from` of the
+        scripts that train classifiers, taggers and finders of answers.
+        """
+        save_folder(folder, self.model, self.tokenizer, {"task": "pretrained"})
+
+
+def load_pretrained(
+    source: str | os.PathLike,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    precision: str | None = None,
+) -> Translator | CausalLM | Transcriber | PretrainedModel:
+    """A model in Hugging Face's layout, behind what one does with it.
+
+    A `Translator` of Marian (the 1,400 of OPUS-MT), M2M-100, NLLB-200, mBART-50, T5, T5 v1.1, mT5
+    and MADLAD-400; a `CausalLM` of GPT-2, LLaMA and Mistral; a `Transcriber` of Whisper; of BERT,
+    RoBERTa, ALBERT, ESM-2 and ViT a `PretrainedModel`. All have `save(folder)`.
+
+    ```python
+    translator = load_pretrained("Helsinki-NLP/opus-mt-en-de")
+    translator.translate(["My name is Sarah."])
+    translator.save("saved_models/opus-mt-en-de")  # from there on as one of our own
+
+    many = load_pretrained("facebook/nllb-200-distilled-600M", "eng_Latn", "deu_Latn")
+    many.between("deu_Latn", "fra_Latn").translate(["Ich heiße Sarah."])
+    ```
+
+    Args:
+        source: a folder with `config.json`, weights and tokenizer files; or the name of a model
+            on the hub, which is fetched once and then kept in `huggingface_hub`'s cache.
+        source_language, target_language: codes of a multilingual model, such as "de" (M2M-100),
+            "deu_Latn" (NLLB-200), "de_DE" (mBART-50), "deu" (a tag of Marian) or "de" (T5,
+            MADLAD-400); None: as its files say. `Translator.between` chooses others.
+        precision: as of `Translator.load`; None: float32.
+
+    Raises:
+        ImportError: if the name of a model is given and `huggingface_hub` is missing.
+        FileNotFoundError: if there is neither such a folder nor such a model, or a file is
+            missing.
+        ConnectionError: if the model is not in the cache and the hub cannot be reached.
+        PermissionError: if the model asks for a login.
+        ValueError: if the family or a language is unknown, the precision is another, or a file
+            is broken or does not fit the others.
+    """
+    require(
+        precision in (*PRECISIONS, None), "precision", precision, f"one of {PRECISIONS} or None"
+    )
+    precision = precision and usable_precision(precision)
+    is_folder = Path(source).is_dir()
+    config = Path(source, CONFIG) if is_folder else _fetched(os.fspath(source), [CONFIG]) / CONFIG
+    if not config.is_file():
+        raise FileNotFoundError(f"{source} is no checkpoint: it has no {CONFIG}")
+    theirs = read_json(config)
+    kind = theirs.get("model_type") if isinstance(theirs, dict) else None
+    family = hugging_face.family_of({"model_type": kind}, config)
+    languages = dict(source_language=source_language, target_language=target_language)
+    for name, language in languages.items():
+        translates = kind in KINDS
+        require(translates or language is None, name, language, f"None: {source} is a {kind!r}")
+    hugging_face.read_config(config.parent)  # before gigabytes are fetched
+    folder = Path(source) if is_folder else _fetched(os.fspath(source), FILES)
+    if not is_folder and not any(folder.glob("*.safetensors")):
+        folder = _fetched(os.fspath(source), ["pytorch_model*.bin"])
+    # The tokenizer first, before gigabytes are read.
+    if kind in KINDS:
+        tokenizer = read_tokenizer(folder, theirs)
+        usual = _usual_languages(folder, tokenizer)
+        languages = [source_language or usual[0], target_language or usual[1]]
+        tokenizer.between(*languages)
+        return Translator(_model(folder, precision), tokenizer, *languages)
+    tokenizer = None if family.model is ViT else TextTokenizer.read(folder)
+    model = _model(folder, precision)
+    if isinstance(model, Speech):
+        return Transcriber(model, tokenizer, hearing_of(folder, tokenizer))
+    if isinstance(model, DecoderOnly):
+        return CausalLM(model, tokenizer)
+    return PretrainedModel(model, tokenizer)
+
+
+def _model(folder, precision):
+    model = hugging_face.read_model(folder, precision if precision in FLOATS else "float32")
+    if precision == "int8":
+        model.quantize("int8")
+    return model
+
+
+def _usual_languages(folder, tokenizer):
+    """What the folder says, as far as these are languages that can be chosen."""
+    options = folder / "tokenizer_config.json"
+    options = read_json(options) if options.is_file() else {}
+    options = options if isinstance(options, dict) else {}
+    source = options.get("source_lang") or options.get("src_lang")
+    target = options.get("target_lang") or options.get("tgt_lang")
+    sources, targets = tokenizer.source_languages, tokenizer.target_languages
+    return (
+        source if not sources or source in sources else None,
+        target if not targets or target in targets else None,
+    )
+
+
+def _fetched(name: str, patterns: list[str]) -> Path:
+    """The folder of a model of the hub in the cache, with these files of it."""
+    try:
+        import huggingface_hub
+        from huggingface_hub import errors
+    except ImportError as error:
+        raise missing(f"there is no folder {name}, and fetching a model", "pretrained") from error
+    try:
+        return Path(huggingface_hub.snapshot_download(name, allow_patterns=patterns))
+    except errors.GatedRepoError as error:
+        raise PermissionError(f"the model {name} asks for a login: {error}") from error
+    except (errors.HFValidationError, errors.RepositoryNotFoundError) as error:
+        raise FileNotFoundError(f"there is no folder {name} and no model of that name") from error
+    except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, OSError) as error:
+        raise ConnectionError(
+            f"there is no folder {name}; as a model's name it is not in the cache of "
+            f"huggingface_hub, and the hub cannot be reached: {error}"
+        ) from error

@@ -1,0 +1,103 @@
+"""How sequences go through a model: in batches of few shapes, by functions compiled once."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_transformer.backend import COMPILES_EACH_SHAPE, compiled, smoothed_cross_entropy
+from keras_transformer.config import require_whole
+from keras_transformer.models import EncoderDecoder
+from keras_transformer.text.tokenizer import round_up
+
+LENGTH_MULTIPLE = 16 if COMPILES_EACH_SHAPE else 1
+
+
+def search_batches(
+    lengths: Sequence[int], tokens_per_batch: int, max_length: int
+) -> Iterator[tuple[list[int], int, int]]:
+    """Yields (places in `lengths`, rows, length) of batches, the longest texts first.
+
+    Where each shape costs a compilation, lengths are multiples of 16 as far as the model has
+    positions, and rows powers of two.
+
+    Args:
+        lengths: tokens of each text.
+        tokens_per_batch: most tokens in a batch, padding included; a text alone may have more.
+        max_length: of the model.
+    """
+    require_whole("tokens_per_batch", tokens_per_batch, 1)
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    start = 0
+    while start < len(order):
+        length = min(round_up(lengths[order[start]], LENGTH_MULTIPLE), max_length)
+        rows = max(1, tokens_per_batch // length)
+        if COMPILES_EACH_SHAPE:
+            rows = 1 << (rows.bit_length() - 1)
+        chosen = order[start : start + rows]
+        rows = len(chosen)
+        if COMPILES_EACH_SHAPE:
+            rows = 1 << (rows - 1).bit_length()
+        yield chosen, rows, length
+        start += len(chosen)
+
+
+def until_end(ids: Iterable[int], eos_ids: Sequence[int]) -> list[int]:
+    """The ids before the first one that ends a text."""
+    return list(itertools.takewhile(lambda one: one not in eos_ids, ids))
+
+
+class Runner:
+    """Runs functions of tensors over a model, each compiled once for each key."""
+
+    def __init__(self):
+        self._compiled: dict[Hashable, Callable] = {}
+
+    def __call__(
+        self, model: keras.Model, key: Hashable, make: Callable[[], Callable], arguments: Any
+    ) -> Any:
+        """Return what the function of the key gives.
+
+        Args:
+            model: whose variables it reads.
+            key: what tells it from the other functions of this model.
+            make: makes the function when the key is new.
+            arguments: arrays, numbers, None and trees of these.
+        """
+        if key not in self._compiled:
+            self._compiled[key] = compiled(make(), model)
+        return self._compiled[key](*(keras.tree.map_structure(_tensor, x) for x in arguments))
+
+    def arrays(self, *arguments: Any) -> list[np.ndarray]:
+        """Return the same as a list of arrays."""
+        return [ops.convert_to_numpy(x) for x in keras.tree.flatten(self(*arguments))]
+
+
+def _tensor(x):
+    return ops.convert_to_tensor(x) if isinstance(x, np.ndarray) else x
+
+
+def score_function(model: EncoderDecoder, given: int = 0) -> Callable:
+    """`score(source_ids (B, S), labels (B, T))` -> log p(labels | source) (B,).
+
+    The first `given` labels, such as a language, are conditions, too.
+    """
+    config = model.config
+
+    def score(source_ids, labels):
+        first = ops.full((ops.shape(labels)[0], 1), config.bos_id, dtype="int32")
+        labels = ops.cast(labels, "int32")
+        inputs = {
+            "source_ids": source_ids,
+            "target_ids": ops.concatenate([first, labels[:, :-1]], axis=1),
+        }
+        loss_BT = smoothed_cross_entropy(model(inputs), labels, 0.0)
+        is_token_BT = ops.cast(ops.not_equal(labels, config.pad_id), loss_BT.dtype)
+        return -ops.sum((loss_BT * is_token_BT)[:, given:], axis=1)
+
+    return score

@@ -1,0 +1,307 @@
+"""From sound to text: features, model, search and tokenizer behind one object."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from keras import ops
+
+from keras_transformer.config import require, require_whole
+from keras_transformer.data.audio import log_mel, read_wav, resample
+from keras_transformer.decoding import IMPOSSIBLE, beam_search, greedy_search
+from keras_transformer.inference.folder import CONFIG, load_with_tokenizer, read_config, save_folder
+from keras_transformer.inference.runner import Runner, search_batches, until_end
+from keras_transformer.models import Speech
+from keras_transformer.system.files import read_json
+from keras_transformer.text.single import FILE, TextTokenizer
+
+HOP = 0.01  # seconds of a frame
+TASK = "speech"  # in config.json
+TASKS = ("transcribe", "translate")
+
+
+@dataclass(frozen=True)
+class Hearing:
+    """What a speech model was trained to hear and to say first.
+
+    Args:
+        sample_rate: in Hz.
+        pads_clips: whether each clip is as long as the model takes, silence included (Whisper).
+        is_multilingual: whether language and task stand before a text.
+        suppressed, suppressed_first: ids that a text never has, or not at its beginning.
+    """
+
+    sample_rate: int = 16_000
+    pads_clips: bool = True
+    is_multilingual: bool = True
+    suppressed: tuple[int, ...] = ()
+    suppressed_first: tuple[int, ...] = ()
+
+    def __post_init__(self):
+        require_whole("sample_rate", self.sample_rate, 1)
+        for name in ("pads_clips", "is_multilingual"):
+            value = getattr(self, name)
+            require(isinstance(value, bool), name, value, "true or false")
+        for name in ("suppressed", "suppressed_first"):
+            ids = getattr(self, name)
+            whole = isinstance(ids, tuple) and all(type(x) is int for x in ids)
+            require(whole, name, ids, "ids, whole numbers")
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Hearing:
+        """From JSON, which names each field."""
+        names = {field.name for field in fields(cls)}
+        whole = isinstance(facts, Mapping) and facts.keys() == names
+        require(whole, "hearing", facts, f"an object of {sorted(names)}")
+        return cls(**{name: tuple(x) if isinstance(x, list) else x for name, x in facts.items()})
+
+
+class Transcriber:
+    """Writes down what is said, by a Whisper or a run of `training.speech_recognition`.
+
+    ```python
+    transcriber = load_pretrained("openai/whisper-tiny")
+    transcriber.transcribe(["speech.wav"], language="en")
+    ```
+
+    What is longer than the model takes, 30 seconds in Whisper, is cut at quiet places, and the
+    texts of the parts are joined. A Whisper's text begins with its language, its task and that
+    there are no times (Radford et al. 2022, section 2.3).
+
+    Args:
+        model: a `Speech`.
+        tokenizer: the one it was trained with.
+        hearing: what else there is to know of it.
+
+    Raises:
+        ValueError: if the tokenizer has more pieces than the model.
+    """
+
+    def __init__(self, model: Speech, tokenizer: TextTokenizer, hearing: Hearing | None = None):
+        if tokenizer.vocab_size > model.config.vocab_size:
+            raise ValueError(
+                f"the tokenizer does not match the model: it has {tokenizer.vocab_size} pieces, "
+                f"the model {model.config.vocab_size}"
+            )
+        self.model = model
+        self.tokenizer = tokenizer
+        self.hearing = hearing or Hearing()
+        self._runner = Runner()
+
+    @property
+    def languages(self) -> dict[str, int]:
+        """The codes of a multilingual model's languages, and their ids."""
+        if not self.hearing.is_multilingual:
+            return {}
+        pieces = self.tokenizer.pieces()
+        codes = {piece[2:-2]: i for piece, i in pieces.items() if piece.startswith("<|")}
+        return {code: i for code, i in codes.items() if code.isalpha() and len(code) in (2, 3)}
+
+    def transcribe(
+        self,
+        sounds: Sequence[str | os.PathLike | BinaryIO | np.ndarray],
+        *,
+        sample_rate: int | None = None,
+        language: str | None = None,
+        task: str = "transcribe",
+        beam_size: int = 1,
+        length_penalty: float = 0.0,
+        max_new_tokens: int | None = None,
+        batch_size: int = 8,
+    ) -> list[str]:
+        """What is said in each sound.
+
+        Args:
+            sounds: WAV files of 16-bit PCM, or samples (N,) in [-1, 1], of any length.
+            sample_rate: of samples, in Hz; None: the model's. All are resampled to the model's.
+            language: such as "en", of a multilingual model; None: each part's most probable.
+            task: "transcribe", or "translate" into English.
+            beam_size: hypotheses kept; 1 is greedy search.
+            length_penalty: alpha of Wu et al. 2016 for the score of a beam.
+            max_new_tokens: most tokens of a part's text; None: as many as there are positions.
+            batch_size: parts at once.
+
+        Raises:
+            ValueError: for an argument out of range, or a file or samples that cannot be read.
+        """
+        if isinstance(sounds, str | os.PathLike | np.ndarray) or hasattr(sounds, "read"):
+            raise ValueError(f"sounds must be a sequence of sounds, got one: {sounds!r:.80}")
+        parts = [self._parts(sound, sample_rate) for sound in sounds]
+        options = dict(language=language, task=task, beam_size=beam_size, batch_size=batch_size)
+        options |= dict(length_penalty=length_penalty, max_new_tokens=max_new_tokens)
+        flat = self.transcribe_ids([part for own in parts for part in own], **options)
+        texts = iter(self.tokenizer.decode(flat))
+        return [" ".join(next(texts).strip() for _ in own).strip() for own in parts]
+
+    def transcribe_ids(
+        self,
+        clips: Sequence[np.ndarray],
+        *,
+        language: str | None = None,
+        task: str = "transcribe",
+        beam_size: int = 1,
+        length_penalty: float = 0.0,
+        max_new_tokens: int | None = None,
+        batch_size: int = 8,
+    ) -> list[list[int]]:
+        """As `transcribe`, from samples at the model's rate, none too long, to ids without EOS."""
+        require(task in TASKS, "task", task, f"one of {TASKS}")
+        require_whole("beam_size", beam_size, 1)
+        require_whole("batch_size", batch_size, 1)
+        require(length_penalty >= 0, "length_penalty", length_penalty, "at least 0")
+        config, known = self.model.config, self.languages
+        if language is not None:
+            require(language in known, "language", language, f"None or one of {sorted(known)}")
+        features = [self._features(clip) for clip in clips]
+        begin = self._begin(language, task)
+        room = config.max_length - len(begin)
+        if max_new_tokens is not None:
+            require_whole("max_new_tokens", max_new_tokens, 1)
+            room = min(room, max_new_tokens)
+        found: list[list[int]] = [[] for _ in clips]
+        lengths = [len(x) for x in features]
+        most = batch_size * config.max_frames
+        for chosen, rows, length in search_batches(lengths, most, config.max_frames):
+            source = np.zeros((rows, length, config.num_mels), "float32")
+            num_frames = np.full(rows, length, "int32")
+            for row, i in enumerate(chosen):
+                source[row, : lengths[i]] = features[i]
+                num_frames[row] = lengths[i]
+            inputs = {"features": source}
+            if not self.hearing.pads_clips:
+                inputs["num_frames"] = num_frames
+            first_ids = np.tile(np.array(begin, "int32"), (rows, 1))
+            if known and language is None:
+                first_ids[:, 1] = self._likeliest(inputs, list(known.values()))
+            ids = self._search(inputs, first_ids, room, beam_size, length_penalty)
+            for row, i in enumerate(chosen):
+                found[i] = until_end(ids[row, : room + 1].tolist(), config.eos_ids)
+        return found
+
+    def _begin(self, language, task):
+        """The ids before a text; where the language is to be found, any."""
+        ids, no_times = [self.model.config.bos_id], self.tokenizer.id_of("<|notimestamps|>")
+        if known := self.languages:
+            ids += [known.get(language, 0), self.tokenizer.id_of(f"<|{task}|>")]
+        return ids if no_times is None else [*ids, no_times]
+
+    def _parts(self, sound, sample_rate):
+        rate = self.hearing.sample_rate
+        if isinstance(sound, np.ndarray):
+            if sound.ndim != 1 or not np.issubdtype(sound.dtype, np.floating):
+                raise ValueError(
+                    f"sounds must be files or samples (N,) of floats, got {sound.shape} of "
+                    f"{sound.dtype}"
+                )
+            before = rate if sample_rate is None else sample_rate
+            require_whole("sample_rate", before, 1)
+            samples = sound if before == rate else resample(sound, before, rate)
+        else:
+            samples, _ = read_wav(sound, rate)
+        samples = np.asarray(samples, "float32")
+        longest = round(self.model.config.max_frames * HOP * rate)
+        parts = []
+        while len(samples) > longest:
+            end = _quietest(samples[:longest])
+            parts.append(samples[:end])
+            samples = samples[end:]
+        return [*parts, samples]
+
+    def _features(self, samples):
+        config, rate = self.model.config, self.hearing.sample_rate
+        longest = round(config.max_frames * HOP * rate)
+        if len(samples) > longest:
+            raise ValueError(f"clips must be of at most {longest} samples, got {len(samples)}")
+        if self.hearing.pads_clips:
+            samples = np.pad(samples, (0, longest - len(samples)))
+        return ops.convert_to_numpy(log_mel(samples, rate, config.num_mels, hop=HOP))
+
+    def _likeliest(self, inputs, ids):
+        """The language of each clip: the first token but one."""
+        first = np.full((len(inputs["features"]), 1), self.model.config.bos_id, "int32")
+        logits_BV = ops.convert_to_numpy(self.model({**inputs, "target_ids": first}))[:, 0]
+        return np.array(ids)[logits_BV[:, ids].argmax(axis=-1)]
+
+    def _search(self, inputs, first_ids, room, beam_size, length_penalty):
+        """Ids (B, L) of the best, EOS forced after the last token that there is room for."""
+        key = room, first_ids.shape[1], beam_size, length_penalty
+        (ids,) = self._runner.arrays(
+            self.model, key, lambda: self._function(*key), [inputs, first_ids]
+        )
+        return ids
+
+    def _function(self, room, begun, beam_size, length_penalty):
+        config, hearing = self.model.config, self.hearing
+        first_V = np.zeros(config.vocab_size, "float32")
+        first_V[list(hearing.suppressed_first)] = IMPOSSIBLE
+
+        def search(inputs, first_ids):
+            logits, state, step = self.model.prefill(
+                **inputs, first_ids=first_ids, length=begun + room, beam_size=beam_size
+            )
+            options = dict(
+                eos_ids=config.eos_ids,
+                length=room + 1,
+                max_lengths_B=ops.full(ops.shape(logits)[:1], room + 1, dtype="int32"),
+                index=begun,
+                pad_id=config.pad_id,
+                banned_ids=(config.bos_id, *hearing.suppressed),
+                length_penalty=length_penalty,
+            )
+            logits = ops.cast(logits, "float32") + first_V
+            if beam_size == 1:
+                return greedy_search(step, logits, state, **options)[0][:, 0]
+            return beam_search(step, logits, state, beam_size=beam_size, **options)[0][:, 0]
+
+        return search
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes `model.keras`, `tokenizer.json` and `config.json`; any backend reads them."""
+        facts = {"task": TASK, "hearing": asdict(self.hearing)}
+        save_folder(folder, self.model, self.tokenizer, facts)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Transcriber:
+        """Reads what `save` wrote, under any backend.
+
+        Args:
+            folder: where it was saved.
+            precision: as of `Translator.load`; None: as it was saved.
+
+        Raises:
+            ValueError: if the folder is no saved transcriber, or a file of it is broken.
+        """
+        config = read_config(folder, "transcriber", FILE, precision)
+        if config.get("task") != TASK:
+            raise ValueError(f"{folder} is no saved transcriber but of task {config.get('task')!r}")
+        try:
+            hearing = Hearing.of(config.get("hearing"))
+        except ValueError as error:
+            raise ValueError(f"{Path(folder, CONFIG)}: {error}") from error
+        return cls(*load_with_tokenizer(folder, "transcriber", Speech, precision), hearing)
+
+
+def hearing_of(folder: str | os.PathLike, tokenizer: TextTokenizer) -> Hearing:
+    """What the `generation_config.json` of a Whisper's folder says, if there is one."""
+    path = Path(folder, "generation_config.json")
+    facts = read_json(path) if path.is_file() else {}
+    is_multilingual = facts.get("is_multilingual")
+    if is_multilingual is None:
+        is_multilingual = tokenizer.id_of("<|transcribe|>") is not None
+    return Hearing(
+        is_multilingual=is_multilingual,
+        suppressed=tuple(facts.get("suppress_tokens") or ()),
+        suppressed_first=tuple(facts.get("begin_suppress_tokens") or ()),
+    )
+
+
+def _quietest(samples: np.ndarray) -> int:
+    """The middle of the quietest 300th in the last sixth: of 0.1 in the last 5 of 30 seconds."""
+    begin, size = len(samples) * 5 // 6, max(1, len(samples) // 300)
+    power = np.concatenate([[0.0], np.cumsum(np.square(samples[begin:], dtype="float64"))])
+    return begin + int((power[size:] - power[:-size]).argmin()) + size // 2

@@ -1,0 +1,419 @@
+"""From text to text: tokenizer, model and search behind one object, saved as one folder."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.config import require, require_whole
+from keras_transformer.decoding import IMPOSSIBLE, uniforms
+from keras_transformer.inference.folder import load_model, read_config, save_folder
+from keras_transformer.inference.options import Search
+from keras_transformer.inference.runner import (
+    LENGTH_MULTIPLE,
+    Runner,
+    score_function,
+    search_batches,
+    until_end,
+)
+from keras_transformer.models import Transformer
+from keras_transformer.text import Tokenizer, load_tokenizer
+from keras_transformer.text.tokenizer import MANIFEST, checked_texts, round_up
+
+METRICS = "metrics.json"
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One translation: its text, and the score that it was ranked by.
+
+    The score is the sum of the tokens' log-probabilities over the length penalty.
+    """
+
+    text: str
+    score: float
+
+
+class Translator:
+    """Translates texts with a trained model.
+
+    ```python
+    translator = Translator.load("saved_models/grammar")
+    translator.translate(["The old man loves the dog."], beam_size=4)
+    ```
+
+    Texts are sorted by length and translated in batches of a token budget; what else is in the
+    batch changes nothing. An empty text gets an empty translation.
+
+    Args:
+        model: a `Transformer`, or any model with its `config` and `prefill`.
+        tokenizer: the tokenizer it was trained with.
+        source_language, target_language: codes such as "en". A model of many languages translates
+            between these two; others only keep them for those who ask.
+
+    Raises:
+        ValueError: if the vocabularies or special ids of the two do not match, or a model of many
+            languages does not know one.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        source_language: str | None = None,
+        target_language: str | None = None,
+    ):
+        for name in ("source_vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id"):
+            ours, theirs = getattr(model.config, name), getattr(tokenizer, name)
+            same = theirs in model.config.eos_ids if name == "eos_id" else ours == theirs
+            if not same:
+                raise ValueError(
+                    f"the tokenizer does not match the model: its {name} is {theirs}, "
+                    f"the model's {ours}"
+                )
+        self.model = model
+        self.tokenizer = tokenizer.between(source_language, target_language)
+        self.source_language = source_language
+        self.target_language = target_language
+        self._runner = Runner()
+
+    def between(self, source_language: str | None, target_language: str | None) -> Translator:
+        """The same model, for two other of its languages.
+
+        Raises:
+            ValueError: if it does not know one; names those that look like it.
+        """
+        chosen = copy.copy(self)
+        chosen.tokenizer = self.tokenizer.between(source_language, target_language)
+        chosen.source_language, chosen.target_language = source_language, target_language
+        return chosen
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        beam_size: int = 4,
+        length_penalty: float = 0.6,
+        max_extra_length: int = 50,
+        min_length: int = 0,
+        prefixes: Sequence[str] | None = None,
+        tokens_per_batch: int = 4096,
+        strict: bool = False,
+        scoring: str = "wu",
+        constraint: Any = None,
+    ) -> list[str]:
+        """The best translation of each text.
+
+        Args:
+            texts: source texts.
+            beam_size: hypotheses kept a text; 1 is greedy search.
+            length_penalty: alpha of Wu et al. 2016; more favours longer translations.
+            max_extra_length: a translation has at most so many tokens more than its source, or
+                than its prefix if that is longer.
+            min_length: fewest tokens before the end, as far as the longest allows.
+            prefixes: a start for each translation, forced; "" forces nothing. It may end inside
+                a word.
+            tokens_per_batch: most source tokens in a batch, padding included.
+            strict: whether a text longer than the model's `max_length` raises; else it is cut
+                with a warning.
+            scoring: "wu", or "transformers" for the length penalty and the stop rule of that
+                library; see `decoding.beam_search`.
+            constraint: what translations are allowed: an object as `decoding.search` describes,
+                hashable, with `start(texts, limits)` besides, which gives the state before the
+                first token as NumPy arrays, a row for each text and its most tokens; such as
+                `decoding.TreeConstraint`. None: all.
+
+        Returns:
+            One translation a text, in order.
+
+        Raises:
+            ValueError: on an option out of range, or a too long text when `strict`.
+        """
+        options = dict(num_hypotheses=1, scoring=scoring)
+        search = Search(beam_size, length_penalty, max_extra_length, min_length, **options)
+        found = self._search(
+            texts, search, prefixes, tokens_per_batch, strict, constraint=constraint
+        )
+        return [hypotheses[0].text for hypotheses in found]
+
+    def nbest(
+        self,
+        texts: Sequence[str],
+        *,
+        num_hypotheses: int | None = None,
+        beam_size: int = 4,
+        length_penalty: float = 0.6,
+        max_extra_length: int = 50,
+        min_length: int = 0,
+        prefixes: Sequence[str] | None = None,
+        tokens_per_batch: int = 4096,
+        strict: bool = False,
+        scoring: str = "wu",
+        constraint: Any = None,
+    ) -> list[list[Hypothesis]]:
+        """The best translations of each text with their scores, best first.
+
+        Args:
+            num_hypotheses: how many, at most and by default `beam_size`; fewer come only where
+                there are no more.
+            texts, beam_size, length_penalty, max_extra_length, min_length, prefixes,
+                tokens_per_batch, strict, scoring, constraint: as of `translate`.
+        """
+        if num_hypotheses is None:
+            num_hypotheses = beam_size
+        options = dict(num_hypotheses=num_hypotheses, scoring=scoring)
+        search = Search(beam_size, length_penalty, max_extra_length, min_length, **options)
+        found = self._search(
+            texts, search, prefixes, tokens_per_batch, strict, constraint=constraint
+        )
+        return [hypotheses[:num_hypotheses] for hypotheses in found]
+
+    def sample(
+        self,
+        texts: Sequence[str],
+        *,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int = 0,
+        max_extra_length: int = 50,
+        min_length: int = 0,
+        prefixes: Sequence[str] | None = None,
+        tokens_per_batch: int = 4096,
+        strict: bool = False,
+    ) -> list[str]:
+        """A translation of each text drawn from the model's distribution.
+
+        Args:
+            temperature: divides the logits; below 1 the likely become likelier.
+            top_k: only the k most probable tokens; 0 is no limit.
+            top_p: only the most probable tokens that together reach this probability.
+            seed: the same seed draws the same for the i-th text, whatever the other texts are.
+            texts, max_extra_length, min_length, prefixes, tokens_per_batch, strict: as of
+                `translate`.
+        """
+        require(temperature is not None, "temperature", temperature, "above 0")
+        require_whole("seed", seed, 0)
+        search = Search(1, 0.0, max_extra_length, min_length, temperature, top_k, top_p)
+        found = self._search(texts, search, prefixes, tokens_per_batch, strict, seed)
+        return [hypotheses[0].text for hypotheses in found]
+
+    def translate_stream(
+        self,
+        texts: Iterable[str],
+        *,
+        chunk_size: int = 2048,
+        beam_size: int = 4,
+        length_penalty: float = 0.6,
+        max_extra_length: int = 50,
+        min_length: int = 0,
+        tokens_per_batch: int = 4096,
+        strict: bool = False,
+        scoring: str = "wu",
+    ) -> Iterator[str]:
+        """Translates without end: reads and yields in order, with `chunk_size` texts in memory.
+
+        Args:
+            texts: any iterable, such as an open file's lines.
+            chunk_size: texts that are read, then sorted and batched together; 1 answers each
+                text before it reads the next.
+            beam_size, length_penalty, max_extra_length, min_length, tokens_per_batch, strict,
+                scoring: as of `translate`.
+        """
+        require_whole("chunk_size", chunk_size, 1)
+        options = dict(num_hypotheses=1, scoring=scoring)
+        search = Search(beam_size, length_penalty, max_extra_length, min_length, **options)
+
+        def stream(texts):
+            while chunk := list(itertools.islice(texts, chunk_size)):
+                for hypotheses in self._search(chunk, search, None, tokens_per_batch, strict):
+                    yield hypotheses[0].text
+
+        return stream(iter(texts))
+
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], *, tokens_per_batch: int = 4096
+    ) -> list[float]:
+        """log p(target | source): the sum over the target's tokens and its end.
+
+        Args:
+            sources, targets: texts, as many of each.
+            tokens_per_batch: most tokens of a side in a batch, padding included.
+
+        Raises:
+            ValueError: if there are not as many of each, or one is longer than the model takes.
+        """
+        source_ids = self._encode(sources, "sources", strict=True)
+        target_ids = self._encode(targets, "targets", strict=True)
+        if len(source_ids) != len(target_ids):
+            raise ValueError(
+                f"sources and targets must be as many, got {len(source_ids)} and {len(target_ids)}"
+            )
+
+        def make():
+            # What the target begins with is as long for all languages of a tokenizer.
+            return score_function(self.model, len(self.tokenizer.target_frame.before))
+
+        scores = np.zeros(len(source_ids))
+        longest = [max(len(s), len(t)) for s, t in zip(source_ids, target_ids, strict=True)]
+        for chosen, rows, length in search_batches(
+            longest, tokens_per_batch, self.model.config.max_length
+        ):
+            source = self._pad([source_ids[i] for i in chosen], rows, length)
+            labels = self._pad([target_ids[i] for i in chosen], rows, length)
+            (result,) = self._runner.arrays(self.model, "score", make, [source, labels])
+            scores[chosen] = result[: len(chosen)]
+        return scores.tolist()
+
+    def _search(
+        self, texts, search, prefixes, tokens_per_batch, strict, seed=None, constraint=None
+    ):
+        texts = checked_texts(texts)
+        source_ids = self._encode(texts, "texts", strict)
+        found = [[Hypothesis("", 0.0)] for _ in source_ids]
+        prefix_ids = self._encode_prefixes(prefixes, len(source_ids))
+        # A text without any token of its own is empty, and so is its translation.
+        empty = sum(map(len, self.tokenizer.source_frame))
+        full = [i for i, ids in enumerate(source_ids) if len(ids) > empty]
+        lengths = [len(source_ids[i]) for i in full]
+        for batch, rows, length in search_batches(
+            lengths, tokens_per_batch, self.model.config.max_length
+        ):
+            chosen = [full[i] for i in batch]
+            source = self._pad([source_ids[i] for i in chosen], rows, length)
+            prefix, prefix_length = None, max(len(prefix_ids[i]) for i in chosen)
+            if prefix_length:
+                if prefixes is not None:
+                    prefix_length = round_up(prefix_length, LENGTH_MULTIPLE)
+                prefix = self._pad([prefix_ids[i] for i in chosen], rows, prefix_length)
+            limits = np.ones(rows, "int32")
+            for row, i in enumerate(chosen):
+                start = max(len(source_ids[i]), len(prefix_ids[i]))
+                limits[row] = min(start + search.max_extra_length, self.model.config.max_length - 1)
+            arguments = [source, limits, prefix, None, None]
+            if search.temperature is not None:
+                seeds = [[seed, i] for i in chosen] + [[seed]] * (rows - len(chosen))
+                room = length + prefix_length + search.max_extra_length
+                arguments[3] = uniforms(seeds, room)
+            if constraint is not None:
+                first = constraint.start([texts[i] for i in chosen], limits[: len(chosen)])
+                last = rows - len(chosen)  # rows of padding are as the last one
+                arguments[4] = {name: _extended(x, last) for name, x in first.items()}
+            ids, scores = self._runner.arrays(
+                self.model,
+                (search, constraint),
+                lambda: search.function(self.model, constraint),
+                arguments,
+            )
+            for row, i in enumerate(chosen):
+                real = scores[row] > IMPOSSIBLE / 2
+                if not real.any():
+                    raise ValueError("model must give finite logits, got none: are weights NaN?")
+                ends = self.model.config.eos_ids
+                own_ids = [until_end(one, ends) for one in ids[row, real].tolist()]
+                decoded = self.tokenizer.decode_target(own_ids)
+                found[i] = [
+                    Hypothesis(text, float(score))
+                    for text, score in zip(decoded, scores[row, real], strict=True)
+                ]
+        return found
+
+    def _encode(self, texts, name, strict):
+        texts = checked_texts(texts, name)
+        if name == "targets":
+            ids, frame = self.tokenizer.encode_target(texts), self.tokenizer.target_frame
+        else:
+            ids, frame = self.tokenizer.encode_source(texts), self.tokenizer.source_frame
+        limit = self.model.config.max_length
+        for i, tokens in enumerate(ids):
+            if len(tokens) > limit:
+                problem = (
+                    f"{name} must have at most {limit} tokens each, the model's max_length, got "
+                    f"{len(tokens)} in {texts[i]!r:.60}"
+                )
+                if strict:
+                    raise ValueError(problem)
+                warnings.warn(f"{problem}: it is cut", stacklevel=4)
+                content = tokens[len(frame.before) : -len(frame.after)]
+                ids[i] = frame.around(content, limit)
+        return ids
+
+    def _encode_prefixes(self, prefixes, count):
+        frame = self.tokenizer.target_frame
+        if prefixes is None:
+            return [list(frame.before)] * count
+        prefixes = checked_texts(prefixes, "prefixes")
+        if len(prefixes) != count:
+            raise ValueError(f"prefixes must be as many as texts, got {len(prefixes)} for {count}")
+        ids = [x[: -len(frame.after)] for x in self.tokenizer.encode_target(prefixes)]
+        limit = self.model.config.max_length - 2
+        for prefix, tokens in zip(prefixes, ids, strict=True):
+            if len(tokens) > limit:
+                raise ValueError(
+                    f"prefixes must have at most {limit} tokens each, got {len(tokens)} in "
+                    f"{prefix!r:.60}"
+                )
+        return ids
+
+    def _pad(self, sequences, rows, length):
+        padded = np.full((rows, length), self.tokenizer.pad_id, "int32")
+        for row, tokens in enumerate(sequences):
+            padded[row, : len(tokens)] = tokens
+        return padded
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes `model.keras`, the tokenizer and `config.json` into a folder.
+
+        What else is in the folder stays. All is written under other names first: if that fails,
+        what was there before is untouched. Any backend reads what any other wrote.
+        """
+        languages = {
+            "source_language": self.source_language,
+            "target_language": self.target_language,
+        }
+        save_folder(folder, self.model, self.tokenizer, languages)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | os.PathLike,
+        precision: str | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
+    ) -> Translator:
+        """Reads what `save` wrote, under any backend.
+
+        Args:
+            folder: where it was saved.
+            precision: "float32", "bfloat16" or "float16" for weights and arithmetic of that
+                type; "int8" for dense and embedding weights of 8 bits, a scale a row or column,
+                which `save` keeps: a quarter of the size. None: as the model was saved.
+            source_language, target_language: as of the class; None: as it was saved.
+
+        Raises:
+            ValueError: if the folder is no saved translator, a file of it is broken, its
+                tokenizer is not the one that its model was trained with, or the precision or a
+                language is another.
+        """
+        config = read_config(folder, "translator", MANIFEST, precision)
+        if "task" in config:
+            raise ValueError(f"{folder} is no saved translator but of task {config['task']!r}")
+        try:
+            tokenizer = load_tokenizer(folder)
+        except FileNotFoundError as error:
+            raise ValueError(f"{folder} is no saved translator: {error}") from error
+        model = load_model(folder, config, tokenizer, precision)
+        source_language = source_language or config.get("source_language")
+        target_language = target_language or config.get("target_language")
+        return cls(model, tokenizer, source_language, target_language)
+
+
+def _extended(x, count):
+    return np.concatenate([x, np.repeat(x[-1:], count, axis=0)])

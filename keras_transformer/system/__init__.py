@@ -1,0 +1,1 @@
+"""The ground: files, start-up, optional packages, errors in one line."""

@@ -1,0 +1,195 @@
+"""What happens when the package is imported, before Keras is: the choice of a backend, quiet logs.
+
+It imports the standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import re
+import sys
+import tempfile
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from keras_transformer.system.extras import pip_install
+
+BACKENDS = ("tensorflow", "jax", "torch")
+AS_KERAS_WRITES = {  # its configuration file, at its first import (3.15)
+    "backend": "tensorflow",
+    "floatx": "float32",
+    "epsilon": 1e-07,
+    "image_data_format": "channels_last",
+    "nnx_enabled": False,
+}
+# The package index has another project under the name of our command, with a module named as ours.
+OTHER_PROJECT = "github.com/CyberZHG/keras-transformer"
+
+
+def prepare() -> None:
+    """Prepare the process for Keras: once, when the package is imported.
+
+    Raises:
+        ImportError: if no backend is installed, or not the one that is asked for, or if the other
+            project of the name `keras-transformer` is installed.
+        ValueError: if KERAS_BACKEND or Keras's configuration file asks for an unknown backend.
+        SystemExit: in place of both in a process of our command line, after one line on stderr.
+    """
+    try:
+        refuse_other_project()
+        if "keras" not in sys.modules:
+            choose_backend()
+    except (ImportError, ValueError) as error:
+        if _is_command_line():
+            _say(str(error))
+            raise SystemExit(2) from None
+        raise
+    # TensorFlow's C++ logs an error for each machine without a GPU.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    # PyTorch on CPU: large pages for large tensors. Mapping (tokens x vocabulary) anew at each step
+    # in small pages costs more than computing it.
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+    if "tensorflow" not in sys.modules and PathFinder in sys.meta_path:
+        sys.meta_path.insert(sys.meta_path.index(PathFinder), QuietTensorFlow())
+
+
+def refuse_other_project() -> None:
+    """Raise ImportError if the other project is installed: both own the folder keras_transformer.
+
+    Reading folder names takes under a millisecond, where `importlib.metadata` takes 30.
+    """
+    for folder in sys.path:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(folder or "."):
+                if name.startswith("keras_transformer-") and _is_other_project(folder, name):
+                    raise ImportError(
+                        f"another project of the name keras-transformer is installed in {folder}, "
+                        "and has a module keras_transformer too, so that the files of both mix: "
+                        "pip uninstall keras-transformer transformer-for-keras, then install this "
+                        "project again"
+                    )
+
+
+def _is_other_project(folder: str, name: str) -> bool:
+    files = [Path(folder, name, file) for file in ("METADATA", "PKG-INFO")]
+    return any(x.is_file() and OTHER_PROJECT in x.read_text("utf-8", "replace") for x in files)
+
+
+def choose_backend() -> None:
+    """Set KERAS_BACKEND unless Keras would choose an installed backend by itself.
+
+    Keras takes the backend of KERAS_BACKEND, else of its configuration file, else TensorFlow. At
+    its first import it writes that file with "tensorflow", whatever is installed. So one line says
+    which backend was taken where there is no such file yet, and where one that a user wrote names
+    a backend that is not installed.
+    """
+    installed = [name for name in BACKENDS if importlib.util.find_spec(name)]
+    if not installed:
+        commands = ", or ".join(map(pip_install, BACKENDS))
+        raise ImportError(f"keras_transformer needs TensorFlow, JAX or PyTorch: {commands}")
+    if asked := os.environ.get("KERAS_BACKEND"):
+        _check("KERAS_BACKEND", asked)
+        if asked not in installed:
+            raise ImportError(
+                f"KERAS_BACKEND is {asked!r}, which is not installed: {pip_install(asked)}, "
+                f"or choose one of {installed}"
+            )
+        return
+    path = _keras_configuration()
+    try:
+        values, first = json.loads(path.read_text("utf-8")), False
+    except (OSError, ValueError):  # none, or no JSON: Keras goes by its defaults
+        values, first = {}, not path.exists()
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} must hold a JSON object, got {values!r}")
+    configured = values.get("backend")
+    if configured is not None:
+        _check(f'"backend" in {path}', configured)
+    if configured not in installed:
+        os.environ["KERAS_BACKEND"] = installed[0]  # child processes need not say it again
+        if first:
+            _say(f"the backend is {installed[0]}; KERAS_BACKEND chooses another")
+        elif not values.items() <= AS_KERAS_WRITES.items():
+            _say(
+                f"{path} chooses {configured}, which is not installed: {installed[0]} is used "
+                f"(KERAS_BACKEND={installed[0]} chooses it without this line)"
+            )
+
+
+def _check(name: str, backend: object) -> None:
+    if backend not in BACKENDS:
+        raise ValueError(f"{name} must be one of {sorted(BACKENDS)}, got {backend!r}")
+
+
+def _keras_configuration() -> Path:
+    """Return the path of Keras's configuration file, found as Keras 3.15 finds it."""
+    home = os.path.expanduser("~")
+    home = home if os.access(home, os.W_OK) else "/tmp"
+    return Path(os.environ.get("KERAS_HOME", f"{home}/.keras")).expanduser() / "keras.json"
+
+
+def _is_command_line() -> bool:
+    """Whether this process runs `keras-transformer`, or a module of ours by `python -m`."""
+    program, given = sys.argv[0] if sys.argv else "", sys.orig_argv
+    if program == "-m" and "-m" in given:  # Python is still looking for the module
+        package = given[given.index("-m") + 1].split(".")[0]
+        return package in ("keras_transformer", "training", "benchmarks")
+    return Path(program).stem == "keras-transformer"
+
+
+def _say(message: str) -> None:
+    print(f"keras-transformer: {message}", file=sys.stderr, flush=True)
+
+
+class QuietTensorFlow:
+    """A finder that imports TensorFlow without the lines that TF_CPP_MIN_LOG_LEVEL ought to hide.
+
+    TensorFlow 2.21 logs some lines while its libraries are loaded, before it reads that variable.
+    So stderr goes to a file during the import, and from there, less those lines, to stderr.
+    """
+
+    def find_spec(self, name, path=None, target=None):
+        """Return the spec of TensorFlow as `PathFinder` finds it, with a quiet loader."""
+        spec = PathFinder.find_spec(name, path, target) if name == "tensorflow" else None
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def quietly(module):
+            with _filtered_stderr():
+                execute(module)
+
+        spec.loader.exec_module = quietly
+        return spec
+
+
+@contextlib.contextmanager
+def _filtered_stderr():
+    level = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0")
+    hidden = "IWE"[: int(level) if level.isdigit() else 0]
+    try:
+        stderr = os.dup(2) if hidden else None
+    except OSError:  # it is closed
+        stderr = None
+    if stderr is None:
+        yield
+        return
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            file.seek(0)
+            os.write(2, without_log_lines(file.read(), hidden))
+
+
+def without_log_lines(text: bytes, hidden: str) -> bytes:
+    """Return the text without the lines that Abseil logged at a hidden level: I, W or E."""
+    heading = rb"WARNING: All log messages before absl::InitializeLog\(\) .*"
+    logged = rb"[%s]\d{4} [\d:.]+ +\d+ \S+:\d+\] .*" % hidden.encode()
+    return re.sub(rb"(?m)^(?:%s|%s)(?:\n|\Z)" % (heading, logged), b"", text)

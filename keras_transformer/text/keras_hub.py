@@ -1,0 +1,163 @@
+"""Adapter that lets a keras-hub tokenizer stand where ours does."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.system.extras import missing
+from keras_transformer.text.tokenizer import Tokenizer, round_up
+
+# How the published vocabularies call their special tokens, most usual first.
+_TOKENS = {
+    "pad_id": ("<pad>", "[PAD]"),
+    "unk_id": ("<unk>", "[UNK]"),
+    "bos_id": ("<s>", "<bos>", "[BOS]", "[START]", "[CLS]"),
+    "eos_id": ("</s>", "<eos>", "[EOS]", "[END]", "[SEP]", "<|endoftext|>"),
+}
+
+
+class KerasHubTokenizer(Tokenizer):
+    """A keras-hub tokenizer (SentencePiece, byte-pair, WordPiece, ...) with the special ids added.
+
+    Args:
+        tokenizer: Has `tokenize`, `detokenize`, `vocabulary_size`, `token_to_id` and
+            `id_to_token`, as every `keras_hub.tokenizers.Tokenizer` with a vocabulary. Special
+            tokens that it adds by itself are taken off again.
+        target: The same for the target language. None: `tokenizer` for both.
+        pad_id: The padding id. None: that of "<pad>" or the like in the vocabulary. An id beyond
+            the vocabulary enlarges it. The same holds for the next three.
+        unk_id: The unknown id; not needed by the model, so that it may be missing.
+        bos_id: The id that begins the decoder's input.
+        eos_id: The id that ends every sequence.
+
+    Raises:
+        ValueError: If an id is neither given nor found, two of padding, beginning and end are
+            the same, or the two vocabularies have them at different places.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        target: Any = None,
+        *,
+        pad_id: int | None = None,
+        unk_id: int | None = None,
+        bos_id: int | None = None,
+        eos_id: int | None = None,
+    ):
+        self.shared = target is None
+        self._source, self._target = tokenizer, tokenizer if target is None else target
+        given = {"pad_id": pad_id, "unk_id": unk_id, "bos_id": bos_id, "eos_id": eos_id}
+        ids = {name: self._special_id(name, id_) for name, id_ in given.items()}
+        self.pad_id, self.unk_id, self.bos_id, self.eos_id = ids.values()
+        needed = [self.pad_id, self.bos_id, self.eos_id]
+        if len(set(needed)) < len(needed):
+            raise ValueError(f"pad_id, bos_id and eos_id must differ, got {needed}")
+        highest = max(id_ for id_ in ids.values() if id_ is not None)
+        self.source_vocab_size = round_up(max(self._source.vocabulary_size(), highest + 1))
+        self.target_vocab_size = round_up(max(self._target.vocabulary_size(), highest + 1))
+
+    @property
+    def source_model(self) -> bytes:
+        """The SentencePiece model of the source language; ValueError if there is none."""
+        return _sentence_piece_model(self._source)
+
+    @property
+    def target_model(self) -> bytes:
+        """The SentencePiece model of the target language; ValueError if there is none."""
+        return _sentence_piece_model(self._target)
+
+    def _special_id(self, name: str, given: int | None) -> int | None:
+        if given is not None:
+            if given < 0:
+                raise ValueError(f"{name} must not be negative, got {given}")
+            return given
+        found = {_find(tokenizer, _TOKENS[name]) for tokenizer in (self._source, self._target)}
+        if len(found) > 1:
+            raise ValueError(f"{name} differs in the two vocabularies: {found}; give {name}")
+        (id_,) = found
+        if id_ is None and name != "unk_id":
+            raise ValueError(f"{name} must be given: the vocabulary has none of {_TOKENS[name]}")
+        return id_
+
+    def _encode(
+        self, side: Any, texts: list[str], sampling: float, seed: int | None
+    ) -> list[list[int]]:
+        if sampling:
+            raise ValueError(f"sampling must be 0 for a keras-hub tokenizer, got {sampling!r}")
+        special = (self.pad_id, self.bos_id, self.eos_id)
+        rows = side.tokenize(texts) if texts else []
+        rows = rows.to_list() if hasattr(rows, "to_list") else rows
+        return [[*(int(i) for i in row if i not in special), self.eos_id] for row in rows]
+
+    def _decode(self, side: Any, ids: list[list[int]]) -> list[str]:
+        # The model may know ids that the vocabulary, before it was enlarged, does not.
+        known = [[id_ for id_ in row if id_ < side.vocabulary_size()] for row in ids]
+        return [side.detokenize(row) if row else "" for row in known]
+
+    def _files(self) -> dict[str, bytes]:
+        sides = {"shared": self._source}
+        if not self.shared:
+            sides = {"source": self._source, "target": self._target}
+        files = {}
+        for name, side in sides.items():
+            with tempfile.TemporaryDirectory() as folder:
+                side.save_assets(folder)
+                for path in sorted(Path(folder).rglob("*")):
+                    if path.is_file():
+                        files[f"{name}/{path.relative_to(folder).as_posix()}"] = path.read_bytes()
+        return files
+
+    def _config(self) -> dict[str, Any]:
+        sides = [self._source] if self.shared else [self._source, self._target]
+        ids = {name: getattr(self, name) for name in _TOKENS}
+        configs = [_keras_saving().serialize_keras_object(side) for side in sides]
+        for config in configs:
+            # A layer's name counts the layers of the process; it says nothing of the ids.
+            config["config"].pop("name", None)
+        return {**ids, "tokenizers": configs}
+
+    @classmethod
+    def _load(cls, folder: Path, manifest: dict[str, Any]) -> KerasHubTokenizer:
+        names = ["shared"] if manifest["shared"] else ["source", "target"]
+        sides = []
+        for name, config in zip(names, manifest["tokenizers"], strict=True):
+            if not (folder / name).is_dir():
+                raise FileNotFoundError(f"{folder} holds no whole tokenizer: {name} is missing")
+            sides.append(_keras_saving().deserialize_keras_object(config))
+            sides[-1].load_assets(os.fspath(folder / name))
+        return cls(*sides, **{name: manifest[name] for name in _TOKENS})
+
+
+def _keras_saving() -> Any:
+    """`keras.saving`, which knows keras-hub's classes once that is imported (slowly)."""
+    try:
+        import keras_hub  # noqa: F401
+    except ImportError as error:
+        raise missing("a keras-hub tokenizer", "hub") from error
+    import keras
+
+    return keras.saving
+
+
+def _find(tokenizer: Any, tokens: tuple[str, ...]) -> int | None:
+    """The id of the first of `tokens` that the vocabulary has."""
+    for token in tokens:
+        try:
+            id_ = int(tokenizer.token_to_id(token))
+            # Some give the unknown id for what they do not have.
+            if tokenizer.id_to_token(id_) == token:
+                return id_
+        except (KeyError, ValueError):
+            continue
+    return None
+
+
+def _sentence_piece_model(tokenizer: Any) -> bytes:
+    content = getattr(tokenizer, "proto", None)
+    if not isinstance(content, bytes):
+        raise ValueError(f"a {type(tokenizer).__name__} has no SentencePiece model")
+    return content

@@ -1,0 +1,146 @@
+"""Compilation, memory and random state on the backend in use."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import keras_transformer
+from keras_transformer.backend import (
+    BACKEND,
+    COMPILES_EACH_SHAPE,
+    compiled,
+    random_state,
+    reuse_memory,
+    set_random_state,
+    without_gradients,
+)
+
+numpy = ops.convert_to_numpy
+
+
+@pytest.fixture
+def dense():
+    layer = keras.layers.Dense(3)
+    layer.build((None, 2))
+    return layer
+
+
+def test_compiled_gives_the_same_and_sees_new_weights(dense, rng):
+    traces = []
+
+    def function(x, extra):
+        traces.append(1)
+        return {"y": dense(x) + extra["one"], "twice": [2 * extra["one"]]}
+
+    x = ops.convert_to_tensor(rng.standard_normal((4, 2)).astype("float32"))
+    extra = {"one": ops.convert_to_tensor(np.ones((4, 3), "float32"))}
+    run = compiled(function, dense)
+    for _ in range(3):
+        dense.set_weights([rng.standard_normal((2, 3)), rng.standard_normal(3)])
+        result = run(x, extra)
+        kernel, bias = dense.get_weights()
+        np.testing.assert_allclose(numpy(result["y"]), numpy(x) @ kernel + bias + 1, atol=1e-5)
+        assert numpy(result["twice"][0]).tolist() == [[2.0] * 3] * 4
+    assert len(traces) == (3 if BACKEND == "torch" else 1)
+
+
+def test_compiled_takes_arrays(dense, rng):
+    x = rng.standard_normal((4, 2)).astype("float32")
+    np.testing.assert_allclose(numpy(compiled(dense, dense)(x)), numpy(dense(x)), atol=1e-6)
+
+
+def test_compiled_takes_other_shapes(dense, rng):
+    run = compiled(dense, dense)
+    for rows in (2, 5, 3):
+        x = ops.convert_to_tensor(rng.standard_normal((rows, 2)).astype("float32"))
+        np.testing.assert_allclose(numpy(run(x)), numpy(dense(x)), atol=1e-6)
+
+
+def test_compiled_leaves_the_layers_state_alone(dense):
+    """On JAX, values of a trace must not leak into the variables."""
+    dropout = keras.layers.Dropout(0.5, seed=0)
+    model = keras.Sequential([keras.Input((2,)), dense, dropout])
+    before = [numpy(variable) for variable in model.trainable_variables]
+    compiled(lambda x: model(x, training=True), model)(ops.ones((4, 2)))
+    for old, variable in zip(before, model.trainable_variables, strict=True):
+        np.testing.assert_array_equal(numpy(variable), old)
+    assert numpy(model(ops.ones((4, 2)))).shape == (4, 3)
+
+
+def test_compiled_needs_no_gradients(dense):
+    result = compiled(dense, dense)(ops.ones((4, 2)))
+    assert not getattr(result, "requires_grad", False)
+
+
+def test_random_state_brings_back_the_same_dropout():
+    state = random_state()
+    dropout = keras.layers.Dropout(0.5, seed=0)
+    generator = dropout.seed_generator.state
+    start = numpy(generator)
+    first = numpy(dropout(ops.ones((50,)), training=True))
+    second = numpy(dropout(ops.ones((50,)), training=True))
+    assert (first != second).any()
+    set_random_state(state)
+    generator.assign(start)
+    np.testing.assert_array_equal(numpy(dropout(ops.ones((50,)), training=True)), first)
+
+
+def test_only_torch_has_a_random_state_of_its_own():
+    assert bool(random_state()) == (BACKEND == "torch")
+    set_random_state({})  # a checkpoint from another backend
+
+
+def test_the_backend_is_that_of_keras():
+    assert keras.backend.backend() == BACKEND
+    assert (BACKEND == "jax") == COMPILES_EACH_SHAPE
+
+
+@pytest.mark.once("a process of its own")
+def test_a_backend_that_keras_has_and_we_do_not():
+    root = Path(keras_transformer.__file__).parents[1]
+    environment = os.environ | {"KERAS_BACKEND": "numpy", "PYTHONPATH": str(root)}
+    result = subprocess.run(
+        [sys.executable, "-c", "import keras, keras_transformer.backend"],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode != 0
+    assert "KERAS_BACKEND must be 'tensorflow', 'jax' or 'torch'" in result.stderr
+    assert "got 'numpy'" in result.stderr
+
+
+@pytest.mark.once("processes of its own, of JAX")
+def test_what_jax_compiles_is_kept(tmp_path):
+    program = "from keras_transformer.backend import keep_compilations; keep_compilations();"
+    if BACKEND == "jax":
+        program += (
+            "import jax; jax.config.update('jax_persistent_cache_min_compile_time_secs', 0);"
+            "jax.jit(lambda x: x * 2)(1.0)"
+        )
+    root = Path(keras_transformer.__file__).parents[1]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(root)}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    kept = list(tmp_path.glob("keras_transformer/jax/*"))
+    assert bool(kept) == (BACKEND == "jax")  # the others have nothing to keep
+
+
+def test_memory_may_be_kept_at_any_time():
+    reuse_memory()
+    reuse_memory()
+    assert np.ones(10_000_000).sum() == 10_000_000
+
+
+def test_nothing_is_kept_without_gradients(dense):
+    with without_gradients():
+        output = dense(ops.ones((1, 2)))
+    if BACKEND == "torch":
+        assert dense(ops.ones((1, 2))).requires_grad and not output.requires_grad
+    np.testing.assert_allclose(numpy(output), numpy(dense(ops.ones((1, 2)))))

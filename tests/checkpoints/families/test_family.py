@@ -1,0 +1,91 @@
+"""Rules: every layout there and back, and what config files say."""
+
+import numpy as np
+import pytest
+
+from keras_transformer.checkpoints.families.family import (
+    Rule,
+    one,
+    only,
+    their_activation,
+    token_id,
+    token_ids,
+)
+
+THEIRS = {
+    "a": np.arange(12.0).reshape(3, 4),
+    "b": np.arange(8.0).reshape(2, 4),
+    "row": np.arange(4.0)[None],
+    "c": np.arange(30.0).reshape(5, 2, 3),
+}
+
+
+@pytest.mark.parametrize(
+    "rule,expected",
+    [
+        (Rule("w", ("a",)), THEIRS["a"]),
+        (Rule("w", ("a",), "transposed"), THEIRS["a"].T),
+        (Rule("w", ("row",), "row"), THEIRS["row"][0]),
+        (
+            Rule("w", ("a", "b"), "transposed", (3, 2)),
+            np.concatenate([THEIRS["a"].T, THEIRS["b"].T], axis=1),
+        ),
+        (Rule("w", ("a", None), "same"), np.concatenate([THEIRS["a"], np.zeros((3, 4))], axis=1)),
+        (Rule("w", ("c",), "convolution"), THEIRS["c"].transpose(2, 1, 0)),
+    ],
+)
+def test_there_and_back(rule, expected):
+    ours = rule.take(THEIRS.__getitem__)
+    np.testing.assert_array_equal(ours, expected)
+    back = rule.give(ours)
+    assert list(back) == rule.names
+    for name, value in back.items():
+        np.testing.assert_array_equal(value, THEIRS[name])
+
+
+def test_each_part_has_its_shape():
+    """Not only their sum: 3 + 2 rows are not 2 + 3."""
+    rule = Rule("w", ("a", "b"), "transposed", (3, 2))
+    assert rule.take(THEIRS.__getitem__, (4, 5)).shape == (4, 5)
+    swapped = Rule("w", ("b", "a"), "transposed", (3, 2))
+    with pytest.raises(ValueError, match=r"b must have the shape \(3, 4\), got \(2, 4\)"):
+        swapped.take(THEIRS.__getitem__, (4, 5))
+    row = Rule("w", ("a",), "row")
+    with pytest.raises(ValueError, match=r"a must have the shape \(1, 4\), got \(3, 4\)"):
+        row.take(THEIRS.__getitem__, (4,))
+
+
+def test_a_convolution_over_images():
+    kernel = np.arange(2 * 3 * 4 * 5.0).reshape(2, 3, 4, 5)  # out, in, height, width
+    rule = Rule("w", ("k",), "convolution")
+    ours = rule.take({"k": kernel}.get)
+    np.testing.assert_array_equal(ours, kernel.transpose(2, 3, 1, 0))
+    np.testing.assert_array_equal(rule.give(ours)["k"], kernel)
+
+
+def test_fields():
+    assert their_activation("gelu_tanh") == "gelu_new"
+    assert one(dict(a=1, b=1), "a", "b") == 1
+    with pytest.raises(ValueError, match=r"a and b must be equal, got \[1, 2\]"):
+        one(dict(a=1, b=2), "a", "b")
+    only(dict(a=1), a=1, b=2)
+    with pytest.raises(ValueError, match="a must be 2, got 1"):
+        only(dict(a=1), a=2)
+
+
+def test_tokens():
+    facts = dict(vocab_size=5, a=None, b=[3], c=[1, 2], d=-1, e=5, eos_token_id=[4, 0])
+    assert token_id(facts, "a", "b") == 3 and token_id(facts, "d", "a", "b") == 3
+    assert token_id(facts, "a", "eos_token_id") == 4
+    assert token_ids(facts, "eos_token_id") == (4, 0) and token_ids(facts, "b") == (3,)
+    with pytest.raises(ValueError, match=r"c must be one token's number, got \[1, 2\]"):
+        token_id(facts, "c", "b")
+    with pytest.raises(KeyError, match="a"):
+        token_id(facts, "a")
+    with pytest.raises(ValueError, match=r"d must be in \[0, 5\), got -1"):
+        token_id(facts, "d")
+    with pytest.raises(ValueError, match=r"e must be in \[0, 5\), got 5"):
+        token_id(facts, "e", "b")
+    for wrong in ([4, "0"], [], "4"):
+        with pytest.raises(ValueError, match=r"a must be a token's number or a list of them, got"):
+            token_ids(facts | {"a": wrong}, "a")

@@ -1,0 +1,138 @@
+"""Lines in, lines out, and how good they are."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keras_transformer.inference.translator import Translator
+
+ROOT = Path(__file__).parents[2]
+LINES = ["one two", "", "three", "two two one"]
+
+
+def test_translates_stdin_to_stdout_line_by_line(run, translator, folder):
+    expected = translator.translate(LINES, max_extra_length=4)
+    assert any(expected) and len(set(expected)) > 1
+    for end, chunk_size in [("\n", 2048), ("\r\n", 2)]:
+        options = ["--max-extra-length", 4, "--chunk-size", chunk_size]
+        result = run("translate", folder, *options, stdin=end.join(LINES) + end)
+        assert result.stdout == "".join(line + "\n" for line in expected)
+        assert result.stderr == ""
+    assert run("translate", folder, stdin="").stdout == ""
+
+
+def test_translates_a_file_plain_or_packed_to_a_file(run, translator, folder, tmp_path):
+    options = dict(beam_size=2, length_penalty=0.0, max_extra_length=4, tokens_per_batch=16)
+    expected = "".join(line + "\n" for line in translator.translate(LINES, **options))
+    text = "\n".join(LINES) + "\n"
+    (tmp_path / "in.txt").write_text(text)
+    with gzip.open(tmp_path / "in.txt.gz", "wt") as file:
+        file.write(text)
+    arguments = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    for name in ("in.txt", "in.txt.gz"):
+        out = tmp_path / f"{name}.out"
+        result = run("translate", folder, "-i", tmp_path / name, "-o", out, *arguments)
+        assert result.stdout == "" and out.read_text() == expected
+
+
+def test_nbest_lines_carry_index_and_score(run, translator, folder):
+    found = translator.nbest(LINES, num_hypotheses=2, max_extra_length=4)
+    options = ["-n", 2, "--max-extra-length", 4, "--chunk-size", 3]
+    lines = run("translate", folder, *options, stdin="\n".join(LINES)).stdout.splitlines()
+    expected = [(i, h) for i, hypotheses in enumerate(found) for h in hypotheses]
+    assert len(lines) == len(expected) == 7  # an empty line has one translation
+    for line, (index, hypothesis) in zip(lines, expected, strict=True):
+        i, text, score = line.split(" ||| ")
+        assert (int(i), text) == (index, hypothesis.text)
+        assert float(score) == pytest.approx(hypothesis.score, abs=1e-3)
+
+
+def test_a_translation_never_breaks_its_line(run, folder, monkeypatch):
+    monkeypatch.setattr(
+        Translator, "translate_stream", lambda self, texts, **options: iter(["a\nb\r\nc"])
+    )
+    assert run("translate", folder, stdin="one").stdout == "a b  c\n"
+
+
+def test_a_line_too_long_is_cut_with_a_warning_or_refused(run, failure, folder):
+    long = "one " * 50
+    arguments = ["translate", folder, "--max-extra-length", 2]
+    result = run(*arguments, stdin=f"two\n{long}\n")
+    assert len(result.stdout.splitlines()) == 2
+    assert "keras-transformer: warning: texts must have at most 40 tokens" in result.stderr
+    result = run(*arguments, "--strict", stdin=long, status=2)
+    assert "at most 40 tokens" in failure(result)
+
+
+def test_a_failure_leaves_the_old_output(run, failure, folder, tmp_path):
+    out = tmp_path / "out.txt"
+    out.write_text("old\n")
+    (tmp_path / "in.txt").write_bytes(b"one\ntwo\xff\n")
+    result = run("translate", folder, "-i", tmp_path / "in.txt", "-o", out, status=2)
+    assert "in.txt, line 2: invalid UTF-8" in failure(result)
+    assert out.read_text() == "old\n" and len(list(tmp_path.iterdir())) == 2
+
+
+def test_says_which_line_of_stdin_is_no_text(run, failure, folder):
+    result = run("translate", folder, stdin=b"one\n\xff\n", status=2)
+    assert "stdin, line 2: invalid UTF-8" in failure(result)
+
+
+def test_evaluates_files_and_keeps_other_entries(run, translator, folder, tmp_path):
+    (folder / "metrics.json").write_text('{"other": {"bleu": 1.5}}')
+    sources = ["one two", "three"]
+    references = translator.translate(sources, max_extra_length=4)
+    for name, lines in {"dev.en": sources, "dev.de": references}.items():
+        (tmp_path / name).write_text("".join(line + "\n" for line in lines))
+    files = ["--source", tmp_path / "dev.en", "--reference", tmp_path / "dev.de"]
+    result = run("evaluate", folder, *files, "--max-extra-length", 4)
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert metrics["other"] == {"bleu": 1.5}
+    dev = metrics["dev"]
+    assert dev["exact_match"] == 100 and dev["sentences"] == 2 and dev["ter"] == 0
+    assert dev["perplexity"] > 1 and dev["seconds"] > 0 and dev["tokens_per_second"] > 0
+    for name in dev:
+        assert name in result.stdout
+    run("evaluate", folder, *files, "--test-set", "mine", "--beam-size", 1, "--lowercase")
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert metrics.keys() == {"other", "dev", "mine"} and metrics["mine"]["beam_size"] == 1
+    assert "case:lc" in metrics["mine"]["bleu_signature"]
+    shown = run("info", folder).stdout
+    assert "1.50" in shown and "exact_match" in shown
+
+
+def test_evaluates_a_known_corpus_as_papers_do(run, folder, tmp_path):
+    pytest.importorskip("sacremoses")
+    for name in ("train", "val", "test_2016_flickr", "test_2017_flickr"):
+        (tmp_path / f"{name}.en").write_text("one two\n")
+        (tmp_path / f"{name}.de").write_text("three\n")
+    corpus = ["--corpus", "multi30k", "--data-folder", tmp_path, "--moses"]
+    run("evaluate", folder, *corpus, "--max-extra-length", 4)
+    run("evaluate", folder, *corpus, "--max-extra-length", 4, "--test-set", "test_2017_flickr")
+    metrics = json.loads((folder / "metrics.json").read_text())
+    for name in ("test_2016_flickr", "test_2017_flickr"):
+        assert "tok:none" in metrics[name]["published_bleu_signature"]
+
+
+def test_in_a_pipe_whose_reader_leaves(folder):
+    command = [sys.executable, "-m", "keras_transformer.cli", "translate", str(folder)]
+    process = subprocess.Popen(
+        [*command, "--chunk-size", "1", "--beam-size", "1", "--max-extra-length", "2"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        env=os.environ | {"KERAS_TRANSFORMER_DEBUG": "1"},
+    )
+    process.stdin.write(b"one two\n")
+    process.stdin.flush()
+    assert process.stdout.readline().endswith(b"\n")  # answered before the input ends
+    process.stdout.close()
+    _, errors = process.communicate(b"two\n" * 100)
+    assert process.returncode == 1
+    assert b"Traceback" not in errors and b"BrokenPipe" not in errors

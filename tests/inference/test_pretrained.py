@@ -1,0 +1,367 @@
+"""From a checkpoint's folder to translations: what `transformers` says, we say."""
+
+import functools
+import json
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tokenizers
+import torch
+import transformers
+from typer.testing import CliRunner
+
+from keras_transformer import Translator, cli, load_pretrained
+from keras_transformer.inference.folder import load_with_tokenizer
+from keras_transformer.inference.pretrained import FILES
+from keras_transformer.text.single import TextTokenizer
+from tests.backends import EVERY_CASE, cases
+from training import question_answering, text_classification, token_classification
+
+ENGLISH = ["The old man sees the dog.", "A dog sleeps here.", "I see 3 dogs, don't I?"]
+GERMAN = ["Der alte Mann sieht den Hund.", "Ein Hund schläft hier.", "Ich sehe 3 Hunde."]
+TEXTS = [*ENGLISH, ">>fra<<A dog.", "sleeps 犬", ""]
+
+
+@pytest.fixture(scope="module")
+def folder(pretrained_folder, tmp_path_factory):
+    """A random OPUS-MT model, whole, and what `transformers` translates with it."""
+    folder = tmp_path_factory.mktemp("opus")
+    pretrained_folder("marian", folder, ENGLISH * 20, GERMAN * 20)
+    return folder
+
+
+def expected(folder, beam_size, length_penalty):
+    tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
+    model = transformers.MarianMTModel.from_pretrained(folder).eval()
+    found = []
+    for text in TEXTS[:-1]:
+        inputs = tokenizer([text], return_tensors="pt")
+        room = inputs["input_ids"].shape[1] + 10
+        ids = model.generate(
+            **inputs, num_beams=beam_size, do_sample=False,
+            length_penalty=length_penalty, max_length=room + 1,
+            bad_words_ids=[[tokenizer.pad_token_id]],
+        )  # fmt: skip
+        found += tokenizer.batch_decode(ids, skip_special_tokens=True)
+    return [*found, ""]
+
+
+@pytest.mark.parametrize(
+    "beam_size,length_penalty", cases([(1, 0.0), (4, 0.0), (4, 1.5)], (4, 1.5))
+)
+def test_translations(folder, beam_size, length_penalty):
+    options = dict(beam_size=beam_size, length_penalty=length_penalty, scoring="transformers")
+    translator = load_pretrained(folder)
+    found = translator.translate(TEXTS, max_extra_length=10, **options)
+    assert found == expected(folder, beam_size, length_penalty)
+    assert list(translator.translate_stream(TEXTS, max_extra_length=10, **options)) == found
+    best = translator.nbest(TEXTS, max_extra_length=10, **options)
+    assert [hypotheses[0].text for hypotheses in best] == found
+    assert len(set(found)) > 2
+    assert translator.source_language == "en"  # "de" is none of its tags
+
+
+@pytest.mark.once("files and texts: no tensor differs")
+def test_imported_by_the_command_line(folder, tmp_path):
+    out = tmp_path / "imported"
+    result = CliRunner().invoke(cli.app, ["import", str(folder), str(out)])
+    assert result.exit_code == 0, result.output
+    assert Translator.load(out).translate(TEXTS) == load_pretrained(folder).translate(TEXTS)
+    result = CliRunner().invoke(cli.app, ["import", str(folder), str(out)])
+    assert result.exit_code == 2 and "config.json exists: choose another" in result.output
+    result = CliRunner().invoke(cli.app, ["import", str(folder), str(out), "--overwrite"])
+    assert result.exit_code == 0, result.output
+
+
+FAMILIES = {  # languages of the tests; what `generate` is told of the target
+    "m2m_100": ("en", "de", "fr"),
+    "nllb": ("eng_Latn", "deu_Latn", "fra_Latn"),
+    "mbart": ("en_XX", "de_DE", "fr_XX"),
+    "t5": ("en", "de", "fr"),
+    "madlad": (None, "de", "fr"),
+}
+
+
+@pytest.fixture(
+    scope="module",
+    # Elsewhere each search is a compilation; tests/checkpoints has one of each family.
+    params=cases(FAMILIES, "nllb", "t5"),
+)
+def family(request, pretrained_folder, tmp_path_factory):
+    """A random model of a family of many languages, whole, as the hub has them."""
+    folder = tmp_path_factory.mktemp(request.param)
+    model = pretrained_folder(request.param, folder, [*ENGLISH, *GERMAN] * 20)
+    return request.param, folder, model
+
+
+def generated(model, tokenizer, texts, beam_size):
+    """What `generate` of `transformers` makes of the ids of our tokenizer, text by text."""
+    first = tokenizer.target_frame.before
+    options = dict(forced_bos_token_id=first[0]) if first else {}
+    # These no translation of ours has.
+    options["bad_words_ids"] = [
+        [i] for i in {tokenizer.pad_id, tokenizer.bos_id} - {tokenizer.eos_id}
+    ]
+    found = []
+    for ids in tokenizer.encode_source(texts):
+        room = min(len(ids) + 10, 63)
+        output = model.generate(
+            torch.tensor([ids]), num_beams=beam_size, do_sample=False, length_penalty=1.0,
+            max_length=room + 1, forced_eos_token_id=tokenizer.eos_id, **options,
+        )  # fmt: skip
+        found += tokenizer.decode_target(output[:, 1:].tolist())
+    return found
+
+
+@pytest.mark.parametrize("beam_size", cases([1, 4], 4))
+def test_many_languages(family, beam_size, tmp_path):
+    kind, folder, model = family
+    source, *targets = FAMILIES[kind]
+    translator = load_pretrained(folder, source, targets[0])
+    options = dict(beam_size=beam_size, length_penalty=1.0, scoring="transformers")
+    for target in targets:
+        chosen = translator.between(source, target)
+        found = chosen.translate([*ENGLISH, ""], max_extra_length=10, **options)
+        assert found == [*generated(model, chosen.tokenizer, ENGLISH, beam_size), ""]
+        assert any(found)
+    if beam_size == 4:
+        translator.save(tmp_path / "saved")
+        again = Translator.load(tmp_path / "saved", target_language=targets[-1])
+        assert again.translate([*ENGLISH, ""], max_extra_length=10, **options) == found
+    assert translator.between(source, targets[1]).score(ENGLISH, GERMAN) != pytest.approx(
+        translator.score(ENGLISH, GERMAN)
+    )
+
+
+@pytest.mark.skipif(keras.backend.backend() != "torch", reason="read alike by all backends")
+def test_a_tokenizer_has_the_first_of_several_ends(pretrained_folder, tmp_path):
+    pretrained_folder("t5", tmp_path, ENGLISH * 20)
+    (tmp_path / "generation_config.json").unlink()
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"eos_token_id": [1, 9]}))
+    load_pretrained(tmp_path, "en", "de").save(tmp_path / "saved")
+    again = Translator.load(tmp_path / "saved")
+    assert (again.tokenizer.eos_id, again.model.config.eos_ids) == (1, (1, 9))
+
+
+@pytest.mark.once("files and texts: no tensor differs")
+def test_unknown_languages(family):
+    kind, folder, _ = family
+    _, target, _ = FAMILIES[kind]
+    with pytest.raises(ValueError, match=f"target_language must be .*{target}.*got 'dee'"):
+        load_pretrained(folder, target_language="dee")
+
+
+@pytest.mark.once("the scripts run under each in tests/training")
+def test_training_goes_on_from_it(folder):
+    translator = load_pretrained(folder)
+    source = translator.tokenizer.encode_source(ENGLISH)
+    target = translator.tokenizer.encode_target(GERMAN)
+    before = translator.score(ENGLISH, GERMAN)
+    rows = max(map(len, source)), max(map(len, target))
+    pad = translator.tokenizer.pad_id
+    source_ids, labels = (
+        keras.utils.pad_sequences(x, n, padding="post", value=pad)
+        for x, n in zip((source, target), rows, strict=True)
+    )
+    target_ids = labels * 0 + translator.tokenizer.bos_id
+    target_ids[:, 1:] = labels[:, :-1]
+    from keras_transformer import LabelSmoothedCrossentropy, adam
+
+    translator.model.compile(adam(1e-2), LabelSmoothedCrossentropy(pad_id=pad))
+    inputs = {"source_ids": source_ids, "target_ids": target_ids}
+    translator.model.fit(inputs, labels, epochs=10, verbose=0)
+    assert all(a > b for a, b in zip(translator.score(ENGLISH, GERMAN), before, strict=True))
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_precisions(folder, precision):
+    whole, small = load_pretrained(folder), load_pretrained(folder, precision=precision)
+    kinds = {keras.backend.standardize_dtype(weight.dtype) for weight in small.model.weights}
+    assert precision in kinds
+    expected = whole.score(ENGLISH, GERMAN)
+    assert small.score(ENGLISH, GERMAN) == pytest.approx(expected, rel=0.1)
+
+
+@pytest.mark.once("files and texts: no tensor differs")
+def test_a_name_of_the_hub(folder, monkeypatch):
+    asked = []
+
+    def download(name, allow_patterns):
+        asked.append((name, allow_patterns))
+        return str(folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    translator = load_pretrained("somebody/opus-mt-en-de")
+    assert translator.translate(TEXTS) == load_pretrained(folder).translate(TEXTS)
+    # First what the model is, then the rest of it; no pickle where there are safetensors.
+    assert [patterns for _, patterns in asked] == [["config.json"], FILES]
+    assert {name for name, _ in asked} == {"somebody/opus-mt-en-de"}
+
+
+@pytest.mark.once("files and texts: no tensor differs")
+def test_bad_input(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(ConnectionError, match="there is no folder nobody/nothing; .* not in the"):
+        load_pretrained("nobody/nothing")
+    with pytest.raises(FileNotFoundError, match="no folder no/such/name and no model of that name"):
+        load_pretrained("no/such/name")
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(ImportError, match='pip install "huggingface_hub>='):
+        load_pretrained("nobody/nothing")
+    with pytest.raises(ValueError, match="scoring must be one of .*, got 'mean'"):
+        load_pretrained(folder).translate(["a"], scoring="mean")
+    with pytest.raises(ValueError, match="precision must be one of .*, got 'half'"):
+        load_pretrained(folder, precision="half")
+    with pytest.raises(ValueError, match="target_language must be .*deu, fra, got 'de'"):
+        load_pretrained(folder, target_language="de")
+    config = transformers.T5Config(
+        vocab_size=20, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2
+    )
+    transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path)
+    with pytest.raises(FileNotFoundError, match="holds no tokenizer: there is neither"):
+        load_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(dict(model_type="clip")))
+    with pytest.raises(ValueError, match=r"must be one of \[.*'m2m_100', 'marian', .*got 'clip'"):
+        load_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(dict(model_type="gpt2")))
+    with pytest.raises(ValueError, match="source_language must be None: .* is a 'gpt2', got 'en'"):
+        load_pretrained(tmp_path, "en")
+
+
+@pytest.mark.once("files and texts: no tensor differs")
+def test_a_vocabulary_of_another_model(folder, tmp_path):
+    for path in folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    vocabulary = json.loads((folder / "vocab.json").read_text())
+    vocabulary["more"] = len(vocabulary)
+    (tmp_path / "vocab.json").write_text(json.dumps(vocabulary))
+    with pytest.raises(ValueError, match="the tokenizer does not match the model: its source_voc"):
+        load_pretrained(tmp_path)
+
+
+SMALL = dict(
+    hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24,
+    max_position_embeddings=34, initializer_range=0.3,
+)  # fmt: skip
+PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] good bad film the a ##s".split()
+
+
+def write_bert(folder):
+    config = transformers.BertConfig(vocab_size=len(PIECES), **SMALL)
+    transformers.BertForMaskedLM(config).save_pretrained(folder)
+    (folder / "vocab.txt").write_text("\n".join(PIECES))
+
+
+def write_albert(folder):
+    write_bert(folder)
+    TextTokenizer.read(folder).save(folder)
+    config = transformers.AlbertConfig(vocab_size=len(PIECES), embedding_size=8, **SMALL)
+    transformers.AlbertForMaskedLM(config).save_pretrained(folder)
+
+
+def write_roberta(folder):
+    tokenizer = tokenizers.ByteLevelBPETokenizer()
+    tokenizer.train_from_iterator(
+        ["a good film", "bad films"],
+        show_progress=False,
+        special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
+    )
+    tokenizer.save_model(str(folder))
+    size = tokenizer.get_vocab_size()
+    config = transformers.RobertaConfig(vocab_size=size, type_vocab_size=1, **SMALL)
+    transformers.RobertaForMaskedLM(config).save_pretrained(folder)
+
+
+def write_esm(folder):
+    pieces = "<cls> <pad> <eos> <unk> L A G V E I P . - <mask>".split()
+    ids = dict(pad_token_id=1, mask_token_id=13, position_embedding_type="rotary")
+    config = transformers.EsmConfig(vocab_size=len(pieces), token_dropout=True, **ids, **SMALL)
+    transformers.EsmForMaskedLM(config).save_pretrained(folder)
+    (folder / "vocab.txt").write_text("\n".join(pieces))
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory):
+    """`started(write)`: an encoder with its vocabulary, imported, and where it was saved."""
+
+    @functools.cache
+    def start(write):
+        source, folder = (tmp_path_factory.mktemp(name) for name in ("source", "start"))
+        torch.manual_seed(0)
+        write(source)
+        found = load_pretrained(source)
+        found.save(folder)
+        return found, folder
+
+    return start
+
+
+def write_texts(folder):
+    lines = ["sentence\tlabel", "the film\t0", "a good film\t1", "bad films\t0", "the good\t1"]
+    (folder / "text.tsv").write_text("\n".join(lines))
+    return [folder / "text.tsv"] * 3
+
+
+def write_tags(folder):
+    (folder / "tags.conll").write_text("the\tO\nfilms\tB-film\n\nbad\tO\nfilm\tB-film\n")
+    return [folder / "tags.conll"] * 2
+
+
+def write_questions(folder):
+    answers = [{"text": "films", "answer_start": 4}]
+    asked = {"id": "x", "question": "good", "answers": answers}
+    data = [{"title": x, "paragraphs": [{"context": "bad films", "qas": [asked]}]} for x in "AB"]
+    (folder / "x.json").write_text(json.dumps({"data": data}))
+    (folder / "split.tsv").write_text("A\ttrain\nB\teval\n")
+    return [folder / "x.json", folder / "split.tsv"]
+
+
+SCRIPTS = {
+    "texts": (text_classification, write_texts),
+    "tokens": (token_classification, write_tags),
+    "questions": (question_answering, write_questions),
+}
+STARTS = [(write_bert, "texts")]
+if EVERY_CASE:  # elsewhere each is a compilation, of the same layers
+    STARTS += [(write_bert, task) for task in ("tokens", "questions")]
+    STARTS += [(write, task) for write in (write_roberta, write_albert) for task in SCRIPTS]
+    STARTS += [(write_esm, "texts"), (write_esm, "tokens")]
+
+
+@pytest.mark.parametrize("encoder,task", STARTS)
+def test_an_encoder_is_fine_tuned(encoder, task, started, tmp_path):
+    """Imported with its vocabulary, it is what a script starts from."""
+    (found, start), (script, write) = started(encoder), SCRIPTS[task]
+    options = dict(output=tmp_path / "run", start_from=start, epochs=2)
+    script.train(*write(tmp_path), **options, warmup_steps=1, learning_rate=1e-9)
+    model, tokenizer = load_with_tokenizer(tmp_path / "run", "encoder")
+    if encoder in (write_bert, write_albert):
+        assert tokenizer.encode(["A good FILMS"]) == [[2, 9, 5, 7, 10, 3]]
+    before = found.model.encoder.blocks[0].feed_forward.hidden.kernel
+    after = model.encoder.blocks[0].feed_forward.hidden.kernel
+    np.testing.assert_allclose(*map(keras.ops.convert_to_numpy, (after, before)), atol=1e-5)
+
+
+def test_no_answers_from_proteins(started, tmp_path):
+    start = started(write_esm)[1]
+    with pytest.raises(ValueError, match="start.* is no saved BERT but a ESM"):
+        question_answering.train(*write_questions(tmp_path), tmp_path / "run", start)
+
+
+@pytest.mark.once("files and texts: no tensor differs")
+def test_a_vit_has_no_tokenizer(tmp_path):
+    config = transformers.ViTConfig(
+        hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8,
+        image_size=8, patch_size=4,
+    )  # fmt: skip
+    transformers.ViTForImageClassification(config).save_pretrained(tmp_path)
+    found = load_pretrained(tmp_path)
+    found.save(tmp_path / "out")
+    again = keras.saving.load_model(tmp_path / "out" / "model.keras")
+    assert found.tokenizer is None and again.config == found.model.config
+    with pytest.raises(ValueError, match="is no saved encoder: it has no tokenizer.json"):
+        load_with_tokenizer(tmp_path / "out", "encoder")

@@ -1,0 +1,139 @@
+"""From sound to text: the tokens that `transformers` generates, in any batch, at any length."""
+
+import json
+import shutil
+import wave
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from typer.testing import CliRunner
+
+from keras_transformer import CausalLM, Transcriber, cli, load_pretrained
+from keras_transformer.backend import BACKEND
+from keras_transformer.inference.runner import until_end
+from keras_transformer.inference.transcriber import Hearing
+from keras_transformer.models import Speech, SpeechConfig
+from keras_transformer.text.single import TextTokenizer
+from tests.backends import cases
+
+LONGEST = 24 * 160  # samples
+
+
+@pytest.fixture(scope="module")
+def folder(whisper_folder, tmp_path_factory):
+    return whisper_folder(tmp_path_factory.mktemp("whisper"))
+
+
+@pytest.fixture(scope="module")
+def transcriber(folder):
+    return load_pretrained(folder)
+
+
+def sounds(*lengths):
+    generator = np.random.default_rng(0)
+    return [(0.1 * generator.standard_normal(n)).astype("float32") for n in lengths]
+
+
+def expected(folder, transcriber, clips, **options):
+    theirs = transformers.WhisperForConditionalGeneration.from_pretrained(folder).eval()
+    features = np.stack([transcriber._features(clip) for clip in clips])
+    found = theirs.generate(
+        torch.tensor(features).transpose(1, 2), do_sample=False, **options
+    ).tolist()
+    end = theirs.config.eos_token_id
+    texts = [row[4:] if row[0] == theirs.config.decoder_start_token_id else row for row in found]
+    return [text[: text.index(end)] if end in text else text for text in texts]
+
+
+@pytest.mark.parametrize(
+    "language,task", cases([("de", "translate"), (None, "transcribe")], (None, "transcribe"))
+)
+def test_the_tokens_of_transformers(folder, transcriber, language, task):
+    clips = sounds(LONGEST, 900, 2500)
+    options = dict(language=language, task=task, max_new_tokens=9)
+    found = transcriber.transcribe_ids(clips, **options, batch_size=4)
+    assert found == expected(folder, transcriber, clips, **options)
+    assert len(set(map(tuple, found))) == 3
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="the search is the same: PyTorch alone saves time")
+def test_any_of_several_ends_a_text(folder, transcriber, tmp_path):
+    clips, options = sounds(LONGEST, 900, 2500), dict(language="de", max_new_tokens=9)
+    longer = transcriber.transcribe_ids(clips, **options)
+    end = longer[1][2]
+    copied = shutil.copytree(folder, tmp_path / "copy")
+    facts = json.loads((copied / "generation_config.json").read_text())
+    facts["eos_token_id"] = [facts["eos_token_id"], end]
+    (copied / "generation_config.json").write_text(json.dumps(facts))
+    found = load_pretrained(copied).transcribe_ids(clips, **options)
+    assert found == [until_end(ids, [end]) for ids in longer] != longer
+
+
+@pytest.mark.once("samples, files and texts: no tensor differs")
+def test_files_long_sounds_and_other_rates(transcriber, tmp_path):
+    options = dict(language="en", max_new_tokens=4)
+    (long,) = sounds(3 * LONGEST)
+    quiet = LONGEST - 200
+    long[quiet - 80 : quiet + 80] = 0  # where it is to be cut
+    parts = transcriber._parts(long, None)
+    assert abs(len(parts[0]) - quiet) < 80 and sum(map(len, parts)) == len(long)
+    assert max(map(len, parts)) <= LONGEST
+    texts = transcriber.transcribe(parts, **options)
+    (found,) = transcriber.transcribe([long], **options)
+    assert found == " ".join(texts).strip()
+    path = tmp_path / "sound.wav"
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1), file.setsampwidth(2), file.setframerate(8000)
+        file.writeframes((long[:1500] * 32768).astype("<i2").tobytes())
+    samples = np.frombuffer(path.read_bytes()[44:], "<i2").astype("float32") / 32768
+    alike = transcriber.transcribe([path, samples], sample_rate=8000, **options)
+    assert alike[0] == alike[1]
+    transcriber.save(tmp_path / "saved")
+    arguments = ["transcribe", str(tmp_path / "saved"), str(path), str(path), "--language", "en"]
+    result = CliRunner().invoke(cli.app, arguments)
+    (text,) = transcriber.transcribe([path], language="en")
+    line = text.replace("\r", " ").replace("\n", " ")
+    assert result.stdout == f"{line}\n{line}\n", result.output
+
+
+def test_clips_of_their_own_length(randomize):
+    """As `training.speech_recognition` has them: padding changes nothing."""
+    tokenizer = TextTokenizer.train(["abc"], "characters")
+    size = tokenizer.vocab_size
+    config = SpeechConfig(
+        size + 2, num_mels=5, d_model=8, num_encoder_layers=1, num_decoder_layers=1, num_heads=2,
+        max_frames=32, max_length=9, pad_id=size, bos_id=size + 1, eos_id=0,
+    )  # fmt: skip
+    hearing = Hearing(8000, pads_clips=False, is_multilingual=False)
+    transcriber = Transcriber(randomize(Speech(config), scale=2.0), tokenizer, hearing)
+    clips = sounds(2400, 1300)
+    together = transcriber.transcribe(clips)
+    assert together == [transcriber.transcribe([clip])[0] for clip in clips]
+    assert transcriber.languages == {} and any(together)
+
+
+@pytest.mark.once("samples, files and texts: no tensor differs")
+def test_bad_input(folder, transcriber, tmp_path):
+    (sound,) = sounds(900)
+    for options, message in (
+        (dict(language="fr"), r"language must be None or one of \['de', 'en'\], got 'fr'"),
+        (dict(task="sing"), "task must be one of .*, got 'sing'"),
+        (dict(beam_size=0), "beam_size must be"),
+        (dict(max_new_tokens=0), "max_new_tokens must be"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            transcriber.transcribe([sound], **options)
+    with pytest.raises(ValueError, match=r"samples \(N,\) of floats, got \(2, 9\) of float64"):
+        transcriber.transcribe([np.zeros((2, 9))])
+    with pytest.raises(ValueError, match="is no saved transcriber: it has no model.keras"):
+        Transcriber.load(folder)
+    for one in ("sound.wav", sound):
+        with pytest.raises(ValueError, match="sounds must be a sequence of sounds, got one: "):
+            transcriber.transcribe(one)
+    with pytest.raises(ValueError, match="sample_rate must be a whole number .*, got 0"):
+        transcriber.transcribe([sound], sample_rate=0)
+    with pytest.raises(ValueError, match="is no saved language model but a Speech"):
+        transcriber.save(tmp_path)
+        CausalLM.load(tmp_path)

@@ -1,0 +1,149 @@
+"""Requests that arrive together become one search."""
+
+import threading
+import time
+
+import pytest
+
+from keras_transformer.serving.queue import Batcher, QueueFullError, TooLargeError
+
+
+class Upper:
+    """Translates by capitals; remembers its batches; waits while the gate is shut."""
+
+    def __init__(self):
+        self.batches = []
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def costs(self, texts):
+        return [len(text) for text in texts]
+
+    def search(self, texts, num_hypotheses, tokens_per_batch):
+        self.gate.wait(10)
+        self.batches.append(list(texts))
+        if any("bad" in text for text in texts):
+            raise ValueError("a bad text")
+        return [[f"{text.upper()}{i}" for i in range(num_hypotheses)] for text in texts]
+
+
+@pytest.fixture
+def batcher():
+    one = Batcher(tokens_per_batch=10, delay=0.0, most_waiting=40)
+    yield one
+    one.close()
+
+
+def behind(batcher, engine, *requests):
+    """Submits requests while a first batch is computed, so that all of them wait together."""
+    engine.gate.clear()
+    first = batcher.submit(engine, ["_"])
+    while batcher.waiting:
+        time.sleep(0.001)
+    futures = [batcher.submit(engine, texts) for texts in requests]
+    engine.gate.set()
+    first.result(10)
+    return futures
+
+
+def test_requests_that_wait_share_a_batch(batcher):
+    engine = Upper()
+    futures = behind(batcher, engine, ["ab", "c"], ["d"])
+    assert [future.result(10) for future in futures] == [[["AB0"], ["C0"]], [["D0"]]]
+    assert sorted(engine.batches[1]) == ["ab", "c", "d"] and len(engine.batches) == 2
+
+
+def test_a_batch_has_its_tokens_and_takes_from_each_request_in_turn(batcher):
+    engine = Upper()
+    long, short = behind(batcher, engine, ["aaaa", "bbbb", "cccc", "dddd"], ["eeee"])
+    assert short.result(10) == [["EEEE0"]]
+    assert len(long.result(10)) == 4
+    assert "eeee" in engine.batches[1]
+    assert all(sum(map(len, batch)) <= 10 for batch in engine.batches)
+
+
+def test_a_text_longer_than_a_batch_is_one(batcher):
+    assert batcher.submit(Upper(), ["x" * 30]).result(10) == [["X" * 30 + "0"]]
+
+
+def test_different_searches_do_not_mix(batcher):
+    engine = Upper()
+    engine.gate.clear()
+    first = batcher.submit(engine, ["_"])
+    while batcher.waiting:
+        time.sleep(0.001)
+    one, two = batcher.submit(engine, ["a"], 1), batcher.submit(engine, ["a"], 2)
+    engine.gate.set()
+    assert first.result(10) and one.result(10) == [["A0"]] and two.result(10) == [["A0", "A1"]]
+    assert len(engine.batches) == 3
+
+
+def test_too_much_is_refused_and_nothing_else(batcher):
+    engine = Upper()
+    engine.gate.clear()
+    futures = [batcher.submit(engine, ["_"])]
+    while batcher.waiting:
+        time.sleep(0.001)
+    futures += [batcher.submit(engine, ["x" * 10]) for _ in range(4)]
+    with pytest.raises(QueueFullError, match="40 tokens wait, 40 may"):
+        batcher.submit(engine, ["y"])
+    engine.gate.set()
+    assert all(future.result(10) for future in futures)
+    assert batcher.waiting == 0
+
+
+def test_what_can_never_wait_is_refused_for_good(batcher):
+    assert batcher.submit(Upper(), ["x" * 20] * 2).result(10)
+    with pytest.raises(TooLargeError, match="a request may have 40 tokens, got 41"):
+        batcher.submit(Upper(), ["x" * 20] * 2 + ["y"])
+    with pytest.raises(TooLargeError, match="got 41"):
+        batcher.call(int, cost=41)
+    assert batcher.waiting == 0
+
+
+def test_who_no_longer_waits_is_not_translated(batcher):
+    engine = Upper()
+    engine.gate.clear()
+    first = batcher.submit(engine, ["_"])
+    while batcher.waiting:
+        time.sleep(0.001)
+    gone, here = batcher.submit(engine, ["gone"]), batcher.submit(engine, ["here"])
+    assert gone.cancel()
+    engine.gate.set()
+    assert first.result(10) and here.result(10) == [["HERE0"]]
+    assert engine.batches[1:] == [["here"]] and batcher.waiting == 0
+
+
+def test_one_bad_text_spoils_no_other(batcher):
+    engine = Upper()
+    good, bad = behind(batcher, engine, ["good"], ["bad"])
+    assert good.result(10) == [["GOOD0"]]
+    with pytest.raises(ValueError, match="a bad text"):
+        bad.result(10)
+    assert batcher.submit(engine, ["next"]).result(10) == [["NEXT0"]]
+
+
+def test_functions_are_called_in_their_turn(batcher):
+    names = batcher.call(lambda: threading.current_thread().name)
+    assert names.result(10) == "translate"
+    with pytest.raises(ZeroDivisionError):
+        batcher.call(lambda: 1 / 0).result(10)
+
+
+def test_closing_finishes_what_was_accepted():
+    batcher, engine = Batcher(tokens_per_batch=4), Upper()
+    futures = behind(batcher, engine, *[["abcd"]] * 8)
+    batcher.close()
+    assert all(future.result(0) == [["ABCD0"]] for future in futures)
+    with pytest.raises(QueueFullError, match="shutting down"):
+        batcher.submit(engine, ["late"])
+
+
+def test_nothing_is_answered_at_once(batcher):
+    assert batcher.submit(Upper(), []).result(0) == []
+
+
+@pytest.mark.parametrize("name", ["tokens_per_batch", "most_waiting"])
+def test_values_out_of_range(name):
+    with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
+        Batcher(**{name: 0})
