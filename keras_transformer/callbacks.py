@@ -108,7 +108,7 @@ class Checkpoints(keras.callbacks.Callback):
 
     @property
     def step(self) -> int:
-        """How many batches are done: the first of the data to resume with."""
+        """Number of batches done inside the epoch: where the data resumes."""
         return self._step
 
     @property

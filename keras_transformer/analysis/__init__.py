@@ -1,1 +1,1 @@
-"""What a trained model attends to: attention, alignments, pictures."""
+"""Analysis of trained models: attention, word alignment, pictures."""

@@ -18,7 +18,7 @@ if BACKEND == "torch":
 
 
 def by_kernel(x: Any) -> bool:
-    """Whether a kernel of `torch_kernels` takes x.
+    """Whether a kernel of `backend.torch.kernels` takes x.
 
     It does not where x only stands for numbers, while shapes are inferred or a graph is recorded,
     nor where the numbers of weights are others than their own.
@@ -29,5 +29,5 @@ def by_kernel(x: Any) -> bool:
 
 
 def by_loop() -> bool:
-    """Whether `tensorflow_kernels` compute."""
+    """Whether `backend.tensorflow.kernels` compute."""
     return BACKEND == "tensorflow" and in_training_step()

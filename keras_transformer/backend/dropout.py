@@ -46,7 +46,7 @@ def dropout(x: Any, rate: float, seed_generator: Any, residual: Any = None) -> A
 
 
 def _random_bytes(x, seed):
-    """As many as x has elements, uint8; Keras's dropout draws and compares a float for each."""
+    """Return a random uint8 for each element of x; Keras's dropout draws a float for each."""
     shape = ops.shape(x)
     if BACKEND == "jax":
         words = -(-x.size // 4)

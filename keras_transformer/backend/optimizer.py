@@ -36,6 +36,6 @@ def adam_update(parameters, gradients, momentums, velocities, rate, step, beta_1
         amsgrad=False,
         maximize=False,
     )
-    # By its version `torch_kernels` sees that a weight has changed; this kernel does not tell it
+    # By its version the kernels see that a weight has changed; this one does not tell it
     # (PyTorch 2.13).
     torch.autograd.graph.increment_version(parameters)

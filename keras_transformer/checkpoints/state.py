@@ -112,7 +112,7 @@ def restore_state(path: str | os.PathLike, model: keras.Model) -> dict[str, np.n
     """Gives a compiled model the weights, optimizer and seeds of a state.
 
     Returns:
-        The backend's own random state, for `ops.set_random_state`.
+        The backend's own random state, for `backend.set_random_state`.
 
     Raises:
         ValueError, FileNotFoundError: if a file is missing, damaged or of another model.

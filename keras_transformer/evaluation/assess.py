@@ -39,7 +39,7 @@ def assess(
             Moses-tokenised), of this target language, "de".
 
     Returns:
-        What `evaluation.evaluate` gives (`bleu`, `bleu_signature`, `chrf`, `ter`, `exact_match`,
+        What `scores.evaluate` gives (`bleu`, `bleu_signature`, `chrf`, `ter`, `exact_match`,
         `sentences`, ...); with a `published_language`, `published_bleu` and its signature;
         `perplexity`, e to the mean negative log-probability of the references' tokens (the end
         is one) among the pairs that fit the model; `beam_size`, `length_penalty`; `seconds`, the
@@ -113,7 +113,7 @@ def parsing_scores(lines: Sequence[str], trees: Sequence[Tree]) -> dict[str, flo
         trees: the right ones, with tags.
 
     Returns:
-        What `understanding.bracket_f1` gives of their spans, and `well_formed`, the percentage of
+        What `spans.bracket_f1` gives of their spans, and `well_formed`, the percentage of
         lines that are trees over their words.
 
     Raises:

@@ -52,7 +52,7 @@ class Search:
 
         A function of tensors, which can be compiled or traced: source ids (B, S), most target
         tokens a row (B,), first target tokens (B, P) padded, random numbers (B, L) for sampling,
-        a state of the `constraint` if there is one (`decoding.search`), the last three or None;
+        a state of the `constraint` if there is one (`decoding`), the last three or None;
         gives ids (B, K, L) and scores (B, K), best first. Where `prefill` takes more than one
         tensor of the source, such as features and their number, it is a dict of them.
         """

@@ -51,7 +51,7 @@ class PretrainedModel:
     def save(self, folder: str | os.PathLike) -> None:
         """Writes `model.keras`, `tokenizer.json` and `config.json`.
 
-        `saved.load_with_tokenizer` reads them, but for a ViT, and so does `--start-from` of the
+        `folder.load_with_tokenizer` reads them, but for a ViT, and so does `--start-from` of the
         scripts that train classifiers, taggers and finders of answers.
         """
         save_folder(folder, self.model, self.tokenizer, {"task": "pretrained"})

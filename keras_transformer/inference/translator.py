@@ -125,7 +125,7 @@ class Translator:
                 with a warning.
             scoring: "wu", or "transformers" for the length penalty and the stop rule of that
                 library; see `decoding.beam_search`.
-            constraint: what translations are allowed: an object as `decoding.search` describes,
+            constraint: what translations are allowed: an object as `decoding` describes,
                 hashable, with `start(texts, limits)` besides, which gives the state before the
                 first token as NumPy arrays, a row for each text and its most tokens; such as
                 `decoding.TreeConstraint`. None: all.

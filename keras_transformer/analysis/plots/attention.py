@@ -81,7 +81,7 @@ def attention_lines(
     """Attention as lines between words, as in Figures 3 to 5 of the paper: a colour a head.
 
     Queries stand on the left, keys on the right; the wider a line, the more weight. Of a word of
-    several tokens it is `alignment.between_words`.
+    several tokens it is `analysis.alignment.between_words`.
 
     Args:
         attention: what to show.

@@ -1,7 +1,7 @@
 """Kernels for training on TensorFlow, which runs a formula as one pass over memory an operation.
 
 What lies between the matmuls, element by element or row by row, XLA makes one loop of; the matmuls
-stay with oneDNN, whose are the faster ones, in bfloat16 above all. `ops` calls these inside a
+stay with oneDNN, whose are the faster ones, in bfloat16 above all. `backend` calls these inside a
 training step alone: elsewhere compiling for each new shape would not pay, and an exported graph
 should not ask for it. Each is tested against the plain formula.
 """
@@ -17,7 +17,7 @@ _one_loop = functools.partial(tf.function, jit_compile=True, autograph=False)
 
 
 def layer_norm(x: Any, gamma_D: Any, beta_D: Any, epsilon: float) -> Any:
-    """As `ops.layer_norm`; gamma and beta in float32."""
+    """As `backend.layer_norm`; gamma and beta in float32."""
 
     @tf.custom_gradient
     def normalized(x, gamma_D, beta_D):
@@ -89,7 +89,7 @@ def _drop_and_add(x, random_bytes, dropped, residual):
 
 
 def attention(query_BNTH: Any, key_BNSH: Any, value_BNSH: Any, mask: Any) -> Any:
-    """As `ops.attention`, with a boolean mask or None, and no bias."""
+    """As `backend.attention`, with a boolean mask or None, and no bias."""
     logits_BNTS = tf.matmul(query_BNTH, key_BNSH, transpose_b=True)
     mask = tf.ones((1, 1, 1, 1), tf.bool) if mask is None else mask
     return tf.matmul(_softmax(logits_BNTS, mask, query_BNTH.shape[-1] ** -0.5), value_BNSH)

@@ -1,7 +1,7 @@
 """Kernels for PyTorch, where Keras's plain ones read and write memory too often.
 
-On a CPU most of a training step beside its matmuls is memory traffic. `ops` calls these; each is
-tested against the plain formula.
+On a CPU most of a training step beside its matmuls is memory traffic. `backend` calls these; each
+is tested against the plain formula.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def linear(
     activation: Callable | None,
     transposed: bool,
 ) -> tuple[torch.Tensor, Callable | None]:
-    """As `ops.linear`; gives the result, and the activation if that is still to be done."""
+    """As `backend.linear`; gives the result, and the activation if that is still to be done."""
     x_ND = x.reshape(-1, x.shape[-1])
     relu = activation is keras.activations.relu and bias is not None
     packed = None
@@ -128,7 +128,7 @@ class Linear(torch.autograd.Function):
 def int8_linear(
     x: torch.Tensor, kernel: Any, scale: Any, bias: Any, transposed: bool
 ) -> torch.Tensor:
-    """As `ops.int8_linear`: each row of x in 8 bits by its largest number, products in integers."""
+    """As `backend.int8_linear`: each row of x in 8 bits by its largest number."""
     x_ND = x.reshape(-1, x.shape[-1]).float()
     largest_N1 = x_ND.abs().amax(1, keepdim=True).clamp_(min=1e-7)
     rounded_ND = (x_ND * (127 / largest_N1)).round_().to(torch.int8)
@@ -175,13 +175,13 @@ def _transposed(kernel_FD):
 
 
 def lookup(table: Any, ids: torch.Tensor, itself: bool) -> torch.Tensor:
-    """As `ops.lookup`: rows of the table `itself`, in its own type, not of one Keras cast whole."""
+    """As `backend.lookup`; `itself`: from the table in its own type, not from a cast copy."""
     table = _tensor(table) if itself else ops.convert_to_tensor(table)
     return torch.nn.functional.embedding(ids, table)
 
 
 def layer_norm(x: torch.Tensor, gamma: Any, beta: Any, epsilon: float) -> torch.Tensor:
-    """As `ops.layer_norm`: the kernel itself sums in float32, so no copy of x is needed."""
+    """As `backend.layer_norm`: the kernel itself sums in float32, so no copy of x is needed."""
     if torch.is_grad_enabled() or not isinstance(gamma, keras.Variable):
         gamma, beta = ops.cast(gamma, x.dtype), ops.cast(beta, x.dtype)
     else:
@@ -324,7 +324,7 @@ def _rows(hidden_ND, vocab_size):
 
 
 def projected_cross_entropy(hidden_BTD, table_VD, labels_BT, label_smoothing, pad_id):
-    """As `ops.projected_cross_entropy`; on a CPU the padding is left out of the matmuls too."""
+    """As `backend.projected_cross_entropy`; on a CPU the padding is left out of the matmuls too."""
     hidden_ND, labels_N = hidden_BTD.reshape(-1, hidden_BTD.shape[-1]), labels_BT.reshape(-1).long()
     if hidden_ND.device.type != "cpu":
         labels_N = labels_N.clamp(min=0)
@@ -349,7 +349,7 @@ def attention(
     bias: torch.Tensor | None,
     causal: bool = False,
 ) -> torch.Tensor:
-    """As `ops.attention`, by the way that is fastest here; `causal` without mask and bias.
+    """As `backend.attention`, by the way that is fastest here; `causal` without mask and bias.
 
     On a CPU the backward pass of PyTorch's fused kernel is slow in 16 bits (PyTorch 2.13: seven
     times as slow as matmul, softmax, matmul at 32 tokens, five times at 128).

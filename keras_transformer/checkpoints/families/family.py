@@ -163,7 +163,7 @@ def table(ours: str, theirs: str) -> list[Rule]:
 
 
 def their_activation(name: str) -> str:
-    """What an activation of ours is called there."""
+    """Translate the name of an activation of ours to Hugging Face's."""
     return next(theirs for theirs, ours in ACTIVATIONS.items() if ours == name)
 
 
