@@ -211,5 +211,26 @@ class Decoder(Stack):
                 positions = quick.repeat(positions, beam_size, axis=0)
         return self.rotary(positions)
 
+    def compute_output_spec(self, x, memory=None, *arguments, cache=None, **options):
+        """Tell at once what a trace of the whole stack would find out."""
+        output = self._like(x)
+        if output is None or cache is not None or self.cross_attention == (memory is None):
+            return super().compute_output_spec(x, memory, *arguments, cache=cache, **options)
+        options, sources = self.options, {"self": x}
+        if self.cross_attention:
+            sources["cross"] = memory
+        head_dim = options.head_dim or x.shape[-1] // options.num_heads
+        heads = options.num_kv_heads or options.num_heads
+
+        def spec(source):
+            rows, length = source.shape[:2]
+            return keras.KerasTensor((rows, heads, length, head_dim), dtype=self.compute_dtype)
+
+        caches = [
+            {part: {"key": spec(y), "value": spec(y)} for part, y in sources.items()}
+            for _ in self.blocks
+        ]
+        return output, caches
+
     def get_config(self):
         return {**super().get_config(), "cross_attention": self.cross_attention}

@@ -127,5 +127,12 @@ class Encoder(Stack):
             )
         return self.norm(x) if self.norm else x
 
+    def compute_output_spec(self, x, *arguments, **options):
+        """Tell at once what a trace of the whole stack would find out."""
+        output = self._like(x)
+        if output is None:
+            return super().compute_output_spec(x, *arguments, **options)
+        return output
+
     def get_config(self):
         return {**super().get_config(), "shared": self.shared}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import keras
+
 from keras_transformer.layers.layer import Layer
 from keras_transformer.layers.options import BlockOptions
 from keras_transformer.layers.relative_bias import RelativeBias
@@ -54,9 +56,15 @@ class Stack(Layer):
     def _build(self, blocks, *shapes):
         for block in blocks:
             block.build(*shapes)
-        for layer in (self.norm, self.relative_bias):
+        for layer in (self.norm, self.relative_bias, self.rotary):
             if layer:
                 layer.build(shapes[0])
+        self._width = shapes[0][-1]
+
+    def _like(self, x):
+        """The stack's output for inputs that fit it, or None."""
+        fits = len(x.shape) == 3 and x.shape[-1] == self._width
+        return keras.KerasTensor(x.shape, dtype=self.compute_dtype) if fits else None
 
     def get_config(self):
         own = {"num_layers": self.num_layers, **self._positions}
