@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keras
 import pytest
+
 from keras_transformer.layers import Decoder, Encoder
 
 OPTIONS = [
