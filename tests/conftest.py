@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import os
 from pathlib import Path
+from unittest import mock
 
 import hypothesis
 import numpy as np
@@ -96,6 +98,19 @@ def pytest_collection_modifyitems(config, items):
     left_out = [item for item in items if item.get_closest_marker("once")]
     items[:] = [item for item in items if not item.get_closest_marker("once")]
     config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.fixture(scope="session")
+def in_this_process():
+    """`with in_this_process(name):` exports of `export.NAME` start no process of their own."""
+
+    def here(module, task, backend):
+        with mock.patch("sys.argv", [module, json.dumps(task)]):
+            importlib.import_module(module).main()
+
+    return lambda name: mock.patch.object(
+        importlib.import_module(f"keras_transformer.export.{name}"), "run_elsewhere", here
+    )
 
 
 @pytest.fixture

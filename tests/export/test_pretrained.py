@@ -1,11 +1,9 @@
 """Pretrained models as SavedModels: strings in, strings out, where only TensorFlow is."""
 
-import importlib
 import json
 import os
 import subprocess
 import sys
-from unittest import mock
 
 import keras
 import pytest
@@ -45,16 +43,11 @@ print(json.dumps(answers))
 
 
 @pytest.fixture(scope="module")
-def exported():
+def exported(in_this_process):
     """Exports a folder as `export.saved_model` does, but in this process."""
 
-    def here(module, task, backend):
-        with mock.patch("sys.argv", [module, json.dumps(task)]):
-            importlib.import_module(module).main()
-
     def run(folder, path):
-        module = importlib.import_module("keras_transformer.export.saved_model")
-        with mock.patch.object(module, "run_elsewhere", here):
+        with in_this_process("saved_model"):
             return str(export.saved_model(folder, path, max_extra_length=10))
 
     return run
