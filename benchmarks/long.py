@@ -58,6 +58,7 @@ def _decoding(model, length):
 
     from keras_transformer.backend import compiled
     from keras_transformer.decoding import greedy_search
+    from keras_transformer.search import Search
 
     ids = np.random.default_rng(0).integers(3, 256, (1, length)).astype("int32")
     room = length + TOKENS
@@ -65,10 +66,9 @@ def _decoding(model, length):
     def generate(ids):
         logits, state, step = model.prefill(ids, room)
         limits = ops.full((1,), TOKENS, dtype="int32")
-        options = dict(
-            eos_ids=(2,), length=TOKENS, max_lengths_B=limits, index=length, min_length=TOKENS
-        )
-        return greedy_search(step, logits, state, **options)[0]
+        search = Search(beam_size=1, length_penalty=0.0, min_length=TOKENS)
+        options = dict(eos_ids=(2,), length=TOKENS, max_lengths_B=limits, index=length)
+        return greedy_search(step, logits, state, search, **options)[0]
 
     function = compiled(generate, model)
 

@@ -129,14 +129,15 @@ def _search(repeats, length, rows, beam_size, **sizes):
 
     from keras_transformer import Transformer
     from keras_transformer.backend import compiled
-    from keras_transformer.inference.options import Search
+    from keras_transformer.inference.searching import translation_function
+    from keras_transformer.search import Search
 
     model = Transformer(config_of(**sizes))
     inputs, _ = train.batch(rows, length, sizes["vocab_size"])
     source_ids = ops.convert_to_tensor(inputs["source_ids"])
     max_lengths = ops.full((rows,), length, dtype="int32")
     options = Search(beam_size=beam_size, max_extra_length=1, min_length=length)
-    function = compiled(options.function(model), model)
+    function = compiled(translation_function(options, model), model)
 
     def run():
         for _ in range(repeats):

@@ -9,7 +9,8 @@ import pytest
 from keras import ops
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.inference.options import Search
+from keras_transformer.inference.searching import translation_function
+from keras_transformer.search import Search
 
 SOURCE = np.array([[4, 1, 3, 0], [8, 9, 11, 3]], "int32")
 TARGET = np.array([[2, 7, 8, 4, 1], [2, 5, 6, 3, 0]], "int32")
@@ -36,7 +37,7 @@ def randomness(model):
 
 
 def translations(model):
-    search = Search(beam_size=1, max_extra_length=4).function(model)
+    search = translation_function(Search(beam_size=1, max_extra_length=4), model)
     ids, _ = search(*map(ops.convert_to_tensor, (SOURCE, np.array([10, 10], "int32"))))
     return numpy(ids).tolist()
 

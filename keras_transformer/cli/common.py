@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, TextIO
 
@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from typer.core import TyperCommand, TyperGroup
 
+from keras_transformer.search import SearchOptions, spelled_out
 from keras_transformer.system.failures import BAD_INPUT, in_one_line
 from keras_transformer.system.files import replacing
 
@@ -49,15 +50,6 @@ class Command(TyperCommand):
 
 
 Folder = Annotated[Path, typer.Argument(help="A saved translator.", metavar="FOLDER")]
-BeamSize = Annotated[
-    int, typer.Option(min=1, help="Hypotheses kept a sentence; 1 is greedy search.")
-]
-LengthPenalty = Annotated[
-    float, typer.Option(min=0, help="Alpha of Wu et al. 2016; more favours longer translations.")
-]
-MaxExtraLength = Annotated[
-    int, typer.Option(min=1, help="Most tokens of a translation beyond those of its source.")
-]
 SourceLanguage = Annotated[
     str | None,
     typer.Option(help="Of a model of many languages, as its files name it.  [default: as saved]"),
@@ -70,6 +62,13 @@ Precision = Annotated[
     typer.Option(help="float32, bfloat16, float16 or int8.  [default: as the model was saved]"),
 ]
 TokensPerBatch = Annotated[int, typer.Option(min=1, help="Most source tokens in a batch.")]
+
+
+def searching(options: type[SearchOptions], names: Collection[str]) -> Callable:
+    """Decorate a command that takes `**search`: it gets each of these options of a search."""
+    return spelled_out(
+        options, names, lambda name, hint, text: Annotated[hint, typer.Option(help=text)]
+    )
 
 
 def read_lines(path: Path | None) -> Iterator[str]:

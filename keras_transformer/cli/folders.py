@@ -6,20 +6,19 @@ import enum
 import platform
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from keras_transformer import __version__
 from keras_transformer.cli.common import (
-    BeamSize,
     Folder,
-    LengthPenalty,
-    MaxExtraLength,
     Precision,
     SourceLanguage,
     TargetLanguage,
+    searching,
 )
+from keras_transformer.search import TRANSLATE, Search
 from keras_transformer.system.files import check_free, read_json
 
 
@@ -70,8 +69,7 @@ class Format(enum.StrEnum):
 # The options of `export` that only one format has.
 OPTIONS = {
     Format.SAVED_MODEL: (
-        "version", "beam_size", "length_penalty", "max_extra_length", "source_language",
-        "target_language", "jit_compile",
+        "version", "source_language", "target_language", "jit_compile", *TRANSLATE
     ),
     Format.HUGGING_FACE: (),
     Format.CTRANSLATE2: ("quantization",),
@@ -79,6 +77,7 @@ OPTIONS = {
 }  # fmt: skip
 
 
+@searching(Search, TRANSLATE)
 def export(
     context: typer.Context,
     folder: Folder,
@@ -90,9 +89,6 @@ def export(
     version: Annotated[
         int, typer.Option(min=1, help="Of a SavedModel: its subfolder; servers take the highest.")
     ] = 1,
-    beam_size: BeamSize = 4,
-    length_penalty: LengthPenalty = 0.6,
-    max_extra_length: MaxExtraLength = 50,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
     jit_compile: Annotated[
@@ -104,6 +100,7 @@ def export(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace what exists there.")
     ] = False,
+    **search: Any,
 ) -> None:
     """Writes a translator as others run it.
 

@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from keras_transformer.cli.common import Precision, one_line, read_lines
+from keras_transformer.cli.common import Precision, one_line, read_lines, searching
+from keras_transformer.search import GENERATE, STREAM, TRANSCRIBE, Generation, Transcription
 
 Writer = Annotated[Path, typer.Argument(help="A saved language model.", metavar="FOLDER")]
 
 
+@searching(Generation, GENERATE)
 def generate(
     folder: Writer,
     prompt: Annotated[
         str | None, typer.Argument(help="A text to go on with.  [default: stdin, one a line]")
     ] = None,
-    max_new_tokens: Annotated[int, typer.Option(min=1, help="Most tokens that are added.")] = 100,
-    min_new_tokens: Annotated[int, typer.Option(min=0, help="Fewest, before an end.")] = 0,
-    beam_size: Annotated[int, typer.Option(min=1, help="Hypotheses kept.")] = 1,
-    length_penalty: Annotated[float, typer.Option(min=0, help="Alpha of a beam's score.")] = 0.0,
-    temperature: Annotated[
-        float | None, typer.Option(help="Draw tokens; below 1 the likely become likelier.")
-    ] = None,
-    top_k: Annotated[int, typer.Option(min=0, help="Draw from so many; 0: no limit.")] = 0,
-    top_p: Annotated[float, typer.Option(help="Draw from the most probable of this sum.")] = 1.0,
-    min_p: Annotated[float, typer.Option(help="Draw from those of this share of the best.")] = 0.0,
-    repetition_penalty: Annotated[
-        float, typer.Option(help="Above 1: what was there before is less likely.")
-    ] = 1.0,
     stop: Annotated[
         list[str] | None, typer.Option(help="A text to end before; several may be given.")
     ] = None,
@@ -38,6 +27,7 @@ def generate(
         int | None, typer.Option(help="Of the draws.  [default: another each time]")
     ] = None,
     precision: Precision = None,
+    **search: Any,
 ) -> None:
     """Goes on with a text, which is shown as it comes, or with lines of text.
 
@@ -52,35 +42,26 @@ def generate(
     from keras_transformer.inference.causal_lm import CausalLM
 
     writer = CausalLM.load(folder, precision)
-    options = dict(
-        max_new_tokens=max_new_tokens,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        repetition_penalty=repetition_penalty,
-        stop=stop or (),
-        seed=seed,
-    )
-    searched = dict(
-        beam_size=beam_size, length_penalty=length_penalty, min_new_tokens=min_new_tokens
-    )
+    options = dict(stop=stop or (), seed=seed)
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     if prompt is None:
         prompts = list(read_lines(None))
-        found = writer.generate(prompts, **options, **searched)
+        found = writer.generate(prompts, **options, **search)
         for before, text in zip(prompts, found, strict=True):
             print(one_line(before + text))
         return
-    if beam_size > 1 or min_new_tokens:  # known at the end alone
-        pieces = writer.generate([prompt], **options, **searched)
+    plain = Generation()
+    later = [x for x in search if x not in STREAM and search[x] != getattr(plain, x)]
+    if later:  # known at the end alone
+        pieces = writer.generate([prompt], **options, **search)
     else:
-        pieces = writer.stream(prompt, **options)
+        pieces = writer.stream(prompt, **options, **{x: search[x] for x in STREAM})
     for i, piece in enumerate(pieces):
         print(piece if i else prompt + piece, end="", flush=True)
     print()
 
 
+@searching(Transcription, TRANSCRIBE)
 def transcribe(
     folder: Annotated[Path, typer.Argument(help="A saved transcriber.", metavar="FOLDER")],
     sounds: Annotated[
@@ -88,8 +69,8 @@ def transcribe(
     ],
     language: Annotated[str | None, typer.Option(help="Such as en.  [default: found]")] = None,
     task: Annotated[str, typer.Option(help="Or translate, into English.")] = "transcribe",
-    beam_size: Annotated[int, typer.Option(min=1, help="Hypotheses kept.")] = 1,
     precision: Precision = None,
+    **search: Any,
 ) -> None:
     """Writes down what is said, a line a file.
 
@@ -100,7 +81,7 @@ def transcribe(
     from keras_transformer.inference.transcriber import Transcriber
 
     transcriber = Transcriber.load(folder, precision)
-    options = dict(language=language, task=task, beam_size=beam_size)
+    options = dict(language=language, task=task, **search)
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     for sound in sounds:
         print(one_line(transcriber.transcribe([sound], **options)[0]), flush=True)

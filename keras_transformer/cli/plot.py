@@ -5,20 +5,20 @@ from __future__ import annotations
 import enum
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from keras_transformer.cli.common import (
-    BeamSize,
     Command,
     Folder,
-    LengthPenalty,
     Precision,
     SourceLanguage,
     TargetLanguage,
+    searching,
 )
 from keras_transformer.config import require
+from keras_transformer.search import TRANSLATE, Search
 from keras_transformer.system.extras import pip_install
 from keras_transformer.system.files import replacing
 
@@ -178,17 +178,17 @@ def draw_history(
 
 
 @app.command("lengths", cls=Command)
+@searching(Search, TRANSLATE)
 def draw_lengths(
     folder: Folder,
     source: Source,
     output: Output,
     reference: Reference = None,
-    beam_size: BeamSize = 4,
-    length_penalty: LengthPenalty = 0.6,
     bins: Annotated[int, typer.Option(min=1, help="Most bars.")] = 5,
     precision: Precision = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
+    **search: Any,
 ) -> None:
     """BLEU of a test set's short sentences to its long ones.
 
@@ -203,23 +203,22 @@ def draw_lengths(
     _checked(output)
     translator = Translator.load(folder, precision, source_language, target_language)
     sources, references = _pairs(translator, source, reference)
-    search = dict(beam_size=beam_size, length_penalty=length_penalty)
     hypotheses = translator.translate(sources, **search)
     _write(plots.bleu_by_length(sources, hypotheses, references, bins), output)
 
 
 @app.command("reliability", cls=Command)
+@searching(Search, TRANSLATE)
 def draw_reliability(
     folder: Folder,
     source: Source,
     output: Output,
     reference: Reference = None,
-    beam_size: BeamSize = 4,
-    length_penalty: LengthPenalty = 0.6,
     bins: Annotated[int, typer.Option(min=1, help="Bars.")] = 10,
     precision: Precision = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
+    **search: Any,
 ) -> None:
     """Whether the model's confidence tells how good a translation is.
 
@@ -239,7 +238,6 @@ def draw_reliability(
     _checked(output)
     translator = Translator.load(folder, precision, source_language, target_language)
     sources, references = _pairs(translator, source, reference)
-    search = dict(beam_size=beam_size, length_penalty=length_penalty)
     hypotheses = translator.translate(sources, **search)
     counts = map(len, translator.tokenizer.encode_target(hypotheses))
     given = len(translator.tokenizer.target_frame.before)  # a language, which is not found

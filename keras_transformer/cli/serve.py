@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from keras_transformer.cli.common import BeamSize, LengthPenalty, Precision, say
+from keras_transformer.cli.common import Precision, say, searching
+from keras_transformer.search import TRANSLATE, Search
 
 
+@searching(Search, TRANSLATE)
 def serve(
     models: Annotated[
         list[str],
@@ -18,8 +20,6 @@ def serve(
     ],
     host: Annotated[str, typer.Option(help="Address; 0.0.0.0 for all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 5000,
-    beam_size: BeamSize = 4,
-    length_penalty: LengthPenalty = 0.6,
     precision: Precision = None,
     tokens_per_batch: Annotated[
         int, typer.Option(min=1, help="Most source tokens in a batch; 1: no batching.")
@@ -43,6 +43,7 @@ def serve(
         int | None, typer.Option(min=1, help="Of one address; more get 429.")
     ] = None,
     root_path: Annotated[str, typer.Option(help="Prefix that a proxy before it takes off.")] = "",
+    **search: Any,
 ) -> None:
     """Serves translators over HTTP, with a page at /.
 
@@ -69,13 +70,12 @@ def serve(
         api_key=api_key,
         requests_per_minute=requests_per_minute,
     )
-    search = dict(beam_size=beam_size, length_penalty=length_penalty, precision=precision)
     say("reading models")
-    catalogue = serving.Catalogue.load(models, **search)
+    catalogue = serving.Catalogue.load(models, precision=precision, **search)
 
     def load():
         nonlocal catalogue
         first, catalogue = catalogue, None
-        return first or serving.Catalogue.load(models, **search)
+        return first or serving.Catalogue.load(models, precision=precision, **search)
 
     serving.run(serving.create_app(load, settings), host, port, timeout + 5, root_path)

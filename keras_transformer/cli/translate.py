@@ -5,15 +5,12 @@ from __future__ import annotations
 import itertools
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from keras_transformer.cli.common import (
-    BeamSize,
     Folder,
-    LengthPenalty,
-    MaxExtraLength,
     Precision,
     SourceLanguage,
     TargetLanguage,
@@ -22,9 +19,12 @@ from keras_transformer.cli.common import (
     one_line,
     opened,
     read_lines,
+    searching,
 )
+from keras_transformer.search import TRANSLATE, Search
 
 
+@searching(Search, TRANSLATE)
 def translate(
     folder: Folder,
     input_file: Annotated[
@@ -34,9 +34,6 @@ def translate(
     output_file: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where to write.  [default: stdout]")
     ] = None,
-    beam_size: BeamSize = 4,
-    length_penalty: LengthPenalty = 0.6,
-    max_extra_length: MaxExtraLength = 50,
     num_hypotheses: Annotated[
         int | None,
         typer.Option(
@@ -61,6 +58,7 @@ def translate(
         int,
         typer.Option(min=1, help="Processes that share the cores and the text."),
     ] = 1,
+    **search: Any,
 ) -> None:
     """Translates lines of text.
 
@@ -85,13 +83,7 @@ def translate(
         translator = TranslatorPool(folder, processes, *loading)
     is_typed = input_file is None and sys.stdin.isatty()
     chunk_size = chunk_size or (1 if is_typed else 2048)
-    options = dict(
-        beam_size=beam_size,
-        length_penalty=length_penalty,
-        max_extra_length=max_extra_length,
-        tokens_per_batch=tokens_per_batch,
-        strict=strict,
-    )
+    options = dict(tokens_per_batch=tokens_per_batch, strict=strict, **search)
     lines = read_lines(input_file)
     if num_hypotheses is None:
         found = map(one_line, translator.translate_stream(lines, chunk_size=chunk_size, **options))
@@ -114,6 +106,7 @@ def _nbest_lines(translator, lines, chunk_size, options):
             yield "\n".join(f"{i} ||| {one_line(h.text)} ||| {h.score:.4f}" for h in hypotheses)
 
 
+@searching(Search, TRANSLATE)
 def evaluate(
     folder: Folder,
     source: Annotated[
@@ -131,9 +124,6 @@ def evaluate(
         str | None,
         typer.Option(help="Which test set of the corpus, or the name to enter a file's under."),
     ] = None,
-    beam_size: BeamSize = 4,
-    length_penalty: LengthPenalty = 0.6,
-    max_extra_length: MaxExtraLength = 50,
     tokens_per_batch: TokensPerBatch = 4096,
     precision: Precision = None,
     source_language: SourceLanguage = None,
@@ -147,6 +137,7 @@ def evaluate(
             "--moses", help="Also BLEU as papers on Multi30k do: lower-cased, Moses-tokenised."
         ),
     ] = False,
+    **search: Any,
 ) -> None:
     """Measures quality and speed on a test set.
 
@@ -187,12 +178,10 @@ def evaluate(
     metrics = assess(
         translator,
         pairs,
-        beam_size=beam_size,
-        length_penalty=length_penalty,
-        max_extra_length=max_extra_length,
         tokens_per_batch=tokens_per_batch,
         lowercase=lowercase,
         published_language=languages["target_language"] if moses else None,
+        **search,
     )
     save_metrics(folder, name, metrics)
     typer.echo(table({"test_set": name, **metrics}))

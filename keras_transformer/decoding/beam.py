@@ -10,25 +10,22 @@ import keras
 
 from keras_transformer.backend import best_tokens, gather, quick, row_loop
 from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, pick, write
+from keras_transformer.search import SearchOptions
 
 
 def beam_search(
     step: Callable,
     logits_BV: Any,
     state: Any,
+    search: SearchOptions,
     *,
     eos_ids: Sequence[int],
     length: Any,
     max_lengths_B: Any,
-    beam_size: int = 4,
-    length_penalty: float = 0.6,
     index: Any = 1,
     pad_id: int = 0,
     banned_ids: Sequence[int] = (),
-    min_length: int = 0,
     prefix_BP: Any = None,
-    num_hypotheses: int | None = None,
-    scoring: str = "wu",
     constraint: Any = None,
     constraint_state: Any = None,
 ) -> tuple[Any, Any]:
@@ -44,24 +41,23 @@ def beam_search(
         step: takes token ids (B, K), the state, their position and the ancestors (B, K, M) of
             the beams, M positions in all: the slot of each position up to this one, and -1 from
             there on; returns logits (B, K, V) and the state.
-        beam_size: K, at least 1.
-        length_penalty: alpha of Wu et al. 2016: a score is the sum of log-probabilities
-            divided by ((5 + |Y|) / 6)^alpha.
-        num_hypotheses: how many are wanted, by default K: a row ends as soon as so many have
-            better scores than any unfinished one can still reach. The rest may then differ.
-        scoring: "wu" as above; "transformers" as that library does (5.23, `early_stopping`
-            False): the factor is |Y|^alpha, a row continues until the worst of its finished
-            hypotheses is no worse than any unfinished one, and forced tokens, EOS at the limit
-            among them, cost nothing.
-        logits_BV, state, eos_ids, length, max_lengths_B, index, pad_id, banned_ids, min_length,
-            prefix_BP, constraint, constraint_state: as of `greedy_search`.
+        search: the options. `beam_size` is K. A score is the sum of log-probabilities divided by
+            ((5 + |Y|) / 6)^alpha, alpha being the `length_penalty`. Where `num_hypotheses` are
+            wanted, a row ends as soon as so many have better scores than any unfinished one can
+            still reach; the rest may then differ. With the `scoring` "transformers" it is as in
+            that library (5.23, `early_stopping` False): the factor is |Y|^alpha, a row continues
+            until the worst of its finished hypotheses is no worse than any unfinished one, and
+            forced tokens, EOS at the limit among them, cost nothing.
+        logits_BV, state, eos_ids, length, max_lengths_B, index, pad_id, banned_ids, prefix_BP,
+            constraint, constraint_state: as of `greedy_search`.
 
     Returns:
         ids (B, K, L), EOS included, best first, and scores (B, K). Where a row has fewer than
         K hypotheses in all, the rest are padding with the score `IMPOSSIBLE`.
     """
-    rules = Rules(eos_ids, pad_id, banned_ids, min_length, length_penalty, scoring, constraint)
-    search = _Beams(rules, logits_BV.shape[-1], beam_size, num_hypotheses or beam_size, length)
+    rules, beam_size = Rules(search, eos_ids, pad_id, banned_ids, constraint), search.beam_size
+    wanted = search.num_hypotheses or beam_size
+    loop = _Beams(rules, logits_BV.shape[-1], beam_size, wanted, length)
     rows = quick.shape(logits_BV)[0]
     no_ids_BKL = quick.full((rows, beam_size, length), pad_id, dtype="int32")
     none_BK = quick.full((rows, beam_size), IMPOSSIBLE, dtype="float32")
@@ -78,17 +74,17 @@ def beam_search(
         slots_BKM = quick.zeros((rows, beam_size, 1), dtype="int32") - 1
         alive["ancestors_BKM"] = quick.where(is_past_M, 0, slots_BKM)
     if constraint is not None:
-        alive["constraint"] = keras.tree.map_structure(search.repeated, constraint_state)
+        alive["constraint"] = keras.tree.map_structure(loop.repeated, constraint_state)
 
     def body(i, done_B, found, alive):
         logits_BKV, state = step(
             alive["token_BK"], alive["state"], index + i - 1, alive.get("ancestors_BKM")
         )
-        return search.turn(i, index, logits_BKV, done_B, found, {**alive, "state": state})
+        return loop.turn(i, index, logits_BKV, done_B, found, {**alive, "state": state})
 
     found = {"ids_BKL": no_ids_BKL, "scores_BK": none_BK}
     none_done_B = quick.zeros((rows,), dtype="bool")
-    first = search.turn(0, index, search.repeated(logits_BV), none_done_B, found, alive)
+    first = loop.turn(0, index, loop.repeated(logits_BV), none_done_B, found, alive)
     found = row_loop(body, length, *first)
     is_hypothesis_BK1 = quick.expand_dims(found["scores_BK"] > IMPOSSIBLE / 2, -1)
     return quick.where(is_hypothesis_BK1, found["ids_BKL"], pad_id), found["scores_BK"]
@@ -129,11 +125,11 @@ class _Beams:
         width = min(self.vocab_size, choices * beam_size + len(rules.never))
         forced_B = alive["forced_BL"][:, i]
         values_BKW, tokens_BKW, log_z_BK1 = self._best_of_each(logits_BKV, width, alive)
-        if rules.min_length:
+        if rules.search.min_length:
             too_early_B11 = quick.expand_dims(forced_B == NOT_EOS, (1, 2))
             too_early_BKW = rules.is_end(tokens_BKW) & too_early_B11
             values_BKW = quick.where(too_early_BKW, IMPOSSIBLE, values_BKW)
-        cost_BK1 = log_z_BK1 if rules.scoring == "transformers" else None
+        cost_BK1 = log_z_BK1 if rules.search.scoring == "transformers" else None
         values_BKW, tokens_BKW = self._force(values_BKW, tokens_BKW, logits_BKV, forced_B, cost_BK1)
         total_BKW = quick.expand_dims(alive["total_BK"], 2) + values_BKW - log_z_BK1
         total_BC, flat_BC = quick.top_k(
@@ -217,7 +213,7 @@ class _Beams:
         rules, scores_BK = self.rules, found["scores_BK"]
         done_B = done_B | rules.is_end(alive["forced_BL"][:, i])
         best_alive_B = alive["total_BK"][:, 0] / rules.penalty(1 + i)
-        decisive_B = scores_BK[:, -1 if rules.scoring == "transformers" else 0]
+        decisive_B = scores_BK[:, -1 if rules.search.scoring == "transformers" else 0]
         is_full_B = scores_BK[:, -1] > IMPOSSIBLE / 2  # the last of them is the worst
         done_B = done_B | (is_full_B & (decisive_B >= best_alive_B))
         # No log-probability is above 0, and no length penalty above that of the whole length.

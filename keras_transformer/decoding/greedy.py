@@ -8,6 +8,7 @@ from typing import Any
 
 from keras_transformer.backend import gather, quick, row_loop
 from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, write
+from keras_transformer.search import SearchOptions
 
 
 def penalize_repetition(logits_BV: Any, seen_BV: Any, penalty: float) -> Any:
@@ -23,6 +24,7 @@ def greedy_search(
     step: Callable,
     logits_BV: Any,
     state: Any,
+    search: SearchOptions,
     *,
     eos_ids: Sequence[int],
     length: Any,
@@ -30,13 +32,9 @@ def greedy_search(
     index: Any = 1,
     pad_id: int = 0,
     banned_ids: Sequence[int] = (),
-    min_length: int = 0,
     prefix_BP: Any = None,
-    length_penalty: float = 0.0,
-    scoring: str = "wu",
     choose: Callable | None = None,
     uniforms_BL: Any = None,
-    repetition_penalty: float = 1.0,
     seen_BV: Any = None,
     constraint: Any = None,
     constraint_state: Any = None,
@@ -48,6 +46,7 @@ def greedy_search(
             the state.
         logits_BV: logits of the first token to choose.
         state: tree of tensors with B rows.
+        search: of which those options count that are not of beams.
         eos_ids: the tokens that end a sequence, whichever comes first.
         length: L, room for tokens in the output; at least every one of `max_lengths_B`.
         max_lengths_B: most tokens, EOS included, of each row; at the last one EOS is forced, the
@@ -55,15 +54,12 @@ def greedy_search(
         index: position of the first token to choose.
         pad_id: fills the output after EOS; never chosen.
         banned_ids: further ids that are never chosen.
-        min_length: fewest tokens before EOS.
         prefix_BP: tokens that each row must start with, padded with `pad_id`, P at most L;
             None: none.
-        length_penalty: alpha of Wu et al. 2016 in the score.
-        scoring: as of `beam_search`.
         choose: `choose(log_probs_BV, uniform_B) -> token ids (B,)`; None: argmax.
         uniforms_BL: the random numbers of `choose`, one a row and token.
-        repetition_penalty: as of `penalize_repetition`; 1: none.
-        seen_BV: boolean, which tokens are in the prompt; with a repetition penalty.
+        seen_BV: boolean, which tokens are in the prompt, for a search with a repetition penalty;
+            None: there is none.
         constraint: as in `keras_transformer.decoding`, with at least one token always left that
             nothing else forbids; forced tokens are taken all the same. None: none.
         constraint_state: its state before the first token, a tree of tensors (B, ...).
@@ -72,8 +68,8 @@ def greedy_search(
         ids (B, 1, L), EOS included, and scores (B, 1): the sum of the tokens' log-probabilities
         divided by the length penalty; the same form as `beam_search`.
     """
-    rules = Rules(eos_ids, pad_id, banned_ids, min_length, length_penalty, scoring, constraint)
-    search = _Greedy(rules, logits_BV.shape[-1], choose, repetition_penalty)
+    rules = Rules(search, eos_ids, pad_id, banned_ids, constraint)
+    loop = _Greedy(rules, logits_BV.shape[-1], choose, seen_BV is not None)
     rows = quick.shape(logits_BV)[0]
     found = {
         "ids_BL": quick.full((rows, length), pad_id, dtype="int32"),
@@ -83,16 +79,16 @@ def greedy_search(
     alive = {"state": state, "forced_BL": rules.forced(length, max_lengths_B, prefix_BP)}
     if choose is not None:
         alive["uniforms_BL"] = uniforms_BL
-    if repetition_penalty != 1.0:
+    if seen_BV is not None:
         alive["seen_BV"] = seen_BV
     if constraint is not None:
         alive["constraint"] = constraint_state
 
     def body(i, done_B, found, alive):
         logits_B1V, state = step(alive["token_B1"], alive["state"], index + i - 1)
-        return search.turn(i, logits_B1V[:, 0], done_B, found, {**alive, "state": state})
+        return loop.turn(i, logits_B1V[:, 0], done_B, found, {**alive, "state": state})
 
-    first = search.turn(0, logits_BV, quick.zeros((rows,), dtype="bool"), found, alive)
+    first = loop.turn(0, logits_BV, quick.zeros((rows,), dtype="bool"), found, alive)
     found = row_loop(body, length, *first)
     scores_B = found["total_B"] / rules.penalty(found["lengths_B"])
     return quick.expand_dims(found["ids_BL"], 1), quick.expand_dims(scores_B, 1)
@@ -105,7 +101,7 @@ class _Greedy:
     rules: Rules
     vocab_size: int
     choose: Callable | None
-    repetition_penalty: float
+    penalizes: bool
 
     def turn(self, i, logits_BV, done_B, found, alive):
         chosen_B, value_B = self.propose(i, logits_BV, alive)
@@ -117,8 +113,9 @@ class _Greedy:
         """The token of each row, and its log-probability."""
         rules = self.rules
         logits_BV = quick.cast(logits_BV, "float32")
-        if self.repetition_penalty != 1.0:
-            logits_BV = penalize_repetition(logits_BV, alive["seen_BV"], self.repetition_penalty)
+        if self.penalizes:
+            penalty = rules.search.repetition_penalty
+            logits_BV = penalize_repetition(logits_BV, alive["seen_BV"], penalty)
         log_z_B1 = quick.logsumexp(logits_BV, axis=-1, keepdims=True)
         forced_B = rules.best_end(alive["forced_BL"][:, i], logits_BV)
         allowed_BV = self._allowed(logits_BV, forced_B, alive)
@@ -128,7 +125,7 @@ class _Greedy:
             chosen_B = self.choose(allowed_BV - log_z_B1, alive["uniforms_BL"][:, i])
         chosen_B = quick.where(forced_B >= 0, forced_B, quick.cast(chosen_B, "int32"))
         value_B = (gather(logits_BV, chosen_B[:, None], axis=1) - log_z_B1)[:, 0]
-        if rules.scoring == "transformers":
+        if rules.search.scoring == "transformers":
             value_B = quick.where(forced_B >= 0, 0.0, value_B)
         return chosen_B, value_B
 
@@ -137,7 +134,7 @@ class _Greedy:
         banned_V = quick.zeros((self.vocab_size,), dtype="float32")
         banned_V = sum((quick.cast(ids_V == one, "float32") for one in rules.never), banned_V)
         allowed_BV = logits_BV + banned_V * IMPOSSIBLE
-        if rules.min_length:
+        if rules.search.min_length:
             too_early_B1 = quick.expand_dims(forced_B == NOT_EOS, 1)
             allowed_BV = quick.where(too_early_B1 & rules.is_end(ids_V), IMPOSSIBLE, allowed_BV)
         if rules.constraint is not None:
@@ -159,7 +156,7 @@ class _Greedy:
         alive = {**alive, "token_B1": chosen_B[:, None]}
         if self.rules.constraint is not None:
             alive["constraint"] = self.rules.constraint.advance(alive["constraint"], chosen_B)
-        if self.repetition_penalty != 1.0:
+        if self.penalizes:
             places_V = quick.arange(self.vocab_size, dtype="int32")
             alive["seen_BV"] = alive["seen_BV"] | (places_V == alive["token_B1"])
         return alive

@@ -11,10 +11,10 @@ from typing import Any
 import keras
 
 from keras_transformer.backend import gather, quick
+from keras_transformer.search import SearchOptions
 
 IMPOSSIBLE = -1e9  # the log-probability of what cannot be; finite, so that sums stay numbers
 FREE, NOT_EOS = -1, -2  # what a row may take, where it is not forced to one token
-SCORINGS = ("wu", "transformers")
 
 
 def length_penalty_factor(length: Any, length_penalty: float, scoring: str = "wu") -> Any:
@@ -36,12 +36,10 @@ class Rules:
     Args: as of `greedy_search`.
     """
 
+    search: SearchOptions
     eos_ids: Sequence[int]
     pad_id: int = 0
     banned_ids: Sequence[int] = ()
-    min_length: int = 0
-    length_penalty: float = 0.0
-    scoring: str = "wu"
     constraint: Any = None
 
     @functools.cached_property
@@ -55,7 +53,7 @@ class Rules:
 
     def penalty(self, length: Any) -> Any:
         """Return what the sum of log-probabilities of a text of this length is divided by."""
-        return length_penalty_factor(length, self.length_penalty, self.scoring)
+        return length_penalty_factor(length, self.search.length_penalty, self.search.scoring)
 
     def forced(self, length: Any, max_lengths_B: Any, prefix_BP: Any) -> Any:
         """Return the token that each row must take at each place: (B, L).
@@ -64,7 +62,7 @@ class Rules:
         the end, then `FREE`.
         """
         places_L = quick.arange(length, dtype="int32")
-        free_L = quick.where(places_L < self.min_length, NOT_EOS, FREE)
+        free_L = quick.where(places_L < self.search.min_length, NOT_EOS, FREE)
         end = self.eos_ids[0]
         if prefix_BP is None:
             return quick.where(places_L + 1 >= max_lengths_B[:, None], end, free_L)

@@ -13,27 +13,26 @@ from keras_transformer.data.trees import Tree, punctuation, spans, tree_of
 from keras_transformer.evaluation.scores import evaluate, moses, published_bleu
 from keras_transformer.evaluation.spans import bracket_f1
 from keras_transformer.inference.translator import METRICS, Translator
+from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.system.files import read_json, write_json
 
 
+@spelled_out(Search, TRANSLATE)
 def assess(
     translator: Translator,
     pairs: Sequence[tuple[str, str]],
     *,
-    beam_size: int = 4,
-    length_penalty: float = 0.6,
-    max_extra_length: int = 50,
     tokens_per_batch: int = 4096,
     lowercase: bool = False,
     published_language: str | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
     """Translates a test set and compares the translations with its references.
 
     Args:
         translator: what to measure.
         pairs: (source, reference) texts, at least one.
-        beam_size, length_penalty, max_extra_length, tokens_per_batch: as of
-            `Translator.translate`.
+        tokens_per_batch, options: as of `Translator.translate`.
         lowercase: whether BLEU, chrF and the exact match ignore case.
         published_language: also gives BLEU as papers on Multi30k do (lower-cased,
             Moses-tokenised), of this target language, "de".
@@ -53,14 +52,9 @@ def assess(
     if published_language is not None:
         moses([], published_language)  # without sacremoses it fails here, before the work
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+    search = Search.of(options, TRANSLATE)
     begin = time.perf_counter()
-    hypotheses = translator.translate(
-        sources,
-        beam_size=beam_size,
-        length_penalty=length_penalty,
-        max_extra_length=max_extra_length,
-        tokens_per_batch=tokens_per_batch,
-    )
+    hypotheses = translator.translate(sources, tokens_per_batch=tokens_per_batch, **options)
     seconds = time.perf_counter() - begin
     metrics = evaluate(hypotheses, references, lowercase=lowercase)
     if published_language is not None:
@@ -69,8 +63,8 @@ def assess(
     num_tokens = sum(map(len, translator.tokenizer.encode_target(hypotheses)))
     return metrics | {
         "perplexity": perplexity(translator, pairs, tokens_per_batch=tokens_per_batch),
-        "beam_size": beam_size,
-        "length_penalty": length_penalty,
+        "beam_size": search.beam_size,
+        "length_penalty": search.length_penalty,
         "seconds": seconds,
         "tokens_per_second": num_tokens / seconds,
     }

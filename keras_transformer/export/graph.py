@@ -14,9 +14,10 @@ from keras_transformer.decoding import IMPOSSIBLE
 from keras_transformer.export.saved_model import BAD_INPUT
 from keras_transformer.export.sides import side_of
 from keras_transformer.export.warmup import WARMUP_FILE, write_warmup
-from keras_transformer.inference.options import Search
 from keras_transformer.inference.runner import score_function
+from keras_transformer.inference.searching import translation_function
 from keras_transformer.inference.translator import Translator
+from keras_transformer.search import Search
 from keras_transformer.text import MarianTokenizer
 
 TEXTS = tf.TensorSpec([None], tf.string)
@@ -63,8 +64,8 @@ class TranslationModule(tf.Module):
         signature = [IDS, LENGTHS, IDS] if given else [IDS, LENGTHS]
         options = dict(input_signature=signature, jit_compile=jit_compile)
         best = dataclasses.replace(search, num_hypotheses=1)
-        self._search = _function(search.function(model), **options)
-        self._best = _function(best.function(model), **options)
+        self._search = _function(translation_function(search, model), **options)
+        self._best = _function(translation_function(best, model), **options)
         self._score = _function(
             score_function(model, given), input_signature=[IDS, IDS], jit_compile=jit_compile
         )

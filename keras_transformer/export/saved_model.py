@@ -9,27 +9,27 @@ import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from keras_transformer.config import require
-from keras_transformer.inference.options import Search
+from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import check_free, replacing
 
 BAD_INPUT = 65  # the exporting process's exit status when what it was given is wrong
 
 
+@spelled_out(Search, TRANSLATE)
 def saved_model(
     folder: str | os.PathLike,
     out: str | os.PathLike,
     *,
     version: int = 1,
-    beam_size: int = 4,
-    length_penalty: float = 0.6,
-    max_extra_length: int = 50,
     source_language: str | None = None,
     target_language: str | None = None,
     jit_compile: bool = False,
     overwrite: bool = False,
+    **options: Any,
 ) -> Path:
     """Writes the SavedModel `<out>/<version>`, as TensorFlow Serving looks for it.
 
@@ -61,13 +61,11 @@ def saved_model(
         folder: what `Translator.save` wrote.
         out: the served model's folder, named as the model.
         version: a whole number of at least 1; TensorFlow Serving takes the highest.
-        beam_size: hypotheses kept a text; 1 is greedy search.
-        length_penalty: alpha of Wu et al. 2016.
-        max_extra_length: a translation has at most so many tokens more than its source.
         source_language, target_language: as of `Translator.load`.
         jit_compile: compiles search and score by XLA, for GPUs. Each new shape costs seconds, so
             lengths are padded to multiples of 16 and batches to powers of two.
         overwrite: whether to replace this version if it exists.
+        options: of the search, as of `Translator.translate`.
 
     Returns:
         The path `<out>/<version>`.
@@ -81,7 +79,7 @@ def saved_model(
     """
     whole = isinstance(version, int) and not isinstance(version, bool)
     require(whole and version >= 1, "version", version, "a whole number of at least 1")
-    search = Search(beam_size, length_penalty, max_extra_length)
+    search = Search.of(options, TRANSLATE)
     for name in ("tensorflow", "tensorflow_text"):
         if importlib.util.find_spec(name) is None:
             raise missing("exporting a SavedModel", "tensorflow")

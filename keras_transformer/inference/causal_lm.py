@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from keras import ops
@@ -17,14 +18,15 @@ from keras_transformer.backend import (
 from keras_transformer.checkpoints import hugging_face
 from keras_transformer.decoding import IMPOSSIBLE, uniforms
 from keras_transformer.inference.folder import load_with_tokenizer, save_folder
-from keras_transformer.inference.options import Generation
 from keras_transformer.inference.runner import (
     LENGTH_MULTIPLE,
     Runner,
     search_batches,
     until_end,
 )
+from keras_transformer.inference.searching import generation_function, next_token
 from keras_transformer.models import DecoderOnly
+from keras_transformer.search import GENERATE, STREAM, Generation, spelled_out
 from keras_transformer.text.single import TextTokenizer
 from keras_transformer.text.tokenizer import checked_texts, round_up
 
@@ -61,53 +63,31 @@ class CausalLM:
         self.tokenizer = tokenizer
         self._runner = Runner()
 
+    @spelled_out(Generation, GENERATE)
     def generate(
         self,
         prompts: Sequence[str],
         *,
-        max_new_tokens: int = 100,
-        beam_size: int = 1,
-        length_penalty: float = 0.0,
-        temperature: float | None = None,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        min_p: float = 0.0,
-        repetition_penalty: float = 1.0,
-        min_new_tokens: int = 0,
         stop: Sequence[str] = (),
         seed: int | None = None,
         tokens_per_batch: int = 8192,
+        **options: Any,
     ) -> list[str]:
-        """What follows each prompt, the prompt left out.
+        """Return what follows each prompt, the prompt left out.
 
         Args:
             prompts: texts; an empty one begins with the model's BOS.
-            max_new_tokens: most tokens that are added; fewer where the model's positions end.
-            beam_size: hypotheses kept a prompt; 1 is greedy search, or sampling.
-            length_penalty: alpha of Wu et al. 2016 for the score of a beam.
-            temperature: draws tokens, from probabilities made sharper below 1; None: the most
-                probable.
-            top_k, top_p, min_p: which tokens may be drawn, as of `decoding.sampler`.
-            repetition_penalty: above 1 makes tokens that were there before less likely.
-            min_new_tokens: fewest tokens before the end.
             stop: texts before which the result ends.
             seed: of the draws; None: another one each time.
             tokens_per_batch: most tokens in a batch, those to come included.
+            options: of `search.Generation`, such as `max_new_tokens=100`, `temperature=None`,
+                `top_k=0`, `top_p=1.0`, `repetition_penalty=1.0` and `beam_size=1`.
 
         Raises:
+            TypeError: for an option of another name.
             ValueError: for an argument out of range, or a prompt that leaves no position.
         """
-        search = Generation(
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            max_new_tokens=max_new_tokens,
-            min_length=min_new_tokens,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            min_p=min_p,
-            repetition_penalty=repetition_penalty,
-        )
+        search = Generation.of(options, GENERATE)
         stop = checked_texts(stop, "stop")
         ids = self.generate_ids(self._encode(prompts), search, seed, tokens_per_batch)
         return [_until(text, stop) for text in self.tokenizer.decode(ids)]
@@ -143,7 +123,7 @@ class CausalLM:
                 seeds = [[seed, i] for i in chosen] + [[seed]] * (rows - len(chosen))
                 arguments.append(uniforms(seeds, search.max_new_tokens + 1))
             ids_BKL, scores_BK = self._runner.arrays(
-                self.model, search, lambda: search.function(self.model), arguments
+                self.model, search, lambda: generation_function(search, self.model), arguments
             )
             if not (scores_BK[: len(chosen), 0] > IMPOSSIBLE / 2).all():
                 raise ValueError("model must give finite logits, got none: are weights NaN?")
@@ -151,31 +131,20 @@ class CausalLM:
                 found[i] = until_end(row, self.model.config.eos_ids)
         return found
 
+    @spelled_out(Generation, STREAM)
     def stream(
         self,
         prompt: str,
         *,
-        max_new_tokens: int = 100,
-        temperature: float | None = None,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        min_p: float = 0.0,
-        repetition_penalty: float = 1.0,
         stop: Sequence[str] = (),
         seed: int | None = None,
+        **options: Any,
     ) -> Iterator[str]:
-        """As `generate` of one prompt, piece by piece as they are found.
+        """Yield what `generate` returns of one prompt, piece by piece as they are found.
 
         A piece is held back as long as it could be the beginning of a `stop`, or half a character.
         """
-        options = dict(
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            min_p=min_p,
-            repetition_penalty=repetition_penalty,
-        )
-        search = Generation(max_new_tokens=max_new_tokens, **options)
+        search = Generation.of(options, STREAM)
         stop = checked_texts(stop, "stop")
         (ids,) = self._encode([prompt])
         return self._pieces(ids, search, stop, seed)
@@ -214,7 +183,7 @@ class CausalLM:
             logits, state = self._next_logits(prompt, ids, state, most)
             seen = np.zeros((1, self.model.config.vocab_size), bool)
             seen[0, ids] = True
-            token = int(search.next_token(logits, _tensor(seen), _tensor(draws[:, i]))[0])
+            token = int(next_token(search, logits, _tensor(seen), _tensor(draws[:, i]))[0])
             if token in self.model.config.eos_ids:
                 return
             ids.append(token)

@@ -13,10 +13,11 @@ from keras import ops
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.data.audio import log_mel, read_wav, resample
-from keras_transformer.decoding import IMPOSSIBLE, beam_search, greedy_search
+from keras_transformer.decoding import IMPOSSIBLE, decode
 from keras_transformer.inference.folder import CONFIG, load_with_tokenizer, read_config, save_folder
 from keras_transformer.inference.runner import Runner, search_batches, until_end
 from keras_transformer.models import Speech
+from keras_transformer.search import TRANSCRIBE, Transcription, spelled_out
 from keras_transformer.system.files import read_json
 from keras_transformer.text.single import FILE, TextTokenizer
 
@@ -102,6 +103,7 @@ class Transcriber:
         codes = {piece[2:-2]: i for piece, i in pieces.items() if piece.startswith("<|")}
         return {code: i for code, i in codes.items() if code.isalpha() and len(code) in (2, 3)}
 
+    @spelled_out(Transcription, TRANSCRIBE)
     def transcribe(
         self,
         sounds: Sequence[str | os.PathLike | BinaryIO | np.ndarray],
@@ -109,10 +111,8 @@ class Transcriber:
         sample_rate: int | None = None,
         language: str | None = None,
         task: str = "transcribe",
-        beam_size: int = 1,
-        length_penalty: float = 0.0,
-        max_new_tokens: int | None = None,
         batch_size: int = 8,
+        **options: Any,
     ) -> list[str]:
         """What is said in each sound.
 
@@ -121,48 +121,44 @@ class Transcriber:
             sample_rate: of samples, in Hz; None: the model's. All are resampled to the model's.
             language: such as "en", of a multilingual model; None: each part's most probable.
             task: "transcribe", or "translate" into English.
-            beam_size: hypotheses kept; 1 is greedy search.
-            length_penalty: alpha of Wu et al. 2016 for the score of a beam.
-            max_new_tokens: most tokens of a part's text; None: as many as there are positions.
             batch_size: parts at once.
+            options: of `search.Transcription`: `beam_size=1`, `length_penalty=0.0`,
+                `max_new_tokens=None` and `scoring="wu"`.
 
         Raises:
+            TypeError: for an option of another name.
             ValueError: for an argument out of range, or a file or samples that cannot be read.
         """
         if isinstance(sounds, str | os.PathLike | np.ndarray) or hasattr(sounds, "read"):
             raise ValueError(f"sounds must be a sequence of sounds, got one: {sounds!r:.80}")
         parts = [self._parts(sound, sample_rate) for sound in sounds]
-        options = dict(language=language, task=task, beam_size=beam_size, batch_size=batch_size)
-        options |= dict(length_penalty=length_penalty, max_new_tokens=max_new_tokens)
+        options |= dict(language=language, task=task, batch_size=batch_size)
         flat = self.transcribe_ids([part for own in parts for part in own], **options)
         texts = iter(self.tokenizer.decode(flat))
         return [" ".join(next(texts).strip() for _ in own).strip() for own in parts]
 
+    @spelled_out(Transcription, TRANSCRIBE)
     def transcribe_ids(
         self,
         clips: Sequence[np.ndarray],
         *,
         language: str | None = None,
         task: str = "transcribe",
-        beam_size: int = 1,
-        length_penalty: float = 0.0,
-        max_new_tokens: int | None = None,
         batch_size: int = 8,
+        **options: Any,
     ) -> list[list[int]]:
         """As `transcribe`, from samples at the model's rate, none too long, to ids without EOS."""
         require(task in TASKS, "task", task, f"one of {TASKS}")
-        require_whole("beam_size", beam_size, 1)
         require_whole("batch_size", batch_size, 1)
-        require(length_penalty >= 0, "length_penalty", length_penalty, "at least 0")
+        search = Transcription.of(options, TRANSCRIBE, num_hypotheses=1)
         config, known = self.model.config, self.languages
         if language is not None:
             require(language in known, "language", language, f"None or one of {sorted(known)}")
         features = [self._features(clip) for clip in clips]
         begin = self._begin(language, task)
         room = config.max_length - len(begin)
-        if max_new_tokens is not None:
-            require_whole("max_new_tokens", max_new_tokens, 1)
-            room = min(room, max_new_tokens)
+        if search.max_new_tokens is not None:
+            room = min(room, search.max_new_tokens)
         found: list[list[int]] = [[] for _ in clips]
         lengths = [len(x) for x in features]
         most = batch_size * config.max_frames
@@ -178,7 +174,7 @@ class Transcriber:
             first_ids = np.tile(np.array(begin, "int32"), (rows, 1))
             if known and language is None:
                 first_ids[:, 1] = self._likeliest(inputs, list(known.values()))
-            ids = self._search(inputs, first_ids, room, beam_size, length_penalty)
+            ids = self._search(inputs, first_ids, room, search)
             for row, i in enumerate(chosen):
                 found[i] = until_end(ids[row, : room + 1].tolist(), config.eos_ids)
         return found
@@ -227,38 +223,35 @@ class Transcriber:
         logits_BV = ops.convert_to_numpy(self.model({**inputs, "target_ids": first}))[:, 0]
         return np.array(ids)[logits_BV[:, ids].argmax(axis=-1)]
 
-    def _search(self, inputs, first_ids, room, beam_size, length_penalty):
+    def _search(self, inputs, first_ids, room, search):
         """Ids (B, L) of the best, EOS forced after the last token that there is room for."""
-        key = room, first_ids.shape[1], beam_size, length_penalty
+        key = room, first_ids.shape[1], search
         (ids,) = self._runner.arrays(
             self.model, key, lambda: self._function(*key), [inputs, first_ids]
         )
         return ids
 
-    def _function(self, room, begun, beam_size, length_penalty):
+    def _function(self, room, begun, search):
         config, hearing = self.model.config, self.hearing
         first_V = np.zeros(config.vocab_size, "float32")
         first_V[list(hearing.suppressed_first)] = IMPOSSIBLE
 
-        def search(inputs, first_ids):
+        def find(inputs, first_ids):
             logits, state, step = self.model.prefill(
-                **inputs, first_ids=first_ids, length=begun + room, beam_size=beam_size
+                **inputs, first_ids=first_ids, length=begun + room, beam_size=search.beam_size
             )
-            options = dict(
+            sequences = dict(
                 eos_ids=config.eos_ids,
                 length=room + 1,
                 max_lengths_B=ops.full(ops.shape(logits)[:1], room + 1, dtype="int32"),
                 index=begun,
                 pad_id=config.pad_id,
                 banned_ids=(config.bos_id, *hearing.suppressed),
-                length_penalty=length_penalty,
             )
             logits = ops.cast(logits, "float32") + first_V
-            if beam_size == 1:
-                return greedy_search(step, logits, state, **options)[0][:, 0]
-            return beam_search(step, logits, state, beam_size=beam_size, **options)[0][:, 0]
+            return decode(step, logits, state, search, **sequences)[0][:, 0]
 
-        return search
+        return find
 
     def save(self, folder: str | os.PathLike) -> None:
         """Writes `model.keras`, `tokenizer.json` and `config.json`; any backend reads them."""

@@ -7,7 +7,7 @@ import itertools
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ import numpy as np
 from keras_transformer.config import require, require_whole
 from keras_transformer.decoding import IMPOSSIBLE, uniforms
 from keras_transformer.inference.folder import load_model, read_config, save_folder
-from keras_transformer.inference.options import Search
 from keras_transformer.inference.runner import (
     LENGTH_MULTIPLE,
     Runner,
@@ -23,7 +22,9 @@ from keras_transformer.inference.runner import (
     search_batches,
     until_end,
 )
+from keras_transformer.inference.searching import translation_function
 from keras_transformer.models import Transformer
+from keras_transformer.search import NBEST, SAMPLE, TRANSLATE, Search, spelled_out
 from keras_transformer.text import Tokenizer, load_tokenizer
 from keras_transformer.text.tokenizer import MANIFEST, checked_texts, round_up
 
@@ -95,141 +96,118 @@ class Translator:
         chosen.source_language, chosen.target_language = source_language, target_language
         return chosen
 
+    @spelled_out(Search, TRANSLATE)
     def translate(
         self,
         texts: Sequence[str],
         *,
-        beam_size: int = 4,
-        length_penalty: float = 0.6,
-        max_extra_length: int = 50,
-        min_length: int = 0,
         prefixes: Sequence[str] | None = None,
         tokens_per_batch: int = 4096,
         strict: bool = False,
-        scoring: str = "wu",
         constraint: Any = None,
+        **options: Any,
     ) -> list[str]:
-        """The best translation of each text.
+        """Return the best translation of each text.
 
         Args:
             texts: source texts.
-            beam_size: hypotheses kept a text; 1 is greedy search.
-            length_penalty: alpha of Wu et al. 2016; more favours longer translations.
-            max_extra_length: a translation has at most so many tokens more than its source, or
-                than its prefix if that is longer.
-            min_length: fewest tokens before the end, as far as the longest allows.
             prefixes: a start for each translation, forced; "" forces nothing. It may end inside
                 a word.
             tokens_per_batch: most source tokens in a batch, padding included.
             strict: whether a text longer than the model's `max_length` raises; else it is cut
                 with a warning.
-            scoring: "wu", or "transformers" for the length penalty and the stop rule of that
-                library; see `decoding.beam_search`.
             constraint: what translations are allowed: an object as `decoding` describes,
                 hashable, with `start(texts, limits)` besides, which gives the state before the
                 first token as NumPy arrays, a row for each text and its most tokens; such as
                 `decoding.TreeConstraint`. None: all.
+            options: of `search.Search`: `beam_size=4`, `length_penalty=0.6`,
+                `max_extra_length=50`, `min_length=0` and `scoring="wu"`.
 
         Returns:
             One translation a text, in order.
 
         Raises:
-            ValueError: on an option out of range, or a too long text when `strict`.
+            TypeError: for an option of another name.
+            ValueError: for an option out of its range, or a too long text when `strict`.
         """
-        options = dict(num_hypotheses=1, scoring=scoring)
-        search = Search(beam_size, length_penalty, max_extra_length, min_length, **options)
+        search = Search.of(options, TRANSLATE, num_hypotheses=1)
         found = self._search(
             texts, search, prefixes, tokens_per_batch, strict, constraint=constraint
         )
         return [hypotheses[0].text for hypotheses in found]
 
+    @spelled_out(Search, NBEST)
     def nbest(
         self,
         texts: Sequence[str],
         *,
-        num_hypotheses: int | None = None,
-        beam_size: int = 4,
-        length_penalty: float = 0.6,
-        max_extra_length: int = 50,
-        min_length: int = 0,
         prefixes: Sequence[str] | None = None,
         tokens_per_batch: int = 4096,
         strict: bool = False,
-        scoring: str = "wu",
         constraint: Any = None,
+        **options: Any,
     ) -> list[list[Hypothesis]]:
-        """The best translations of each text with their scores, best first.
+        """Return the best translations of each text with their scores, best first.
 
         Args:
-            num_hypotheses: how many, at most and by default `beam_size`; fewer come only where
-                there are no more.
-            texts, beam_size, length_penalty, max_extra_length, min_length, prefixes,
-                tokens_per_batch, strict, scoring, constraint: as of `translate`.
+            texts, prefixes, tokens_per_batch, strict, constraint: as of `translate`.
+            options: as of `translate`, and `num_hypotheses`: how many, at most and by default
+                `beam_size`; fewer come only where there are no more.
         """
-        if num_hypotheses is None:
-            num_hypotheses = beam_size
-        options = dict(num_hypotheses=num_hypotheses, scoring=scoring)
-        search = Search(beam_size, length_penalty, max_extra_length, min_length, **options)
+        search = Search.of(options, NBEST)
+        if search.num_hypotheses is None:
+            search = replace(search, num_hypotheses=search.beam_size)
         found = self._search(
             texts, search, prefixes, tokens_per_batch, strict, constraint=constraint
         )
-        return [hypotheses[:num_hypotheses] for hypotheses in found]
+        return [hypotheses[: search.num_hypotheses] for hypotheses in found]
 
+    @spelled_out(Search, SAMPLE, temperature=1.0)
     def sample(
         self,
         texts: Sequence[str],
         *,
-        temperature: float = 1.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
         seed: int = 0,
-        max_extra_length: int = 50,
-        min_length: int = 0,
         prefixes: Sequence[str] | None = None,
         tokens_per_batch: int = 4096,
         strict: bool = False,
+        **options: Any,
     ) -> list[str]:
-        """A translation of each text drawn from the model's distribution.
+        """Return a translation of each text drawn from the model's distribution.
 
         Args:
-            temperature: divides the logits; below 1 the likely become likelier.
-            top_k: only the k most probable tokens; 0 is no limit.
-            top_p: only the most probable tokens that together reach this probability.
+            texts, prefixes, tokens_per_batch, strict: as of `translate`.
             seed: the same seed draws the same for the i-th text, whatever the other texts are.
-            texts, max_extra_length, min_length, prefixes, tokens_per_batch, strict: as of
-                `translate`.
+            options: of `search.Search`: `temperature=1.0`, `top_k=0`, `top_p=1.0`, `min_p=0.0`,
+                `max_extra_length=50` and `min_length=0`.
         """
-        require(temperature is not None, "temperature", temperature, "above 0")
+        options = {"temperature": 1.0, **options}
+        require(options["temperature"] is not None, "temperature", None, "above 0")
         require_whole("seed", seed, 0)
-        search = Search(1, 0.0, max_extra_length, min_length, temperature, top_k, top_p)
+        search = Search.of(options, SAMPLE, beam_size=1, length_penalty=0.0)
         found = self._search(texts, search, prefixes, tokens_per_batch, strict, seed)
         return [hypotheses[0].text for hypotheses in found]
 
+    @spelled_out(Search, TRANSLATE)
     def translate_stream(
         self,
         texts: Iterable[str],
         *,
         chunk_size: int = 2048,
-        beam_size: int = 4,
-        length_penalty: float = 0.6,
-        max_extra_length: int = 50,
-        min_length: int = 0,
         tokens_per_batch: int = 4096,
         strict: bool = False,
-        scoring: str = "wu",
+        **options: Any,
     ) -> Iterator[str]:
-        """Translates without end: reads and yields in order, with `chunk_size` texts in memory.
+        """Translate without end: read and yield in order, with `chunk_size` texts in memory.
 
         Args:
             texts: any iterable, such as an open file's lines.
             chunk_size: texts that are read, then sorted and batched together; 1 answers each
                 text before it reads the next.
-            beam_size, length_penalty, max_extra_length, min_length, tokens_per_batch, strict,
-                scoring: as of `translate`.
+            tokens_per_batch, strict, options: as of `translate`.
         """
         require_whole("chunk_size", chunk_size, 1)
-        options = dict(num_hypotheses=1, scoring=scoring)
-        search = Search(beam_size, length_penalty, max_extra_length, min_length, **options)
+        search = Search.of(options, TRANSLATE, num_hypotheses=1)
 
         def stream(texts):
             while chunk := list(itertools.islice(texts, chunk_size)):
@@ -309,7 +287,7 @@ class Translator:
             ids, scores = self._runner.arrays(
                 self.model,
                 (search, constraint),
-                lambda: search.function(self.model, constraint),
+                lambda: translation_function(search, self.model, constraint),
                 arguments,
             )
             for row, i in enumerate(chosen):

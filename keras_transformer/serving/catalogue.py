@@ -11,6 +11,7 @@ from typing import Any
 
 from keras_transformer.config import require
 from keras_transformer.inference.translator import Translator
+from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.system.extras import missing
 from keras_transformer.text.languages import short_code
 
@@ -22,15 +23,16 @@ class TranslatorEngine:
 
     Args:
         translator: it.
-        beam_size, length_penalty: of its search.
+        options: of its search, as of `Translator.nbest`.
     """
 
     can_attend = True
 
-    def __init__(self, translator: Translator, beam_size: int, length_penalty: float):
+    def __init__(self, translator: Translator, **options: Any):
         self.translator = translator
         self.max_length = translator.model.config.max_length
-        self._beam_size, self._length_penalty = beam_size, length_penalty
+        self._search = Search.of(options, TRANSLATE)
+        self._options = options
 
     def costs(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text."""
@@ -49,9 +51,8 @@ class TranslatorEngine:
         found = self.translator.nbest(
             texts,
             num_hypotheses=num_hypotheses,
-            beam_size=max(self._beam_size, num_hypotheses),
-            length_penalty=self._length_penalty,
             tokens_per_batch=tokens_per_batch,
+            **{**self._options, "beam_size": max(self._search.beam_size, num_hypotheses)},
         )
         return [[x.text for x in hypotheses] for hypotheses in found]
 
@@ -164,27 +165,27 @@ class Catalogue:
         self.sources = sorted(self._direct)
 
     @classmethod
+    @spelled_out(Search, TRANSLATE)
     def load(
         cls,
         specifications: Iterable[str],
         *,
-        beam_size: int = 4,
-        length_penalty: float = 0.6,
         precision: str | None = None,
+        **options: Any,
     ) -> Catalogue:
         """Reads models and has each translate once, so that the first request need not wait.
 
         Args:
             specifications: `FOLDER` or `SOURCE-TARGET=FOLDER`: saved translators, or SavedModels
                 (the folder that TensorFlow Serving is given, or one of its versions).
-            beam_size, length_penalty: of the search of translators.
             precision: as of `Translator.load`.
+            options: of the search of translators, as of `Translator.translate`.
 
         Raises:
             ValueError: if one is neither, or its languages are not known.
             ImportError: without TensorFlow, for a SavedModel.
         """
-        search = dict(beam_size=beam_size, length_penalty=length_penalty)
+        Search.of(options, TRANSLATE)
         models = []
         for text in specifications:
             folder, pair = parse(str(text))
@@ -192,7 +193,7 @@ class Catalogue:
             if path:
                 models.append(_exported(folder, pair, path))
             else:
-                models.append(_saved(folder, pair, search, precision))
+                models.append(_saved(folder, pair, options, precision))
             models[-1].engine(next(iter(models[-1].pairs))).search(["1"], 1)
         return cls(models)
 
@@ -234,7 +235,7 @@ def _exported(folder, pair, path):
     return Model(name, folder, {pair: pair}, lambda source, target: engine, pair)
 
 
-def _saved(folder, pair, search, precision):
+def _saved(folder, pair, options, precision):
     translator = Translator.load(folder, precision, *(pair or ()))
     tokenizer = translator.tokenizer
     own = translator.source_language, translator.target_language
@@ -252,7 +253,7 @@ def _saved(folder, pair, search, precision):
     default = None if None in own else tuple(map(short_code, own))
 
     def engine(source, target):
-        return TranslatorEngine(translator.between(source, target), **search)
+        return TranslatorEngine(translator.between(source, target), **options)
 
     return Model(folder.resolve().name, folder, pairs, engine, default)
 

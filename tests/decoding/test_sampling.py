@@ -7,6 +7,7 @@ import pytest
 from keras import ops
 
 from keras_transformer.decoding import IMPOSSIBLE, greedy_search, sampler, uniforms
+from keras_transformer.search import Search
 
 PROBABILITIES = np.array([0.4, 0.05, 0.25, 0.1, 0.2])  # ranked: 0, 2, 4, 3, 1
 DRAWS = 20_000
@@ -114,6 +115,7 @@ def sampled(table, numbers, max_lengths, **options):
         step,
         ops.repeat(table[:1], rows, axis=0),
         {"nothing": ops.zeros((rows, 1))},
+        Search(beam_size=1, length_penalty=0.0),
         eos_ids=(1,),
         length=6,
         max_lengths_B=ops.convert_to_tensor(np.array(max_lengths, "int32")),

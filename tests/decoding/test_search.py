@@ -24,6 +24,7 @@ from keras_transformer.decoding import (
 )
 from keras_transformer.decoding import beam as beam_module
 from keras_transformer.decoding import greedy as greedy_module
+from keras_transformer.search import Search
 
 PAD, EOS, A, B, C = range(5)
 VOCABULARY, LENGTH, BEAMS = 5, 4, 40  # at most
@@ -64,6 +65,14 @@ def follow(tables_BHV):
     return {"step": step, "logits_BV": tables_BHV[:, 0], "state": state}
 
 
+def asked(function, options):
+    """The same options with those of a search as one object, by default those of the paper."""
+    own = {name: options[name] for name in Search.names() if name in options}
+    plain = dict(beam_size=1, length_penalty=0.0) if function is greedy_search else {}
+    others = {name: value for name, value in options.items() if name not in own}
+    return {"search": Search(**plain | own), **others}
+
+
 @functools.cache
 def searcher(function, **options):
     """The search with these options over tables, compiled once for all tests."""
@@ -73,7 +82,9 @@ def searcher(function, **options):
         if "constraint" in options:
             settings["constraint_state"] = {"last": ops.full_like(max_lengths, -1)}
         settings |= dict(max_lengths_B=max_lengths, prefix_BP=prefix, length=ops.shape(room)[1])
-        return function(**follow(tables), **dict(eos_ids=(EOS,)) | settings | options)
+        return function(
+            **follow(tables), **dict(eos_ids=(EOS,)) | settings | asked(function, options)
+        )
 
     run = compiled(run, keras.layers.Identity())
 
@@ -418,7 +429,9 @@ def test_stops_when_all_rows_have_ended(turns, function):
     options = {} if function is greedy_search else dict(beam_size=2)
     parts = follow(ops.convert_to_tensor(quick.repeat(2, 0), "float32"))
     limits = ops.convert_to_tensor([4, 4], "int32")
-    ids, _ = function(**parts, eos_ids=(EOS,), length=LENGTH, max_lengths_B=limits, **options)
+    ids, _ = function(
+        **parts, eos_ids=(EOS,), length=LENGTH, max_lengths_B=limits, **asked(function, options)
+    )
     assert [len(ids_of(row)) for row in ops.convert_to_numpy(ids)[:, 0]] == [2, 2]
     assert turns == [1]
 
@@ -430,7 +443,8 @@ def test_stops_when_nothing_better_can_come(turns, wanted, expected):
     parts = follow(ops.convert_to_tensor(sure, "float32"))
     limits = ops.convert_to_tensor([4], "int32")
     options = dict(beam_size=3, length_penalty=0.0, num_hypotheses=wanted)
-    ids, _ = beam_search(**parts, eos_ids=(EOS,), length=4, max_lengths_B=limits, **options)
+    search = Search(**options)
+    ids, _ = beam_search(**parts, search=search, eos_ids=(EOS,), length=4, max_lengths_B=limits)
     assert ids_of(ops.convert_to_numpy(ids)[0, 0]) == (A, EOS)
     assert turns == expected
 
@@ -454,7 +468,7 @@ def translate(model, **options):
         beam_size, length = options.get("beam_size", 1), ops.shape(source_ids)[1] + 4
         logits, state, step = model.prefill(source_ids, first_ids, length + 1, beam_size)
         settings = dict(eos_ids=(3,), length=length, max_lengths_B=max_lengths, banned_ids=(2,))
-        return function(step, logits, state, **settings, **options)
+        return function(step, logits, state, **settings, **asked(function, options))
 
     return run
 

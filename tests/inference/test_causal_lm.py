@@ -10,8 +10,9 @@ import transformers
 
 from keras_transformer.checkpoints.hugging_face import write_model
 from keras_transformer.inference.causal_lm import CausalLM
-from keras_transformer.inference.options import Generation
+from keras_transformer.inference.searching import next_token
 from keras_transformer.models import GPT, GPTConfig, LLaMA, LLaMAConfig
+from keras_transformer.search import Generation
 from keras_transformer.text.single import TextTokenizer
 
 TEXTS = ["To be, or not to be, that is the question.", "The slings and arrows of fortune"] * 4
@@ -170,7 +171,7 @@ def test_sampling_follows_the_probabilities(tokenizer):
     ):
         search = Generation(temperature=1.0, **options)
         uniform = keras.ops.convert_to_tensor(draws.astype("float32"))
-        tokens = keras.ops.convert_to_numpy(search.next_token(rows, None, uniform))
+        tokens = keras.ops.convert_to_numpy(next_token(search, rows, None, uniform))
         found = np.bincount(tokens, minlength=4) / 1000
         np.testing.assert_allclose(found, shares, atol=0.002)
     assert writer.generate(["To be"], max_new_tokens=3, temperature=1.0)

@@ -20,10 +20,11 @@ from keras import ops
 from keras_transformer.backend import compiled
 from keras_transformer.config import TransformerConfig
 from keras_transformer.inference import folder as saved_module
-from keras_transformer.inference.options import Search
 from keras_transformer.inference.runner import score_function, until_end
+from keras_transformer.inference.searching import translation_function
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer
+from keras_transformer.search import Search
 from keras_transformer.text import SentencePieceTokenizer
 from tests.backends import NEXT
 
@@ -185,7 +186,9 @@ def test_nbest_is_sorted_and_begins_with_the_translation(translator, alone):
 
 
 def test_score_agrees_with_the_search(translator):
-    search = compiled(Search(4, 0.0, **SHORT).function(translator.model), translator.model)
+    search = compiled(
+        translation_function(Search(4, 0.0, **SHORT), translator.model), translator.model
+    )
     tokenizer = translator.tokenizer
     source = translator._pad(tokenizer.encode_source(TEXTS), len(TEXTS), 16)
     source = ops.convert_to_tensor(source)

@@ -9,8 +9,9 @@ from keras import ops
 from keras_transformer import LabelSmoothedCrossentropy, adam
 from keras_transformer.backend import compiled
 from keras_transformer.checkpoints.hugging_face import read_model, write_model
-from keras_transformer.inference.options import Search
+from keras_transformer.inference.searching import translation_function
 from keras_transformer.models import Speech, SpeechConfig
+from keras_transformer.search import Search
 from tests.backends import cases
 
 CONFIG = SpeechConfig(
@@ -52,7 +53,7 @@ def test_padding_changes_nothing(model, frames):
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_search_of_padded_clips(model, beam_size):
-    search = compiled(Search(beam_size, max_extra_length=8).function(model), model)
+    search = compiled(translation_function(Search(beam_size, max_extra_length=8), model), model)
     clips = features(CONFIG, 15, 2)
     source = {"features": clips, "num_frames": np.array([7, 15], "int32")}
     source = {name: ops.convert_to_tensor(x) for name, x in source.items()}

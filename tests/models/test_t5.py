@@ -9,8 +9,9 @@ from keras import ops
 
 from keras_transformer import LabelSmoothedCrossentropy, adam
 from keras_transformer.backend import BACKEND, compiled
-from keras_transformer.inference.options import Search
+from keras_transformer.inference.searching import translation_function
 from keras_transformer.models import T5, T5Config
+from keras_transformer.search import Search
 
 SIZES = dict(d_model=12, d_ff=16, num_encoder_layers=2, num_decoder_layers=2, num_heads=2)
 SIZES |= dict(head_dim=4, dropout=0.0, num_buckets=8, max_distance=9)
@@ -45,7 +46,7 @@ def test_trains(randomize):
 
 
 def test_greedy_search_is_that_of_full_passes(model):
-    search = compiled(Search(1).function(model), model)
+    search = compiled(translation_function(Search(1), model), model)
     limits = ops.convert_to_tensor(np.array([6, 6], "int32"))
     found = ops.convert_to_numpy(search(ops.convert_to_tensor(SOURCE), limits)[0])[:, 0]
     ids = np.zeros((2, 6), "int32")
@@ -63,7 +64,7 @@ def test_greedy_search_is_that_of_full_passes(model):
 def test_search_compiled_by_xla_for_any_shape(model):
     import tensorflow as tf
 
-    function = Search(2, max_extra_length=4).function(model)
+    function = translation_function(Search(2, max_extra_length=4), model)
     ids = tf.TensorSpec([None, None], tf.int32)
     options = dict(input_signature=[ids, tf.TensorSpec([None], tf.int32)])
     limits = np.array([6, 6], "int32")

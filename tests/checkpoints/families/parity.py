@@ -15,7 +15,8 @@ from safetensors.numpy import load_file, save_file
 
 from keras_transformer.backend import BACKEND, compiled
 from keras_transformer.checkpoints.hugging_face import Checkpoint, read_model, write_model
-from keras_transformer.inference.options import Search
+from keras_transformer.inference.searching import translation_function
+from keras_transformer.search import Search
 
 
 def edit(folder, change):
@@ -279,7 +280,7 @@ class EncoderDecoderParity:
             bad_words_ids=[[config.pad_id]],
         ).numpy()[:, 1:]
         search = Search(beam_size, length_penalty, scoring="transformers")
-        search = compiled(search.function(ours), ours)
+        search = compiled(translation_function(search, ours), ours)
         limits = ops.convert_to_tensor(np.full(len(source), room, "int32"))
         found, _ = search(ops.convert_to_tensor(source), limits)
         found = ops.convert_to_numpy(found)[:, 0]

@@ -8,7 +8,8 @@ from keras import ops
 
 from keras_transformer.backend import compiled
 from keras_transformer.checkpoints.hugging_face import read_model
-from keras_transformer.inference.options import Search
+from keras_transformer.inference.searching import translation_function
+from keras_transformer.search import Search
 from tests.backends import cases
 from tests.checkpoints.families.parity import (
     BART,
@@ -82,7 +83,7 @@ def test_forced_first_tokens(tmp_path):
         forced_eos_token_id=ours.config.eos_id,
         bad_words_ids=[[ours.config.pad_id]],
     ).numpy()[:, 1:]
-    search = compiled(Search(3, 1.0, scoring="transformers").function(ours), ours)
+    search = compiled(translation_function(Search(3, 1.0, scoring="transformers"), ours), ours)
     inputs = source, np.full(len(source), 12, "int32"), np.full((len(source), 1), 7, "int32")
     found = ops.convert_to_numpy(search(*map(ops.convert_to_tensor, inputs))[0])[:, 0]
     for mine, other in zip(found.tolist(), expected.tolist(), strict=True):

@@ -9,7 +9,8 @@ from safetensors.numpy import load_file
 
 from keras_transformer.backend import compiled
 from keras_transformer.checkpoints.hugging_face import read_model, write_model
-from keras_transformer.inference.options import Search
+from keras_transformer.inference.searching import translation_function
+from keras_transformer.search import Search
 
 SIZES = dict(d_model=16, encoder_layers=2, decoder_layers=2, encoder_ffn_dim=24)
 SIZES |= dict(encoder_attention_heads=4, decoder_attention_heads=4, decoder_ffn_dim=24)
@@ -79,7 +80,7 @@ def until_end(ids, eos_id):
 def test_greedy_search(pair):
     theirs, _, ours = pair
     clips, room, eos_id = features(ours.config), 12, ours.config.eos_id
-    search = compiled(Search(1, max_extra_length=room + 1).function(ours), ours)
+    search = compiled(translation_function(Search(1, max_extra_length=room + 1), ours), ours)
     limits = ops.convert_to_tensor(np.full(3, room + 1, "int32"))
     found = ops.convert_to_numpy(search(ops.convert_to_tensor(clips), limits)[0])[:, 0]
     for mine, other in zip(found.tolist(), greedy(theirs, clips, room), strict=True):

@@ -1,0 +1,111 @@
+"""What a search makes of a model: a function of tensors, which can be compiled or traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from keras import ops
+
+from keras_transformer.decoding import decode, penalize_repetition, sampler_of
+from keras_transformer.models import DecoderOnly, EncoderDecoder
+from keras_transformer.search import Generation, Search
+
+
+def translation_function(search: Search, model: EncoderDecoder, constraint: Any = None) -> Callable:
+    """Return `find(source, max_lengths, prefix, uniforms, constraint_state)` -> ids, scores.
+
+    A function of tensors: source ids (B, S), most target tokens a row (B,), first target tokens
+    (B, P) padded, random numbers (B, L) for sampling, a state of the `constraint` if there is one
+    (`decoding`), the last three or None; returns ids (B, K, L) and scores (B, K), best first.
+    Where `prefill` takes more than one tensor of the source, such as features and their number, it
+    is a dict of them.
+    """
+    config = model.config
+    beam_size = 1 if search.temperature is not None else search.beam_size
+
+    def find(source, max_lengths, prefix=None, uniforms=None, constraint_state=None):
+        source = source if isinstance(source, dict) else {model.source_name: source}
+        rows, length = ops.shape(source[model.source_name])[:2]
+        length = model.target_length(length)
+        if prefix is not None:
+            length = length + ops.shape(prefix)[1]
+        length = length + search.max_extra_length
+        first_ids = ops.full((rows, 1), config.bos_id, dtype="int32")
+        logits, state, step = model.prefill(
+            **source, first_ids=first_ids, length=length + 1, beam_size=beam_size
+        )
+        return decode(
+            step,
+            logits,
+            state,
+            search,
+            eos_ids=config.eos_ids,
+            length=length,
+            max_lengths_B=max_lengths,
+            pad_id=config.pad_id,
+            banned_ids=(config.bos_id,),
+            prefix_BP=prefix,
+            uniforms_BL=uniforms,
+            constraint=constraint,
+            constraint_state=constraint_state,
+        )
+
+    return find
+
+
+def generation_function(search: Generation, model: DecoderOnly) -> Callable:
+    """Return `find(token_ids, max_lengths, segments=None, uniforms=None)` -> ids, scores.
+
+    A function of tensors: prompts (B, P) that end in the last column, most new tokens a row, EOS
+    included (B,), 0 in the places of padding before a prompt and 1 elsewhere (B, P), random
+    numbers (B, L); returns new ids (B, K, L), filled with -1, and scores (B, K).
+    """
+    config = model.config
+
+    def find(token_ids, max_lengths, segments=None, uniforms=None):
+        prompt_length = ops.shape(token_ids)[1]
+        length = search.max_new_tokens + 1  # at the last place all end
+        logits, state, step = model.prefill(
+            token_ids, prompt_length + length, search.beam_size, segments
+        )
+
+        # -1 is no token: rows that are done need one all the same.
+        def next_step(token_ids, *arguments):
+            return step(ops.maximum(token_ids, 0), *arguments)
+
+        seen = None
+        if search.repetition_penalty != 1.0:
+            seen = _seen(token_ids, segments, config.vocab_size)
+        return decode(
+            next_step,
+            logits,
+            state,
+            search,
+            eos_ids=config.eos_ids,
+            length=length,
+            max_lengths_B=max_lengths,
+            index=prompt_length,
+            pad_id=-1,
+            uniforms_BL=uniforms,
+            seen_BV=seen,
+        )
+
+    return find
+
+
+def next_token(search: Generation, logits_BV: Any, seen_BV: Any, uniform_B: Any) -> Any:
+    """Return the token (B,) that `generation_function` takes where nothing is forced."""
+    logits_BV = ops.cast(logits_BV, "float32")
+    if search.repetition_penalty != 1.0:
+        logits_BV = penalize_repetition(logits_BV, seen_BV, search.repetition_penalty)
+    choose = sampler_of(search)
+    return choose(logits_BV, uniform_B) if choose else ops.argmax(logits_BV, axis=-1)
+
+
+def _seen(token_ids, segments, vocab_size):
+    """Which tokens stand in each prompt: (B, V)."""
+    if segments is not None:
+        token_ids = ops.where(ops.equal(segments, 0), -1, token_ids)
+    places = ops.arange(vocab_size, dtype="int32")
+    return ops.any(ops.equal(ops.expand_dims(token_ids, -1), places), axis=1)

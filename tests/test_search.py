@@ -1,0 +1,101 @@
+"""The options of a search: checked in one place, and offered by everything that searches."""
+
+import dataclasses
+import inspect
+
+import pytest
+
+from keras_transformer import CausalLM, Transcriber, Translator, export
+from keras_transformer.cli import folders, generate, plot, serve, translate
+from keras_transformer.evaluation.assess import assess
+from keras_transformer.search import (
+    GENERATE,
+    NBEST,
+    SAMPLE,
+    STREAM,
+    TRANSCRIBE,
+    TRANSLATE,
+    Generation,
+    Search,
+    SearchOptions,
+    Transcription,
+    spelled_out,
+)
+from keras_transformer.serving import Catalogue
+
+pytestmark = pytest.mark.once(reason="no tensor is in it")
+
+TAKERS = [
+    *[(x, Search, TRANSLATE) for x in (Translator.translate, Translator.translate_stream)],
+    (Translator.nbest, Search, NBEST),
+    (Translator.sample, Search, SAMPLE),
+    (CausalLM.generate, Generation, GENERATE),
+    (CausalLM.stream, Generation, STREAM),
+    (Transcriber.transcribe, Transcription, TRANSCRIBE),
+    (Transcriber.transcribe_ids, Transcription, TRANSCRIBE),
+    *[(x, Search, TRANSLATE) for x in (assess, export.saved_model, Catalogue.load)],
+    *[(x, Search, TRANSLATE) for x in (translate.translate, translate.evaluate, serve.serve)],
+    *[(x, Search, TRANSLATE) for x in (folders.export, plot.draw_lengths, plot.draw_reliability)],
+    (generate.generate, Generation, GENERATE),
+    (generate.transcribe, Transcription, TRANSCRIBE),
+]
+
+
+@pytest.mark.parametrize("taker,options,names", TAKERS, ids=lambda x: getattr(x, "__name__", ""))
+def test_everything_that_searches_offers_the_options(taker, options, names):
+    parameters = inspect.signature(taker).parameters
+    defaults = {field.name: field.default for field in dataclasses.fields(options)}
+    assert not any(x.kind is x.VAR_KEYWORD for x in parameters.values())
+    for name in names:
+        expected = 1.0 if (taker, name) == (Translator.sample, "temperature") else defaults[name]
+        assert parameters[name].default == expected
+
+
+def test_each_option_has_a_check_and_a_help():
+    for options in (Search, Generation, Transcription):
+        for field in dataclasses.fields(options):
+            assert field.metadata["help"].endswith(".")
+            for bad in ("x", [], -1 if field.name != "scoring" else 3):
+                with pytest.raises((ValueError, TypeError), match=f"{field.name}|not supported"):
+                    options(**{field.name: bad})
+
+
+@pytest.mark.parametrize(
+    "options,message",
+    [
+        (dict(beam_size=0), "beam_size must be a whole number of at least 1, got 0"),
+        (dict(beam_size=2.0), "beam_size must be a whole number of at least 1, got 2.0"),
+        (dict(beam_size=None), "beam_size must be a whole number"),
+        (dict(length_penalty=-1), "length_penalty must be at least 0, got -1"),
+        (dict(temperature=0), "temperature must be above 0, got 0"),
+        (dict(top_p=0), r"top_p must be in \(0, 1\], got 0"),
+        (dict(min_p=2), r"min_p must be in \[0, 1\], got 2"),
+        (dict(scoring="x"), "scoring must be one of"),
+        (dict(num_hypotheses=5), "num_hypotheses must be at most beam_size=4, got 5"),
+    ],
+)
+def test_bad_values(options, message):
+    with pytest.raises(ValueError, match=message):
+        Search(**options)
+
+
+def test_an_option_that_a_method_does_not_take_is_refused_by_name():
+    with pytest.raises(TypeError, match="temperature is no option here: it must be one of"):
+        Search.of(dict(temperature=1.0), TRANSLATE)
+    assert Search.of(dict(beam_size=2), TRANSLATE, num_hypotheses=1) == Search(2, num_hypotheses=1)
+
+
+def test_a_new_option_is_one_field():
+    @dataclasses.dataclass(frozen=True)
+    class More(SearchOptions):
+        patience: float = dataclasses.field(
+            default=1.0, metadata=dict(check=lambda name, value: None, help="Of it.", draws=False)
+        )
+
+    @spelled_out(More, More.names())
+    def command(text, **options):
+        return More.of(options, More.names())
+
+    parameter = inspect.signature(command).parameters["patience"]
+    assert (parameter.default, parameter.annotation) == (1.0, float)
+    assert command("", patience=2.0).patience == 2.0
