@@ -14,6 +14,7 @@ import keras
 import numpy as np
 
 from keras_transformer.backend import random_state, set_random_state
+from keras_transformer.backend.private import build_metrics
 from keras_transformer.checkpoints.state import (
     UNFINISHED,
     epoch_paths,
@@ -153,7 +154,7 @@ class Checkpoints(keras.callbacks.Callback):
         if self._step:
             # Under TensorFlow Keras makes the metrics' variables in the first step only.
             batches = iter(data(self.epoch * steps_per_epoch + self._step))
-            model._symbolic_build(data_batch=next(batches))
+            build_metrics(model, next(batches))
         while self.epoch < epochs and not self.finished:
             steps = steps_per_epoch - self._step
             model.fit(

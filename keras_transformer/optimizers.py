@@ -5,7 +5,7 @@ from __future__ import annotations
 import keras
 from keras import ops
 
-from keras_transformer.backend import BACKEND, adam_update, is_portable
+from keras_transformer.backend import BACKEND, adam_update, has_adam_update, is_portable
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -80,7 +80,7 @@ class Adam(keras.optimizers.Adam):
     """
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
-        if BACKEND != "torch" or self.amsgrad or is_portable():
+        if BACKEND != "torch" or self.amsgrad or is_portable() or not has_adam_update():
             return super()._backend_update_step(grads, trainable_variables, learning_rate)
         values = [variable.value for variable in trainable_variables]
         self._update(values, grads, trainable_variables, learning_rate)

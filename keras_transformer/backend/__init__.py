@@ -42,7 +42,7 @@ from keras_transformer.backend.dropout import dropout
 from keras_transformer.backend.linear import has_int8_linear, int8_linear, linear, lookup
 from keras_transformer.backend.loss import projected_cross_entropy, smoothed_cross_entropy
 from keras_transformer.backend.normalization import layer_norm, rms_norm
-from keras_transformer.backend.optimizer import adam_update
+from keras_transformer.backend.optimizer import adam_update, has_adam_update
 from keras_transformer.backend.precision import usable_precision
 
 __all__ = [
@@ -60,6 +60,7 @@ __all__ = [
     "compiled",
     "dropout",
     "gather",
+    "has_adam_update",
     "has_int8_linear",
     "in_training_step",
     "int8_linear",

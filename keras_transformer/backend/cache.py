@@ -9,7 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.backend import quick
+from keras_transformer.backend import private, quick
 from keras_transformer.backend.attention import attention
 from keras_transformer.backend.compilation import BACKEND, is_portable
 
@@ -17,7 +17,6 @@ if BACKEND == "jax":
     import jax
 elif BACKEND == "tensorflow":
     import tensorflow as tf
-    from tensorflow.python.ops import control_flow_util
 elif BACKEND == "torch":
     import torch
 
@@ -29,7 +28,7 @@ def _grows() -> bool:
     if BACKEND != "tensorflow":
         return BACKEND == "torch"
     graph = tf.compat.v1.get_default_graph()
-    return not control_flow_util.GraphOrParentsInXlaContext(graph)
+    return not private.in_xla(graph)
 
 
 def new_cache(first_BNPH: Any, length: Any, beam_size: int = 1) -> Any:

@@ -13,9 +13,9 @@ from typing import Any
 
 import keras
 import numpy as np
-from keras.src.backend.common import global_state
 
-BACKEND = keras.backend.backend()
+from keras_transformer.backend import private
+from keras_transformer.backend.private import BACKEND
 
 if BACKEND == "jax":
     import jax
@@ -23,10 +23,6 @@ elif BACKEND == "tensorflow":
     import tensorflow as tf
 elif BACKEND == "torch":
     import torch
-
-    # The innermost of `torch.func`'s transforms; PyTorch (2.13) has no public name for it.
-    _functorch = getattr(torch._C, "_functorch", None)
-    _transform = getattr(_functorch, "peek_interpreter_stack", lambda: None)
 else:
     raise ImportError(
         f"KERAS_BACKEND must be 'tensorflow', 'jax' or 'torch' for keras_transformer, "
@@ -86,15 +82,7 @@ def is_portable() -> bool:
 
 def _is_recorded():
     # Dynamo knows the first of these as True, and need not understand the others.
-    return torch.compiler.is_compiling() or torch.jit.is_tracing() or _transform() is not None
-
-
-def in_stateless_scope() -> bool:
-    """Whether variables have other values than their own, or none: `keras.StatelessScope`.
-
-    As the function of that name in Keras, which takes twenty times as long where there is no scope.
-    """
-    return global_state.GLOBAL_STATE_TRACKER.__dict__.get("stateless_scope") is not None
+    return torch.compiler.is_compiling() or torch.jit.is_tracing() or private.in_transform()
 
 
 def keep_compilations() -> None:

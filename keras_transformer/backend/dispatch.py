@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from keras_transformer.backend.compilation import (
-    BACKEND,
-    in_stateless_scope,
-    in_training_step,
-    is_portable,
-)
+from keras_transformer.backend.compilation import BACKEND, in_training_step, is_portable
+from keras_transformer.backend.private import in_stateless_scope
 
 if BACKEND == "torch":
     import torch

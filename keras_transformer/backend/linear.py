@@ -7,6 +7,7 @@ from typing import Any
 
 from keras import ops
 
+from keras_transformer.backend import private
 from keras_transformer.backend.compilation import BACKEND
 from keras_transformer.backend.dispatch import by_kernel
 
@@ -61,7 +62,8 @@ def int8_linear(x: Any, kernel: Any, scale: Any, bias: Any = None, transposed: b
 def has_int8_linear(x: Any) -> bool:
     """Whether `int8_linear` takes x: on PyTorch's CPU without gradients. Keras (3.15) goes by
     32-bit integers there, five times as slow as floats."""
-    return by_kernel(x) and x.device.type == "cpu" and not torch.is_grad_enabled()
+    is_there = by_kernel(x) and private.INT_MM is not None
+    return is_there and x.device.type == "cpu" and not torch.is_grad_enabled()
 
 
 def lookup(table: Any, ids: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from keras_transformer.backend import private
 from keras_transformer.backend.compilation import BACKEND
 
 if BACKEND == "tensorflow":
@@ -10,8 +11,13 @@ elif BACKEND == "torch":
     import torch
 
 
+def has_adam_update() -> bool:
+    """Return whether `adam_update` is there."""
+    return BACKEND == "tensorflow" or private.FUSED_ADAM is not None
+
+
 def adam_update(parameters, gradients, momentums, velocities, rate, step, beta_1, beta_2, epsilon):
-    """One update of Adam in place by the backend's own kernel; PyTorch and TensorFlow only."""
+    """One update of Adam in place by the backend's own kernel, where there is one."""
     if BACKEND == "tensorflow":
         for parameter, gradient, momentum, velocity in zip(
             parameters, gradients, momentums, velocities, strict=True
@@ -21,7 +27,7 @@ def adam_update(parameters, gradients, momentums, velocities, rate, step, beta_1
             )
         return
     steps = [torch.as_tensor(step, dtype=torch.float32, device=parameters[0].device)]
-    torch._fused_adam_(
+    private.FUSED_ADAM(
         parameters,
         gradients,
         momentums,

@@ -48,7 +48,9 @@ if BACKEND != "torch":
     globals().update({name: getattr(ops, name) for name in __all__ if name != "top_k"})
 else:
     import torch
-    from keras.src.backend.torch.core import get_device, to_torch_dtype
+
+    from keras_transformer.backend.private import device as get_device
+    from keras_transformer.backend.private import torch_dtype as to_torch_dtype
 
     def arange(stop, dtype):
         return torch.arange(stop, dtype=to_torch_dtype(dtype), device=get_device())

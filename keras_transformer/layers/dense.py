@@ -19,9 +19,11 @@ class Dense(DirectCalls, keras.layers.Dense):
     def call(self, inputs, training=None):
         return linear(inputs, self.kernel, self.bias, self.activation)
 
-    def _int8_call(self, inputs, training=None):
-        if self.lora_enabled or not has_int8_linear(inputs):
-            return super()._int8_call(inputs, training)
+    def quantized_call(self, inputs, training=None):
+        """Return the call of a quantized layer, of 8 bits by our own kernel where it can be."""
+        is_ours = self.quantization_mode == "int8" and not self.lora_enabled
+        if not is_ours or not has_int8_linear(inputs):
+            return super().quantized_call(inputs, training=training)
         x = int8_linear(inputs, self._kernel, self.kernel_scale, self.bias)
         return x if self.activation is None else self.activation(x)
 

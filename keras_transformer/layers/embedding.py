@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import keras
 import numpy as np
-from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 
 from keras_transformer.backend import dropout, has_int8_linear, int8_linear, linear, lookup, quick
+from keras_transformer.backend.private import in_symbolic_scope
 from keras_transformer.config import require
 from keras_transformer.layers.layer import Layer, initializer
 from keras_transformer.layers.residual import normalization

@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import Any
 
 import keras
-from keras.src.backend.common.masking import get_keras_mask
 
 from keras_transformer.backend import IS_EAGER
+from keras_transformer.backend.private import attached_mask, is_rematerialized, layers_inside
 
 
 class _Outer(threading.local):
@@ -66,7 +66,7 @@ class DirectCalls:
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """As `keras.layers.Layer.__call__`."""
-        is_direct = IS_EAGER and self.built and not self._remat_mode
+        is_direct = IS_EAGER and self.built and not is_rematerialized(self)
         if is_direct and _outer.dtype == self.compute_dtype:
             call = self.quantized_call if self.quantization_mode else self.call
             return call(*arguments, **options)
@@ -117,7 +117,7 @@ class Layer(DirectCalls, keras.layers.Layer):
             return arguments, options
         found = {}
         for name, source in self.mask_sources.items():
-            mask_BS = get_keras_mask(given.get(source))
+            mask_BS = attached_mask(given.get(source))
             if mask_BS is not None and given.get(name) is None:
                 found[name] = keras.ops.expand_dims(mask_BS, (1, 2))
         if not found:
@@ -144,7 +144,7 @@ class Layer(DirectCalls, keras.layers.Layer):
         config = super().get_build_config()
         quantized = {
             layer.path.removeprefix(f"{self.path}/"): layer.quantization_config
-            for layer in self._flatten_layers(include_self=False)
+            for layer in layers_inside(self)
             if layer.quantization_mode
         }
         if config and quantized:
@@ -161,7 +161,7 @@ class Layer(DirectCalls, keras.layers.Layer):
         with unfilled():
             super().build_from_config(config)
         with replacing_weights():
-            for layer in self._flatten_layers(include_self=False):
+            for layer in layers_inside(self):
                 path = layer.path.removeprefix(f"{self.path}/")
                 if path in quantized and not layer.quantization_mode:
                     layer.quantize(config=quantized[path], type_check=False)

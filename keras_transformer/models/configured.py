@@ -11,6 +11,7 @@ import keras
 from keras import ops
 
 from keras_transformer.backend import BACKEND, is_portable, reuse_memory, training_step
+from keras_transformer.backend.private import in_strategy
 from keras_transformer.layers.layer import replacing_weights
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
@@ -44,7 +45,7 @@ class ConfiguredModel(keras.Model):
     def make_train_function(self, force=False):
         """As `keras.Model.make_train_function`."""
         reuse_memory()
-        if BACKEND == "tensorflow" and not self.optimizer.built and not self._distribute_strategy:
+        if BACKEND == "tensorflow" and not self.optimizer.built and not in_strategy(self):
             # Variables made inside a step have TensorFlow trace the whole step twice.
             self.optimizer.build(self.trainable_variables)
         return super().make_train_function(force)

@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 
+from keras_transformer.backend.private import layers_inside
 from keras_transformer.config import require_whole
 from keras_transformer.layers.layer import unfilled
 
@@ -64,4 +65,4 @@ def merged(model: keras.Model) -> keras.Model:
 
 
 def _layers(model):
-    return list(model._flatten_layers(include_self=False, recursive=True))
+    return layers_inside(model)

@@ -96,7 +96,7 @@ def test_int8_computes_what_keras_computes(tiny_transformer):
     x = np.random.default_rng(0).standard_normal((2, 3, 6)).astype("float32")
     x[0, 1] = 0.0
     x = keras.ops.convert_to_tensor(x)
-    plain = keras.ops.convert_to_numpy(keras.layers.Dense._int8_call(layer, x))
+    plain = keras.ops.convert_to_numpy(keras.layers.Dense.quantized_call(layer, x))
     np.testing.assert_allclose(
         keras.ops.convert_to_numpy(keras.ops.stop_gradient(layer(x))), plain, atol=1e-6
     )

@@ -15,6 +15,7 @@ import keras
 import torch
 from keras import ops
 
+from keras_transformer.backend import private
 from keras_transformer.backend.chunked import Pattern
 
 _CHUNK = 1 << 19  # logits that are worked on at a time: 2 MiB in float32, which stays in cache
@@ -39,10 +40,10 @@ def computes_bfloat16() -> bool:
     """Whether the processor has units for bfloat16: oneDNN refuses a product where it has none."""
     x = torch.ones((2, 2), dtype=torch.bfloat16, device="cpu")
     try:
-        torch.ops.mkldnn._linear_pointwise(x, x, None, "none", [], "")
-    except (AttributeError, RuntimeError):  # AttributeError: a PyTorch without oneDNN
+        private.onednn_linear(x, x)
+    except RuntimeError:
         return False
-    return True
+    return private.LINEAR_POINTWISE is not None
 
 
 def linear(
@@ -67,8 +68,7 @@ def linear(
         kernel_DF, packed = _kept(kernel, x.dtype, _transposed if transposed else _plain)
         bias = None if bias is None else _kept(bias, x.dtype, torch.clone)
     if packed is not None and not _by_plain_product(x_ND, kernel_DF):
-        kind = "relu" if relu else "none"
-        x_NF = torch.ops.mkldnn._linear_pointwise(x_ND, packed, bias, kind, [], "")
+        x_NF = private.onednn_linear(x_ND, packed, bias, relu)
     elif bias is None:
         x_NF = x_ND @ kernel_DF
     else:
@@ -88,7 +88,7 @@ def _by_plain_product(x_ND, kernel_DF):
 def _product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """a @ b of large matrices, without a gradient."""
     if _BY_ONEDNN and a.dtype == torch.float32 and a.device.type == "cpu":
-        return torch.ops.mkldnn._linear_pointwise(a, b.t(), None, "none", [], "")
+        return private.onednn_linear(a, b.t())
     return a @ b
 
 
@@ -100,8 +100,7 @@ class Linear(torch.autograd.Function):
         kernel, bias = kernel_DF.to(x_ND.dtype), bias_F.to(x_ND.dtype)
         by_onednn = x_ND.dtype == torch.bfloat16 and computes_bfloat16()
         if by_onednn or (_BY_ONEDNN and x_ND.dtype == torch.float32):
-            kind = "relu" if relu else "none"
-            x_NF = torch.ops.mkldnn._linear_pointwise(x_ND, kernel.t(), bias, kind, [], "")
+            x_NF = private.onednn_linear(x_ND, kernel.t(), bias, relu)
         else:
             x_NF = torch.addmm(bias, x_ND, kernel)
             if relu:
@@ -133,7 +132,7 @@ def int8_linear(
     largest_N1 = x_ND.abs().amax(1, keepdim=True).clamp_(min=1e-7)
     rounded_ND = (x_ND * (127 / largest_N1)).round_().to(torch.int8)
     kernel_DF = _tensor(kernel).t() if transposed else _tensor(kernel)
-    x_NF = torch._int_mm(rounded_ND, kernel_DF).float().mul_(largest_N1 / 127)
+    x_NF = private.INT_MM(rounded_ND, kernel_DF).float().mul_(largest_N1 / 127)
     unit_F = _kept(scale, torch.float32, torch.reciprocal)
     if bias is None:
         x_NF.mul_(unit_F)
@@ -144,16 +143,17 @@ def int8_linear(
 
 def _tensor(x):
     """A variable's own tensor, not cast as Keras does in mixed precision."""
-    return x._value if isinstance(x, keras.Variable) else ops.convert_to_tensor(x)
+    return private.own_value(x) if isinstance(x, keras.Variable) else ops.convert_to_tensor(x)
 
 
 def _kept(variable: keras.Variable, dtype: torch.dtype, make: Callable) -> Any:
     """`make(value in dtype)`, made anew only when the variable has changed."""
     value = _tensor(variable)
     version, forms = getattr(value, "_keras_transformer_forms", (None, None))
-    if version != value._version:
+    now = private.version_of(value)
+    if version is None or version != now:
         forms = {}
-        value._keras_transformer_forms = value._version, forms
+        value._keras_transformer_forms = now, forms
     if (dtype, make) not in forms:
         forms[dtype, make] = make(value.detach().to(dtype))
     return forms[dtype, make]
@@ -163,10 +163,7 @@ def _plain(kernel_DF):
     """A matrix and its form in oneDNN's own order, where that can be."""
     packed = None
     if kernel_DF.device.type == "cpu" and kernel_DF.dtype in (torch.float32, torch.bfloat16):
-        try:
-            packed = torch.ops.mkldnn._reorder_linear_weight(kernel_DF.t().contiguous(), None)
-        except (AttributeError, RuntimeError):  # a PyTorch or a processor without it
-            packed = None
+        packed = private.onednn_weight(kernel_DF.t())
     return kernel_DF, packed
 
 

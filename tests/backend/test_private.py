@@ -1,0 +1,156 @@
+"""Private names of the frameworks: used from one module, and done without where they are gone."""
+
+import re
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import keras_transformer
+from keras_transformer import LabelSmoothedCrossentropy, Perplexity
+from keras_transformer.backend import cache, has_int8_linear, private, quick
+from keras_transformer.layers import Encoder
+from keras_transformer.layers.dense import Dense
+from keras_transformer.optimizers import adam
+
+BACKEND = keras.backend.backend()
+NAMES = [name for name, value in vars(private).items() if name.isupper() and value is not None]
+NAMES.remove("BACKEND")
+SOURCE = {"source_ids": np.array([[4, 5, 3], [6, 3, 0]]), "target_ids": np.array([[2, 5], [2, 7]])}
+LABELS = np.array([[5, 3], [7, 3]])
+
+
+def test_they_are_used_from_one_module():
+    pattern = re.compile(
+        r"keras\.src|tensorflow\.python|torch\._|ops\.mkldnn\._|jax\._src|"
+        r"\.(_remat_mode|_flatten_layers|_symbolic_build|_distribute_strategy|_int8_call|_version)\b"
+    )
+    package = Path(keras_transformer.__file__).parent
+    found = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if pattern.search(path.read_text("utf-8"))
+    }
+    assert found == {"backend/private.py"}
+
+
+def test_all_names_of_this_backend_are_there():
+    """So that a release without one is noticed; `private` then says what is done."""
+    of_torch = {"GET_DEVICE", "TO_TORCH_DTYPE", "LINEAR_POINTWISE", "REORDER_WEIGHT", "INT_MM"}
+    of_torch |= {"FUSED_ADAM", "PEEK_TRANSFORM"}
+    expected = {"torch": of_torch, "tensorflow": {"IN_XLA"}, "jax": set()}[BACKEND]
+    assert set(NAMES) == expected | {"GLOBAL_STATE", "GET_MASK", "IN_SYMBOLIC_SCOPE"}
+
+
+@pytest.fixture
+def numbers(tiny_transformer, rng):
+    """What a small model gives and learns, in many of the ways that the names are used in."""
+
+    def run():
+        model = tiny_transformer()
+        masked = keras.layers.Embedding(9, 6, mask_zero=True)
+        inner = Encoder(1, 2, 8)
+        masked.build(None)
+        masked.embeddings.assign(np.arange(54).reshape(9, 6) / 54)
+        inner.build((None, None, 6))
+        for i, weight in enumerate(inner.weights):
+            weight.assign(np.cos(i + np.arange(np.prod(weight.shape)).reshape(weight.shape)))
+        results = [model(SOURCE), inner(masked(np.array([[3, 4, 0]])))]
+        model.compile(adam(1e-2), LabelSmoothedCrossentropy(), metrics=[Perplexity()])
+        history = model.fit(SOURCE, LABELS, epochs=2, verbose=0)
+        results += [*history.history.values(), model(SOURCE)]
+        dense = Dense(8)
+        dense.build((None, 4))
+        dense.kernel.assign(np.sin(np.arange(32).reshape(4, 8)))
+        results.append(dense(np.ones((3, 4), "float32")))
+        return [ops.convert_to_numpy(x) for x in results]
+
+    return run
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_a_name_the_numbers_are_the_same(name, numbers, monkeypatch):
+    expected = numbers()
+    monkeypatch.setattr(private, name, None)
+    for found, wanted in zip(numbers(), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+class TestWithoutAMethod:
+    def test_layers_inside(self, tiny_transformer):
+        model = tiny_transformer()
+        expected = {id(x) for x in private.layers_inside(model)}
+        flatten = keras.layers.Layer._flatten_layers
+        del keras.layers.Layer._flatten_layers
+        try:
+            found = private.layers_inside(model)
+        finally:
+            keras.layers.Layer._flatten_layers = flatten
+        assert {id(x) for x in found} == expected
+        assert len(found) == len(expected)
+
+    def test_metrics_are_built_by_a_step(self, tiny_transformer, monkeypatch):
+        model = tiny_transformer()
+        model.compile(adam(1e-2), LabelSmoothedCrossentropy(), metrics=[Perplexity()])
+        before = ops.convert_to_numpy(model(SOURCE))
+        monkeypatch.setattr(type(model), "_symbolic_build", None, raising=False)
+        private.build_metrics(model, (SOURCE, LABELS))
+        assert sum(len(metric.variables) for metric in model.metrics) >= 4
+        assert not any(ops.convert_to_numpy(x).any() for m in model.metrics for x in m.variables)
+        np.testing.assert_array_equal(ops.convert_to_numpy(model(SOURCE)), before)
+
+    def test_attributes(self):
+        class Bare:
+            value = "cast"
+
+        assert not private.is_rematerialized(Bare())
+        assert private.in_strategy(Bare())
+        assert private.own_value(Bare()) == "cast"
+        marked = Bare()
+        marked._keras_mask = "mask"
+        assert private.attached_mask(marked) is None or private.GET_MASK is None
+
+
+def test_what_is_answered_without_them(monkeypatch):
+    for name in ("GLOBAL_STATE", "IN_SYMBOLIC_SCOPE", "GET_MASK"):
+        monkeypatch.setattr(private, name, None)
+    assert private.in_stateless_scope() and private.in_symbolic_scope()
+    embedded = keras.layers.Embedding(4, 2, mask_zero=True)(np.array([[1, 0]]))
+    mask = ops.convert_to_numpy(private.attached_mask(embedded))
+    np.testing.assert_array_equal(mask, [[True, False]])
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="of PyTorch's kernels")
+def test_pytorch_without_its_own(monkeypatch):
+    import torch
+
+    x, weight = torch.randn(3, 4), torch.randn(5, 4)
+    expected = torch.relu(x @ weight.t() + 1)
+    np.testing.assert_allclose(
+        private.onednn_linear(x, weight, torch.ones(5), relu=True), expected, atol=1e-6
+    )
+    monkeypatch.setattr(private, "LINEAR_POINTWISE", None)
+    np.testing.assert_allclose(
+        private.onednn_linear(x, weight, torch.ones(5), relu=True), expected, atol=1e-6
+    )
+    assert private.onednn_weight(weight) is None
+    with torch.no_grad():
+        assert has_int8_linear(x)
+        monkeypatch.setattr(private, "INT_MM", None)
+        assert not has_int8_linear(x)
+    for dtype in ("float32", "bool", "int32", "bfloat16"):
+        there = private.torch_dtype(dtype)
+        with monkeypatch.context() as hidden:
+            hidden.setattr(private, "TO_TORCH_DTYPE", None)
+            assert private.torch_dtype(dtype) == there
+    monkeypatch.setattr(private, "GET_DEVICE", None)
+    assert quick.zeros((2,), dtype="float32").device == x.device
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="of TensorFlow's graphs")
+def test_caches_keep_their_shape_where_nobody_knows_of_xla(monkeypatch):
+    assert cache._grows()
+    monkeypatch.setattr(private, "IN_XLA", None)
+    assert not cache._grows()
