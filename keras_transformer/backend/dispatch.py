@@ -14,7 +14,7 @@ if BACKEND == "torch":
 
 
 def by_kernel(x: Any) -> bool:
-    """Whether a kernel of `backend.torch.kernels` takes x.
+    """Whether a kernel of `backend.torch` takes x.
 
     It does not where x only stands for numbers, while shapes are inferred or a graph is recorded,
     nor where the numbers of weights are others than their own.

@@ -14,7 +14,7 @@ from keras_transformer.backend.dispatch import by_kernel
 if BACKEND == "torch":
     import torch
 
-    from keras_transformer.backend.torch import kernels as torch_kernels
+    from keras_transformer.backend.torch import matmul
 
 
 def linear(
@@ -35,7 +35,7 @@ def linear(
         transposed: whether the kernel is.
     """
     if by_kernel(x):
-        x, activation = torch_kernels.linear(x, kernel, bias, activation, transposed)
+        x, activation = matmul.linear(x, kernel, bias, activation, transposed)
     else:
         kernel = ops.cast(kernel, x.dtype)  # where the caller's scope does not
         x = ops.matmul(x, ops.transpose(kernel) if transposed else kernel)
@@ -56,7 +56,7 @@ def int8_linear(x: Any, kernel: Any, scale: Any, bias: Any = None, transposed: b
         bias: (F,), a variable, or None.
         transposed: whether the kernel is.
     """
-    return torch_kernels.int8_linear(x, kernel, scale, bias, transposed)
+    return matmul.int8_linear(x, kernel, scale, bias, transposed)
 
 
 def has_int8_linear(x: Any) -> bool:
@@ -69,5 +69,5 @@ def has_int8_linear(x: Any) -> bool:
 def lookup(table: Any, ids: Any) -> Any:
     """The rows of `table` (V, D), a variable, with these numbers, in its own type: (..., D)."""
     if BACKEND == "torch":
-        return torch_kernels.lookup(table, ids, itself=by_kernel(ids))
+        return matmul.lookup(table, ids, itself=by_kernel(ids))
     return ops.take(table, ids, axis=0)

@@ -14,7 +14,7 @@ if BACKEND == "tensorflow":
 elif BACKEND == "torch":
     import torch
 
-    from keras_transformer.backend.torch import kernels as torch_kernels
+    from keras_transformer.backend.torch import cross_entropy
 
 
 def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: float) -> Any:
@@ -63,7 +63,7 @@ def projected_cross_entropy(
         The smoothed loss (B, T), and the negative log-likelihood (B, T), which has no gradient.
     """
     if by_kernel(hidden_BTD):
-        return torch_kernels.projected_cross_entropy(
+        return cross_entropy.projected_cross_entropy(
             hidden_BTD, table_VD, labels_BT, label_smoothing, pad_id
         )
     labels_BT = ops.maximum(ops.cast(labels_BT, "int32"), 0)

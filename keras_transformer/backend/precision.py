@@ -10,7 +10,7 @@ from keras import ops
 from keras_transformer.backend.compilation import BACKEND
 
 if BACKEND == "torch":
-    from keras_transformer.backend.torch import kernels as torch_kernels
+    from keras_transformer.backend.torch import matmul
 
 
 def usable_precision(precision: str) -> str:
@@ -40,4 +40,4 @@ def _computes_in(dtype: str) -> bool:
     except Exception:  # each backend has its own
         return False
     on_cpu = BACKEND == "torch" and x.device.type == "cpu"
-    return not on_cpu or dtype != "bfloat16" or torch_kernels.computes_bfloat16()
+    return not on_cpu or dtype != "bfloat16" or matmul.computes_bfloat16()

@@ -7,6 +7,7 @@ from keras_transformer.backend import (
     BACKEND,
     linear,
     precision,
+    private,
     projected_cross_entropy,
     usable_precision,
 )
@@ -18,11 +19,12 @@ import keras
 import torch
 
 from keras_transformer.backend.torch import kernels as torch_kernels
+from keras_transformer.backend.torch import matmul
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "onednn"], autouse=True)
 def library(request, monkeypatch):
-    monkeypatch.setattr(torch_kernels, "_BY_ONEDNN", request.param)
+    monkeypatch.setattr(matmul, "_BY_ONEDNN", request.param)
 
 
 def tensors(rng, *shapes):
@@ -97,12 +99,12 @@ def no_units(monkeypatch):
     def refuse(*_):
         raise RuntimeError("could not create a primitive descriptor for the matmul primitive.")
 
-    monkeypatch.setattr(torch_kernels.torch.ops.mkldnn, "_linear_pointwise", refuse)
-    monkeypatch.setattr(torch_kernels, "_BY_ONEDNN", False)
-    torch_kernels.computes_bfloat16.cache_clear()
+    monkeypatch.setattr(private, "LINEAR_POINTWISE", refuse)
+    monkeypatch.setattr(matmul, "_BY_ONEDNN", False)
+    matmul.computes_bfloat16.cache_clear()
     precision._computes_in.cache_clear()
     yield
-    torch_kernels.computes_bfloat16.cache_clear()
+    matmul.computes_bfloat16.cache_clear()
     precision._computes_in.cache_clear()
 
 

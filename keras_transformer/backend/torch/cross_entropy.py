@@ -1,0 +1,124 @@
+"""The loss of hidden states, without the matrix of logits being written more than once."""
+
+from __future__ import annotations
+
+import torch
+
+from keras_transformer.backend.torch.matmul import product
+
+_CHUNK = 1 << 19  # logits that are worked on at a time: 2 MiB in float32, which stays in cache
+
+
+class _Workspace:
+    """Buffers that outlive a step: fresh memory costs a page fault every 4 KiB, each step anew."""
+
+    def __init__(self):
+        self.free: dict[tuple, list[torch.Tensor]] = {}
+
+    def take(self, size, like):
+        free = self.free.setdefault((like.dtype, like.device), [])
+        while free:
+            if (buffer := free.pop()).numel() >= size:
+                return buffer
+        return torch.empty(size, dtype=like.dtype, device=like.device)
+
+    def give(self, buffer):
+        self.free[buffer.dtype, buffer.device].append(buffer)
+
+
+_workspace = _Workspace()
+
+
+class ProjectedCrossEntropy(torch.autograd.Function):
+    """Cross-entropy of `hidden @ table.T` a token, label-smoothed, and without smoothing.
+
+    The logits z exist once, in the type of `hidden`; the gradient takes their place. With label
+    smoothing e the loss is log Z - z[label] + e (z[label] - mean(z)), and mean(z) is the product of
+    `hidden` and the table's mean row: what smoothing adds is vectors, not matrices of logits. Only
+    the first result has a gradient, which can be taken once.
+    """
+
+    @staticmethod
+    def forward(ctx, hidden_ND, table_VD, labels_N, label_smoothing):
+        size, vocab_size = len(hidden_ND), len(table_VD)
+        buffer = _workspace.take(size * vocab_size, hidden_ND)
+        logits_NV = buffer[: size * vocab_size].view(size, vocab_size)
+        torch.mm(hidden_ND, table_VD.t(), out=logits_NV)
+        rows = _rows(hidden_ND, vocab_size)
+        chunk = torch.empty((min(rows, size), vocab_size), device=hidden_ND.device)
+        chosen_N = logits_NV.gather(1, labels_N[:, None])[:, 0].float()
+        likelihood_N = torch.empty_like(chosen_N)
+        for start in range(0, size, rows):
+            part = slice(start, start + rows)
+            x = chunk[: min(rows, size - start)].copy_(logits_NV[part])
+            torch.log_softmax(x, dim=1, out=x)
+            torch.neg(x.gather(1, labels_N[part, None])[:, 0], out=likelihood_N[part])
+        loss_N = likelihood_N.clone()
+        if label_smoothing:
+            # Of the table's rows, by a product: `mean` would copy them all to float32.
+            mean_D = table_VD.new_ones((1, vocab_size)).mm(table_VD)[0] / vocab_size
+            mean_N = (hidden_ND @ mean_D).float()
+            loss_N += label_smoothing * (chosen_N - mean_N)
+        if any(ctx.needs_input_grad):
+            log_sum_N = likelihood_N + chosen_N
+            mean_D = mean_D if label_smoothing else None
+            ctx.save_for_backward(hidden_ND, table_VD, labels_N, log_sum_N, mean_D)
+            ctx.buffer, ctx.chunk, ctx.label_smoothing = buffer, chunk, label_smoothing
+        else:
+            _workspace.give(buffer)
+        ctx.mark_non_differentiable(likelihood_N)
+        return loss_N, likelihood_N
+
+    @staticmethod
+    def backward(ctx, gradient_N, _):
+        hidden_ND, table_VD, labels_N, log_sum_N, mean_D = ctx.saved_tensors
+        if ctx.buffer is None:
+            raise RuntimeError("the gradient of this loss can be taken once only")
+        size, vocab_size = len(hidden_ND), len(table_VD)
+        logits_NV = ctx.buffer[: size * vocab_size].view(size, vocab_size)
+        rows, smoothing = len(ctx.chunk), ctx.label_smoothing
+        # g (softmax - (1 - e) onehot), the factor g inside the exponent.
+        shift_N1 = (log_sum_N - gradient_N.abs().log())[:, None]
+        sign_N1 = gradient_N.sign()[:, None]
+        positive = bool((sign_N1 >= 0).all())
+        for start in range(0, size, rows):
+            part = slice(start, start + rows)
+            x = ctx.chunk[: min(rows, size - start)]
+            torch.sub(logits_NV[part], shift_N1[part], out=x).exp_()
+            if not positive:
+                x.mul_(sign_N1[part])
+            own = torch.arange(len(x), device=x.device), labels_N[part]
+            x[own] -= (1 - smoothing) * gradient_N[part]
+            logits_NV[part] = x
+        hidden_gradient_ND = product(logits_NV, table_VD)
+        table_gradient_VD = product(logits_NV.t(), hidden_ND)
+        if smoothing:
+            factor_N = (gradient_N * smoothing).to(hidden_ND.dtype)
+            hidden_gradient_ND.addr_(factor_N, mean_D, alpha=-1)
+            table_gradient_VD.sub_((factor_N @ hidden_ND) / vocab_size)
+        _workspace.give(ctx.buffer)
+        ctx.buffer = ctx.chunk = None
+        return hidden_gradient_ND, table_gradient_VD, None, None
+
+
+def _rows(hidden_ND, vocab_size):
+    """Tokens whose logits are worked on at a time."""
+    return max(1, _CHUNK // vocab_size) if hidden_ND.device.type == "cpu" else 2048
+
+
+def projected_cross_entropy(hidden_BTD, table_VD, labels_BT, label_smoothing, pad_id):
+    """As `backend.projected_cross_entropy`; on a CPU the padding is left out of the matmuls too."""
+    hidden_ND, labels_N = hidden_BTD.reshape(-1, hidden_BTD.shape[-1]), labels_BT.reshape(-1).long()
+    if hidden_ND.device.type != "cpu":
+        labels_N = labels_N.clamp(min=0)
+        both = ProjectedCrossEntropy.apply(hidden_ND, table_VD, labels_N, label_smoothing)
+        return [x.view(labels_BT.shape) for x in both]
+    (real_M,) = torch.nonzero(labels_N != pad_id, as_tuple=True)
+    if len(real_M) < len(labels_N):
+        hidden_ND, labels_N = hidden_ND.index_select(0, real_M), labels_N[real_M]
+    both = ProjectedCrossEntropy.apply(hidden_ND, table_VD, labels_N, label_smoothing)
+    if len(real_M) == labels_BT.numel():
+        return [x.view(labels_BT.shape) for x in both]
+    return [
+        x.new_zeros(labels_BT.numel()).index_copy(0, real_M, x).view(labels_BT.shape) for x in both
+    ]

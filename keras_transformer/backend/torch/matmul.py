@@ -1,0 +1,170 @@
+"""Matrix products on PyTorch's CPU: by oneDNN where it is the faster, bias and ReLU in one pass."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import torch
+from keras import ops
+
+from keras_transformer.backend import private
+
+# PyTorch multiplies float32 matrices with Intel's library. On AMD's processors that one leaves a
+# fifth of the speed to oneDNN, half with few rows; on Intel's it is the faster with few rows.
+_FEW_ROWS, _LARGE = 8, 1 << 16
+
+
+def _is_amd() -> bool:
+    try:
+        return "AuthenticAMD" in Path("/proc/cpuinfo").read_text()
+    except OSError:  # not Linux
+        return False
+
+
+_BY_ONEDNN = _is_amd() and torch.backends.mkldnn.is_available()
+
+
+@functools.cache
+def computes_bfloat16() -> bool:
+    """Whether the processor has units for bfloat16: oneDNN refuses a product where it has none."""
+    x = torch.ones((2, 2), dtype=torch.bfloat16, device="cpu")
+    try:
+        private.onednn_linear(x, x)
+    except RuntimeError:
+        return False
+    return private.LINEAR_POINTWISE is not None
+
+
+def linear(
+    x: torch.Tensor,
+    kernel: Any,
+    bias: Any,
+    activation: Callable | None,
+    transposed: bool,
+) -> tuple[torch.Tensor, Callable | None]:
+    """As `backend.linear`; gives the result, and the activation if that is still to be done."""
+    x_ND = x.reshape(-1, x.shape[-1])
+    relu = activation is keras.activations.relu and bias is not None
+    packed = None
+    if torch.is_grad_enabled() and x.device.type == "cpu" and bias is not None and not transposed:
+        x_NF = Linear.apply(x_ND, tensor_of(kernel), tensor_of(bias), relu)
+        return x_NF.view(*x.shape[:-1], -1), None if relu else activation
+    if torch.is_grad_enabled() or not isinstance(kernel, keras.Variable):
+        kernel = ops.convert_totensor_of(kernel).to(x.dtype)
+        kernel_DF = kernel.t() if transposed else kernel
+        bias = None if bias is None else ops.convert_totensor_of(bias).to(x.dtype)
+    else:
+        kernel_DF, packed = kept(kernel, x.dtype, _transposed if transposed else _plain)
+        bias = None if bias is None else kept(bias, x.dtype, torch.clone)
+    if packed is not None and not _by_plainproduct(x_ND, kernel_DF):
+        x_NF = private.onednn_linear(x_ND, packed, bias, relu)
+    elif bias is None:
+        x_NF = x_ND @ kernel_DF
+    else:
+        x_NF = torch.addmm(bias, x_ND, kernel_DF)
+        if relu:
+            torch.relu_(x_NF)
+    return x_NF.view(*x.shape[:-1], -1), None if relu else activation
+
+
+def _by_plainproduct(x_ND, kernel_DF):
+    """Whether, of a weight that is also there in oneDNN's order, the plain form is the faster."""
+    if x_ND.dtype != torch.float32 or len(x_ND) > _FEW_ROWS:
+        return False
+    return not _BY_ONEDNN or kernel_DF.numel() <= _LARGE
+
+
+def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """a @ b of large matrices, without a gradient."""
+    if _BY_ONEDNN and a.dtype == torch.float32 and a.device.type == "cpu":
+        return private.onednn_linear(a, b.t())
+    return a @ b
+
+
+class Linear(torch.autograd.Function):
+    """relu(x W + b) or x W + b on a CPU, W and b in their own type, in one pass over the result."""
+
+    @staticmethod
+    def forward(ctx, x_ND, kernel_DF, bias_F, relu):
+        kernel, bias = kernel_DF.to(x_ND.dtype), bias_F.to(x_ND.dtype)
+        by_onednn = x_ND.dtype == torch.bfloat16 and computes_bfloat16()
+        if by_onednn or (_BY_ONEDNN and x_ND.dtype == torch.float32):
+            x_NF = private.onednn_linear(x_ND, kernel.t(), bias, relu)
+        else:
+            x_NF = torch.addmm(bias, x_ND, kernel)
+            if relu:
+                x_NF.relu_()
+        ctx.save_for_backward(x_ND, kernel, x_NF if relu else None)
+        ctx.dtype = kernel_DF.dtype
+        return x_NF
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient_NF):
+        x_ND, kernel_DF, positive_NF = ctx.saved_tensors
+        if positive_NF is not None:
+            gradient_NF = torch.ops.aten.threshold_backward(gradient_NF, positive_NF, 0)
+        needs_x, needs_kernel, needs_bias, _ = ctx.needs_input_grad
+        return (
+            product(gradient_NF, kernel_DF.t()) if needs_x else None,
+            product(x_ND.t(), gradient_NF).to(ctx.dtype) if needs_kernel else None,
+            gradient_NF.sum(0).to(ctx.dtype) if needs_bias else None,
+            None,
+        )
+
+
+def int8_linear(
+    x: torch.Tensor, kernel: Any, scale: Any, bias: Any, transposed: bool
+) -> torch.Tensor:
+    """As `backend.int8_linear`: each row of x in 8 bits by its largest number."""
+    x_ND = x.reshape(-1, x.shape[-1]).float()
+    largest_N1 = x_ND.abs().amax(1, keepdim=True).clamp_(min=1e-7)
+    rounded_ND = (x_ND * (127 / largest_N1)).round_().to(torch.int8)
+    kernel_DF = tensor_of(kernel).t() if transposed else tensor_of(kernel)
+    x_NF = private.INT_MM(rounded_ND, kernel_DF).float().mul_(largest_N1 / 127)
+    unit_F = kept(scale, torch.float32, torch.reciprocal)
+    if bias is None:
+        x_NF.mul_(unit_F)
+    else:
+        x_NF = torch.addcmul(kept(bias, torch.float32, torch.clone), x_NF, unit_F)
+    return x_NF.to(x.dtype).view(*x.shape[:-1], -1)
+
+
+def tensor_of(x):
+    """A variable's own tensor, not cast as Keras does in mixed precision."""
+    return private.own_value(x) if isinstance(x, keras.Variable) else ops.convert_totensor_of(x)
+
+
+def kept(variable: keras.Variable, dtype: torch.dtype, make: Callable) -> Any:
+    """`make(value in dtype)`, made anew only when the variable has changed."""
+    value = tensor_of(variable)
+    version, forms = getattr(value, "_keras_transformer_forms", (None, None))
+    now = private.version_of(value)
+    if version is None or version != now:
+        forms = {}
+        value._keras_transformer_forms = now, forms
+    if (dtype, make) not in forms:
+        forms[dtype, make] = make(value.detach().to(dtype))
+    return forms[dtype, make]
+
+
+def _plain(kernel_DF):
+    """A matrix and its form in oneDNN's own order, where that can be."""
+    packed = None
+    if kernel_DF.device.type == "cpu" and kernel_DF.dtype in (torch.float32, torch.bfloat16):
+        packed = private.onednn_weight(kernel_DF.t())
+    return kernel_DF, packed
+
+
+def _transposed(kernel_FD):
+    return _plain(kernel_FD.t())
+
+
+def lookup(table: Any, ids: torch.Tensor, itself: bool) -> torch.Tensor:
+    """As `backend.lookup`; `itself`: from the table in its own type, not from a cast copy."""
+    table = tensor_of(table) if itself else ops.convert_totensor_of(table)
+    return torch.nn.functional.embedding(ids, table)
