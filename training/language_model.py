@@ -22,7 +22,7 @@ from keras_transformer.callbacks import Checkpoints, Progress
 from keras_transformer.checkpoints import load_weights
 from keras_transformer.checkpoints.state import CHECKPOINTS
 from keras_transformer.config import require, require_whole
-from keras_transformer.data.corpora import iterate_lines
+from keras_transformer.data.text_files import iterate_lines
 from keras_transformer.data.windows import NO_LABEL, Windows
 from keras_transformer.evaluation.assess import save_metrics
 from keras_transformer.inference.causal_lm import CausalLM

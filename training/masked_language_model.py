@@ -16,9 +16,9 @@ import keras
 import typer
 
 from keras_transformer.backend import keep_compilations
-from keras_transformer.data.corpora import read_texts
 from keras_transformer.data.masking import Masking
 from keras_transformer.data.sequences import SequenceBatches
+from keras_transformer.data.text_files import read_texts
 from keras_transformer.evaluation.assess import save_metrics
 from keras_transformer.inference.folder import save_folder
 from keras_transformer.losses import LabelSmoothedCrossentropy

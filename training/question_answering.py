@@ -16,9 +16,9 @@ import numpy as np
 import typer
 
 from keras_transformer.backend import keep_compilations
-from keras_transformer.data.corpora import read_pairs
 from keras_transformer.data.squad import read_squad, span_of
 from keras_transformer.data.tagged import numbered
+from keras_transformer.data.text_files import read_pairs
 from keras_transformer.evaluation.assess import save_metrics
 from keras_transformer.evaluation.spans import answer_scores
 from keras_transformer.inference.folder import load_with_tokenizer, save_folder

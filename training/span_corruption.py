@@ -19,9 +19,9 @@ import numpy as np
 import typer
 
 from keras_transformer.backend import keep_compilations
-from keras_transformer.data.corpora import read_texts
 from keras_transformer.data.corruption import SpanCorruption, corrupted
 from keras_transformer.data.streaming import Stream, for_keras
+from keras_transformer.data.text_files import read_texts
 from keras_transformer.data.windows import Windows
 from keras_transformer.evaluation.assess import save_metrics
 from keras_transformer.inference.translator import Translator

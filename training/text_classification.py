@@ -16,9 +16,9 @@ import typer
 
 from keras_transformer.backend import keep_compilations
 from keras_transformer.config import require
-from keras_transformer.data.corpora import read_pairs
 from keras_transformer.data.sequences import SequenceBatches
 from keras_transformer.data.tagged import numbered
+from keras_transformer.data.text_files import read_pairs
 from keras_transformer.inference.folder import load_with_tokenizer, save_folder
 from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.models.encoder_only import EncoderOnly

@@ -73,7 +73,7 @@ def searching(options: type[SearchOptions], names: Collection[str]) -> Callable:
 
 def read_lines(path: Path | None) -> Iterator[str]:
     """Of a file, or of stdin."""
-    from keras_transformer.data.corpora import iterate_lines
+    from keras_transformer.data.text_files import iterate_lines
 
     if path is not None:
         yield from iterate_lines(path)

@@ -255,7 +255,7 @@ def draw_reliability(
 
 def _pairs(translator: Translator, source: Path, reference: Path | None):
     """Sources and references; an empty source has no translation."""
-    from keras_transformer.data.corpora import read_pairs
+    from keras_transformer.data.text_files import read_pairs
     from keras_transformer.text.languages import short_code
 
     languages = dict(

@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from keras_transformer.data.corpora import iterate_lines
+from keras_transformer.data.text_files import iterate_lines
 
 STRUCTURES = "CEH"  # coil, strand, helix
 UNRESOLVED = "-"  # the structure of a residue that the experiment did not see

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.data.corpora import opened
+from keras_transformer.data.text_files import opened
 from keras_transformer.system.extras import missing
 
 DATASETS = ("cifar10", "mnist")

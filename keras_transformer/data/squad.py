@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from keras_transformer.data.corpora import opened
+from keras_transformer.data.text_files import opened
 
 
 @dataclass(frozen=True)

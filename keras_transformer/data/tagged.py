@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_transformer.data.corpora import iterate_lines
+from keras_transformer.data.text_files import iterate_lines
 from keras_transformer.data.windows import NO_LABEL
 
 

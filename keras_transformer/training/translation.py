@@ -21,7 +21,8 @@ from keras_transformer.checkpoints.state import CHECKPOINTS
 from keras_transformer.config import TransformerConfig
 from keras_transformer.data.batching import TokenBatches
 from keras_transformer.data.cleaning import clean
-from keras_transformer.data.corpora import Corpus, load_corpus, read_pairs
+from keras_transformer.data.corpora import Corpus, load_corpus
+from keras_transformer.data.text_files import read_pairs
 from keras_transformer.evaluation.assess import assess, save_metrics
 from keras_transformer.evaluation.scores import table
 from keras_transformer.inference.folder import CONFIG, MODEL

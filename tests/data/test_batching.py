@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.data.batching import TokenBatches
-from keras_transformer.data.corpora import read_pairs
+from keras_transformer.data.text_files import read_pairs
 from keras_transformer.text import SentencePieceTokenizer
 
 PAD, BOS, EOS, FIRST = 0, 1, 2, 3

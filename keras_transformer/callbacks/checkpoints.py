@@ -1,10 +1,9 @@
-"""Callbacks for `fit`: whole-state checkpoints, BLEU of real translations, a progress line."""
+"""Checkpoints of the whole state of a training, from which it goes on bit for bit."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,9 +24,6 @@ from keras_transformer.checkpoints.state import (
     write_state,
 )
 from keras_transformer.config import require
-from keras_transformer.evaluation.scores import evaluate
-from keras_transformer.inference.translator import Translator
-from keras_transformer.system.extras import missing
 
 
 class TrainingStopped(Exception):  # noqa: N818 - no error
@@ -232,147 +228,3 @@ def _change(name, then, now):
         fields = sorted(k for k in then.keys() | now.keys() if then.get(k) != now.get(k))
         return ", ".join(_change(f"{name}.{k}", then.get(k), now.get(k)) for k in fields)
     return f"{name}: {then!r} then, {now!r} now"
-
-
-class TranslationQuality(keras.callbacks.Callback):
-    """Translates validation texts by real beam search and logs `val_bleu` and `val_chrf`.
-
-    Stands before `Checkpoints` in the list of callbacks, which then may monitor `val_bleu`.
-    Between the epochs in which it translates it repeats the last value.
-
-    Args:
-        translator: of the model in training.
-        pairs: (source, reference) texts.
-        every: epochs from one translation to the next, at least 1.
-        options: of `Translator.translate`, such as {"beam_size": 1}.
-    """
-
-    def __init__(
-        self,
-        translator: Translator,
-        pairs: Sequence[tuple[str, str]],
-        *,
-        every: int = 1,
-        options: dict[str, Any] | None = None,
-    ):
-        super().__init__()
-        require(every >= 1, "every", every, "at least 1")
-        require(len(pairs) >= 1, "pairs", pairs, "at least one pair")
-        self.translator = translator
-        self.sources, self.references = (list(side) for side in zip(*pairs, strict=True))
-        self.every = every
-        self.options = options or {}
-        self.last: dict[str, float] = {}
-
-    def on_epoch_end(self, epoch, logs=None):
-        if (epoch + 1) % self.every == 0 or not self.last:
-            hypotheses = self.translator.translate(self.sources, **self.options)
-            metrics = evaluate(hypotheses, self.references)
-            self.last = {"val_bleu": metrics["bleu"], "val_chrf": metrics["chrf"]}
-        if logs is not None:
-            logs.update(self.last)
-
-
-class Progress(keras.callbacks.Callback):
-    """One line on stderr: loss, perplexity, target tokens a second, time left.
-
-    Use with `fit(verbose=0)`, before `Checkpoints`: it adds `seconds` (of training alone) to the
-    epoch's logs. On a terminal the line is rewritten; elsewhere a line comes every
-    `interval` seconds, and one at each epoch's end.
-
-    Args:
-        tokens_per_step: target tokens of a mean batch, padding not counted.
-        interval: seconds between two lines where stderr is no terminal.
-    """
-
-    def __init__(self, tokens_per_step: float, interval: float = 10.0):
-        super().__init__()
-        self.tokens_per_step = tokens_per_step
-        self.interval = interval
-        self.seconds = 0.0
-        self.tokens_per_second = 0.0
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self._epoch = epoch
-        self._begin = self._shown = time.perf_counter()
-
-    def on_train_batch_end(self, batch, logs=None):
-        now = time.perf_counter()
-        if now - self._shown < (0.2 if sys.stderr.isatty() else self.interval):
-            return
-        self._shown = now
-        steps, done = self.params["steps"], batch + 1
-        per_step = (now - self._begin) / done
-        left = per_step * (steps - done + steps * (self.params["epochs"] - self._epoch - 1))
-        self._show(
-            f"epoch {self._epoch + 1}/{self.params['epochs']} step {done}/{steps} "
-            f"{_metrics(logs)} {self.tokens_per_step / per_step:,.0f} tokens/s "
-            f"{_time(left)} left",
-            end="" if sys.stderr.isatty() else "\n",
-        )
-
-    def on_test_begin(self, logs=None):
-        # Validation and callbacks run after the last batch: their time is not training's.
-        self._close_epoch()
-
-    def on_epoch_end(self, epoch, logs=None):
-        self._close_epoch()
-        if logs is not None:
-            logs["seconds"] = self._took
-        self._show(
-            f"epoch {epoch + 1}/{self.params['epochs']} {_metrics(logs)} "
-            f"{self.tokens_per_second:,.0f} tokens/s {_time(self.seconds)} so far"
-        )
-
-    def _close_epoch(self):
-        if self._begin is None:
-            return
-        self._took = time.perf_counter() - self._begin
-        self._begin = None
-        self.seconds += self._took
-        self.tokens_per_second = self.tokens_per_step * self.params["steps"] / self._took
-
-    def _show(self, line, end="\n"):
-        clear = "\r\x1b[K" if sys.stderr.isatty() else ""
-        sys.stderr.write(clear + line + end)
-        sys.stderr.flush()
-
-
-def _metrics(logs):
-    return " ".join(f"{name} {float(value):.4g}" for name, value in (logs or {}).items())
-
-
-def _time(seconds):
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
-
-
-class TensorBoard(keras.callbacks.Callback):
-    """Writes each epoch's logs and the learning rate for TensorBoard, on any backend.
-
-    Keras's own callback needs TensorFlow; this one needs tensorboardX.
-
-    Args:
-        folder: where the event files go.
-
-    Raises:
-        ImportError: if tensorboardX is not installed.
-    """
-
-    def __init__(self, folder: str | os.PathLike):
-        super().__init__()
-        try:
-            from tensorboardX import SummaryWriter
-        except ImportError as error:
-            raise missing("writing TensorBoard files", "tensorboard") from error
-        self._writer = SummaryWriter(str(folder))
-
-    def on_epoch_end(self, epoch, logs=None):
-        rate = float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
-        for name, value in {**(logs or {}), "learning_rate": rate}.items():
-            self._writer.add_scalar(name, float(value), epoch + 1)
-        self._writer.flush()
-
-    def on_train_end(self, logs=None):
-        self._writer.close()

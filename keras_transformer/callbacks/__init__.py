@@ -1,0 +1,6 @@
+"""Callbacks for `fit`: whole-state checkpoints, BLEU of real translations, a progress line."""
+
+from keras_transformer.callbacks.checkpoints import Checkpoints, TrainingStopped
+from keras_transformer.callbacks.reports import Progress, TensorBoard, TranslationQuality
+
+__all__ = ["Checkpoints", "Progress", "TensorBoard", "TrainingStopped", "TranslationQuality"]

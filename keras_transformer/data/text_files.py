@@ -1,0 +1,212 @@
+"""Text from where people keep it: line files, TSV, TMX, JSON lines, Hugging Face datasets.
+
+`read_pairs` turns any of these into a list of (source, target) pairs; `read_lines`,
+`iterate_lines` and `read_texts` read one-sided text. Text is handed over as it is in the file; see
+`keras_transformer.data.cleaning` for what to throw away.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import reprlib
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.data.tmx import read_tmx
+
+Pairs = list[tuple[str, str]]
+
+
+@contextmanager
+def opened(path: str | Path):
+    """The file in binary mode, unpacked if its name ends in `.gz`.
+
+    Raises:
+        ValueError: if what is read of a `.gz` is broken.
+    """
+    try:
+        with gzip.open(path) if str(path).lower().endswith(".gz") else open(path, "rb") as file:
+            yield file
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{path}: truncated or corrupt gzip file ({error})") from error
+
+
+def iterate_lines(path: str | Path) -> Iterator[str]:
+    """Yields the lines of a UTF-8 text file one by one, for files too large for memory.
+
+    Only a newline ends a line (so that a no-break or line-separator character inside a sentence
+    cannot shift the alignment of two files). The carriage returns of a Windows file and a byte
+    order mark at its beginning are dropped.
+
+    Args:
+        path: The file; unpacked on the way if its name ends in `.gz`.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: Invalid UTF-8 (naming file and line), or a broken gzip file.
+    """
+    with opened(path) as file:
+        for number, line in enumerate(file, 1):
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{path}, line {number}: invalid UTF-8 ({error})") from error
+            yield text.removesuffix("\n").removesuffix("\r")
+
+
+def read_lines(path: str | Path) -> list[str]:
+    """All lines of a text file, blank ones included; arguments and errors of `iterate_lines`."""
+    return list(iterate_lines(path))
+
+
+def read_texts(path: str | Path) -> list[str]:
+    """The lines of a text file that are not blank; of a `.tsv` the first column, without its head.
+
+    Args:
+        path: may be a `.gz`.
+
+    Raises:
+        FileNotFoundError, ValueError: as of `iterate_lines`; also if no line is left.
+    """
+    lines = read_lines(path)
+    if ".tsv" in Path(path).suffixes:
+        lines = [line.split("\t")[0] for line in lines[1:]]
+    lines = [line for line in lines if line.strip()]
+    if not lines:
+        raise ValueError(f"{path} must have a line of text, got none")
+    return lines
+
+
+def read_pairs(
+    source: Any,
+    target: str | Path | None = None,
+    *,
+    source_language: str = "en",
+    target_language: str = "de",
+) -> Pairs:
+    """Reads parallel text; what is given decides the format.
+
+    - two paths: two text files, line i of one the translation of line i of the other;
+    - one path ending in `.tsv` or `.txt`: source, a tab, target; further columns are ignored,
+      nothing is quoted, there is no header;
+    - one path ending in `.tmx`: the translation units that have both languages, inline mark-up
+      left out;
+    - one path ending in `.jsonl` or `.json`: one JSON object a line, `{"en": ..., "de": ...}`,
+      `{"source": ..., "target": ...}` or `{"translation": {"en": ..., "de": ...}}`;
+    - a Hugging Face `datasets.Dataset` (also a streamed one) with columns of these names.
+
+    Any file may end in `.gz` on top. Blank lines of TSV and JSON-lines files are skipped.
+
+    Args:
+        source: A path, or a data set.
+        target: The path of the target side, for two line files only.
+        source_language: Which key or TMX language is the source. In TMX, "en" stands for "EN" and
+            "en-US" alike (RFC 4647, basic filtering), the first of them in each unit.
+        target_language: Which one is the target.
+
+    Returns:
+        A list of (source, target), as they stand in the file.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: Files of different lengths, no text at all, or a line or record that is not
+            of the format, naming file and line.
+    """
+    if target is not None:
+        if hasattr(source, "column_names"):
+            raise ValueError(f"target must be left out when source is a data set, got {target!r}")
+        pairs = _read_two_files(source, target)
+    elif hasattr(source, "column_names"):
+        pairs = list(_pairs_of_dataset(source, source_language, target_language))
+    else:
+        suffix = Path(str(source).lower().removesuffix(".gz")).suffix
+        if suffix not in _FORMATS:
+            raise ValueError(
+                f"source must end in one of {', '.join(_FORMATS)} (or these and .gz) unless "
+                f"target names the file of the other language; got {str(source)!r}"
+            )
+        pairs = list(_FORMATS[suffix](source, source_language, target_language))
+    if not any(one.strip() and other.strip() for one, other in pairs):
+        names = "the data set" if hasattr(source, "column_names") else source
+        names = names if target is None else f"{source} and {target}"
+        raise ValueError(f"empty corpus: no pair with text on both sides in {names}")
+    return pairs
+
+
+def _read_two_files(source: str | Path, target: str | Path) -> Pairs:
+    sources, targets = read_lines(source), read_lines(target)
+    if len(sources) != len(targets):
+        shorter, longer = sorted([(len(sources), source), (len(targets), target)])
+        raise ValueError(
+            f"parallel files must have as many lines as each other: {source} has {len(sources)}, "
+            f"{target} has {len(targets)}. {shorter[1]} is the shorter one: line {shorter[0] + 1} "
+            f"of {longer[1]} is the first without a partner"
+        )
+    return list(zip(sources, targets, strict=True))
+
+
+def _pairs_of_tsv(path: str | Path, *_) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(iterate_lines(path), 1):
+        if not line:
+            continue
+        columns = line.split("\t", 2)
+        if len(columns) < 2:
+            raise ValueError(
+                f"{path}, line {number}: expected source and target with a tab between them, "
+                f"got {reprlib.repr(line)}"
+            )
+        yield columns[0], columns[1]
+
+
+def _pairs_of_json_lines(path: str | Path, *languages: str) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(iterate_lines(path), 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(
+                f"{path}, line {number}: malformed JSON, expected one object a line ({error})"
+            ) from error
+        yield _pair_of_record(record, *languages, where=f"{path}, line {number}")
+
+
+def _pairs_of_dataset(dataset: Any, *languages: str) -> Iterator[tuple[str, str]]:
+    if isinstance(dataset.column_names, Mapping):
+        splits = list(dataset.column_names)
+        raise ValueError(f"source must be one split of the data set, source[...] of {splits}")
+    for number, record in enumerate(dataset):
+        yield _pair_of_record(record, *languages, where=f"data set, row {number}")
+
+
+def _pair_of_record(
+    record: Any, source_language: str, target_language: str, where: str
+) -> tuple[str, str]:
+    fields = record.get("translation", record) if isinstance(record, Mapping) else None
+    if isinstance(fields, Mapping):
+        for keys in ((source_language, target_language), ("source", "target")):
+            source, target = (fields.get(key) for key in keys)
+            if isinstance(source, str) and isinstance(target, str):
+                return source, target
+    raise ValueError(
+        f"{where}: expected text under the keys {source_language!r} and {target_language!r}, or "
+        f"'source' and 'target', or 'translation' that holds these; got {reprlib.repr(record)}"
+    )
+
+
+def _pairs_of_tmx(path: str | Path, source_language: str, target_language: str) -> Pairs:
+    with opened(path) as file:
+        return read_tmx(file, path, source_language, target_language)
+
+
+_FORMATS = {
+    ".tsv": _pairs_of_tsv,
+    ".txt": _pairs_of_tsv,
+    ".tmx": _pairs_of_tmx,
+    ".jsonl": _pairs_of_json_lines,
+    ".json": _pairs_of_json_lines,
+}

@@ -1,0 +1,90 @@
+"""Translation memories: TMX 1.4b, as an XML parser meets its elements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO
+from xml.parsers import expat
+
+
+def read_tmx(
+    file: BinaryIO, path: str | Path, source_language: str, target_language: str
+) -> list[tuple[str, str]]:
+    """Return the pairs of two languages.
+
+    Args:
+        file: an open file.
+        path: what errors call it.
+        source_language, target_language: codes; "en" is also found as "en-GB".
+
+    Raises:
+        ValueError: for malformed XML, an entity, or a file without these languages; names the line.
+    """
+    handlers = _Handlers(source_language, target_language)
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    parser.StartElementHandler = handlers.start
+    parser.EndElementHandler = handlers.end
+    parser.CharacterDataHandler = handlers.data
+    parser.EntityDeclHandler = handlers.refuse_entity
+    parser.SkippedEntityHandler = handlers.refuse_entity
+    try:
+        parser.ParseFile(file)
+    except (expat.ExpatError, ValueError, LookupError) as error:
+        line = parser.CurrentLineNumber
+        raise ValueError(f"{path}, line {line}: malformed TMX ({error})") from error
+    if not handlers.pairs:
+        raise ValueError(
+            f"{path}: no translation unit has both {source_language!r} and {target_language!r}; "
+            f"languages in the file: {sorted(handlers.languages) or 'none'}"
+        )
+    return handlers.pairs
+
+
+class _Handlers:
+    """Collects pairs from the events of an XML parser (TMX 1.4b: body, tu, tuv, seg)."""
+
+    def __init__(self, source_language: str, target_language: str):
+        self.wanted = (source_language, target_language)
+        self.languages: set[str] = set()  # all that were met
+        self.pairs: list[tuple[str, str]] = []
+        self.unit: dict[str, str] = {}  # language -> text
+        self.language = ""
+        self.text: list[str] | None = None  # None outside of <seg>
+        self.codes = 0  # depth inside of native mark-up, which is not text
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        if tag == "tu":
+            self.unit = {}
+        elif tag == "tuv":
+            self.language = attributes.get("xml:lang", attributes.get("lang", ""))
+            self.languages.add(self.language)
+        elif tag == "seg":
+            self.text, self.codes = [], 0
+        elif self.text is not None and tag != "hi":
+            self.codes += 1
+
+    def data(self, text: str) -> None:
+        if self.text is not None and not self.codes:
+            self.text.append(text)
+
+    def end(self, tag: str) -> None:
+        if tag == "tu":
+            source, target = (self.find(language) for language in self.wanted)
+            if source is not None and target is not None:
+                self.pairs.append((source, target))
+        elif tag == "seg" and self.text is not None:
+            self.unit.setdefault(self.language, "".join(self.text))
+            self.text = None
+        elif self.text is not None and tag != "hi":
+            self.codes -= 1
+
+    def find(self, wanted: str) -> str | None:
+        for language, text in self.unit.items():
+            if f"{language}-".lower().replace("_", "-").startswith(f"{wanted}-".lower()):
+                return text
+        return None
+
+    def refuse_entity(self, name: str, *_) -> None:
+        # Declared entities can blow a small file up to gigabytes, or name other files.
+        raise ValueError(f"entity {name!r}: only the five entities of XML itself are read")
