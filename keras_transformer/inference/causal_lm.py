@@ -10,7 +10,6 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.backend import (
-    COMPILES_EACH_SHAPE,
     IS_EAGER,
     smoothed_cross_entropy,
     usable_precision,
@@ -18,8 +17,8 @@ from keras_transformer.backend import (
 from keras_transformer.checkpoints import hugging_face
 from keras_transformer.decoding import IMPOSSIBLE, uniforms
 from keras_transformer.inference.folder import load_with_tokenizer, save_folder
+from keras_transformer.inference.prompts import before_stop, held_back, left_padded
 from keras_transformer.inference.runner import (
-    LENGTH_MULTIPLE,
     Runner,
     search_batches,
     until_end,
@@ -28,7 +27,7 @@ from keras_transformer.inference.searching import generation_function, next_toke
 from keras_transformer.models import DecoderOnly
 from keras_transformer.search import GENERATE, STREAM, Generation, spelled_out
 from keras_transformer.text.single import TextTokenizer
-from keras_transformer.text.tokenizer import checked_texts, round_up
+from keras_transformer.text.tokenizer import checked_texts
 
 
 class CausalLM:
@@ -90,7 +89,7 @@ class CausalLM:
         search = Generation.of(options, GENERATE)
         stop = checked_texts(stop, "stop")
         ids = self.generate_ids(self._encode(prompts), search, seed, tokens_per_batch)
-        return [_until(text, stop) for text in self.tokenizer.decode(ids)]
+        return [before_stop(text, stop) for text in self.tokenizer.decode(ids)]
 
     def generate_ids(
         self,
@@ -115,7 +114,7 @@ class CausalLM:
         lengths = [len(prompt) + search.max_new_tokens for prompt in prompts]
         for chosen, rows, _ in search_batches(lengths, tokens_per_batch, 1 << 30):
             batch = [prompts[i] for i in chosen]
-            arguments = list(_left_padded(batch, rows, self.model.config.pad_id))
+            arguments = list(left_padded(batch, rows, self.model.config.pad_id))
             # EOS follows the last token that there is room for.
             limits = [min(search.max_new_tokens, limit - len(prompt)) + 1 for prompt in batch]
             arguments.insert(1, np.array(limits + [1] * (rows - len(batch)), "int32"))
@@ -156,11 +155,11 @@ class CausalLM:
         for token in self._tokens(prompt, search, seed):
             ids.append(token)
             (text,) = self.tokenizer.decode([ids])
-            whole = _until(text, stop)
+            whole = before_stop(text, stop)
             if len(whole) < len(text):
                 yield whole[given:]
                 return
-            ready = len(text) - _held_back(text, stop)
+            ready = len(text) - held_back(text, stop)
             if ready > given:
                 yield text[given:ready]
                 given = ready
@@ -191,7 +190,7 @@ class CausalLM:
 
     def _next_logits(self, prompt, ids, state, most):
         config = self.model.config
-        token_ids, segments = _left_padded([prompt], 1, config.pad_id)
+        token_ids, segments = left_padded([prompt], 1, config.pad_id)
         length = token_ids.shape[1]
         if state is None:
             key = "prefill", length, most
@@ -285,36 +284,6 @@ class CausalLM:
         if not isinstance(model, DecoderOnly):
             raise ValueError(f"{folder} is no language model but a {type(model).__name__}")
         return cls(model, TextTokenizer.read(folder))
-
-
-def _left_padded(prompts, rows, pad_id):
-    """Prompts that end in the last column, and 0 where there is padding: (B, P), or None."""
-    longest = round_up(max(map(len, prompts)), LENGTH_MULTIPLE)
-    full = rows == len(prompts) and all(len(prompt) == longest for prompt in prompts)
-    if full and not COMPILES_EACH_SHAPE:
-        return np.array(prompts, "int32"), None
-    token_ids = np.full((rows, longest), pad_id, "int32")
-    segments = np.zeros((rows, longest), "int32")
-    for row, prompt in enumerate(prompts):
-        token_ids[row, longest - len(prompt) :] = prompt
-        segments[row, longest - len(prompt) :] = 1
-    segments[len(prompts) :, -1] = 1  # rows that only fill the batch
-    return token_ids, segments
-
-
-def _until(text: str, stop: Sequence[str]) -> str:
-    """The text before the first of `stop`."""
-    ends = [place for mark in stop if (place := text.find(mark)) >= 0]
-    return text[: min(ends)] if ends else text
-
-
-def _held_back(text: str, stop: Sequence[str]) -> int:
-    """How many characters at the end may yet become another, or part of a stop."""
-    broken = len(text) - len(text.rstrip("\ufffd"))
-    parts = (
-        size for mark in stop for size in range(len(mark) - 1, 0, -1) if text.endswith(mark[:size])
-    )
-    return max([broken, *parts])
 
 
 def _tensor(x):

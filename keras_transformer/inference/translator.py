@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import itertools
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +22,13 @@ from keras_transformer.inference.runner import (
     until_end,
 )
 from keras_transformer.inference.searching import translation_function
+from keras_transformer.inference.sentences import (
+    encoded,
+    encoded_prefixes,
+    extended,
+    most_tokens,
+    padded,
+)
 from keras_transformer.models import Transformer
 from keras_transformer.search import NBEST, SAMPLE, TRANSLATE, Search, spelled_out
 from keras_transformer.text import Tokenizer, load_tokenizer
@@ -228,8 +234,9 @@ class Translator:
         Raises:
             ValueError: if there are not as many of each, or one is longer than the model takes.
         """
-        source_ids = self._encode(sources, "sources", strict=True)
-        target_ids = self._encode(targets, "targets", strict=True)
+        limit, pad_id = self.model.config.max_length, self.model.config.pad_id
+        source_ids = encoded(self.tokenizer, sources, "sources", limit, strict=True)
+        target_ids = encoded(self.tokenizer, targets, "targets", limit, strict=True)
         if len(source_ids) != len(target_ids):
             raise ValueError(
                 f"sources and targets must be as many, got {len(source_ids)} and {len(target_ids)}"
@@ -241,11 +248,9 @@ class Translator:
 
         scores = np.zeros(len(source_ids))
         longest = [max(len(s), len(t)) for s, t in zip(source_ids, target_ids, strict=True)]
-        for chosen, rows, length in search_batches(
-            longest, tokens_per_batch, self.model.config.max_length
-        ):
-            source = self._pad([source_ids[i] for i in chosen], rows, length)
-            labels = self._pad([target_ids[i] for i in chosen], rows, length)
+        for chosen, rows, length in search_batches(longest, tokens_per_batch, limit):
+            source = padded([source_ids[i] for i in chosen], rows, length, pad_id)
+            labels = padded([target_ids[i] for i in chosen], rows, length, pad_id)
             (result,) = self._runner.arrays(self.model, "score", make, [source, labels])
             scores[chosen] = result[: len(chosen)]
         return scores.tolist()
@@ -253,98 +258,52 @@ class Translator:
     def _search(
         self, texts, search, prefixes, tokens_per_batch, strict, seed=None, constraint=None
     ):
-        texts = checked_texts(texts)
-        source_ids = self._encode(texts, "texts", strict)
+        texts, config = checked_texts(texts), self.model.config
+        source_ids = encoded(self.tokenizer, texts, "texts", config.max_length, strict)
+        prefix_ids = encoded_prefixes(self.tokenizer, prefixes, len(texts), config.max_length - 2)
         found = [[Hypothesis("", 0.0)] for _ in source_ids]
-        prefix_ids = self._encode_prefixes(prefixes, len(source_ids))
         # A text without any token of its own is empty, and so is its translation.
         empty = sum(map(len, self.tokenizer.source_frame))
         full = [i for i, ids in enumerate(source_ids) if len(ids) > empty]
         lengths = [len(source_ids[i]) for i in full]
-        for batch, rows, length in search_batches(
-            lengths, tokens_per_batch, self.model.config.max_length
-        ):
+        for batch, rows, length in search_batches(lengths, tokens_per_batch, config.max_length):
             chosen = [full[i] for i in batch]
-            source = self._pad([source_ids[i] for i in chosen], rows, length)
-            prefix, prefix_length = None, max(len(prefix_ids[i]) for i in chosen)
+            sources = [source_ids[i] for i in chosen]
+            source = padded(sources, rows, length, config.pad_id)
+            begun = [prefix_ids[i] for i in chosen]
+            prefix, prefix_length = None, max(map(len, begun))
             if prefix_length:
                 if prefixes is not None:
                     prefix_length = round_up(prefix_length, LENGTH_MULTIPLE)
-                prefix = self._pad([prefix_ids[i] for i in chosen], rows, prefix_length)
-            limits = np.ones(rows, "int32")
-            for row, i in enumerate(chosen):
-                start = max(len(source_ids[i]), len(prefix_ids[i]))
-                limits[row] = min(start + search.max_extra_length, self.model.config.max_length - 1)
-            arguments = [source, limits, prefix, None, None]
+                prefix = padded(begun, rows, prefix_length, config.pad_id)
+            limits = most_tokens(sources, begun, rows, search, config.max_length)
+            numbers = first = None
             if search.temperature is not None:
                 seeds = [[seed, i] for i in chosen] + [[seed]] * (rows - len(chosen))
-                room = length + prefix_length + search.max_extra_length
-                arguments[3] = uniforms(seeds, room)
+                numbers = uniforms(seeds, length + prefix_length + search.max_extra_length)
             if constraint is not None:
                 first = constraint.start([texts[i] for i in chosen], limits[: len(chosen)])
-                last = rows - len(chosen)  # rows of padding are as the last one
-                arguments[4] = {name: _extended(x, last) for name, x in first.items()}
+                first = {name: extended(x, rows - len(chosen)) for name, x in first.items()}
             ids, scores = self._runner.arrays(
                 self.model,
                 (search, constraint),
                 lambda: translation_function(search, self.model, constraint),
-                arguments,
+                [source, limits, prefix, numbers, first],
             )
-            for row, i in enumerate(chosen):
-                real = scores[row] > IMPOSSIBLE / 2
-                if not real.any():
-                    raise ValueError("model must give finite logits, got none: are weights NaN?")
-                ends = self.model.config.eos_ids
-                own_ids = [until_end(one, ends) for one in ids[row, real].tolist()]
-                decoded = self.tokenizer.decode_target(own_ids)
-                found[i] = [
-                    Hypothesis(text, float(score))
-                    for text, score in zip(decoded, scores[row, real], strict=True)
-                ]
+            for i, own_ids, own_scores in zip(chosen, ids, scores, strict=False):
+                found[i] = self._hypotheses(own_ids, own_scores)
         return found
 
-    def _encode(self, texts, name, strict):
-        texts = checked_texts(texts, name)
-        if name == "targets":
-            ids, frame = self.tokenizer.encode_target(texts), self.tokenizer.target_frame
-        else:
-            ids, frame = self.tokenizer.encode_source(texts), self.tokenizer.source_frame
-        limit = self.model.config.max_length
-        for i, tokens in enumerate(ids):
-            if len(tokens) > limit:
-                problem = (
-                    f"{name} must have at most {limit} tokens each, the model's max_length, got "
-                    f"{len(tokens)} in {texts[i]!r:.60}"
-                )
-                if strict:
-                    raise ValueError(problem)
-                warnings.warn(f"{problem}: it is cut", stacklevel=4)
-                content = tokens[len(frame.before) : -len(frame.after)]
-                ids[i] = frame.around(content, limit)
-        return ids
-
-    def _encode_prefixes(self, prefixes, count):
-        frame = self.tokenizer.target_frame
-        if prefixes is None:
-            return [list(frame.before)] * count
-        prefixes = checked_texts(prefixes, "prefixes")
-        if len(prefixes) != count:
-            raise ValueError(f"prefixes must be as many as texts, got {len(prefixes)} for {count}")
-        ids = [x[: -len(frame.after)] for x in self.tokenizer.encode_target(prefixes)]
-        limit = self.model.config.max_length - 2
-        for prefix, tokens in zip(prefixes, ids, strict=True):
-            if len(tokens) > limit:
-                raise ValueError(
-                    f"prefixes must have at most {limit} tokens each, got {len(tokens)} in "
-                    f"{prefix!r:.60}"
-                )
-        return ids
-
-    def _pad(self, sequences, rows, length):
-        padded = np.full((rows, length), self.tokenizer.pad_id, "int32")
-        for row, tokens in enumerate(sequences):
-            padded[row, : len(tokens)] = tokens
-        return padded
+    def _hypotheses(self, ids_KL, scores_K):
+        real_K = scores_K > IMPOSSIBLE / 2
+        if not real_K.any():
+            raise ValueError("model must give finite logits, got none: are weights NaN?")
+        ends = self.model.config.eos_ids
+        texts = self.tokenizer.decode_target(
+            [until_end(ids, ends) for ids in ids_KL[real_K].tolist()]
+        )
+        scores = map(float, scores_K[real_K])
+        return [Hypothesis(text, score) for text, score in zip(texts, scores, strict=True)]
 
     def save(self, folder: str | os.PathLike) -> None:
         """Writes `model.keras`, the tokenizer and `config.json` into a folder.
@@ -391,7 +350,3 @@ class Translator:
         source_language = source_language or config.get("source_language")
         target_language = target_language or config.get("target_language")
         return cls(model, tokenizer, source_language, target_language)
-
-
-def _extended(x, count):
-    return np.concatenate([x, np.repeat(x[-1:], count, axis=0)])

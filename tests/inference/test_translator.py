@@ -22,6 +22,7 @@ from keras_transformer.config import TransformerConfig
 from keras_transformer.inference import folder as saved_module
 from keras_transformer.inference.runner import score_function, until_end
 from keras_transformer.inference.searching import translation_function
+from keras_transformer.inference.sentences import padded
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer
 from keras_transformer.search import Search
@@ -159,7 +160,7 @@ def test_refuses_what_is_no_list_of_strings(translator, wrong):
 
 def test_a_beam_of_one_takes_the_most_probable_token_at_each_step(translator):
     config, tokenizer = translator.model.config, translator.tokenizer
-    source = translator._pad(tokenizer.encode_source(TEXTS), len(TEXTS), 16)
+    source = padded(tokenizer.encode_source(TEXTS), len(TEXTS), 16, 0)
     ids = np.full((len(TEXTS), 16), config.pad_id)
     ids[:, 0] = config.bos_id
     for i in range(1, 5):  # the whole target anew at each step: no cache
@@ -190,7 +191,7 @@ def test_score_agrees_with_the_search(translator):
         translation_function(Search(4, 0.0, **SHORT), translator.model), translator.model
     )
     tokenizer = translator.tokenizer
-    source = translator._pad(tokenizer.encode_source(TEXTS), len(TEXTS), 16)
+    source = padded(tokenizer.encode_source(TEXTS), len(TEXTS), 16, 0)
     source = ops.convert_to_tensor(source)
     limits = ops.full((len(TEXTS),), 14, dtype="int32")
     ids, scores = search(source, limits)
@@ -214,9 +215,9 @@ def test_score_is_the_sum_of_log_probabilities(translator):
     targets = ["two three", "", "one", "ten nine", "two", "five", "six six", "one one one"]
     config, tokenizer = translator.model.config, translator.tokenizer
     found = translator.score(TEXTS, targets)
-    labels = translator._pad(tokenizer.encode_target(targets), len(TEXTS), 16)
+    labels = padded(tokenizer.encode_target(targets), len(TEXTS), 16, 0)
     ids = {
-        "source_ids": translator._pad(tokenizer.encode_source(TEXTS), len(TEXTS), 16),
+        "source_ids": padded(tokenizer.encode_source(TEXTS), len(TEXTS), 16, 0),
         "target_ids": np.insert(labels[:, :-1], 0, config.bos_id, axis=1),
     }
     logits = ops.convert_to_numpy(translator.model(ids, training=False)).astype("float64")

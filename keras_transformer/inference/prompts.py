@@ -1,0 +1,43 @@
+"""Prompts on their way into a language model, and texts on their way out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from keras_transformer.backend import COMPILES_EACH_SHAPE
+from keras_transformer.inference.runner import LENGTH_MULTIPLE
+from keras_transformer.text.tokenizer import round_up
+
+
+def left_padded(
+    prompts: Sequence[Sequence[int]], rows: int, pad_id: int
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return prompts that end in the last column, and 0 where there is padding: (B, P), or None."""
+    longest = round_up(max(map(len, prompts)), LENGTH_MULTIPLE)
+    full = rows == len(prompts) and all(len(prompt) == longest for prompt in prompts)
+    if full and not COMPILES_EACH_SHAPE:
+        return np.array(prompts, "int32"), None
+    token_ids = np.full((rows, longest), pad_id, "int32")
+    segments = np.zeros((rows, longest), "int32")
+    for row, prompt in enumerate(prompts):
+        token_ids[row, longest - len(prompt) :] = prompt
+        segments[row, longest - len(prompt) :] = 1
+    segments[len(prompts) :, -1] = 1  # rows that only fill the batch
+    return token_ids, segments
+
+
+def before_stop(text: str, stop: Sequence[str]) -> str:
+    """Return the text before the first of `stop`."""
+    ends = [place for mark in stop if (place := text.find(mark)) >= 0]
+    return text[: min(ends)] if ends else text
+
+
+def held_back(text: str, stop: Sequence[str]) -> int:
+    """Return how many characters at the end may yet become another, or part of a stop."""
+    broken = len(text) - len(text.rstrip("\ufffd"))
+    parts = (
+        size for mark in stop for size in range(len(mark) - 1, 0, -1) if text.endswith(mark[:size])
+    )
+    return max([broken, *parts])

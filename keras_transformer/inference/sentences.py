@@ -1,0 +1,98 @@
+"""Sentences on their way into a search: as ids, with their limits, in arrays."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from keras_transformer.search import Search
+from keras_transformer.text import Tokenizer
+from keras_transformer.text.tokenizer import checked_texts
+
+
+def encoded(
+    tokenizer: Tokenizer, texts: Sequence[str], name: str, limit: int, strict: bool
+) -> list[list[int]]:
+    """Return the ids of each text, with those that stand around it.
+
+    Args:
+        tokenizer: of the model.
+        texts: of the target side where `name` is "targets", else of the source side.
+        name: what errors call the texts.
+        limit: the model's `max_length`.
+        strict: whether a longer text raises; else it is cut with a warning.
+    """
+    texts = checked_texts(texts, name)
+    if name == "targets":
+        ids, frame = tokenizer.encode_target(texts), tokenizer.target_frame
+    else:
+        ids, frame = tokenizer.encode_source(texts), tokenizer.source_frame
+    for i, tokens in enumerate(ids):
+        if len(tokens) > limit:
+            problem = (
+                f"{name} must have at most {limit} tokens each, the model's max_length, got "
+                f"{len(tokens)} in {texts[i]!r:.60}"
+            )
+            if strict:
+                raise ValueError(problem)
+            warnings.warn(f"{problem}: it is cut", stacklevel=4)
+            content = tokens[len(frame.before) : -len(frame.after)]
+            ids[i] = frame.around(content, limit)
+    return ids
+
+
+def encoded_prefixes(
+    tokenizer: Tokenizer, prefixes: Sequence[str] | None, count: int, limit: int
+) -> list[list[int]]:
+    """Return the ids that each translation must begin with.
+
+    Args:
+        tokenizer: of the model.
+        prefixes: a text for each of `count` sources; None: only what all targets begin with.
+        count: number of sources.
+        limit: most tokens of a prefix.
+    """
+    frame = tokenizer.target_frame
+    if prefixes is None:
+        return [list(frame.before)] * count
+    prefixes = checked_texts(prefixes, "prefixes")
+    if len(prefixes) != count:
+        raise ValueError(f"prefixes must be as many as texts, got {len(prefixes)} for {count}")
+    ids = [x[: -len(frame.after)] for x in tokenizer.encode_target(prefixes)]
+    for prefix, tokens in zip(prefixes, ids, strict=True):
+        if len(tokens) > limit:
+            raise ValueError(
+                f"prefixes must have at most {limit} tokens each, got {len(tokens)} in "
+                f"{prefix!r:.60}"
+            )
+    return ids
+
+
+def padded(sequences: Sequence[Sequence[int]], rows: int, length: int, pad_id: int) -> np.ndarray:
+    """Return the sequences as one array (rows, length), filled with `pad_id`."""
+    array = np.full((rows, length), pad_id, "int32")
+    for row, tokens in enumerate(sequences):
+        array[row, : len(tokens)] = tokens
+    return array
+
+
+def most_tokens(
+    sources: Sequence[Sequence[int]],
+    prefixes: Sequence[Sequence[int]],
+    rows: int,
+    search: Search,
+    max_length: int,
+) -> np.ndarray:
+    """Return the most tokens of each translation: (rows,), 1 for rows that only fill a batch."""
+    limits = np.ones(rows, "int32")
+    for row, (source, prefix) in enumerate(zip(sources, prefixes, strict=True)):
+        longest = max(len(source), len(prefix)) + search.max_extra_length
+        limits[row] = min(longest, max_length - 1)
+    return limits
+
+
+def extended(x: np.ndarray, count: int) -> np.ndarray:
+    """Return x with its last row repeated `count` times: rows that only fill a batch."""
+    return np.concatenate([x, np.repeat(x[-1:], count, axis=0)])
