@@ -176,7 +176,7 @@ TRANSCRIBE = _all_but_count(Transcription.names(draws=False))
 def spelled_out(
     options: type[SearchOptions],
     names: Collection[str],
-    spell: Callable[[str, Any, str], Any] = lambda name, hint, text: hint,
+    spell: Callable[[dataclasses.Field, Any], Any] | None = None,
     **defaults: Any,
 ) -> Callable[[Callable], Callable]:
     """Decorate a function that takes `**options`: its signature then names each of them.
@@ -184,14 +184,14 @@ def spelled_out(
     Args:
         options: their class.
         names: those that the function takes.
-        spell: makes the annotation of an option, from its name, type and help.
+        spell: makes the annotation of an option from its field and type; None: the type.
         defaults: where they are others than those of the class.
     """
     hints = typing.get_type_hints(options)
     fields = {field.name: field for field in dataclasses.fields(options)}
 
     def decorate(function):
-        signature = inspect.signature(function)
+        signature = inspect.signature(function, eval_str=spell is not None)
         parameters = [x for x in signature.parameters.values() if x.kind is not x.VAR_KEYWORD]
         for name in names:
             if name not in signature.parameters:
@@ -201,7 +201,7 @@ def spelled_out(
                         name,
                         inspect.Parameter.KEYWORD_ONLY,
                         default=defaults.get(name, field.default),
-                        annotation=spell(name, hints[name], field.metadata["help"]),
+                        annotation=spell(field, hints[name]) if spell else hints[name],
                     )
                 )
         function.__signature__ = signature.replace(parameters=parameters)

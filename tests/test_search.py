@@ -6,7 +6,11 @@ import inspect
 import pytest
 
 from keras_transformer import CausalLM, Transcriber, Translator, export
-from keras_transformer.cli import folders, generate, plot, serve, translate
+from keras_transformer.cli.folders import export as export_command
+from keras_transformer.cli.generate import generate, transcribe
+from keras_transformer.cli.plot import draw_lengths, draw_reliability
+from keras_transformer.cli.serve import serve
+from keras_transformer.cli.translate import evaluate, translate
 from keras_transformer.evaluation.assess import assess
 from keras_transformer.search import (
     GENERATE,
@@ -34,10 +38,10 @@ TAKERS = [
     (Transcriber.transcribe, Transcription, TRANSCRIBE),
     (Transcriber.transcribe_ids, Transcription, TRANSCRIBE),
     *[(x, Search, TRANSLATE) for x in (assess, export.saved_model, Catalogue.load)],
-    *[(x, Search, TRANSLATE) for x in (translate.translate, translate.evaluate, serve.serve)],
-    *[(x, Search, TRANSLATE) for x in (folders.export, plot.draw_lengths, plot.draw_reliability)],
-    (generate.generate, Generation, GENERATE),
-    (generate.transcribe, Transcription, TRANSCRIBE),
+    *[(x, Search, TRANSLATE) for x in (translate, evaluate, serve)],
+    *[(x, Search, TRANSLATE) for x in (export_command, draw_lengths, draw_reliability)],
+    (generate, Generation, GENERATE),
+    (transcribe, Transcription, TRANSCRIBE),
 ]
 
 

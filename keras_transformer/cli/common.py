@@ -66,9 +66,19 @@ TokensPerBatch = Annotated[int, typer.Option(min=1, help="Most source tokens in 
 
 def searching(options: type[SearchOptions], names: Collection[str]) -> Callable:
     """Decorate a command that takes `**search`: it gets each of these options of a search."""
-    return spelled_out(
-        options, names, lambda name, hint, text: Annotated[hint, typer.Option(help=text)]
-    )
+
+    def flag(field, hint):
+        def checked(value):
+            if value != field.default:
+                try:
+                    field.metadata["check"](field.name, value)
+                except ValueError as error:
+                    raise typer.BadParameter(str(error)) from error
+            return value
+
+        return Annotated[hint, typer.Option(help=field.metadata["help"], callback=checked)]
+
+    return spelled_out(options, names, flag)
 
 
 def read_lines(path: Path | None) -> Iterator[str]:

@@ -75,7 +75,7 @@ def until(ids, ends):
     [
         ({}, {}),
         (dict(repetition_penalty=1.5), dict(repetition_penalty=1.5)),
-        (dict(min_length=4), dict(min_new_tokens=4)),
+        (dict(min_new_tokens=4), dict(min_new_tokens=4)),
         (
             dict(beam_size=3, scoring="transformers"),
             dict(num_beams=3, length_penalty=0.0, early_stopping=False),
@@ -208,11 +208,11 @@ class TestSeveralEnds:
         [
             ({}, {}),
             (
-                dict(min_length=4, repetition_penalty=1.5),
+                dict(min_new_tokens=4, repetition_penalty=1.5),
                 dict(min_new_tokens=4, repetition_penalty=1.5),
             ),
             (
-                dict(beam_size=4, length_penalty=0.5, min_length=3, scoring="transformers"),
+                dict(beam_size=4, length_penalty=0.5, min_new_tokens=3, scoring="transformers"),
                 dict(num_beams=4, length_penalty=0.5, min_new_tokens=3, early_stopping=False),
             ),
         ],

@@ -54,9 +54,9 @@ def linear(
         x_NF = Linear.apply(x_ND, tensor_of(kernel), tensor_of(bias), relu)
         return x_NF.view(*x.shape[:-1], -1), None if relu else activation
     if torch.is_grad_enabled() or not isinstance(kernel, keras.Variable):
-        kernel = ops.convert_totensor_of(kernel).to(x.dtype)
+        kernel = ops.convert_to_tensor(kernel).to(x.dtype)
         kernel_DF = kernel.t() if transposed else kernel
-        bias = None if bias is None else ops.convert_totensor_of(bias).to(x.dtype)
+        bias = None if bias is None else ops.convert_to_tensor(bias).to(x.dtype)
     else:
         kernel_DF, packed = kept(kernel, x.dtype, _transposed if transposed else _plain)
         bias = None if bias is None else kept(bias, x.dtype, torch.clone)
@@ -136,7 +136,7 @@ def int8_linear(
 
 def tensor_of(x):
     """A variable's own tensor, not cast as Keras does in mixed precision."""
-    return private.own_value(x) if isinstance(x, keras.Variable) else ops.convert_totensor_of(x)
+    return private.own_value(x) if isinstance(x, keras.Variable) else ops.convert_to_tensor(x)
 
 
 def kept(variable: keras.Variable, dtype: torch.dtype, make: Callable) -> Any:
@@ -166,5 +166,5 @@ def _transposed(kernel_FD):
 
 def lookup(table: Any, ids: torch.Tensor, itself: bool) -> torch.Tensor:
     """As `backend.lookup`; `itself`: from the table in its own type, not from a cast copy."""
-    table = tensor_of(table) if itself else ops.convert_totensor_of(table)
+    table = tensor_of(table) if itself else ops.convert_to_tensor(table)
     return torch.nn.functional.embedding(ids, table)
