@@ -122,7 +122,7 @@ def alone(contestant: Contestant, runs: int = 1) -> None:
 
 
 def ratio(peer: Contestant, ours: Contestant) -> float:
-    """How many times as fast as the peer we are: the median of the rounds' ratios.
+    """Return our speed relative to the peer's: the median of the rounds' ratios.
 
     Of the seconds; where a result tells its `tokens`, of the tokens a second.
     """

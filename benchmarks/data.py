@@ -1,4 +1,4 @@
-"""How fast the input pipeline makes batches, to compare with what a training step takes.
+"""Speed of the input pipeline in batches, to compare with the time of a training step.
 
     python -m benchmarks.data [--data-folder FOLDER] [--tokens-per-batch 4096]
         [--packed-length 128] [--batches 300]

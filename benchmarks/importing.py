@@ -1,4 +1,4 @@
-"""What importing a checkpoint costs: peak memory over its size, and time over reading it.
+"""Cost of importing a checkpoint: peak memory over its size, and time over reading it.
 
     python -m benchmarks.importing [--layers 6] [--save]
 

@@ -1,4 +1,4 @@
-"""How time and memory grow with length, batch, beam, width and depth; beside them the arithmetic.
+"""Growth of time and memory with length, batch, beam, width and depth, and the arithmetic.
 
     python -m benchmarks.scaling [--backend torch tensorflow jax] [--rounds 5] [--save]
     python -m benchmarks.scaling --short
@@ -90,7 +90,7 @@ def search_flops(config: TransformerConfig, rows: int, length: int, beam_size: i
 
 
 def flops(task: str, sizes: dict[str, int]) -> float:
-    """Of one step, or one search."""
+    """Return the arithmetic of one step, or one search."""
     config, rows, length = config_of(**sizes), sizes["rows"], sizes["length"]
     if task == "training":
         return train.training_flops(config, rows, length)

@@ -95,7 +95,7 @@ def keras_hub(size, weights, rows, length, precision, steps):
 
 
 def in_fit(model, batch, steps):
-    """What a contestant returns: steps of a Keras model on one batch; its loss and size before."""
+    """Return a contestant: steps of a Keras model on one batch, its loss and its size."""
     import keras
 
     inputs, labels = batch

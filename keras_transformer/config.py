@@ -1,4 +1,4 @@
-"""What every config can: be checked, become plain values and be made of them again."""
+"""Base class of configs: validation, and conversion to and from plain values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_number(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Config:
-    """What every config can: become plain values and be made of them again, check itself."""
+    """Base class of configs: validation, and conversion to and from plain values."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

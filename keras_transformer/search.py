@@ -38,7 +38,7 @@ def _option(default, check, text, draws=False):
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What all searches have in common.
+    """Options of every search.
 
     Raises:
         ValueError: if a value is out of its range; names it.
@@ -113,7 +113,7 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class Search(SearchOptions):
-    """How to translate: the options of `Translator.translate`, `nbest` and `sample`."""
+    """Options of `Translator.translate`, `nbest` and `sample`."""
 
     max_extra_length: int = _option(
         50, _whole(1), "Most tokens of a translation beyond those of its source, or of its prefix."
@@ -125,7 +125,7 @@ class Search(SearchOptions):
 
 @dataclass(frozen=True)
 class Generation(SearchOptions):
-    """How to go on with a text: the options of `CausalLM.generate`."""
+    """Options of `CausalLM.generate`."""
 
     beam_size: int = _option(1, _whole(1), "Hypotheses kept; 1 is greedy search, or sampling.")
     length_penalty: float = _option(0.0, _at_least_0, "Alpha of Wu et al. 2016, of a beam's score.")
@@ -145,13 +145,13 @@ class Generation(SearchOptions):
 
     @property
     def min_length(self) -> int:
-        """As of `Search`."""
+        """Fewest tokens before the end."""
         return self.min_new_tokens
 
 
 @dataclass(frozen=True)
 class Transcription(SearchOptions):
-    """How to write down what is said: the options of `Transcriber.transcribe`."""
+    """Options of `Transcriber.transcribe`."""
 
     beam_size: int = _option(1, _whole(1), "Hypotheses kept; 1 is greedy search.")
     length_penalty: float = _option(0.0, _at_least_0, "Alpha of Wu et al. 2016, of a beam's score.")

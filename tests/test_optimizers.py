@@ -111,7 +111,7 @@ def test_the_decay_must_end_after_the_warmup(total_steps):
 
 
 def test_accumulated_gradients_of_two_halves_are_those_of_the_whole(tiny_transformer):
-    """As many tokens in each half, so that the mean of the means is the mean."""
+    """Halves with as many tokens, so that the mean of the means is the mean."""
     ids = np.random.default_rng(0).integers(4, 9, (4, 5)).astype("int32")
     inputs = {"source_ids": ids, "target_ids": np.roll(ids, 1, axis=1)}
     sizes = dict(dropout=0.0, num_decoder_layers=1)

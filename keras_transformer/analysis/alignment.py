@@ -1,4 +1,4 @@
-"""What a translator looks at: attention of every layer and head, and alignments of words by it."""
+"""Attention of a translator by layer and head, and word alignments derived from it."""
 
 from __future__ import annotations
 

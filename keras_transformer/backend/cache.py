@@ -1,4 +1,4 @@
-"""What searches are made of: caches, attention over them, the best tokens, the loop."""
+"""Building blocks of searches: caches, attention over them, the best tokens, the loop."""
 
 from __future__ import annotations
 

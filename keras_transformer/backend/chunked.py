@@ -97,7 +97,7 @@ def chunked_attention(
 
 
 class _Chunks(NamedTuple):
-    """What to compute of which chunk: `places` keys are no padding."""
+    """Chunks of queries and keys; the first `places` keys are not padding."""
 
     size: int
     places: Any

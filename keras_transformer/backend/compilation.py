@@ -1,4 +1,4 @@
-"""How functions are run: compilation, memory, random state."""
+"""Compilation of functions, memory, random state."""
 
 from __future__ import annotations
 

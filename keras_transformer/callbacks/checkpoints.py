@@ -100,7 +100,7 @@ class Checkpoints(keras.callbacks.Callback):
 
     @property
     def epoch(self) -> int:
-        """How many epochs are done: the `initial_epoch` of `fit`."""
+        """Number of finished epochs: the `initial_epoch` of `fit`."""
         return len(self.history)
 
     @property

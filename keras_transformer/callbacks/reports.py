@@ -1,4 +1,4 @@
-"""What a training reports: BLEU of real translations, a progress line, TensorBoard."""
+"""Reports of a training: BLEU of real translations, a progress line, TensorBoard."""
 
 from __future__ import annotations
 

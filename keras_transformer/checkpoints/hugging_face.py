@@ -190,7 +190,7 @@ def write_checkpoint(
     weights: Mapping[str, np.ndarray],
     kind: str | None = None,
 ) -> None:
-    """As `write_model`, of a config and weights by Keras path."""
+    """Write a config and weights by Keras path, like `write_model`."""
     if kind is not None and kind not in FAMILIES:
         raise ValueError(f"kind must be one of {sorted(FAMILIES)} or None, got {kind!r}")
     problems = {one: _difference(one, config) for one in ([kind] if kind else FAMILIES)}
@@ -218,7 +218,7 @@ def _config_file(kind, config):
 
 
 def _difference(kind, config):
-    """What such a checkpoint would make other than it is in our config; None if nothing."""
+    """Return what such a checkpoint would change in our config, in a phrase, or None."""
     family = FAMILIES[kind]
     if not isinstance(config, family.model.config_class):
         return f"its models are {family.model.__name__}s"

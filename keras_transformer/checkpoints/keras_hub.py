@@ -44,7 +44,7 @@ FIELDS = {  # theirs -> ours
 
 @dataclass(frozen=True)
 class Backbone:
-    """How one class of backbones is read.
+    """Reader of one class of backbones.
 
     Args:
         model: our class.
@@ -160,7 +160,7 @@ WHISPER_LAYERS = {
 
 
 def _rotary(config, paths):
-    """Of a LLaMA or Mistral: its scaling."""
+    """Return the rotary scaling of a LLaMA or Mistral."""
     only(config, rope_position_scaling_factor=1.0)  # KerasHub (0.32) itself looks at no other
     factor = config.get("rope_scaling_factor", 1.0)
     scaling = {"rope_type": "linear", "factor": factor} if factor != 1.0 else None
@@ -286,7 +286,7 @@ def from_backbone(
 
 
 def _theirs(path: str, family: Backbone) -> list[str]:
-    """What our weight is made of there."""
+    """Return the parts of their model that make one of our weights."""
     layer, _, name = path.rpartition("/")
     block = re.search(r"block_(\d+)", path)
     layer, whole = (re.sub(r"block_\d+", "block_*", x) for x in (layer, path))

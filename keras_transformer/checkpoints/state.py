@@ -59,7 +59,7 @@ def latest(folder: str | os.PathLike) -> Path | None:
 
 
 def read_state(path: str | os.PathLike) -> dict[str, Any]:
-    """What a state's `state.json` says.
+    """Return the contents of a state's `state.json`.
 
     Returns:
         `run`, plain values that say what the run is; `history`, each epoch's metrics by name;

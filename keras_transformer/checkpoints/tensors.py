@@ -67,7 +67,7 @@ class Checkpoint:
                 self._readers[name.removesuffix(old) + new] = self._readers.pop(name)
 
     def names(self) -> set[str]:
-        """Of all tensors."""
+        """Return the names of all tensors."""
         return set(self._readers)
 
     def read(self, name: str) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What the commands share: how they run and fail, options of several, lines in and out.
+"""Shared parts of the commands: errors, common options, lines in and out.
 
 The modules of the command line import no framework and nothing of the library that does: a command
 imports what it runs in its body, so that `--help` and completion cost a tenth of a second, not six.
@@ -82,7 +82,7 @@ def searching(options: type[SearchOptions], names: Collection[str]) -> Callable:
 
 
 def read_lines(path: Path | None) -> Iterator[str]:
-    """Of a file, or of stdin."""
+    """Yield the lines of a file, or of stdin."""
     from keras_transformer.data.text_files import iterate_lines
 
     if path is not None:

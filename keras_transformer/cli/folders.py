@@ -58,7 +58,7 @@ def import_(
 
 
 class Format(enum.StrEnum):
-    """What `export` writes."""
+    """The formats that `export` writes."""
 
     SAVED_MODEL = "saved-model"
     HUGGING_FACE = "hugging-face"

@@ -243,7 +243,7 @@ class TokenBatches:
         return ids, texts, dropped
 
     def _planned(self, side):
-        """Of texts of these lengths, the length to plan for: under sampling, enough for most."""
+        """Return the length to plan for, given the texts' own: under sampling, enough for most."""
         if not self.sampling:
             return np.asarray
         lengths = self._ids[side].lengths

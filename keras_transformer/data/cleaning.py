@@ -11,7 +11,7 @@ _WORD = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
 
 @dataclass(frozen=True)
 class CleaningReport:
-    """How many pairs `clean` kept, and how many it dropped for each reason.
+    """Number of pairs that `clean` kept, and that it dropped for each reason.
 
     A pair counts once, under the first reason that holds, in the order of the fields.
 

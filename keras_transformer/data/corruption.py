@@ -1,4 +1,4 @@
-"""What T5 is pretrained on: spans of a text that are missing (Raffel et al. 2020, 3.1.4, 3.3)."""
+"""Span corruption, T5's pretraining task (Raffel et al. 2020, sections 3.1.4 and 3.3)."""
 
 from __future__ import annotations
 

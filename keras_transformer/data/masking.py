@@ -1,4 +1,4 @@
-"""What encoders are pretrained on: hidden tokens, and pairs of texts that follow or do not."""
+"""Pretraining tasks of encoders: masked tokens, and pairs of texts that follow or do not."""
 
 from __future__ import annotations
 

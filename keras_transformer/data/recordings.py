@@ -21,7 +21,7 @@ DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 
 @dataclass(frozen=True)
 class Recording:
-    """What someone said: samples (N,) in [-1, 1), the text, who, and which take it is."""
+    """A recording: samples (N,) in [-1, 1), the text, the speaker, and the number of the take."""
 
     samples: np.ndarray
     text: str

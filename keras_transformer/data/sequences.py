@@ -104,7 +104,7 @@ class SequenceBatches:
         return {"token_ids": ids_BT}, labels
 
     def dataset(self, first_step: int = 0, steps: int | None = None, num_workers: int = 0) -> Any:
-        """As of `TokenBatches`: what `fit` and `evaluate` take under the backend in use."""
+        """Return the batches in the form that `fit` and `evaluate` take on this backend."""
         return for_keras(Stream(self.batch, first_step, steps, num_workers))
 
     def __getstate__(self):

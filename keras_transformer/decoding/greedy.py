@@ -152,7 +152,7 @@ class _Greedy:
         return done_B | self.rules.is_end(chosen_B), found
 
     def advance(self, chosen_B, alive):
-        """What the next turn needs."""
+        """Return the state of the next turn."""
         alive = {**alive, "token_B1": chosen_B[:, None]}
         if self.rules.constraint is not None:
             alive["constraint"] = self.rules.constraint.advance(alive["constraint"], chosen_B)

@@ -31,7 +31,7 @@ def length_penalty_factor(length: Any, length_penalty: float, scoring: str = "wu
 
 @dataclass(frozen=True)
 class Rules:
-    """What greedy and beam search have in common.
+    """Rules that greedy and beam search share.
 
     Args: as of `greedy_search`.
     """

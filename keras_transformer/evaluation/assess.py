@@ -1,4 +1,4 @@
-"""How well and how fast a translator translates a test set, and the `metrics.json` that says so."""
+"""Quality and speed of a translator on a test set, and the `metrics.json` that records them."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def perplexity(
 
 
 def parsing_scores(lines: Sequence[str], trees: Sequence[Tree]) -> dict[str, float]:
-    """How well a parser parses, as EVALB counts under COLLINS.prm.
+    """Return the scores of a parser, as EVALB counts under COLLINS.prm.
 
     Args:
         lines: what it found for each sentence, in the form of `data.trees.linearize`; what is no

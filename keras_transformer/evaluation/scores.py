@@ -1,4 +1,4 @@
-"""How good translations are: sacreBLEU's BLEU, chrF and TER, exact match, and published BLEU."""
+"""Scores of translations: sacreBLEU's BLEU, chrF and TER, exact match, and published BLEU."""
 
 from __future__ import annotations
 

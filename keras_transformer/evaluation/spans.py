@@ -1,4 +1,4 @@
-"""How well texts are understood: F1 of named entities and of brackets, answers by SQuAD's rules."""
+"""Scores of spans: F1 of named entities and of brackets, answers by SQuAD's rules."""
 
 from __future__ import annotations
 

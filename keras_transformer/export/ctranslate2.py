@@ -189,7 +189,7 @@ class _Filler:
         self.norm(spec.layer_norm, f"{path}_norm/norm")
 
     def output(self, spec):
-        """What makes logits; neither padding nor a second beginning may be found."""
+        """Write the output projection; padding and BOS are never generated."""
         config = self.config
         if config.tie_output:
             table = self.weights[f"{self._own_table('decoder')}/tokens/embeddings"]

@@ -167,7 +167,7 @@ class ManyLanguagesModule(TranslationModule):
         self._languages = tf.lookup.StaticHashTable(ids, -1, name="languages")
 
     def signatures(self):
-        """As of `TranslationModule`, and one more."""
+        """Return the signatures of `TranslationModule`, and `translate_between`."""
         return {**super().signatures(), "translate_between": self.translate_between}
 
     @_function(input_signature=[TEXTS, TEXTS, TEXTS])

@@ -98,7 +98,7 @@ class CausalLM:
         seed: int | None = None,
         tokens_per_batch: int = 8192,
     ) -> list[list[int]]:
-        """As `generate`, from ids to ids, without EOS."""
+        """Return what `generate` adds, from ids to ids, without EOS."""
         search = search or Generation()
         limit = self.model.config.max_length
         prompts = [list(prompt) or [self.model.config.bos_id] for prompt in prompts]

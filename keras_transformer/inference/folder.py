@@ -115,7 +115,7 @@ def read_config(
 
 
 def other_kind(path: str | os.PathLike) -> str | None:
-    """What a path is that is no saved folder, in a phrase; None if it is nothing known.
+    """Describe in a phrase a path that is no saved folder; None if nothing is known of it.
 
     Raises:
         ValueError: if the JSON file that would tell is broken.
@@ -149,7 +149,7 @@ def other_kind(path: str | os.PathLike) -> str | None:
 
 
 def count_parameters(folder: str | os.PathLike) -> int:
-    """How many numbers the weights of a saved folder are, which are not read.
+    """Return the number of weights of a saved folder, without reading them.
 
     Raises:
         ValueError: if its `model.keras` cannot be read.

@@ -74,18 +74,18 @@ class TranslatorPool:
             raise
 
     def translate(self, texts: Sequence[str], **options: Any) -> list[str]:
-        """As `Translator.translate`, with its options but `prefixes` and `constraint`."""
+        """Translate like `Translator.translate`, without `prefixes` and `constraint`."""
         return self._each("translate", texts, options)
 
     def nbest(self, texts: Sequence[str], **options: Any) -> list[list[Hypothesis]]:
-        """As `Translator.nbest`, with its options but `prefixes` and `constraint`."""
+        """Translate like `Translator.nbest`, without `prefixes` and `constraint`."""
         found = self._each("nbest", texts, options)
         return [[Hypothesis(*hypothesis) for hypothesis in hypotheses] for hypotheses in found]
 
     def translate_stream(
         self, texts: Iterable[str], *, chunk_size: int = 2048, **options: Any
     ) -> Iterator[str]:
-        """As `Translator.translate_stream`; each process gets `chunk_size` texts at a time."""
+        """Translate like `translate_stream`; each process gets `chunk_size` texts at a time."""
         require_whole("chunk_size", chunk_size, 1)
 
         def stream(texts):

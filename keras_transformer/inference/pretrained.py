@@ -138,7 +138,7 @@ def _model(folder, precision):
 
 
 def _usual_languages(folder, tokenizer):
-    """What the folder says, as far as these are languages that can be chosen."""
+    """Return the languages that the folder names, if they can be chosen."""
     options = folder / "tokenizer_config.json"
     options = read_json(options) if options.is_file() else {}
     options = options if isinstance(options, dict) else {}

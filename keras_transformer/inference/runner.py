@@ -1,4 +1,4 @@
-"""How sequences go through a model: in batches of few shapes, by functions compiled once."""
+"""Batches of few shapes, and functions over a model that are compiled once."""
 
 from __future__ import annotations
 

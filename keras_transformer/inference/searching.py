@@ -1,4 +1,4 @@
-"""What a search makes of a model: a function of tensors, which can be compiled or traced."""
+"""Searches over a model as functions of tensors, which can be compiled or traced."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ TASKS = ("transcribe", "translate")
 
 @dataclass(frozen=True)
 class Hearing:
-    """What a speech model was trained to hear and to say first.
+    """The input that a speech model was trained on, and the tokens that begin its output.
 
     Args:
         sample_rate: in Hz.
@@ -114,7 +114,7 @@ class Transcriber:
         batch_size: int = 8,
         **options: Any,
     ) -> list[str]:
-        """What is said in each sound.
+        """Return the text that is spoken in each sound.
 
         Args:
             sounds: WAV files of 16-bit PCM, or samples (N,) in [-1, 1], of any length.
@@ -147,7 +147,7 @@ class Transcriber:
         batch_size: int = 8,
         **options: Any,
     ) -> list[list[int]]:
-        """As `transcribe`, from samples at the model's rate, none too long, to ids without EOS."""
+        """Transcribe samples at the model's rate, none too long, to ids without EOS."""
         require(task in TASKS, "task", task, f"one of {TASKS}")
         require_whole("batch_size", batch_size, 1)
         search = Transcription.of(options, TRANSCRIBE, num_hypotheses=1)
@@ -280,7 +280,7 @@ class Transcriber:
 
 
 def hearing_of(folder: str | os.PathLike, tokenizer: TextTokenizer) -> Hearing:
-    """What the `generation_config.json` of a Whisper's folder says, if there is one."""
+    """Read the `generation_config.json` of a Whisper folder, if there is one."""
     path = Path(folder, "generation_config.json")
     facts = read_json(path) if path.is_file() else {}
     is_multilingual = facts.get("is_multilingual")

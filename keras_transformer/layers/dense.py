@@ -28,7 +28,7 @@ class Dense(DirectCalls, keras.layers.Dense):
         return x if self.activation is None else self.activation(x)
 
     def quantize(self, mode=None, type_check=True, **options):
-        """As of `keras.layers.Dense`, which by itself refuses its subclasses."""
+        """Quantize the layer; `keras.layers.Dense` refuses its subclasses by default."""
         super().quantize(mode, type_check=False, **options)
 
 

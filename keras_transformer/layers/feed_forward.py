@@ -15,7 +15,7 @@ _APPROXIMATE = {"gelu_tanh": functools.partial(keras.activations.gelu, approxima
 
 
 def activation_of(name: str) -> Any:
-    """What a dense layer takes: the name, where Keras has such a non-linearity, or a function."""
+    """Return an activation as a dense layer takes it: a name that Keras has, or a function."""
     return _APPROXIMATE.get(name, name)
 
 

@@ -1,4 +1,4 @@
-"""What all layers here are: layers whose calls inside one another cost little."""
+"""Base class of the layers, whose calls inside one another cost little."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def unfilled() -> Iterator[None]:
 
 
 def initializer(value: Any) -> Any:
-    """What a new weight begins with: `value`, or inside `unfilled` zeros."""
+    """Return the initializer of a new weight: `value`, or zeros inside `unfilled`."""
     return value if _outer.fills else "zeros"
 
 
@@ -65,7 +65,7 @@ class DirectCalls:
     """
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """As `keras.layers.Layer.__call__`."""
+        """Call the layer, directly where that is possible."""
         is_direct = IS_EAGER and self.built and not is_rematerialized(self)
         if is_direct and _outer.dtype == self.compute_dtype:
             call = self.quantized_call if self.quantization_mode else self.call
@@ -78,7 +78,7 @@ class DirectCalls:
         return arguments, options
 
     def add_weight(self, shape=None, initializer=None, **options):
-        """As `keras.layers.Layer.add_weight`; inside `unfilled`, of zeros."""
+        """Add a weight like `keras.layers.Layer.add_weight`; of zeros inside `unfilled`."""
         return super().add_weight(shape, initializer if _outer.fills else "zeros", **options)
 
 
@@ -140,7 +140,7 @@ class Layer(DirectCalls, keras.layers.Layer):
         return keras.Operation.compute_output_spec(self, *arguments, **options)
 
     def get_build_config(self):
-        """As of `keras.layers.Layer`; and how layers inside are quantized, if they are."""
+        """Return the build config, and which layers inside are quantized."""
         config = super().get_build_config()
         quantized = {
             layer.path.removeprefix(f"{self.path}/"): layer.quantization_config

@@ -58,7 +58,7 @@ def causal_mask(query_length: Any, key_length: Any, index: Any = 0) -> Any:
 
 
 def segment_positions(segments_BT: Any) -> Any:
-    """How many tokens of its own segment stand before each token: (B, T) int32.
+    """Return the position of each token in its own segment: (B, T) int32.
 
     Args:
         segments_BT: the number of each token's segment in its row; 0 for padding.

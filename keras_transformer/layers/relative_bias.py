@@ -1,4 +1,4 @@
-"""What attention adds for how far apart two positions are (Raffel et al. 2020, section 2.1)."""
+"""A learned attention bias by the distance of two positions (Raffel et al. 2020, section 2.1)."""
 
 from __future__ import annotations
 

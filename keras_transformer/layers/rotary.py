@@ -52,7 +52,7 @@ def check_scaling(theta: float, scaling: Any) -> None:
 
 
 def rates(head_dim: int, theta: float, scaling: Mapping[str, Any] | None) -> tuple[Any, float]:
-    """How fast each pair of numbers turns, and a factor of the result.
+    """Return the angular rate of each pair of numbers, and a factor of the result.
 
     theta^(-2i/H) (Su et al. 2021, equation 15), slowed for texts longer than those of training:
     "linear" all by a factor (Chen et al. 2023); "llama3" the slow ones, the fast ones not at all

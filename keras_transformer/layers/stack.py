@@ -1,4 +1,4 @@
-"""What the stacks of encoder and decoder share: their blocks, positions, a last norm."""
+"""Base of the encoder's and decoder's stacks: blocks, shared positions, a last norm."""
 
 from __future__ import annotations
 

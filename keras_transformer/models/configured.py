@@ -1,4 +1,4 @@
-"""What models share: a config that saves them, and training from hidden states, not from logits."""
+"""Base of the models: a config that saves them, and training from hidden states, not logits."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class ConfiguredModel(keras.Model):
     quantization: str | None = None  # of the weights, such as "int8"
 
     def quantize(self, mode=None, **options):
-        """As `keras.Model.quantize`; the config says so, and a saved model is loaded so."""
+        """Quantize the weights; the config records it, and a saved model is loaded so."""
         with warnings.catch_warnings(), replacing_weights():
             warnings.filterwarnings("ignore", message=".*does not have a `quantize` method")
             super().quantize(mode, **options)
         self.quantization = mode
 
     def make_train_function(self, force=False):
-        """As `keras.Model.make_train_function`."""
+        """Make the function that `fit` calls for each step."""
         reuse_memory()
         if BACKEND == "tensorflow" and not self.optimizer.built and not in_strategy(self):
             # Variables made inside a step have TensorFlow trace the whole step twice.
@@ -51,7 +51,7 @@ class ConfiguredModel(keras.Model):
         return super().make_train_function(force)
 
     def export(self, filepath, format="tf_saved_model", **options):
-        """As `keras.Model.export`."""
+        """Export the model in a format that Keras writes."""
         if BACKEND == "torch" and format == "tf_saved_model":
             raise ValueError(
                 f"format must be 'onnx' or another that Keras writes with PyTorch, got {format!r}: "
@@ -99,7 +99,7 @@ class VocabularyModel(ConfiguredModel):
         return _step.model is self
 
     def compile(self, optimizer="rmsprop", loss=None, metrics=None, **options):
-        """As `keras.Model.compile`."""
+        """Compile the model for training, like `keras.Model.compile`."""
         self._fused = isinstance(loss, LabelSmoothedCrossentropy) and all(
             isinstance(metric, Perplexity) for metric in metrics or ()
         )
@@ -107,7 +107,7 @@ class VocabularyModel(ConfiguredModel):
         super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **options)
 
     def compile_from_config(self, config):
-        """As `keras.Model.compile_from_config`, which passes by who has a `compile` of their own.
+        """Compile a loaded model; Keras by itself skips models with a `compile` of their own.
 
         A model whose loss or metrics cannot be found is loaded without them.
         """
@@ -134,7 +134,7 @@ class VocabularyModel(ConfiguredModel):
             return super().test_step(*arguments)
 
     def compute_loss_and_updates(self, *arguments, **options):
-        """What JAX differentiates; the likelihoods leave it in the place of the predictions."""
+        """The function that JAX differentiates; it returns likelihoods instead of predictions."""
         loss, (unscaled, y_pred, *rest) = super().compute_loss_and_updates(*arguments, **options)
         if self._on_hidden:
             y_pred, _step.likelihood = _step.likelihood, None

@@ -1,4 +1,4 @@
-"""What decoder-only models share: a graph of causal blocks, prefill and steps of a search."""
+"""Base of decoder-only models: a graph of causal blocks, prefill and steps of a search."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class DecoderOnly(VocabularyModel):
         return _hidden(self.embedding, self.decoder, inputs)
 
     def call(self, inputs, training=None, mask=None):
-        """As of `VocabularyModel`; the graph has no input for segments, which few have."""
+        """Return the logits (B, T, V); the graph has no input for segments, which are optional."""
         if self._on_hidden or not isinstance(inputs, dict) or "segments" not in inputs:
             return super().call(inputs, training=training, mask=mask)
         return self._project(self.hidden(keras.tree.map_structure(_as_ids, inputs)))
@@ -114,7 +114,7 @@ class DecoderOnly(VocabularyModel):
     def step(
         self, token_ids_BK: Any, state: Any, index: Any, ancestors_BKM: Any = None
     ) -> tuple[Any, Any]:
-        """As of `EncoderDecoder.step`."""
+        """Take one token of each beam, like `EncoderDecoder.step`."""
         token_ids_BK = keras.ops.convert_to_tensor(token_ids_BK, dtype="int32")
         if ancestors_BKM is not None:
             ancestors_BKM = keras.ops.convert_to_tensor(ancestors_BKM, dtype="int32")
@@ -159,7 +159,7 @@ class DecoderOnly(VocabularyModel):
         return self._project(x), {**state, "caches": caches}
 
     def _in_places(self, x, index, nothing):
-        """What x (..., M) says of positions, for the cache's places, which a window rolls over."""
+        """Return x (..., M) of positions by cache place, since a window's cache rolls over."""
         size = quick.shape(x)[-1]
         if self._window is None:
             return quick.where(quick.arange(size, dtype="int32") <= index, x, nothing)

@@ -1,4 +1,4 @@
-"""What encoder-decoder models share: the graph of Figure 1, prefill and steps of a search."""
+"""Base of encoder-decoder models: the graph of Figure 1, prefill and steps of a search."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class EncoderDecoder(VocabularyModel):
         return self._parts.hidden(inputs)
 
     def call(self, inputs, training=None, mask=None):
-        """As of `VocabularyModel`.
+        """Return the logits (B, T, V), with segments or without.
 
         The graph has no optional inputs, such as segments. All who have none would have to give
         them as None (Keras 3.15), and they would stand in the signature of each export.
@@ -159,7 +159,7 @@ class EncoderDecoder(VocabularyModel):
         return self._parts.project(self.hidden(tensors))
 
     def target_length(self, source_length: Any) -> Any:
-        """How long a target is at most, before what a search adds: as long as its source."""
+        """Return the longest target before a search adds its extra length: that of the source."""
         return source_length
 
     def prefill(

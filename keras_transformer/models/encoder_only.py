@@ -1,4 +1,4 @@
-"""What encoder-only models share: a config, a graph from ids to hidden states, and a head."""
+"""Base of encoder-only models: a config, a graph from ids to hidden states, and a head."""
 
 from __future__ import annotations
 
@@ -153,11 +153,11 @@ class EncoderOnly(VocabularyModel):
         return ops.concatenate([x, ops.ones_like(x[..., :1])], axis=-1)
 
     def __call__(self, inputs, *arguments, **options):
-        """As of a functional model, which by itself asks for an optional input, too."""
+        """Call the model; absent optional inputs, which Keras would require, are filled in."""
         return super().__call__(self._complete(inputs), *arguments, **options)
 
     def call(self, inputs, training=None, mask=None):
-        """As of `VocabularyModel`; JAX's steps come here directly (Keras 3.15)."""
+        """Return the head's output; JAX's steps call this directly (Keras 3.15)."""
         return super().call(self._complete(inputs), training=training, mask=mask)
 
     def _complete(self, inputs):

@@ -1,4 +1,4 @@
-"""What stands on an encoder: from its hidden states to what a task asks for.
+"""Heads on an encoder, one a task.
 
 A head is made of `(config, embedding, policy)` and called with hidden states (B, T, D) and the
 token ids (B, T) that they were made of. All families share these.

@@ -150,7 +150,7 @@ class Speech(EncoderDecoder):
         self.input_spec = None  # `call` says more clearly what it accepts
 
     def call(self, inputs, training=None, mask=None):
-        """As of `EncoderDecoder`."""
+        """Return the logits (B, T, V) of features and target ids."""
         if isinstance(inputs, dict):
             self._check(inputs["features"])
         return super().call(inputs, training=training, mask=mask)
@@ -167,7 +167,7 @@ class Speech(EncoderDecoder):
         beam_size: int = 1,
         num_frames: Any = None,
     ) -> tuple[Any, Any, Callable]:
-        """As of `EncoderDecoder`, of `features` and `num_frames` as the call takes them."""
+        """Encode `features`, and prepare a search like `EncoderDecoder.prefill`."""
         self._check(features)
         if isinstance(length, int) and length > self.config.max_length:
             raise ValueError(f"length must be at most {self.config.max_length}, got {length}")

@@ -1,4 +1,4 @@
-"""What a request asks for: from its texts through sentences and searches to its answer."""
+"""The way of a request: from its texts through sentences and searches to its answer."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def _search(batcher, engines, texts, count):
 
 
 async def _submitted(batcher, engine, texts, count):
-    """What a batcher finds; tokens are counted beside the event loop, a part at a time."""
+    """Return the batcher's translations; tokens are counted outside the event loop, in parts."""
     costs = []
     for start in range(0, len(texts), PART):
         costs += await asyncio.to_thread(engine.costs, texts[start : start + PART])

@@ -130,7 +130,7 @@ class Model:
         self._engines: dict[Pair, Any] = {}
 
     def engine(self, pair: Pair) -> Any:
-        """What translates between two languages."""
+        """Return the engine of two languages."""
         if pair not in self._engines:
             self._engines[pair] = self._make(*self.pairs[pair])
         return self._engines[pair]

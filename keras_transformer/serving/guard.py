@@ -1,4 +1,4 @@
-"""What keeps a server from being asked too much: sizes, rates, a key."""
+"""Limits of a server: sizes, rates, an API key."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ async def attention(request: Request) -> AttentionResponse:
 
 @router.get("/frontend/settings")
 async def frontend_settings(request: Request) -> dict[str, Any]:
-    """What a page needs to know."""
+    """Return the settings of the page."""
     service = request.app.state.service
     source = service.catalogue.sources[0]
     target = next(iter(service.catalogue.targets(source)), source)

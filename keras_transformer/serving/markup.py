@@ -251,7 +251,7 @@ def placed(
 
 
 def _space(text, node):
-    """What follows a tag that stands for a word: the second of the spaces around it."""
+    """Return the second of the two spaces around a tag that stands for a word, or ''."""
     around = text[max(node.begin - 1, 0) : node.begin + 1]
     return " " if not node.closing and len(around) == 2 and around.isspace() else ""
 

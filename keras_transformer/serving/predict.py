@@ -55,7 +55,7 @@ async def status(request: Request, name: str) -> dict[str, Any]:
 
 @router.get("/{name}/metadata")
 async def metadata(request: Request, name: str) -> dict[str, Any]:
-    """What a model takes and gives."""
+    """Return the signatures of a model."""
     model = _model(request.app.state.service, name)
 
     def text(tensor):

@@ -22,7 +22,7 @@ class TooLargeError(Exception):
 
 
 class Engine(Protocol):
-    """What translates a batch; equal engines share batches."""
+    """The interface of an engine that translates a batch; equal engines share batches."""
 
     def costs(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text."""
@@ -197,7 +197,7 @@ class Batcher:
 
 
 class _Job:
-    """What is left of a request."""
+    """The unfinished part of a request."""
 
     def __init__(self, key: Hashable, run, texts, costs, alone=False):
         self.key, self.run, self.texts, self.costs, self.alone = key, run, texts, costs, alone

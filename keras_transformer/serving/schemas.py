@@ -1,4 +1,4 @@
-"""What requests and answers hold, for checks and for the OpenAPI documents."""
+"""Schemas of requests and answers, for validation and for OpenAPI."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class PredictResponse(_Model):
 
 
 class ErrorResponse(_Model):
-    """What was wrong."""
+    """An error."""
 
     error: str
 

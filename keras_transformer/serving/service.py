@@ -15,7 +15,7 @@ from keras_transformer.serving.settings import Settings
 
 
 class Service:
-    """What all requests of a server share.
+    """State that all requests of a server share.
 
     Args:
         load: reads the models; called again by `reload`.

@@ -9,7 +9,7 @@ from keras_transformer.config import require
 
 @dataclass(frozen=True)
 class Settings:
-    """What a server allows, and how it batches.
+    """Limits of a server, and its batching.
 
     Args:
         tokens_per_batch: source tokens of a batch, at which it is full.

@@ -1,4 +1,4 @@
-"""What a command says of errors that its user can mend."""
+"""Messages for errors that the user of a command can fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens when the package is imported, before Keras is: the choice of a backend, quiet logs.
+"""Start-up, before Keras is imported: the choice of a backend, quiet logs.
 
 It imports the standard library only.
 """

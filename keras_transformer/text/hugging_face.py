@@ -135,7 +135,7 @@ def _id(config, name, default):
 
 
 def _fast(folder, config, options):
-    """Of a `tokenizer.json` alone."""
+    """Read a folder that has a `tokenizer.json` alone."""
     if not (folder / FAST).is_file():
         raise FileNotFoundError(
             f"{folder} holds no tokenizer: there is neither {FAST} nor one of {', '.join(MODELS)}"
@@ -208,7 +208,7 @@ def _listed_languages(folder, options):
 
 
 def _origin(folder, config):
-    """What the tokenizer is saved as: the files that say all, and what of the config they need."""
+    """Return the files that define the tokenizer, and the config fields that they need."""
     names = (OPTIONS, "special_tokens_map.json", FAST, "vocab.json", *MODELS)
     files = {name: folder / name for name in names}
     return dict(

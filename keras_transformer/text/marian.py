@@ -99,7 +99,7 @@ class MarianTokenizer(Tokenizer):
         return self.side(language).pieces
 
     def skipped_ids(self) -> set[int]:
-        """What is no text."""
+        """Return the ids that are not text."""
         return {self.pad_id, self.unk_id, self.bos_id, self.eos_id}
 
     def _encode(

@@ -128,7 +128,7 @@ class MultilingualTokenizer(Tokenizer):
         return self.pieces.pieces
 
     def skipped_ids(self) -> set[int]:
-        """What is no text."""
+        """Return the ids that are not text."""
         special = {self.pad_id, self.unk_id, self.bos_id, self.eos_id}
         return special.union(range(self.content_size, len(self.pieces.pieces)))
 

@@ -89,7 +89,7 @@ class SentencePieces:
         return text.replace(SPACE, " ").strip()
 
     def surfaces(self) -> list[bytes]:
-        """What each piece adds to a text, with `SPACE` for spaces."""
+        """Return the bytes that each piece adds to a text, with `SPACE` for spaces."""
         found = [piece.encode() for piece in self.pieces]
         for i in range(len(self.processor)):
             piece = self.processor.id_to_piece(i)

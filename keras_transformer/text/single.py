@@ -115,7 +115,7 @@ class TextTokenizer:
 
     @classmethod
     def read(cls, folder: str | os.PathLike) -> TextTokenizer:
-        """Of a folder in Hugging Face's layout, or one that `save` wrote.
+        """Read a folder in Hugging Face's layout, or one that `save` wrote.
 
         It has a `tokenizer.json`; or `vocab.json` and `merges.txt`, as GPT-2, RoBERTa and Whisper
         have; or `vocab.txt`, as BERT and ESM have. Which of these, its `config.json` says.

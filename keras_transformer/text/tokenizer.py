@@ -1,4 +1,4 @@
-"""What every tokenizer offers: ids of both languages of a translation model, a saved folder."""
+"""Interface of tokenizers: ids of both languages of a translation model, a saved folder."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ class Tokenizer(abc.ABC):
 
     @property
     def source_frame(self) -> Frame:
-        """What stands around the ids of a source text."""
+        """The special tokens around the ids of a source text."""
         return Frame((), (self.eos_id,))
 
     @property
     def target_frame(self) -> Frame:
-        """What stands around the ids of a target text; what is before them is given, not found."""
+        """The special tokens around the ids of a target text; a search is given those before it."""
         return Frame((), (self.eos_id,))
 
     def between(self, source_language: str | None, target_language: str | None) -> Tokenizer:
@@ -267,7 +267,7 @@ def _folded(text):
 
 
 def _near(code: str, known: Sequence[str]) -> str:
-    """What of the known codes a user may have meant: all of a few."""
+    """Return the known codes that a user may have meant; all of them if they are few."""
     if len(known) <= 12:
         return ": " + ", ".join(known)
     stems = [x for x in known if x.lower().startswith(code.lower()[:2])]

@@ -19,7 +19,7 @@ FILES = ("source.json", "target.json")
 
 
 def word_class(word: str) -> str:
-    """What a word looks like: capitals, digits, hyphen, and the last two letters of longer ones.
+    """Return the shape of a word: capitals, digits, hyphen, and its last two letters if long.
 
     So parsers treat rare words (Petrov et al. 2006); "Painted" is "<A~ed>", "1,200" is "<0>".
     """

@@ -1,4 +1,4 @@
-"""What a training run of a translator is told, with every default and its range."""
+"""Options of a training run of a translator, with their defaults and ranges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every run that trains into a folder shares: it is alone there, and it ends orderly."""
+"""Runs that train into a folder: a lock on the folder, signals, errors in one line."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Signalled(BaseException):
 
 
 class _Signals:
-    """What SIGTERM and SIGINT do during a run."""
+    """Handlers of SIGTERM and SIGINT during a run."""
 
     checkpoints: Checkpoints | None = None  # while these wait for the end of a batch
     number: int | None = None  # of the first signal

@@ -34,7 +34,7 @@ def translator(randomize):
 
 
 def check(found, source, target):
-    """What holds of any attention."""
+    """Assert the properties of any attention."""
     sizes = len(found.source_tokens), len(found.target_tokens)
     assert found.encoder.shape[2:] == (sizes[0], sizes[0])
     assert found.decoder.shape[2:] == (sizes[1], sizes[1])
@@ -154,7 +154,7 @@ def test_words():
 
 
 def test_alignment_by_hand(randomize, monkeypatch):
-    """Of three layers the middle one's heads: their mean counts, the end does not."""
+    """An alignment from the mean of the heads of the middle of three layers, without EOS."""
     translator = make(WordTokenizer.train(["a b c"] * 2, ["x y z"]), randomize)
     # Columns: a, b, c, </s>; rows: what predicts x, y, z, </s>.
     heads = [

@@ -1,4 +1,4 @@
-"""What searches are made of, against the plain formulas."""
+"""Building blocks of searches against the plain formulas."""
 
 import contextlib
 

@@ -47,7 +47,7 @@ def test_all_names_of_this_backend_are_there():
 
 @pytest.fixture
 def numbers(tiny_transformer, rng):
-    """What a small model gives and learns, in many of the ways that the names are used in."""
+    """Return outputs of a small model before and after training, in which the names are used."""
 
     def run():
         model = tiny_transformer(dropout=0.0)

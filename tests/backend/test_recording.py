@@ -22,7 +22,7 @@ IDS = np.array([[3, 4, 5, 6], [1, 2, 7, 8], [9, 1, 2, 2]], "int32")
 
 @pytest.fixture(autouse=True)
 def by_onednn(monkeypatch):
-    """As on the processors where the most is done by operations that no recorder knows."""
+    """Take the path of processors on which oneDNN's operations are used most."""
     monkeypatch.setattr(matmul, "_BY_ONEDNN", True)
 
 
@@ -37,7 +37,7 @@ def model():
 
 
 def foreign(module):
-    """What a graph calls that not every compiler knows."""
+    """Return the operations of a graph that not every compiler knows."""
     return [node for node in module.graph.nodes if "mkldnn" in str(node.target)]
 
 

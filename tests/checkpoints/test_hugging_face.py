@@ -181,7 +181,7 @@ def test_configs_that_do_not_fit(folder):
 
 
 def test_tokens_that_end(folder):
-    """As in `transformers`, `generation_config.json` goes before `config.json`."""
+    """`generation_config.json` takes precedence over `config.json`, like in `transformers`."""
     configure(folder, eos_token_id=[3, 0])
     path = folder / "generation_config.json"
     for eos, expected in ((None, (3, 0)), (4, (4,)), ([0, 7, 7], (0, 7))):

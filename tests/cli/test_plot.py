@@ -47,7 +47,7 @@ def run(monkeypatch, folder):
 
 
 def size_of(path):
-    """Of a whole picture, width and height."""
+    """Return the width and height of a whole picture."""
     content = path.read_bytes()
     if path.suffix == ".svg":
         assert ElementTree.fromstring(content).tag.endswith("svg")

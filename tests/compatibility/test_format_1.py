@@ -1,4 +1,4 @@
-"""What the first version wrote is read, and gives the same strings and numbers.
+"""Folders of the first version load, and give the same strings and numbers.
 
 `make.py` wrote `format-1/` once, under PyTorch, with the version before any change of format.
 """

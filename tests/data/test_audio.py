@@ -81,7 +81,7 @@ def test_features_are_those_of_transformers(rng, seconds, num_mels):
 
 
 def test_features_at_another_rate(rng):
-    """Of 8 kHz and its half: `transformers` has the bands up to 8 kHz, so it is asked to differ."""
+    """Rates of 8 kHz and less: `transformers` has bands up to 8 kHz, so its settings differ."""
     from transformers.audio_utils import mel_filter_bank, spectrogram, window_function
 
     samples = rng.standard_normal((2, 4000)).astype("float32") * [[1], [0.01]]

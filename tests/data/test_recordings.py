@@ -82,7 +82,7 @@ def test_pitch(rng):
 
 
 def test_gain(sound, rng):
-    """As if the samples had been so much louder, but that high and low bands differ."""
+    """Louder samples shift all bands alike; only tilts make high and low bands differ."""
     ten = features_of(sound * 10**0.5) - features_of(sound)
     np.testing.assert_allclose(ten, 0.25, atol=1e-3)
     change = changed(sound, rng, gain=20) - features_of(sound)
@@ -134,7 +134,7 @@ def test_batches(clips):
 
 
 def test_changed_batches(clips):
-    """Of one seed the same, and never longer than was said."""
+    """One seed gives the same result, which is never longer than the limit."""
     batches, again = of(clips, augmentation=None), of(clips, augmentation=None)
     assert batches.max_frames == 128
     lengths = set()

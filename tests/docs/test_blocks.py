@@ -85,7 +85,7 @@ def test_quoted_lines_stand_in_their_files(page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_names_in_the_text_exist(page):
-    """Of modules, of what is in them, of files, and of commands."""
+    """Names of modules, their members, files and commands."""
     text = BLOCK.sub("", (ROOT / page).read_text("utf-8"))
     for name in re.findall(r"`([^`\n]+)`", text):
         if re.fullmatch(r"(keras_transformer|training|benchmarks|tests)/[\w/.]*", name):

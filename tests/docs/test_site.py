@@ -27,7 +27,7 @@ def site(tmp_path_factory):
 
 
 class Loads(HTMLParser):
-    """What a page loads by itself: not where its links lead."""
+    """Return what a page loads by itself, not the targets of its links."""
 
     def __init__(self):
         super().__init__()

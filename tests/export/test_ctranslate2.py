@@ -1,4 +1,4 @@
-"""What goes out for CTranslate2 translates as the Translator does."""
+"""An export for CTranslate2 translates like the Translator."""
 
 import dataclasses
 import sys
@@ -37,7 +37,7 @@ if keras.backend.backend() != "torch":  # weights are arrays, whatever runs here
 
 
 def translated(out, translator):
-    """What CTranslate2's greedy search makes of the texts, by our tokenizer."""
+    """Return CTranslate2's greedy translations, by our tokenizer."""
     tokenizer = translator.tokenizer
     source, target = (tokenizer.pieces_of(side) for side in ("source", "target"))
     ids = {piece: i for i, piece in enumerate(target)}

@@ -1,4 +1,4 @@
-"""What goes out as a Hugging Face folder: `transformers` says what the Translator says."""
+"""An exported Hugging Face folder translates in `transformers` like the Translator."""
 
 import keras
 import numpy as np
@@ -49,7 +49,7 @@ def own(request, randomize, tmp_path_factory):
 
 
 def generated(folder, texts, beam_size):
-    """What `transformers` makes of a folder, text by text."""
+    """Return the texts that `transformers` generates from a folder, one by one."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
     found = []

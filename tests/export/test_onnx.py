@@ -1,4 +1,4 @@
-"""What goes out as ONNX graphs translates as the Translator does, without us."""
+"""Exported ONNX graphs translate like the Translator, without this package."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ if keras.backend.backend() != "torch":  # the export is PyTorch's, whatever runs
 
 
 def translated(out, texts):
-    """What the exported program prints, in a process of its own."""
+    """Return the output of the exported program, run in a process of its own."""
     done = subprocess.run(
         [sys.executable, str(out / "translate.py")],
         input="".join(f"{text}\n" for text in texts), capture_output=True, text=True, check=True,

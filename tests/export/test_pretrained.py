@@ -55,7 +55,7 @@ def exported(in_this_process):
 
 @pytest.fixture(scope="module")
 def answers(pretrained_folder, exported, tmp_path_factory):
-    """Of each kind and signature: what the translator says, and what is served elsewhere."""
+    """Return for each kind and signature the Translator's answer and the SavedModel's."""
     expected, tasks = [], []
     for kind, (source, target, other) in FAMILIES.items():
         folder = tmp_path_factory.mktemp(kind)

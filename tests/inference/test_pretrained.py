@@ -97,7 +97,7 @@ def family(request, pretrained_folder, tmp_path_factory):
 
 
 def generated(model, tokenizer, texts, beam_size):
-    """What `generate` of `transformers` makes of the ids of our tokenizer, text by text."""
+    """Return what `generate` of `transformers` makes of our tokenizer's ids, text by text."""
     first = tokenizer.target_frame.before
     options = dict(forced_bos_token_id=first[0]) if first else {}
     # These no translation of ours has.

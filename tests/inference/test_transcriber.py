@@ -99,7 +99,7 @@ def test_files_long_sounds_and_other_rates(transcriber, tmp_path):
 
 
 def test_clips_of_their_own_length(randomize):
-    """As `training.speech_recognition` has them: padding changes nothing."""
+    """Models of `training.speech_recognition`: padding changes nothing."""
     tokenizer = TextTokenizer.train(["abc"], "characters")
     size = tokenizer.vocab_size
     config = SpeechConfig(

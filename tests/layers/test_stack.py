@@ -1,4 +1,4 @@
-"""What a stack tells of its output without a trace is what a call then gives."""
+"""The symbolic output of a stack, made without a trace, is that of a call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of models share."""
+"""Fixtures of tests of models."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""What encoders share, seen in a BERT: windows, and training from hidden states."""
+"""Encoder-only models, by a BERT: windows, and training from hidden states."""
 
 import dataclasses
 
@@ -24,7 +24,7 @@ def outputs(model, inputs):
 
 
 def test_a_window_and_global_tokens(randomize):
-    """What a token is told, through one block, comes from its window and the global tokens."""
+    """One block passes a token information from its window and the global tokens only."""
     config = dataclasses.replace(CONFIG, num_layers=1, max_length=12, num_types=1)
     changes = dict(window=2, global_tokens=1, max_length=12)
     plain = randomize(BERT(config))

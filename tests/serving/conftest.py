@@ -17,7 +17,7 @@ WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
 
 @pytest.fixture(scope="session")
 def translators(tiny_transformer):
-    """Of two directions: English to German, German to French."""
+    """Translators of two directions: English to German, German to French."""
     choose = random.Random(0).choices
     texts = [" ".join(choose(WORDS, k=1 + i % 6)) + "." for i in range(200)]
     tokenizer = SentencePieceTokenizer.train(texts, texts, vocab_size=320, byte_fallback=True)
@@ -47,7 +47,7 @@ def catalogue(folders):
 
 @pytest.fixture(scope="session")
 def client(catalogue):
-    """Of a server of both models."""
+    """A client of a server with both models."""
     settings = Settings(most_characters=500, most_alternatives=3)
     with TestClient(create_app(lambda: catalogue, settings)) as one:
         yield one

@@ -1,4 +1,4 @@
-"""What keeps a server from being asked too much."""
+"""Limits of a server."""
 
 from fastapi.testclient import TestClient
 

@@ -1,4 +1,4 @@
-"""What importing the package does before Keras is there: the backend, the other project, quiet."""
+"""Start-up before Keras is imported: the backend, the other project, quiet logs."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What runs into a folder share: the lock, signals, errors in one line, a warmup that fits."""
+"""Runs into a folder: the lock, signals, errors in one line, a warmup that fits."""
 
 import importlib
 import inspect

@@ -1,4 +1,4 @@
-"""What the pictures share: figures without pyplot, colours, fonts for any script."""
+"""Figures without pyplot, colours, and fonts for any script, for all plots."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def families_for(text: str) -> list[str]:
 
 @functools.cache
 def _characters(path: str) -> frozenset[int]:
-    """What a font has; nothing if it is of pixels, which matplotlib cannot scale."""
+    """Return the characters of a font; none for a bitmap font, which matplotlib cannot scale."""
     from matplotlib.font_manager import get_font
 
     try:

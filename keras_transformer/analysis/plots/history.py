@@ -71,7 +71,7 @@ def learning_rate(schedule: Callable[[Any], Any], steps: int) -> Figure:
 
 
 def training_history(history: Any) -> Figure:
-    """What was measured in each epoch: a panel a metric, training and validation together.
+    """Draw the metrics of each epoch: one panel a metric, training and validation together.
 
     Args:
         history: the folder of a run, of which the last checkpoint has it; a file of Keras's

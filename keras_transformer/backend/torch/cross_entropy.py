@@ -107,7 +107,7 @@ def _rows(hidden_ND, vocab_size):
 
 
 def projected_cross_entropy(hidden_BTD, table_VD, labels_BT, label_smoothing, pad_id):
-    """As `backend.projected_cross_entropy`; on a CPU the padding is left out of the matmuls too."""
+    """The kernel of `backend.projected_cross_entropy`; a CPU also skips padding in the products."""
     hidden_ND, labels_N = hidden_BTD.reshape(-1, hidden_BTD.shape[-1]), labels_BT.reshape(-1).long()
     if hidden_ND.device.type != "cpu":
         labels_N = labels_N.clamp(min=0)

@@ -46,7 +46,7 @@ def linear(
     activation: Callable | None,
     transposed: bool,
 ) -> tuple[torch.Tensor, Callable | None]:
-    """As `backend.linear`; gives the result, and the activation if that is still to be done."""
+    """The kernel of `backend.linear`: x W + b, and the activation if it is not yet applied."""
     x_ND = x.reshape(-1, x.shape[-1])
     relu = activation is keras.activations.relu and bias is not None
     packed = None
@@ -120,7 +120,7 @@ class Linear(torch.autograd.Function):
 def int8_linear(
     x: torch.Tensor, kernel: Any, scale: Any, bias: Any, transposed: bool
 ) -> torch.Tensor:
-    """As `backend.int8_linear`: each row of x in 8 bits by its largest number."""
+    """The kernel of `backend.int8_linear`: each row of x is scaled by its largest number."""
     x_ND = x.reshape(-1, x.shape[-1]).float()
     largest_N1 = x_ND.abs().amax(1, keepdim=True).clamp_(min=1e-7)
     rounded_ND = (x_ND * (127 / largest_N1)).round_().to(torch.int8)
@@ -165,6 +165,6 @@ def _transposed(kernel_FD):
 
 
 def lookup(table: Any, ids: torch.Tensor, itself: bool) -> torch.Tensor:
-    """As `backend.lookup`; `itself`: from the table in its own type, not from a cast copy."""
+    """The kernel of `backend.lookup`; `itself`: read the table in its own type, not a cast copy."""
     table = tensor_of(table) if itself else ops.convert_to_tensor(table)
     return torch.nn.functional.embedding(ids, table)

@@ -15,7 +15,7 @@ _CHUNK = 1 << 18  # logits that are worked on at a time: 1 MiB in float32, which
 
 
 def write_cache(cache_BNSH: torch.Tensor, update_BNTH: torch.Tensor, index: int) -> torch.Tensor:
-    """As `backend.write_cache`: in place, or into a longer cache."""
+    """The kernel of `backend.write_cache`: write in place, or into a longer cache."""
     rows, heads, length, width = cache_BNSH.shape
     end = index + update_BNTH.shape[2]
     if end > length:
@@ -27,7 +27,7 @@ def write_cache(cache_BNSH: torch.Tensor, update_BNTH: torch.Tensor, index: int)
 
 
 def best_tokens(logits: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """As `backend.best_tokens`, in one pass over the logits while they are in cache.
+    """The kernel of `backend.best_tokens`: one pass over the logits while they are in cache.
 
     The k best are among the k groups whose highest is highest: a look at each logit once, where
     PyTorch's `topk` sorts all.
@@ -64,7 +64,7 @@ def _top_k(x_RV, k):
 
 
 def row_loop(body: Callable, length: int, done_B: torch.Tensor, found: Any, alive: Any) -> Any:
-    """As `backend.row_loop`; rows that are done leave as soon as they are a tenth of all."""
+    """The loop of `backend.row_loop`; finished rows are removed when they are a tenth of all."""
     results = places = None
     for i in range(1, length):
         rows = done_B.shape[0]

@@ -171,7 +171,7 @@ def _attention(ours: str, theirs: str, cross: bool = False) -> list[Rule]:
 
 
 def _rules(config: TransformerConfig) -> list[Rule]:
-    """Of Marian, Pegasus, M2M-100 and mBART-50."""
+    """Map of Marian, Pegasus, M2M-100 and mBART-50."""
     rules = []
     sides = dict(encoder=config.num_encoder_layers, decoder=config.num_decoder_layers)
     for side, layers in sides.items():

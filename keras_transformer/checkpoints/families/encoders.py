@@ -1,4 +1,4 @@
-"""What the maps of encoder-only families share: which head stands on one, and its classes."""
+"""The maps of encoder-only families: heads and their classes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NORM_ENDINGS = ((".gamma", ".weight"), (".beta", ".bias"))
 
 @dataclass(frozen=True)
 class Names:
-    """What the parts of heads are called in a checkpoint; None: it has no such head.
+    """Names of the parts of heads in a checkpoint; None: it has no such head.
 
     Args:
         family: what architectures' names begin with, such as "Bert".
@@ -101,7 +101,7 @@ class Names:
         )
 
     def rules(self, config: EncoderConfig) -> list[Rule]:
-        """Of the head."""
+        """Return the rules of the head."""
         head, rules = config.head, []
         if head in ("masked_lm", "pretraining"):
             rules += dense("transform/dense", self.transform[0])
@@ -134,7 +134,7 @@ def labels_of(theirs: Mapping[str, Any]) -> tuple[str, ...]:
 def blocks(
     config: EncoderConfig, theirs: str, attention_norm: str, feed_forward_norm: str
 ) -> list[Rule]:
-    """Of a stack whose layers are named as BERT's, but for their norms."""
+    """Return the rules of a stack whose layers are named like BERT's, except for their norms."""
     rules = []
     for i in range(config.num_layers):
         block, layer = f"encoder/block_{i}", f"{theirs}.{i}"

@@ -1,4 +1,4 @@
-"""What a family's map is made of: rules from weight to weight, and what config files say."""
+"""Building blocks of a family's map: rules from weight to weight, and fields of config files."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Family:
-    """How one kind of checkpoint is read and written.
+    """Reader and writer of one kind of checkpoint.
 
     Args:
         model: our class.
@@ -132,7 +132,7 @@ def dense(
     layout: str = "transposed",
     shares: tuple[int, ...] = (),
 ) -> list[Rule]:
-    """Of a dense layer, or several side by side."""
+    """Return the rules of a dense layer, or of several that are fused."""
     weights = tuple(f"{name}.weight" for name in theirs)
     rules = [Rule(f"{ours}/kernel", weights, layout, shares)]
     if bias:
@@ -142,7 +142,7 @@ def dense(
 
 
 def norm(ours: str, theirs: str) -> list[Rule]:
-    """Of a layer norm."""
+    """Return the rules of a layer norm."""
     return [
         Rule(f"{ours}/gamma", (f"{theirs}.weight",)),
         Rule(f"{ours}/beta", (f"{theirs}.bias",)),
@@ -150,12 +150,12 @@ def norm(ours: str, theirs: str) -> list[Rule]:
 
 
 def scale(ours: str, theirs: str) -> list[Rule]:
-    """Of an RMS norm."""
+    """Return the rules of an RMS norm."""
     return [Rule(f"{ours}/scale", (f"{theirs}.weight",))]
 
 
 def table(ours: str, theirs: str) -> list[Rule]:
-    """Of an embedding."""
+    """Return the rule of an embedding."""
     return [Rule(f"{ours}/embeddings", (f"{theirs}.weight",))]
 
 

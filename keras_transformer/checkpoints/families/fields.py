@@ -33,7 +33,7 @@ REQUIRED = object()
 
 @dataclass(frozen=True)
 class Field:
-    """What one field may hold.
+    """The values that one field may hold.
 
     Args:
         accepted: the same in words.
@@ -119,6 +119,6 @@ def token(default: Any) -> Field:
 
 
 def exactly(value: Any, default: Any = REQUIRED) -> Field:
-    """What must be as it is in our model; absent it means that, or another default."""
+    """A field with one accepted value; if absent it means that value, or another default."""
     default = value if default is REQUIRED else default
     return Field(repr(value), lambda x: type(x) is type(value) and x == value, default)

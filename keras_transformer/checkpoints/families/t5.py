@@ -130,7 +130,7 @@ def _config_file(config):
 
 
 def _rules(config: T5Config) -> list[Rule]:
-    """Of T5, T5 v1.1, mT5 and MADLAD-400."""
+    """Map of T5, T5 v1.1, mT5 and MADLAD-400."""
     rules = []
     sides = dict(encoder=config.num_encoder_layers, decoder=config.num_decoder_layers)
     for side, layers in sides.items():

@@ -45,7 +45,7 @@ RIDES = [
 def complements(
     rng: Random, verb: Verb, who: NounPhrase, negated: bool = False, bare: bool = False
 ) -> list[Part]:
-    """What the verb governs."""
+    """The objects that a verb governs."""
     if not verb.governs:
         return []
     first, last = verb.governs[0], verb.governs[-1]
@@ -122,7 +122,7 @@ def future(rng: Random, who: NounPhrase, timed: float = 1.0, **options) -> Claus
 
 
 def habit(rng: Random, who: NounPhrase) -> Clause:
-    """What somebody does every day, or often, or never."""
+    """Make a sentence about what somebody does every day, or often, or never."""
     if rng.random() < 0.5:
         return event(rng, who, when="habit", where=0.15)
     clause = event(rng, who, where=0.15)

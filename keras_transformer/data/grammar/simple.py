@@ -196,7 +196,7 @@ def owned_thing(rng: Random, noun: Noun, described: float = 0.25) -> NounPhrase:
 
 
 def priced(rng: Random, what: NounPhrase, only: Pair = ("", "")) -> Clause:
-    """What something costs, which in German are Euro without a plural."""
+    """Make a sentence about a price; in German Euro has no plural there."""
     english, german = number(2 + int(rng.random() * 98))
     price = Part(join(only[0], english, "euros"), join(only[1], german, "Euro"), "indefinite")
     return Clause(what, NAMED["cost kosten"], [price])

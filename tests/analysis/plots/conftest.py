@@ -1,4 +1,4 @@
-"""What is drawn is what was given, and nothing is left in pyplot."""
+"""Fixtures of tests of plots: nothing is left in pyplot."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""What all pictures share: fonts, and matplotlib."""
+"""Tests of fonts, and of a missing matplotlib."""
 
 import builtins
 

@@ -82,7 +82,7 @@ def test_gradients_of_the_projected_loss(rng):
 
 
 def test_attention_takes_any_strides(rng):
-    """What fills rows of a query's numbers in another order than its neighbours'."""
+    """Return tensors whose strides differ from those of their neighbours."""
     query, key, value = (torch.tensor(x) for x in rng.standard_normal((3, 2, 5, 4, 2)))
     expected = torch_kernels.attention(*(x.contiguous() for x in (query, key, value)), None, None)
     with torch.no_grad():

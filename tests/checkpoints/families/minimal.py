@@ -42,6 +42,6 @@ def minimal(kind):
 
 
 def completed(config):
-    """What `transformers` makes of a `config.json`: every field, checked."""
+    """Return the fields of a `config.json` as `transformers` reads and checks them."""
     found = CONFIG_MAPPING[config["model_type"]].from_dict(copy.deepcopy(config)).to_dict()
     return json.loads(json.dumps(found))

@@ -1,4 +1,4 @@
-"""What checkpoints of a shape are compared in: a class of tests each, which families inherit.
+"""Classes of tests that compare checkpoints of a shape, which families inherit.
 
 The fixture `pair` of a family's file gives a random model of `transformers`, its folder, and ours
 read from there.

@@ -64,7 +64,7 @@ def pair(request, tmp_path_factory):
 
 
 class TestBART(EncoderDecoderParity):
-    """What shares BART's blocks: with sinusoids or learned positions, one vocabulary or two."""
+    """Families with BART's blocks: sinusoids or learned positions, one vocabulary or two."""
 
 
 def test_forced_first_tokens(tmp_path):

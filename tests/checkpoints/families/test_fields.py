@@ -50,7 +50,7 @@ def test_defaults(kind):
 
 
 def settled(config):
-    """Of a LLaMA: heads as they are, where None stands for as many as divide the rest."""
+    """Fields of a LLaMA: the numbers of heads stay, None means as many as divide the rest."""
     if not isinstance(config, LLaMAConfig):
         return config
     head_dim = config.head_dim or config.d_model // config.num_heads

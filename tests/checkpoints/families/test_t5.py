@@ -115,7 +115,7 @@ def test_what_the_feed_forward_is(tmp_path):
 
 @pytest.mark.parametrize("kind", ["t5", "mt5"])
 def test_tied_and_unscaled(kind, tmp_path):
-    """As mT5s are: neither the scale nor the tie is lost where both are written."""
+    """Files of an mT5: neither the scale nor the tie is lost where both are written."""
     sizes = dict(d_model=16, head_dim=6, d_ff=24, num_heads=3)
     sizes |= dict(num_encoder_layers=1, num_decoder_layers=1)
     config = models.T5Config(VOCABULARY, **sizes, tie_output=True, scale_output=False)
