@@ -55,6 +55,7 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/mypy
 	$(BIN)/hadolint Dockerfile
 
 # Warnings fail; the notice of the theme's end of life would drown them.

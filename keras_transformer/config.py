@@ -49,8 +49,9 @@ class Config:
             require_whole(name, getattr(self, name), least)
 
     def _check_rates(self) -> None:
-        require(0 <= self.dropout < 1, "dropout", self.dropout, "in [0, 1)")
-        require(self.epsilon > 0, "epsilon", self.epsilon, "above 0")
+        values = self.to_dict()
+        require(0 <= values["dropout"] < 1, "dropout", values["dropout"], "in [0, 1)")
+        require(values["epsilon"] > 0, "epsilon", values["epsilon"], "above 0")
 
     def _check_choice(self, name: str, choices: tuple[str, ...]) -> None:
         require(getattr(self, name) in choices, name, getattr(self, name), f"one of {choices}")
@@ -65,13 +66,15 @@ class Config:
     @property
     def eos_ids(self) -> tuple[int, ...]:
         """All tokens that end a text: those of `eos_id`, which is one or several."""
-        return self.eos_id if isinstance(self.eos_id, tuple) else (self.eos_id,)
+        eos_id = getattr(self, "eos_id")  # noqa: B009, of those that have one
+        return eos_id if isinstance(eos_id, tuple) else (eos_id,)
 
     def _check_ids(self, vocab_size: int, *names: str) -> None:
-        if "eos_id" in names and isinstance(self.eos_id, list | tuple):
-            require(len(self.eos_id) > 0, "eos_id", self.eos_id, "one id or several")
+        eos_id = getattr(self, "eos_id", None)
+        if "eos_id" in names and isinstance(eos_id, list | tuple):
+            require(len(eos_id) > 0, "eos_id", eos_id, "one id or several")
             # One is a number, and several are a tuple: what is equal is saved alike, and hashed.
-            ends = tuple(dict.fromkeys(self.eos_id))
+            ends = tuple(dict.fromkeys(eos_id))
             object.__setattr__(self, "eos_id", ends if len(ends) > 1 else ends[0])
         for name in names:
             for value in self.eos_ids if name == "eos_id" else (getattr(self, name),):

@@ -144,7 +144,7 @@ class Generation(SearchOptions):
                 raise ValueError(f"{name} goes with beam_size=1, got beam_size={self.beam_size}")
 
     @property
-    def min_length(self) -> int:
+    def min_length(self) -> int:  # type: ignore[override]
         """Fewest tokens before the end."""
         return self.min_new_tokens
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -192,6 +192,8 @@ class CausalLM:
         config = self.model.config
         token_ids, segments = left_padded([prompt], 1, config.pad_id)
         length = token_ids.shape[1]
+        key: Hashable
+        run: Callable
         if state is None:
             key = "prefill", length, most
 
@@ -199,18 +201,18 @@ class CausalLM:
                 logits, state, _ = self.model.prefill(token_ids, length + most, 1, segments)
                 return logits, state
 
-            arguments = [token_ids, segments]
+            run, arguments = begin, [token_ids, segments]
         else:
             key = "step"
 
-            def begin(token, state, index):
+            def follow(token, state, index):
                 logits, state = self.model.step(token, state, index)
                 return logits[:, 0], state
 
             index = length + len(ids) - len(prompt) - 1
-            arguments = [np.array([ids[-1:]], "int32"), state]
+            run, arguments = follow, [np.array([ids[-1:]], "int32"), state]
             arguments.append(index if IS_EAGER else np.array(index, "int32"))
-        return self._runner(self.model, key, lambda: begin, arguments)
+        return self._runner(self.model, key, lambda: run, arguments)
 
     def score(self, texts: Sequence[str], *, tokens_per_batch: int = 8192) -> list[float]:
         """log p(text): the sum over its tokens, but the first, of which nothing is said.

@@ -57,7 +57,7 @@ class TranslatorPool:
             processes = len(cores) or os.cpu_count() or 1
         require_whole("processes", processes, 1)
         self.processes = processes
-        self._workers = []
+        self._workers: list[subprocess.Popen] = []
         self._end = weakref.finalize(self, _stop, self._workers)
         self._idle: queue.SimpleQueue = queue.SimpleQueue()
         for number in range(processes):
@@ -191,7 +191,7 @@ def _serve() -> None:
                 found = getattr(translator, message.pop("method"))(**message)
             if found and isinstance(found[0], list):
                 found = [[(one.text, one.score) for one in hypotheses] for hypotheses in found]
-            answer = {"found": found}
+            answer: dict[str, Any] = {"found": found}
         except ValueError as error:
             answer = {"invalid": str(error)}
         except Exception:

@@ -118,16 +118,18 @@ def load_pretrained(
     if kind in KINDS:
         tokenizer = read_tokenizer(folder, theirs)
         usual = _usual_languages(folder, tokenizer)
-        languages = [source_language or usual[0], target_language or usual[1]]
-        tokenizer.between(*languages)
-        return Translator(_model(folder, precision), tokenizer, *languages)
-    tokenizer = None if family.model is ViT else TextTokenizer.read(folder)
+        chosen = source_language or usual[0], target_language or usual[1]
+        tokenizer.between(*chosen)
+        return Translator(_model(folder, precision), tokenizer, *chosen)
+    if family.model is ViT:
+        return PretrainedModel(_model(folder, precision), None)
+    texts = TextTokenizer.read(folder)
     model = _model(folder, precision)
     if isinstance(model, Speech):
-        return Transcriber(model, tokenizer, hearing_of(folder, tokenizer))
+        return Transcriber(model, texts, hearing_of(folder, texts))
     if isinstance(model, DecoderOnly):
-        return CausalLM(model, tokenizer)
-    return PretrainedModel(model, tokenizer)
+        return CausalLM(model, texts)
+    return PretrainedModel(model, texts)
 
 
 def _model(folder, precision):

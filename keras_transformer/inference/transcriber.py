@@ -54,12 +54,15 @@ class Hearing:
             require(whole, name, ids, "ids, whole numbers")
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> Hearing:
+    def of(cls, facts: Any) -> Hearing:
         """From JSON, which names each field."""
         names = {field.name for field in fields(cls)}
         whole = isinstance(facts, Mapping) and facts.keys() == names
         require(whole, "hearing", facts, f"an object of {sorted(names)}")
-        return cls(**{name: tuple(x) if isinstance(x, list) else x for name, x in facts.items()})
+        values: dict[str, Any] = {
+            name: tuple(x) if isinstance(x, list) else x for name, x in facts.items()
+        }
+        return cls(**values)
 
 
 class Transcriber:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -64,6 +64,13 @@ class DirectCalls:
     where calls run eagerly; where they are traced they cost nothing after.
     """
 
+    # Of the Keras layer that this is mixed into.
+    built: bool
+    compute_dtype: str
+    quantization_mode: str | None
+    call: Callable
+    quantized_call: Callable
+
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Call the layer, directly where that is possible."""
         is_direct = IS_EAGER and self.built and not is_rematerialized(self)
@@ -72,7 +79,7 @@ class DirectCalls:
             return call(*arguments, **options)
         arguments, options = self._with_masks(arguments, options)
         with direct_calls(self) if is_direct else contextlib.nullcontext():
-            return super().__call__(*arguments, **options)
+            return super().__call__(*arguments, **options)  # type: ignore[misc]
 
     def _with_masks(self, arguments, options):
         return arguments, options

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import keras
@@ -44,6 +44,7 @@ class Parts:
     output_layer: keras.layers.Layer
     output_bias: keras.layers.Layer | None = None
     output_scale: keras.layers.Layer | None = None
+    is_tied: bool = field(init=False)
 
     def __post_init__(self):
         # Found now: while PyTorch exports a graph, attributes are proxies (2.13).

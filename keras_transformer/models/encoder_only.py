@@ -141,7 +141,7 @@ class EncoderOnly(VocabularyModel):
         self.encoder = encoder
         self.encode = encode
         # No attribute of its own: the paths of saved weights would change.
-        self._transform = functools.partial(head.transform) if is_masked_lm else None
+        self._transform: Any = functools.partial(head.transform) if is_masked_lm else None
         self.output_layer = embedding.tokens if is_masked_lm else None
         self._bias_layer = head.output_bias if is_masked_lm else None
         self._policy = policy
@@ -180,7 +180,8 @@ class EncoderOnly(VocabularyModel):
                 `labels`.
         """
         config = dataclasses.replace(self.config, head=head, **changes)
-        model = type(self)(config, dtype=self._policy)
+        family: Any = type(self)
+        model = family(config, dtype=self._policy)
         ours = {weight.path: weight for weight in self.weights}
         for weight in model.weights:
             if weight.path.startswith(BELOW_HEADS) and weight.path in ours:

@@ -111,7 +111,7 @@ class Pretraining:
     """
 
     def __init__(self, config: Any, embedding: Any, policy: Any):
-        self.heads = {
+        self.heads: dict[str, Any] = {
             "masked_lm": MaskedLM(config, embedding, policy),
             "next_sentence": NextSentence(config, embedding, policy),
         }

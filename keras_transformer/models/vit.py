@@ -68,7 +68,9 @@ class ViTConfig(Config):
     @property
     def patches(self) -> tuple[int, int]:
         """Rows and columns of patches."""
-        return tuple(side // self.patch_size for side in self.image_size)
+        size: Any = self.image_size
+        rows, columns = size
+        return rows // self.patch_size, columns // self.patch_size
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -119,7 +121,8 @@ class ViT(ConfiguredModel):
         def hidden(images):
             return encoder(embedding(images))
 
-        images = keras.Input((*config.image_size, config.num_channels), name="images")
+        size: Any = config.image_size
+        images = keras.Input((*size, config.num_channels), name="images")
         super().__init__(inputs=images, outputs=head(hidden(images)[:, 0]), **kwargs)
         self.config = config
         self.embedding = embedding

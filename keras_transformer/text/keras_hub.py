@@ -51,8 +51,9 @@ class KerasHubTokenizer(Tokenizer):
         self.shared = target is None
         self._source, self._target = tokenizer, tokenizer if target is None else target
         given = {"pad_id": pad_id, "unk_id": unk_id, "bos_id": bos_id, "eos_id": eos_id}
-        ids = {name: self._special_id(name, id_) for name, id_ in given.items()}
-        self.pad_id, self.unk_id, self.bos_id, self.eos_id = ids.values()
+        ids: dict[str, Any] = {name: self._special_id(name, id_) for name, id_ in given.items()}
+        self.unk_id = ids["unk_id"]
+        self.pad_id, self.bos_id, self.eos_id = (ids[x] for x in ("pad_id", "bos_id", "eos_id"))
         needed = [self.pad_id, self.bos_id, self.eos_id]
         if len(set(needed)) < len(needed):
             raise ValueError(f"pad_id, bos_id and eos_id must differ, got {needed}")

@@ -46,9 +46,9 @@ class MarianTokenizer(Tokenizer):
     ):
         self.shared = target_vocabulary is None
         names = "vocabulary", "vocabulary" if self.shared else "target_vocabulary"
-        target_vocabulary = vocabulary if self.shared else target_vocabulary
+        own = vocabulary if target_vocabulary is None else target_vocabulary
         self._source = _pieces(source_model, vocabulary, "source_model", names[0], TAG)
-        self._target = _pieces(target_model, target_vocabulary, "target_model", names[1])
+        self._target = _pieces(target_model, own, "target_model", names[1])
         ids, other = (
             {name: side.ids[piece] for name, piece in _SPECIAL.items()}
             for side in (self._source, self._target)
@@ -100,7 +100,8 @@ class MarianTokenizer(Tokenizer):
 
     def skipped_ids(self) -> set[int]:
         """Return the ids that are not text."""
-        return {self.pad_id, self.unk_id, self.bos_id, self.eos_id}
+        known = {self.pad_id, self.bos_id, self.eos_id}
+        return known if self.unk_id is None else known | {self.unk_id}
 
     def _encode(
         self, side: SentencePieces, texts: list[str], sampling: float, seed: int | None
@@ -154,8 +155,9 @@ class MarianTokenizer(Tokenizer):
         for name in names:
             if not (folder / name).is_file():
                 raise FileNotFoundError(f"{folder} holds no whole tokenizer: {name} is missing")
-        models = [(folder / name).read_bytes() for name in names[:2]]
-        return cls(*models, *(read_json(folder / name) for name in names[2:]), bos_id=bos_id)
+        source, target = ((folder / name).read_bytes() for name in names[:2])
+        own, *others = (read_json(folder / name) for name in names[2:])
+        return cls(source, target, own, others[0] if others else None, bos_id)
 
 
 _SPECIAL = {"pad_id": PAD, "unk_id": UNK, "eos_id": EOS}
@@ -167,7 +169,7 @@ def _pieces(
     ids = dict(ids) if isinstance(ids, Mapping) else {}
     if missing := [piece for piece in _SPECIAL.values() if piece not in ids]:
         raise ValueError(f"{ids_name} must have the pieces {missing}")
-    pieces = sorted(ids, key=ids.get)
+    pieces = sorted(ids, key=lambda piece: ids[piece])
     if [ids[piece] for piece in pieces] != list(range(len(ids))):
         raise ValueError(f"{ids_name} must have each id from 0 to {len(ids) - 1} once")
     try:

@@ -77,7 +77,7 @@ class MultilingualTokenizer(Tokenizer):
         """The source's language, or the task, and EOS."""
         if self.style != "task":
             return self._frame("source", self.style == "suffix")
-        task = self.tasks.get(self._chosen[1], "")
+        task = self.tasks.get(self._chosen[1] or "", "")
         own = self.pieces.ids.get(task)
         before = self.pieces.encode(task) if own is None else [own]
         return Frame(tuple(before), (self.eos_id,))
@@ -129,7 +129,8 @@ class MultilingualTokenizer(Tokenizer):
 
     def skipped_ids(self) -> set[int]:
         """Return the ids that are not text."""
-        special = {self.pad_id, self.unk_id, self.bos_id, self.eos_id}
+        special = {self.pad_id, self.bos_id, self.eos_id}
+        special |= set() if self.unk_id is None else {self.unk_id}
         return special.union(range(self.content_size, len(self.pieces.pieces)))
 
     def _decode(self, side: str, ids: list[list[int]]) -> list[str]:

@@ -281,8 +281,7 @@ def _learn(
             # Sums over threads, and with them the model, depend on how many there are.
             num_threads=1,
             minloglevel=2,
-            **SPECIAL_IDS,
-            **options,
+            **{**SPECIAL_IDS, **options},
         )
     except RuntimeError as error:
         if least := _TOO_SMALL.search(str(error)):

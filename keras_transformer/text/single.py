@@ -192,7 +192,9 @@ class TextTokenizer:
             ValueError: if a pair is not two strings, or its first text leaves no room for a piece
                 of the second.
         """
-        pairs = [tuple(checked_texts(pair, f"pairs[{i}]")) for i, pair in enumerate(pairs)]
+        pairs = [  # type: ignore[misc]  # which of them are pairs is checked below
+            tuple(checked_texts(pair, f"pairs[{i}]")) for i, pair in enumerate(pairs)
+        ]
         for i, pair in enumerate(pairs):
             require(len(pair) == 2, f"pairs[{i}]", pair, "two texts")
         tokenizer = _library().Tokenizer.from_buffer(self.content)

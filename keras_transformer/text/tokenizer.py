@@ -233,7 +233,7 @@ class Tokenizer(abc.ABC):
     def _spans(self, side: Any, text: str) -> Sequence[tuple[int, int]]:
         """Where the ids of a text stand in it; what knows better than by decoding, overrides it."""
         (ids,) = self._encode(side, [text], 0.0, None)
-        return _spans_by_decoding(lambda row: self._decode(side, [row])[0], ids[:-1], text)
+        return _spans_by_decoding(lambda row: self._decode(side, [list(row)])[0], ids[:-1], text)
 
     @abc.abstractmethod
     def _files(self) -> dict[str, bytes]: ...
