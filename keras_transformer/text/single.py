@@ -192,8 +192,10 @@ class TextTokenizer:
             ValueError: if a pair is not two strings, or its first text leaves no room for a piece
                 of the second.
         """
-        pairs = [  # type: ignore[misc]  # which of them are pairs is checked below
-            tuple(checked_texts(pair, f"pairs[{i}]")) for i, pair in enumerate(pairs)
+        pairs = [
+            # Which of them are pairs is checked below.
+            tuple(checked_texts(pair, f"pairs[{i}]"))  # type: ignore[misc]
+            for i, pair in enumerate(pairs)
         ]
         for i, pair in enumerate(pairs):
             require(len(pair) == 2, f"pairs[{i}]", pair, "two texts")
