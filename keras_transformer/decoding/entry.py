@@ -43,5 +43,4 @@ def sampler_of(search: SearchOptions) -> Callable | None:
     """Return what draws tokens as the options say, or None where the most probable are taken."""
     if search.temperature is None:
         return None
-    names = ("temperature", "top_k", "top_p", "min_p")
-    return sampler(**{name: getattr(search, name) for name in names})
+    return sampler(**{name: getattr(search, name) for name in search.names(draws=True)})
