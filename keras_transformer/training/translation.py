@@ -6,6 +6,7 @@ import dataclasses
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import keras
 
@@ -32,7 +33,7 @@ from keras_transformer.metrics import Perplexity
 from keras_transformer.models import Transformer, enable_lora, merged
 from keras_transformer.optimizers import WarmupSchedule, adam
 from keras_transformer.system.files import removed
-from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.text import SentencePieceTokenizer, Tokenizer
 from keras_transformer.text.tokenizer import MANIFEST
 from keras_transformer.training import runs
 from keras_transformer.training.recipes import read_recipe
@@ -71,8 +72,67 @@ def train(
     if overwrite and start_from and folder.resolve() in Path(start_from / "x").resolve().parents:
         raise ValueError(f"output must not hold start_from when it is overwritten, got {folder}")
 
-    # Text: pairs of sentences.
     files = {"train": train_files, "validation": validation_files, "test": test_files}
+    corpus, pairs = _text(options, data_folder, files)
+    beginning = _beginning(options, corpus, pairs, start_from)
+    batches, validation = _batches(options, corpus, pairs, beginning)
+    total_steps = options.epochs * len(batches) if options.decay == "linear" else None
+    model = _model(options, beginning, total_steps)
+    say(
+        f"{model.count_params():,} parameters, {beginning.tokenizer.source_vocab_size} pieces, "
+        f"{len(batches)} batches an epoch of shapes {list(batches.shapes)}, "
+        f"{batches.padding:.0%} padding, {batches.dropped} pairs too long; "
+        f"{keras.backend.backend()}, {options.precision}"
+    )
+    if overwrite:  # now that nothing that is given can still be wrong
+        removed(*(folder / name for name in OF_A_RUN))
+    checkpoints = _checkpoints(options, folder, beginning, len(pairs), total_steps)
+    runs.fit(
+        model,
+        lambda step: batches.dataset(first_step=step, num_workers=workers),
+        checkpoints,
+        steps_per_epoch=len(batches),
+        epochs=options.epochs,
+        validation_data=validation.dataset(steps=len(validation)),
+        validation_steps=len(validation),
+        callbacks=_callbacks(options, folder, corpus, beginning, model, batches, tensorboard),
+    )
+    translator, averaged = _averaged(options, beginning, checkpoints)
+    translator.save(folder)
+    seconds = sum(logs["seconds"] for logs in checkpoints.history)
+    facts = {
+        "recipe": options.to_dict(),
+        "backend": keras.backend.backend(),
+        "parameters": translator.model.count_params(),
+        "pairs": len(pairs),
+        "epochs": checkpoints.epoch,
+        "averaged_checkpoints": averaged,
+        "seconds": seconds,
+        "target_tokens_per_second": batches.num_tokens * checkpoints.epoch / seconds,
+        "cores": os.cpu_count(),
+        "finished": time.strftime("%Y-%m-%d"),
+    }
+    save_metrics(folder, "training", facts)
+    _measure(options, folder, corpus, translator)
+    say(f"trained {checkpoints.epoch} epochs in {seconds:.0f} s; saved to {folder}")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Beginning:
+    """The tokenizer and sizes of a run, and the translator that it starts from, or None."""
+
+    start: Translator | None
+    family: type
+    tokenizer: Tokenizer
+    config: Any
+    languages: tuple[str, str]
+
+    def translator(self, model):
+        return Translator(model, self.tokenizer, *self.languages)
+
+
+def _text(options, data_folder, files):
+    """The corpus, and its training pairs after cleaning."""
     corpus = _corpus(options, data_folder, files)
     pairs, report = clean(
         corpus.train, max_words=options.max_words, max_length_ratio=options.max_length_ratio
@@ -80,44 +140,50 @@ def train(
     if not pairs:
         raise ValueError(f"the training corpus is empty after cleaning: {report}")
     say(f"corpus {corpus.name}: {report}")
+    return corpus, pairs
 
-    # Pieces and sizes: anew, or those of what the run starts from.
+
+def _beginning(options, corpus, pairs, start_from):
     languages = corpus.source_language, corpus.target_language
     if start_from is None:
-        start, family = None, Transformer
+        if options.lora_rank:
+            raise ValueError("lora_rank needs --start-from: LoRA trains a trained model further")
         tokenizer = _tokenizer(options, pairs)
         config = _config(options, tokenizer)
-    else:
-        start = Translator.load(start_from, "float32")
-        family = type(start.model)
-        languages = start.source_language or languages[0], start.target_language or languages[1]
-        tokenizer = start.tokenizer.between(*languages)
-        dropout = options.model.get("dropout", start.model.config.dropout)
-        config = dataclasses.replace(start.model.config, dropout=dropout)
-    if options.lora_rank and start is None:
-        raise ValueError("lora_rank needs --start-from: LoRA trains a trained model further")
+        return _Beginning(None, Transformer, tokenizer, config, languages)
+    start = Translator.load(start_from, "float32")
+    languages = start.source_language or languages[0], start.target_language or languages[1]
+    tokenizer = start.tokenizer.between(*languages)
+    dropout = options.model.get("dropout", start.model.config.dropout)
+    config = dataclasses.replace(start.model.config, dropout=dropout)
+    return _Beginning(start, type(start.model), tokenizer, config, languages)
 
-    # Batches of a few shapes; packed, of one.
+
+def _batches(options, corpus, pairs, beginning):
+    """Batches of a few shapes; packed, of one."""
     row = options.packed_length or options.tokens_per_batch
     budget = dict(
         tokens_per_batch=options.tokens_per_batch,
         num_buckets=options.num_buckets,
         packed_length=options.packed_length,
-        max_length=min(config.max_length, row),
+        max_length=min(beginning.config.max_length, row),
         seed=options.seed,
     )
+    tokenizer = beginning.tokenizer
     batches = TokenBatches(pairs, tokenizer, sampling=options.subword_sampling, **budget)
-    validation = TokenBatches(corpus.validation, tokenizer, shuffle=False, **budget)
+    return batches, TokenBatches(corpus.validation, tokenizer, shuffle=False, **budget)
 
-    # Training: model, optimizer, and what happens after each epoch.
+
+def _model(options, beginning, total_steps):
+    """The compiled model, with the weights that it starts from."""
+    config = beginning.config
     keras.utils.set_random_seed(options.seed)
-    model = family(config, dtype=options.precision)
-    if start is not None:
-        assign_weights(weights_of(start.model), model)
+    model = beginning.family(config, dtype=options.precision)
+    if beginning.start is not None:
+        assign_weights(weights_of(beginning.start.model), model)
     if options.lora_rank:
         enable_lora(model, options.lora_rank)
     accumulation = options.gradient_accumulation
-    total_steps = options.epochs * len(batches) if options.decay == "linear" else None
     # Keras 3.15 asks a schedule for the rate of a batch, not of an update: steps are batches.
     peak = options.peak_learning_rate or (config.d_model * options.warmup_steps) ** -0.5
     make = WarmupSchedule if total_steps is None else runs.schedule_for
@@ -127,19 +193,15 @@ def train(
         LabelSmoothedCrossentropy(options.label_smoothing, config.pad_id),
         metrics=[Perplexity(config.pad_id)],
     )
-    say(
-        f"{model.count_params():,} parameters, {tokenizer.source_vocab_size} pieces, "
-        f"{len(batches)} batches an epoch of shapes {list(batches.shapes)}, "
-        f"{batches.padding:.0%} padding, {batches.dropped} pairs too long; "
-        f"{keras.backend.backend()}, {options.precision}"
-    )
+    return model
 
+
+def _checkpoints(options, folder, beginning, count, total_steps):
+    """The checkpoints of this run; of another run's they raise an error."""
     run = {k: v for k, v in options.to_dict().items() if k not in NOT_THE_RUN}
-    run |= {"pairs": len(pairs), "tokenizer": tokenizer.fingerprint()}
+    run |= {"pairs": count, "tokenizer": beginning.tokenizer.fingerprint()}
     run |= {"backend": keras.backend.backend(), "total_steps": total_steps}
-    run |= {"starts": start is not None, "languages": list(languages)}
-    if overwrite:  # now that nothing that is given can still be wrong
-        removed(*(folder / name for name in OF_A_RUN))
+    run |= {"starts": beginning.start is not None, "languages": list(beginning.languages)}
     checkpoints = Checkpoints(
         folder / CHECKPOINTS,
         keep=options.average_last,
@@ -148,72 +210,49 @@ def train(
         mode="max" if options.monitor == "val_bleu" else "min",
         run=run,
     )
-    translator = Translator(model, tokenizer, *languages)
-    callbacks = [Progress(batches.num_tokens / len(batches))]
-    if options.bleu_every:
-        search = dict(beam_size=options.beam_size, length_penalty=options.length_penalty)
-        callbacks.append(
-            TranslationQuality(
-                translator, corpus.validation, every=options.bleu_every, options=search
-            )
-        )
-    if tensorboard:
-        callbacks.append(TensorBoard(folder / "tensorboard"))
     if checkpoints.epoch >= options.epochs or checkpoints.finished:
         say(f"all {checkpoints.epoch} epochs are done: the model is saved and measured again")
     elif checkpoints.epoch or checkpoints.step:
         inside = f" and step {checkpoints.step}" if checkpoints.step else ""
         say(f"resuming after epoch {checkpoints.epoch}{inside}")
-    runs.fit(
-        model,
-        lambda step: batches.dataset(first_step=step, num_workers=workers),
-        checkpoints,
-        steps_per_epoch=len(batches),
-        epochs=options.epochs,
-        validation_data=validation.dataset(steps=len(validation)),
-        validation_steps=len(validation),
-        callbacks=callbacks,
-    )
+    return checkpoints
 
-    # The mean of the last checkpoints (section 6.1), in float32, is what is saved.
-    # Of LoRA's the last alone: the mean of products is not the product of means.
+
+def _search(options):
+    return dict(beam_size=options.beam_size, length_penalty=options.length_penalty)
+
+
+def _callbacks(options, folder, corpus, beginning, model, batches, tensorboard):
+    callbacks = [Progress(batches.num_tokens / len(batches))]
+    if options.bleu_every:
+        quality = dict(every=options.bleu_every, options=_search(options))
+        translator = beginning.translator(model)
+        callbacks.append(TranslationQuality(translator, corpus.validation, **quality))
+    if tensorboard:
+        callbacks.append(TensorBoard(folder / "tensorboard"))
+    return callbacks
+
+
+def _averaged(options, beginning, checkpoints):
+    """A translator with the mean of the last checkpoints (section 6.1), and their number.
+
+    In float32. Of LoRA's the last alone: the mean of products is not the product of means.
+    """
     last = checkpoints.paths()[-1 if options.lora_rank else -options.average_last :]
-    averaged = family(config, dtype="float32")
+    averaged = beginning.family(beginning.config, dtype="float32")
     if options.lora_rank:
         enable_lora(averaged, options.lora_rank)
     assign_weights(average_weights(last), averaged)
-    translator = Translator(merged(averaged), tokenizer, *languages)
-    translator.save(folder)
+    return beginning.translator(merged(averaged)), len(last)
 
-    # How good it is.
-    seconds = sum(logs["seconds"] for logs in checkpoints.history)
-    save_metrics(
-        folder,
-        "training",
-        {
-            "recipe": options.to_dict(),
-            "backend": keras.backend.backend(),
-            "parameters": translator.model.count_params(),
-            "pairs": len(pairs),
-            "epochs": checkpoints.epoch,
-            "averaged_checkpoints": len(last),
-            "seconds": seconds,
-            "target_tokens_per_second": batches.num_tokens * checkpoints.epoch / seconds,
-            "cores": os.cpu_count(),
-            "finished": time.strftime("%Y-%m-%d"),
-        },
-    )
-    for name, test_pairs in corpus.tests.items():
-        metrics = assess(
-            translator,
-            test_pairs,
-            beam_size=options.beam_size,
-            length_penalty=options.length_penalty,
-            published_language=corpus.target_language if corpus.name == "multi30k" else None,
-        )
+
+def _measure(options, folder, corpus, translator):
+    """Print the quality on each test set, and enter it into `metrics.json`."""
+    published = corpus.target_language if corpus.name == "multi30k" else None
+    for name, pairs in corpus.tests.items():
+        metrics = assess(translator, pairs, published_language=published, **_search(options))
         save_metrics(folder, name, metrics)
         print(f"\n{name}\n{table(metrics)}")
-    say(f"trained {checkpoints.epoch} epochs in {seconds:.0f} s; saved to {folder}")
 
 
 def _tokenizer(options, pairs):
