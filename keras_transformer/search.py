@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
+import numbers
 import typing
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -24,11 +26,15 @@ def _whole(least):
 
 
 def _number(fits, accepted):
-    return lambda name, value: require(fits(value), name, value, accepted)
+    def check(name, value):
+        is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        require(is_real and fits(value), name, value, accepted)
+
+    return check
 
 
-_at_least_0 = _number(lambda x: x >= 0, "at least 0")
-_above_0 = _number(lambda x: x > 0, "above 0")
+_at_least_0 = _number(lambda x: 0 <= x < math.inf, "at least 0")
+_above_0 = _number(lambda x: 0 < x < math.inf, "above 0")
 
 
 def _option(default, check, text, draws=False):
@@ -53,7 +59,7 @@ class SearchOptions:
     )
     scoring: str = _option(
         "wu",
-        _number(lambda x: x in SCORINGS, f"one of {SCORINGS}"),
+        lambda name, value: require(value in SCORINGS, name, value, f"one of {SCORINGS}"),
         "wu; or transformers, for the length penalty and the stop rule of that library.",
     )
     temperature: float | None = _option(

@@ -60,7 +60,7 @@ def test_each_option_has_a_check_and_a_help():
         for field in dataclasses.fields(options):
             assert field.metadata["help"].endswith(".")
             for bad in ("x", [], -1 if field.name != "scoring" else 3):
-                with pytest.raises((ValueError, TypeError), match=f"{field.name}|not supported"):
+                with pytest.raises(ValueError, match=field.name):
                     options(**{field.name: bad})
 
 

@@ -1,84 +1,18 @@
-"""PyTorch's own kernels against autograd of the plain formulas, by either library of products."""
+"""PyTorch's attention with tensors of any strides."""
 
 import numpy as np
 import pytest
 
 from keras_transformer.backend import (
     BACKEND,
-    linear,
-    precision,
-    private,
-    projected_cross_entropy,
-    usable_precision,
 )
 
 if BACKEND != "torch":
     pytest.skip("kernels for PyTorch", allow_module_level=True)
 
-import keras
 import torch
 
 from keras_transformer.backend.torch import kernels as torch_kernels
-from keras_transformer.backend.torch import matmul
-
-
-@pytest.fixture(params=[False, True], ids=["plain", "onednn"], autouse=True)
-def library(request, monkeypatch):
-    monkeypatch.setattr(matmul, "_BY_ONEDNN", request.param)
-
-
-def tensors(rng, *shapes):
-    made = [rng.standard_normal(shape).astype("float32") for shape in shapes]
-    return [torch.tensor(x, device="cpu", requires_grad=True) for x in made]
-
-
-def same(found, expected):
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one.detach(), other.detach(), rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("activation", [None, keras.activations.relu])
-def test_linear_and_its_gradients(rng, activation):
-    x, kernel, bias = tensors(rng, (2, 7, 5), (5, 6), (6,))
-
-    def results(y):
-        return [y, *torch.autograd.grad((y * y).sum(), (x, kernel, bias))]
-
-    plain = x @ kernel + bias
-    plain = plain if activation is None else torch.relu(plain)
-    same(results(linear(x, kernel, bias, activation)), results(plain))
-
-
-@pytest.mark.parametrize("rows", [1, 4, 9])
-@pytest.mark.parametrize("width", [6, 300])
-@pytest.mark.parametrize("transposed", [False, True])
-def test_linear_of_a_variable_that_changes(rng, rows, width, transposed):
-    kernel = keras.Variable(rng.standard_normal((300, width)), dtype="float32")
-    bias = keras.Variable(rng.standard_normal(width), dtype="float32")
-    (x,) = tensors(rng, (rows, 300))
-    shown = keras.Variable(kernel.numpy().T, dtype="float32") if transposed else kernel
-    with torch.no_grad():
-        for _ in range(2):
-            found = linear(x, shown, bias, transposed=transposed)
-            same([found], [x @ kernel.value + bias.value])
-            kernel.assign(kernel.value + 1.0)
-            shown.assign(kernel.value.t() if transposed else kernel.value)
-
-
-def test_gradients_of_the_projected_loss(rng):
-    hidden, table = tensors(rng, (3, 4, 5), (11, 5))
-    labels = torch.tensor(rng.integers(1, 11, (3, 4)))
-    labels[1, 2:] = 0
-    real = labels != 0
-
-    def results(loss):
-        return [loss[real], *torch.autograd.grad(loss[real].square().sum(), (hidden, table))]
-
-    plain = torch.nn.functional.cross_entropy(
-        (hidden @ table.t()).flatten(0, 1), labels.flatten(), reduction="none", label_smoothing=0.1
-    )
-    ours, _ = projected_cross_entropy(hidden, table, labels, 0.1, 0)
-    same(results(ours), results(plain.view(labels.shape)))
 
 
 def test_attention_takes_any_strides(rng):
@@ -90,37 +24,3 @@ def test_attention_takes_any_strides(rng):
         assert strided.stride(-1) != 1
         found = torch_kernels.attention(strided, key, value, None, None)
     np.testing.assert_allclose(found, expected, atol=1e-6)
-
-
-@pytest.fixture
-def no_units(monkeypatch):
-    """A processor on which oneDNN has no products in bfloat16."""
-
-    def refuse(*_):
-        raise RuntimeError("could not create a primitive descriptor for the matmul primitive.")
-
-    monkeypatch.setattr(private, "LINEAR_POINTWISE", refuse)
-    monkeypatch.setattr(matmul, "_BY_ONEDNN", False)
-    matmul.computes_bfloat16.cache_clear()
-    precision._computes_in.cache_clear()
-    yield
-    matmul.computes_bfloat16.cache_clear()
-    precision._computes_in.cache_clear()
-
-
-def test_bfloat16_without_units_is_computed_without_onednn(rng, no_units):
-    x, kernel, bias = tensors(rng, (7, 5), (5, 6), (6,))
-    y = linear(x.bfloat16(), kernel, bias, keras.activations.relu)
-    found = [y.float(), *torch.autograd.grad(y.sum(), (x, kernel, bias))]
-    plain = torch.relu(x @ kernel + bias)
-    expected = [plain, *torch.autograd.grad(plain.sum(), (x, kernel, bias))]
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one.detach(), other.detach(), rtol=0.1, atol=0.2)
-
-
-@pytest.mark.parametrize("precision", ["bfloat16", "mixed_bfloat16"])
-def test_a_precision_without_units_is_float32_with_a_warning(no_units, precision):
-    with pytest.warns(match=f"precision is float32 in place of {precision}: this machine"):
-        assert usable_precision(precision) == "float32"
-    for other in ("float32", "float16", "int8", "mixed_float16"):
-        assert usable_precision(other) == other

@@ -1,0 +1,55 @@
+"""What a row must take at each place, and the length penalty."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer.decoding.rules import (
+    FREE,
+    NOT_EOS,
+    Rules,
+    length_penalty_factor,
+    pick,
+    write,
+)
+from keras_transformer.search import Search
+
+numpy = ops.convert_to_numpy
+
+
+def test_forced():
+    rules = Rules(Search(min_length=1), eos_ids=(1,))
+    limits = ops.convert_to_tensor([4, 2], "int32")
+    found = numpy(rules.forced(4, limits, None)).tolist()
+    assert found == [[NOT_EOS, FREE, FREE, 1], [NOT_EOS, 1, 1, 1]]
+    prefix = ops.convert_to_tensor([[7, 8], [9, 0]], "int32")
+    found = numpy(rules.forced(4, limits, prefix)).tolist()
+    assert found == [[7, 8, FREE, 1], [9, 1, 1, 1]]
+
+
+def test_the_best_of_several_ends_is_forced():
+    rules = Rules(Search(), eos_ids=(1, 3))
+    logits = ops.convert_to_tensor([[0.0, 1.0, 9.0, 2.0], [0.0, 5.0, 9.0, 2.0]])
+    forced = ops.convert_to_tensor([1, 2], "int32")
+    assert numpy(rules.best_end(forced, logits)).tolist() == [3, 2]
+    assert numpy(rules.is_end(ops.convert_to_tensor([0, 1, 3]))).tolist() == [False, True, True]
+
+
+def test_never():
+    assert Rules(Search(), eos_ids=(1,), pad_id=0, banned_ids=(2, 1)).never == (0, 2)
+    assert Rules(Search(), eos_ids=(0,), pad_id=0).never == ()  # Whisper pads with its EOS
+
+
+def test_length_penalty():
+    assert float(length_penalty_factor(7, 0.5)) == pytest.approx(2**0.5)
+    assert float(length_penalty_factor(9, 0.5, "transformers")) == pytest.approx(3)
+    assert float(Rules(Search(length_penalty=0.0), (1,)).penalty(9)) == 1
+
+
+def test_write_and_pick():
+    ids = ops.zeros((2, 3), dtype="int32")
+    assert numpy(write(ids, ops.convert_to_tensor([4, 5]), 1)).tolist() == [[0, 4, 0], [0, 5, 0]]
+    x = np.arange(12).reshape(2, 2, 3)
+    chosen = ops.convert_to_tensor([[1, 1], [0, 1]], "int32")
+    found = numpy(pick(ops.convert_to_tensor(x), chosen))
+    np.testing.assert_array_equal(found, [x[0][[1, 1]], x[1][[0, 1]]])
