@@ -85,7 +85,7 @@ def pytest_ignore_collect(collection_path):
 
 
 # Slow files come first: at the end one process would run them while the other has nothing to do.
-_SLOW = ("export", "training", "docs", "cli", "inference", "test_callbacks")
+_SLOW = ("export", "training", "docs", "cli", "inference", "callbacks")
 
 
 def pytest_collection_modifyitems(config, items):

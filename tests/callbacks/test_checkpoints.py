@@ -1,4 +1,4 @@
-"""Callbacks in a real `fit`: checkpoints and early stopping, quality, progress, TensorBoard."""
+"""Checkpoints in a real `fit`: resuming, early stopping, full disks, damaged files."""
 
 import json
 import shutil
@@ -11,48 +11,12 @@ import safetensors.numpy
 from keras_transformer.callbacks import (
     Checkpoints,
     Progress,
-    TensorBoard,
     TrainingStopped,
-    TranslationQuality,
 )
 from keras_transformer.checkpoints import state, weights
-from keras_transformer.config import TransformerConfig
 from keras_transformer.data.streaming import Stream, for_keras
-from keras_transformer.inference.translator import Translator
-from keras_transformer.losses import LabelSmoothedCrossentropy
-from keras_transformer.models import Transformer
-from keras_transformer.optimizers import WarmupSchedule, adam
 from keras_transformer.system.files import write_json
-from keras_transformer.text import Tokenizer
-
-CONFIG = TransformerConfig(
-    16, 16, d_model=8, d_ff=16, num_encoder_layers=1, num_decoder_layers=1, num_heads=2
-)
-
-
-@pytest.fixture
-def data():
-    ids = np.random.default_rng(0).integers(4, 16, (12, 5)).astype("int32")
-    return {"source_ids": ids, "target_ids": np.roll(ids, 1, axis=1)}, ids
-
-
-def new_model(seed=0):
-    keras.utils.set_random_seed(seed)
-    model = Transformer(CONFIG)
-    model.compile(adam(WarmupSchedule(1e-2, 5)), LabelSmoothedCrossentropy())
-    return model
-
-
-def fit(model, data, epochs, *callbacks, initial_epoch=0):
-    model.fit(
-        *data,
-        batch_size=4,
-        epochs=epochs,
-        initial_epoch=initial_epoch,
-        shuffle=False,
-        verbose=0,
-        callbacks=list(callbacks),
-    )
+from tests.callbacks.common import fit, new_model
 
 
 def test_going_on_gives_the_same_weights_bit_for_bit(tmp_path, data):
@@ -264,62 +228,3 @@ def test_bad_checkpoint_arguments(tmp_path, data):
     fit(new_model(), data, 1, Checkpoints(tmp_path / "y", run={"seed": 1}))
     with pytest.raises(ValueError, match=r"another run \(seed: 1 then, 2 now\)"):
         Checkpoints(tmp_path / "y", run={"seed": 2})
-
-
-class Words(Tokenizer):
-    """A tokenizer of two-letter words, enough for a Translator."""
-
-    shared, unk_id = True, None
-    source_vocab_size = target_vocab_size = 16
-    pad_id, bos_id, eos_id = 0, 2, 3
-    _source = _target = None
-
-    def _encode(self, side, texts, sampling, seed):
-        return [[4 + ord(c) % 12 for c in text] + [3] for text in texts]
-
-    def _decode(self, side, ids):
-        return [" ".join(chr(97 + i) for i in row if i > 3) for row in ids]
-
-    def _files(self):
-        return {}
-
-    def _config(self):
-        return {}
-
-
-def test_translation_quality_logs_bleu_of_the_model_in_training(tmp_path, data):
-    model = new_model()
-    translator = Translator(model, Words())
-    pairs = [("abc", "e f g"), ("bcd", "f g h")]
-    quality = TranslationQuality(translator, pairs, every=2, options={"beam_size": 2})
-    checkpoints = Checkpoints(tmp_path)
-    fit(model, data, 3, quality, checkpoints)
-    scores = [logs["val_bleu"] for logs in checkpoints.history]
-    assert all(0 <= score <= 100 for score in scores)
-    assert scores[2] == scores[1]  # the third epoch repeats the second's
-    with pytest.raises(ValueError, match="every must be at least 1, got 0"):
-        TranslationQuality(translator, pairs, every=0)
-    with pytest.raises(ValueError, match="pairs must be at least one pair"):
-        TranslationQuality(translator, [])
-
-
-@pytest.mark.once("files, counts and texts: no tensor differs")
-def test_progress_shows_speed_and_time_left(tmp_path, data, capsys):
-    progress = Progress(tokens_per_step=20, interval=0.0)
-    checkpoints = Checkpoints(tmp_path)
-    fit(new_model(), data, 2, progress, checkpoints)
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("epoch 1/2 step 1/3 loss ")
-    assert "tokens/s" in lines[0] and lines[0].endswith("left")
-    assert lines[-1].startswith("epoch 2/2 loss ") and lines[-1].endswith("so far")
-    assert checkpoints.history[0]["seconds"] > 0
-    assert progress.seconds == pytest.approx(sum(e["seconds"] for e in checkpoints.history))
-
-
-@pytest.mark.once("files, counts and texts: no tensor differs")
-def test_tensorboard_writes_events(tmp_path, data):
-    pytest.importorskip("tensorboardX")
-    fit(new_model(), data, 2, TensorBoard(tmp_path))
-    (events,) = tmp_path.glob("events.*")
-    content = events.read_bytes()
-    assert b"learning_rate" in content and b"loss" in content
