@@ -30,6 +30,7 @@ from keras_transformer.backend.compilation import (
     in_training_step,
     is_portable,
     keep_compilations,
+    num_replicas,
     portable,
     random_state,
     replica_sum,
@@ -39,6 +40,7 @@ from keras_transformer.backend.compilation import (
     without_gradients,
 )
 from keras_transformer.backend.dropout import dropout
+from keras_transformer.backend.gradients import gradients
 from keras_transformer.backend.linear import has_int8_linear, int8_linear, linear, lookup
 from keras_transformer.backend.loss import projected_cross_entropy, smoothed_cross_entropy
 from keras_transformer.backend.normalization import layer_norm, rms_norm
@@ -60,6 +62,7 @@ __all__ = [
     "compiled",
     "dropout",
     "gather",
+    "gradients",
     "has_adam_update",
     "has_int8_linear",
     "in_training_step",
@@ -73,6 +76,7 @@ __all__ = [
     "mask_bias",
     "masked_by",
     "new_cache",
+    "num_replicas",
     "portable",
     "projected_cross_entropy",
     "random_state",

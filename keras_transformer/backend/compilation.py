@@ -154,6 +154,11 @@ def without_gradients() -> Iterator[None]:
         yield
 
 
+def num_replicas() -> int:
+    """Return how many replicas share a batch: those of a TensorFlow strategy, else 1."""
+    return tf.distribute.get_strategy().num_replicas_in_sync if BACKEND == "tensorflow" else 1
+
+
 def replica_sum(x: Any) -> Any:
     """The sum of all replicas' x, without a gradient, where a TensorFlow strategy has several."""
     context = tf.distribute.get_replica_context() if BACKEND == "tensorflow" else None

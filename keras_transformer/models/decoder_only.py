@@ -18,7 +18,7 @@ from keras_transformer.layers import (
 )
 from keras_transformer.layers.dense import Dense
 from keras_transformer.layers.layer import direct_calls
-from keras_transformer.models.configured import VocabularyModel
+from keras_transformer.models.vocabulary import VocabularyModel
 
 
 class DecoderOnly(VocabularyModel):
@@ -65,15 +65,16 @@ class DecoderOnly(VocabularyModel):
         self._policy = policy
         self._project = project
 
-    def hidden(self, inputs: dict[str, Any]) -> Any:
-        """Return the last hidden states (B, T, D), of which the output layer makes logits."""
+    def compute_hidden(self, inputs: dict[str, Any]) -> Any:
+        """Return the last hidden states (B, T, D), inside a call of Keras."""
         return _hidden(self.embedding, self.decoder, inputs)
 
     def call(self, inputs, training=None, mask=None):
         """Return the logits (B, T, V); the graph has no input for segments, which are optional."""
-        if self._on_hidden or not isinstance(inputs, dict) or "segments" not in inputs:
+        if not isinstance(inputs, dict) or "segments" not in inputs:
             return super().call(inputs, training=training, mask=mask)
-        return self._project(self.hidden(keras.tree.map_structure(_as_ids, inputs)))
+        ids = keras.tree.map_structure(_as_ids, inputs)
+        return self._project(self.hidden(ids, training=training))
 
     def prefill(
         self, token_ids: Any, length: Any, beam_size: int = 1, segments: Any = None

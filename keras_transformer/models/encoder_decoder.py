@@ -18,7 +18,7 @@ from keras_transformer.layers import (
     segment_positions,
 )
 from keras_transformer.layers.layer import direct_calls
-from keras_transformer.models.configured import VocabularyModel
+from keras_transformer.models.vocabulary import VocabularyModel
 
 _SEGMENTS = frozenset({"source_segments", "target_segments"})
 
@@ -139,8 +139,8 @@ class EncoderDecoder(VocabularyModel):
         self._policy = policy
         self._parts = parts
 
-    def hidden(self, inputs: dict[str, Any]) -> Any:
-        """Return the last hidden states (B, T, D), of which the output layer makes logits."""
+    def compute_hidden(self, inputs: dict[str, Any]) -> Any:
+        """Return the last hidden states (B, T, D), inside a call of Keras."""
         return self._parts.hidden(inputs)
 
     def call(self, inputs, training=None, mask=None):
@@ -150,14 +150,14 @@ class EncoderDecoder(VocabularyModel):
         them as None (Keras 3.15), and they would stand in the signature of each export.
         """
         is_plain = not isinstance(inputs, dict) or not self.optional_inputs & inputs.keys()
-        if self._on_hidden or is_plain:
+        if is_plain:
             return super().call(inputs, training=training, mask=mask)
         types = {self.source_name: self.source_dtype}
         tensors = {
             name: keras.ops.convert_to_tensor(x, dtype=types.get(name, "int32"))
             for name, x in inputs.items()
         }
-        return self._parts.project(self.hidden(tensors))
+        return self._parts.project(self.hidden(tensors, training=training))
 
     def target_length(self, source_length: Any) -> Any:
         """Return the longest target before a search adds its extra length: that of the source."""

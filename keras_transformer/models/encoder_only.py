@@ -13,8 +13,8 @@ from keras import ops
 
 from keras_transformer.config import ACTIVATIONS, Config, require
 from keras_transformer.layers import Encoder, PositionalEmbedding, padding_mask
-from keras_transformer.models.configured import VocabularyModel
 from keras_transformer.models.heads import HEADS
+from keras_transformer.models.vocabulary import VocabularyModel
 
 BELOW_HEADS = ("embedding", "projection", "encoder", "pooler")  # what all tasks can share
 
@@ -147,7 +147,7 @@ class EncoderOnly(VocabularyModel):
         self._policy = policy
         self._has_types = has_types
 
-    def hidden(self, inputs: dict[str, Any]) -> Any:
+    def compute_hidden(self, inputs: dict[str, Any]) -> Any:
         """Return what a masked LM's logits are made of, and ones for its bias: (B, T, D + 1)."""
         x = self._transform(self.encode(inputs))
         return ops.concatenate([x, ops.ones_like(x[..., :1])], axis=-1)

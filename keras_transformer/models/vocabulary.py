@@ -1,0 +1,221 @@
+"""Base class of models that end in logits over a vocabulary, and train without them."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_transformer.backend import (
+    BACKEND,
+    gradients,
+    is_portable,
+    num_replicas,
+    training_step,
+    without_gradients,
+)
+from keras_transformer.losses import LabelSmoothedCrossentropy
+from keras_transformer.metrics import Perplexity
+from keras_transformer.models.configured import ConfiguredModel
+
+
+class _HiddenStates(keras.layers.Layer):
+    """A model without its output layer, as a layer.
+
+    Only Keras's own `__call__` tells the layers inside whether they train, and clears the losses
+    that they added in the call before.
+    """
+
+    def __init__(self, model):
+        super().__init__(autocast=False, name="hidden_states")
+        self.model = model
+
+    def call(self, inputs, training=None):
+        return self.model.compute_hidden(inputs)
+
+
+class VocabularyModel(ConfiguredModel):
+    """A functional model to logits (B, T, V) that `fit` trains without computing the logits.
+
+    The matrix of logits (tokens x vocabulary) is the largest of a training step; in a small model
+    it takes half of the time. Where the loss is a `LabelSmoothedCrossentropy` and each metric a
+    `Perplexity`, the steps of `fit` and `evaluate` compute the loss from the last hidden states
+    and the table that projects them, block by block: `loss_and_likelihood`. The numbers are the
+    same. With any other loss or metric, with LoRA or a quantized or biased output layer, the steps
+    are Keras's own, on logits. A call of the model always returns logits.
+
+    A subclass defines `compute_hidden(inputs)`, (B, T, D), and sets `output_layer`, the
+    `ReversibleEmbedding` or `Dense` that projects these to logits, or None; `output_bias` is a
+    layer that adds to the logits, or None.
+    """
+
+    output_layer: Any
+    output_bias: Any = None
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        # Not a layer of this one: the paths of saved weights would change.
+        self._hidden_states = functools.partial(_HiddenStates(self))
+
+    def hidden(self, inputs: Any, training: bool | None = None) -> Any:
+        """Return the last hidden states (B, T, D), which the output layer projects to logits.
+
+        Args:
+            inputs: as in a call of the model.
+            training: whether dropout is active; None: as in the call around this one, else not.
+        """
+        options = {} if training is None else {"training": training}
+        return self._hidden_states(inputs, **options)
+
+    def compute_hidden(self, inputs: Any) -> Any:
+        """Return what `hidden` does, inside a call of Keras: to be defined by subclasses."""
+        raise NotImplementedError(f"{type(self).__name__} must define compute_hidden")
+
+    def loss_and_likelihood(
+        self, inputs: Any, labels: Any, sample_weight: Any = None, training: bool = False
+    ) -> tuple[Any, Any]:
+        """Return the loss of one batch without computing its logits; for training loops, too.
+
+        Args:
+            inputs: as in a call of the model.
+            labels: (B, T) integers.
+            sample_weight: optional, one per sentence (B,) or per token (B, T).
+            training: whether dropout is active.
+
+        Returns:
+            the scalar loss, with the losses that layers added, and each token's negative
+            log-likelihood without label smoothing (B, T).
+
+        Raises:
+            ValueError: if the model is not compiled with a `LabelSmoothedCrossentropy`, or its
+                output layer does more than a product.
+        """
+        if not (isinstance(self.loss, LabelSmoothedCrossentropy) and self._projects_only()):
+            raise ValueError(
+                "loss must be a LabelSmoothedCrossentropy, and the output layer without bias, LoRA "
+                f"and quantization, got {self.loss!r} and {self.output_layer!r}: compute the loss "
+                "of the logits, `loss(labels, model(inputs))`"
+            )
+        hidden = self.hidden(inputs, training=training)
+        loss, likelihood = self.loss.of_hidden(
+            labels, hidden, self._table(hidden.dtype), sample_weight
+        )
+        return sum(self.losses, loss), likelihood
+
+    def compile(
+        self, optimizer: Any = "rmsprop", loss: Any = None, metrics: Any = None, **options: Any
+    ) -> None:
+        """Compile the model for training, like `keras.Model.compile`."""
+        self._needs_no_logits = (
+            isinstance(loss, LabelSmoothedCrossentropy)
+            and all(isinstance(metric, Perplexity) for metric in metrics or ())
+            and not set(options) & {"loss_weights", "weighted_metrics"}
+        )
+        super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **options)
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compile a loaded model; Keras by itself skips models with a `compile` of their own.
+
+        A model whose loss or metrics cannot be found is loaded without them.
+        """
+        try:
+            options = keras.saving.deserialize_keras_object(config)
+        except (TypeError, ValueError) as error:
+            warnings.warn(f"{self.name} is not compiled, call `compile`: {error}", stacklevel=2)
+            return
+        self.compile(**options)
+        self.optimizer.build(self.trainable_variables)
+
+    def train_step(self, *arguments: Any) -> Any:
+        """Run one step of `fit` on `data`; with JAX on `state, data`."""
+        if is_portable():  # `torch.compile` (2.13) fails on contexts inside which a graph ends
+            return super().train_step(*arguments)
+        with training_step():
+            if BACKEND == "jax" or not self._is_fused() or not self.trainable_variables:
+                return super().train_step(*arguments)
+            x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(*arguments)
+
+            def scaled_loss():
+                loss, likelihood = self._recorded_loss(x, y, sample_weight, training=True)
+                return self.optimizer.scale_loss(loss), likelihood
+
+            likelihood, found = gradients(scaled_loss, self.trainable_variables)
+            with without_gradients():
+                self.optimizer.apply(found, self.trainable_variables)
+            return self.compute_metrics(x, y, likelihood, sample_weight)
+
+    def test_step(self, *arguments: Any) -> Any:
+        """Run one step of `evaluate` on `data`; with JAX on `state, data`."""
+        if BACKEND == "jax" or not self._is_fused():
+            return super().test_step(*arguments)
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(*arguments)
+        _, likelihood = self._recorded_loss(x, y, sample_weight, training=False)
+        return self.compute_metrics(x, y, likelihood, sample_weight)
+
+    def compute_loss_and_updates(
+        self,
+        trainable_variables: Any,
+        non_trainable_variables: Any,
+        metrics_variables: Any,
+        x: Any,
+        y: Any,
+        sample_weight: Any,
+        training: bool = False,
+        optimizer_variables: Any = None,
+    ) -> tuple[Any, Any]:
+        """Return what a step of JAX differentiates: the scaled loss, and the new state.
+
+        Keras passes the predictions among it on to the metrics; here they are likelihoods.
+        """
+        if not self._is_fused():
+            return super().compute_loss_and_updates(
+                trainable_variables,
+                non_trainable_variables,
+                metrics_variables,
+                x,
+                y,
+                sample_weight,
+                training=training,
+                optimizer_variables=optimizer_variables,
+            )
+        given = [
+            *zip(self.trainable_variables, trainable_variables, strict=True),
+            *zip(self.non_trainable_variables, non_trainable_variables, strict=True),
+        ]
+        if training:
+            given += zip(self.optimizer.variables, optimizer_variables, strict=True)
+        with keras.StatelessScope(state_mapping=given, collect_losses=True) as scope:
+            loss, likelihood = self.loss_and_likelihood(x, y, sample_weight, training)
+            scaled = self.optimizer.scale_loss(loss) if training else loss
+        updated = [scope.get_current_value(variable) for variable in self.non_trainable_variables]
+        return scaled, (loss, likelihood, updated, metrics_variables)
+
+    def _recorded_loss(self, x, y, sample_weight, training):
+        """The loss and likelihood; the loss goes into the mean that `fit` reports, too."""
+        loss, likelihood = self.loss_and_likelihood(x, y, sample_weight, training)
+        mean = next(metric for metric in self.metrics if metric.name == "loss")
+        first = next(tensor for tensor in keras.tree.flatten(x) if tensor is not None)
+        mean.update_state(loss * num_replicas(), sample_weight=ops.shape(first)[0])
+        return loss, likelihood
+
+    def _is_fused(self):
+        return self._needs_no_logits and self._projects_only() and not is_portable()
+
+    def _projects_only(self):
+        layer = self.output_layer
+        return (
+            layer is not None
+            and layer.quantization_mode is None
+            and not layer.lora_enabled
+            and getattr(layer, "bias", None) is None
+            and self.output_bias is None
+        )
+
+    def _table(self, dtype):
+        layer = self.output_layer
+        is_dense = isinstance(layer, keras.layers.Dense)
+        table_VD = ops.transpose(layer.kernel) if is_dense else layer.embeddings
+        return ops.cast(table_VD, dtype)
