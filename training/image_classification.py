@@ -1,6 +1,6 @@
-"""Trains a small ViT on MNIST or CIFAR-10, measures it and saves it: from image files to a folder.
+"""Train a small ViT on MNIST or CIFAR-10, measure it and save it.
 
-`python -m training.image_classification --help`. The backend is KERAS_BACKEND's.
+`python -m training.image_classification --help`. KERAS_BACKEND chooses the backend.
 """
 
 from __future__ import annotations
@@ -21,49 +21,50 @@ from keras_transformer.evaluation.assess import save_metrics
 from keras_transformer.inference.folder import save_folder
 from keras_transformer.models import ViT, ViTConfig
 from keras_transformer.optimizers import WarmupSchedule
-from keras_transformer.training.runs import main, run_into
+from keras_transformer.training import options
+from keras_transformer.training.runs import facts, main, run_into, say
 
 UNDECAYED = ["bias", "gamma", "beta", "class_token", "positions"]
-# Digits may move a little, photographs more, and be mirrored.
+# Digits are shifted a little; photographs are shifted more, and mirrored.
 CHANGES = {"mnist": dict(pixels=1), "cifar10": dict(pixels=4, flip=True)}
 
 
 @run_into(lambda given: Path("saved_models") / f"vit-{given['dataset']}")
 def train(
     dataset: Annotated[str, typer.Option(help=f"One of {', '.join(DATASETS)}.")] = "mnist",
-    data_folder: Annotated[
-        Path | None, typer.Option(help="Holds mnist and cifar10-jpeg. Default: KT_DATA, or data.")
-    ] = None,
+    data_folder: options.DataFolder = None,
     output: Annotated[
-        Path | None, typer.Option(help="Folder of the run. Default: saved_models/vit-DATASET.")
+        Path | None, typer.Option(help="Folder of the run.  [default: saved_models/vit-DATASET]")
     ] = None,
-    epochs: Annotated[int, typer.Option(min=1)] = 10,
-    batch_size: Annotated[int, typer.Option(min=1)] = 64,
-    patch_size: Annotated[int, typer.Option(min=1, help="A divisor of 28 or 32.")] = 4,
-    d_model: Annotated[int, typer.Option(min=1)] = 64,
-    layers: Annotated[int, typer.Option(min=1)] = 4,
-    heads: Annotated[int, typer.Option(min=1)] = 4,
-    dropout: Annotated[float, typer.Option(min=0, max=0.99)] = 0.0,
-    learning_rate: Annotated[float, typer.Option(help="At its peak.")] = 2e-3,
-    weight_decay: Annotated[float, typer.Option(help="Of AdamW.")] = 0.05,
-    precision: Annotated[str, typer.Option(help="Keras dtype policy.")] = "float32",
-    train_size: Annotated[int | None, typer.Option(help="Use so many images at most.")] = None,
-    seed: Annotated[int, typer.Option(help="Of weights, order and shifts.")] = 0,
+    epochs: options.Epochs = 10,
+    batch_size: options.BatchSize = 64,
+    patch_size: Annotated[
+        int, typer.Option(min=1, help="Side of a patch in pixels, a divisor of 28 or 32.")
+    ] = 4,
+    d_model: options.Width = 64,
+    num_layers: options.Layers = 4,
+    num_heads: options.Heads = 4,
+    dropout: options.Dropout = 0.0,
+    peak_learning_rate: options.PeakLearningRate = 2e-3,
+    weight_decay: options.WeightDecay = 0.05,
+    precision: options.Precision = "float32",
+    train_size: options.TrainSize = None,
+    seed: options.Seed = 0,
 ) -> None:
-    """Trains a ViT with AdamW, warmup and linear decay on shifted images, and prints its accuracy.
+    """Train a ViT with AdamW, warmup and linear decay on shifted images, and print its accuracy.
 
     Examples:
 
         python -m training.image_classification
 
-        python -m training.image_classification --dataset cifar10 --d-model 96 --layers 6
+        python -m training.image_classification --dataset cifar10 --d-model 96 --num-layers 6
             --precision mixed_bfloat16
     """
     keep_compilations()
     reuse_memory()
     source = data_folder or Path(os.environ.get("KT_DATA", "data"))
 
-    # Images, each channel with mean 0 and variance 1.
+    # Each channel gets mean 0 and variance 1.
     (images, labels), (test_images, test_labels), classes = load_images(dataset, source)
     mean, deviation = (x(images / np.float32(255), axis=(0, 1, 2)) for x in (np.mean, np.std))
     images, test_images = (
@@ -76,7 +77,6 @@ def train(
     require(batch_size <= len(images), "batch_size", batch_size, accepted)
     training = batches(images, labels, batch_size, seed, **CHANGES[dataset])
 
-    # The model and its optimizer.
     keras.utils.set_random_seed(seed)
     config = ViTConfig(
         num_classes=len(classes),
@@ -85,31 +85,31 @@ def train(
         num_channels=images.shape[3],
         d_model=d_model,
         d_ff=2 * d_model,
-        num_layers=layers,
-        num_heads=heads,
+        num_layers=num_layers,
+        num_heads=num_heads,
         dropout=dropout,
     )
     model = ViT(config, dtype=precision)
     steps = len(images) // batch_size
-    schedule = WarmupSchedule(learning_rate, max(1, steps * epochs // 20), 1 + steps * epochs)
+    schedule = WarmupSchedule(peak_learning_rate, max(1, steps * epochs // 20), 1 + steps * epochs)
     optimizer = keras.optimizers.AdamW(schedule, weight_decay=weight_decay, beta_2=0.98)
     optimizer.exclude_from_weight_decay(var_names=UNDECAYED)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer, loss, metrics=["accuracy"])
-    print(f"{model.count_params():,} parameters, {len(images)} images, {keras.backend.backend()}")
+    say(f"{model.count_params():,} parameters, {len(images)} images, {keras.backend.backend()}")
 
-    begin, used = time.time(), time.process_time()
+    begun, used = time.monotonic(), time.process_time()
     model.fit(training, steps_per_epoch=steps, epochs=epochs, shuffle=False, verbose=2)
-    seconds, used = time.time() - begin, time.process_time() - used
+    used = time.process_time() - used
+    trained = facts(model, begun)
 
     _, accuracy = model.evaluate(test_images, test_labels, batch_size=500, verbose=0)
     pixels = dict(mean=mean.tolist(), deviation=deviation.tolist(), classes=classes)
     save_folder(output, model, None, {"task": "image_classification"} | pixels)
-    facts = dict(epochs=epochs, seconds=seconds, processor_seconds=used, seed=seed)
-    facts |= dict(parameters=model.count_params(), backend=keras.backend.backend())
-    save_metrics(output, "training", facts)
+    run = dict(epochs=epochs, processor_seconds=used, seed=seed)
+    save_metrics(output, "training", run | trained)
     save_metrics(output, "test", dict(accuracy=accuracy))
-    print(f"accuracy on {len(test_images)} test images {accuracy:.4f}, {seconds:.0f} s; {output}")
+    print(f"accuracy on {len(test_images)} test images {accuracy:.4f}; saved to {output}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Trains a tagger of words, a small BERT, and measures its spans: CoNLL files to one folder.
+"""Train a tagger of words, a small BERT from scratch or a pretrained encoder, and measure it.
 
 `python -m training.token_classification --help`. Each line of a file is a word, a tab and its tag,
 such as B-person; an empty line ends a sentence, as in WNUT 2017 (Derczynski et al. 2017).
@@ -6,7 +6,6 @@ such as B-person; an empty line ends a sentence, as in WNUT 2017 (Derczynski et 
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -28,42 +27,36 @@ from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.optimizers import adam
 from keras_transformer.text.single import TextTokenizer
-from keras_transformer.training.runs import main, run_into, schedule_for
+from keras_transformer.training import options
+from keras_transformer.training.runs import facts, fit_epochs, main, run_into, schedule_for
 
 
 @run_into()
 def train(
     train_file: Annotated[Path, typer.Option("--train", help="Words and tags; may be a .gz.")],
-    test_file: Annotated[Path, typer.Option("--test", help="For the measurement.")],
-    output: Annotated[Path, typer.Option(help="Folder of the run.")],
-    start_from: Annotated[
-        Path | None,
-        typer.Option(
-            help="A run of training.masked_language_model; an imported BERT, RoBERTa, ALBERT or "
-            "ESM-2."
-        ),
-    ] = None,
-    vocab_size: Annotated[int, typer.Option(help="Pieces.")] = 8000,
-    d_model: Annotated[int, typer.Option(help="Width.")] = 128,
-    num_layers: Annotated[int, typer.Option(help="Blocks.")] = 2,
-    num_heads: Annotated[int, typer.Option(help="Heads of each.")] = 4,
-    dropout: Annotated[float, typer.Option(help="Rate in [0, 1).")] = 0.3,
-    max_length: Annotated[int, typer.Option(help="Longest sentence in pieces.")] = 192,
-    tokens_per_batch: Annotated[int, typer.Option(help="Cells of a batch.")] = 2048,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the data.")] = 15,
-    learning_rate: Annotated[float, typer.Option(help="The highest.")] = 1e-3,
-    warmup_steps: Annotated[int, typer.Option(help="Steps until then.")] = 50,
-    seed: Annotated[int, typer.Option(help="Of weights, dropout and order.")] = 0,
+    test_file: Annotated[Path, typer.Option("--test", help="The same, for the final measurement.")],
+    output: options.Output,
+    start_from: options.StartFrom = None,
+    vocab_size: options.VocabSize = 8000,
+    d_model: options.Width = 128,
+    num_layers: options.Layers = 2,
+    num_heads: options.Heads = 4,
+    dropout: options.Dropout = 0.3,
+    max_length: options.MaxLength = 192,
+    tokens_per_batch: options.TokensPerBatch = 2048,
+    epochs: options.Epochs = 15,
+    peak_learning_rate: options.PeakLearningRate = 1e-3,
+    warmup_steps: options.WarmupSteps = 50,
+    seed: options.Seed = 0,
 ) -> None:
-    """Trains a tagger of words and saves it with its tokenizer and the F1 of its spans."""
+    """Train a tagger of words; save it with its tokenizer and the F1 of its spans."""
     keep_compilations()
     begun = time.monotonic()
-
-    # Sentences: pieces, and at the first of each word its tag.
     sentences = {"train": read_tagged(train_file), "test": read_tagged(test_file)}
     labels = tuple(sorted({tag for _, tags in sentences["train"] for tag in tags}))
     for _, tags in sentences["test"]:
         numbered(tags, labels, test_file)
+
     if start_from is None:
         words = (" ".join(words) for words, _ in sentences["train"])
         tokenizer = TextTokenizer.train(words, "wordpiece", vocab_size, lowercase=False)
@@ -74,8 +67,10 @@ def train(
         model, tokenizer = load_with_tokenizer(start_from, "encoder", EncoderOnly)
         max_length = model.config.max_length
     keras.utils.set_random_seed(seed)
-    options = dict(labels=labels, dropout=dropout, head_dropout=dropout)
-    model = model.with_head("token_classification", **options)
+    head = dict(labels=labels, dropout=dropout, head_dropout=dropout)
+    model = model.with_head("token_classification", **head)
+
+    # The first piece of each word carries its tag.
     encoded = tokenizer.encode_words([words for words, _ in sentences["train"]])
     numbers = [numbered(tags, labels, train_file) for _, tags in sentences["train"]]
     batches = SequenceBatches(
@@ -87,29 +82,28 @@ def train(
         pad_label=NO_LABEL,
         seed=seed,
     )
-
-    # Training.
     model.compile(
-        adam(schedule_for(learning_rate, warmup_steps, epochs * len(batches))),
+        adam(schedule_for(peak_learning_rate, warmup_steps, epochs * len(batches))),
         LabelSmoothedCrossentropy(0.0, NO_LABEL),
         metrics=[MaskedAccuracy(NO_LABEL)],
     )
-    print(f"{model.count_params():,} parameters, {len(batches)} batches", file=sys.stderr)
-    steps = len(batches)
-    model.fit(batches.dataset(), steps_per_epoch=steps, epochs=epochs, shuffle=False, verbose=2)
+    fit_epochs(model, batches, epochs)
 
-    # Spans of the test set; what is cut off has no entity.
+    found = _tags(model, tokenizer, [words for words, _ in sentences["test"]], labels, max_length)
+    metrics = span_f1(found, [tags for _, tags in sentences["test"]])
+    save_folder(output, model, tokenizer, {"task": "token_classification"})
+    save_metrics(output, "test", metrics | facts(model, begun))
+    print(f"span F1 {metrics['f1']:.3f}; saved to {output}")
+
+
+def _tags(model, tokenizer, sentences, labels, max_length):
+    """Return the most probable tag of each word; "O" for words beyond `max_length`."""
     found = []
-    encoded = tokenizer.encode_words([words for words, _ in sentences["test"]])
-    for ids, starts in encoded:
+    for ids, starts in tokenizer.encode_words(sentences):
         logits_TC = model({"token_ids": np.array([ids[:max_length]], "int32")})[0]
         best = keras.ops.convert_to_numpy(keras.ops.argmax(logits_TC, axis=-1))
         found.append([labels[best[i]] if i < max_length else "O" for i in starts])
-    metrics = span_f1(found, [tags for _, tags in sentences["test"]])
-    save_folder(output, model, tokenizer, {"task": "token_classification"})
-    metrics |= dict(parameters=model.count_params(), seconds=time.monotonic() - begun)
-    save_metrics(output, "test", metrics)
-    print(f"span F1 {metrics['f1']:.3f}; saved to {output}")
+    return found
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import inspect
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -113,6 +114,41 @@ def fit(
         raise _Signalled(_signals.number) from None
     finally:
         _signals.checkpoints = None
+
+
+def fit_epochs(
+    model: keras.Model, batches: Any, epochs: int, validation: Any = None, **options: Any
+) -> dict[str, list[float]]:
+    """Fit a compiled model without checkpoints, a line per epoch; return the history.
+
+    Args:
+        model: the compiled model.
+        batches: training data with `dataset(steps=None)` and a length, such as `SequenceBatches`.
+        epochs: passes over it.
+        validation: data of the same kind, measured after each epoch; or None.
+        options: other arguments of `keras.Model.fit`.
+    """
+    say(f"{model.count_params():,} parameters, {len(batches)} batches")
+    if validation is not None:
+        options["validation_data"] = validation.dataset(steps=len(validation))
+        options["validation_steps"] = len(validation)
+    data, steps = batches.dataset(), len(batches)
+    options |= dict(steps_per_epoch=steps, epochs=epochs, shuffle=False, verbose=2)
+    return model.fit(data, **options).history
+
+
+def facts(model: keras.Model, begun: float) -> dict[str, Any]:
+    """Return what the metrics of each run record beside its scores.
+
+    Args:
+        model: the trained model.
+        begun: `time.monotonic()` at the start of the run.
+    """
+    return {
+        "parameters": model.count_params(),
+        "seconds": time.monotonic() - begun,
+        "backend": keras.backend.backend(),
+    }
 
 
 def schedule_for(peak: float, warmup_steps: int, total_steps: int) -> WarmupSchedule:

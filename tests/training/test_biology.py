@@ -42,7 +42,7 @@ def structures(tmp_path_factory):
 
 
 def test_proteins(structures, tmp_path):
-    steps = dict(epochs=6, learning_rate=1e-2, pretraining_epochs=1)
+    steps = dict(epochs=6, peak_learning_rate=1e-2, pretraining_epochs=1)
     protein.train(structures, tmp_path / "run", **SIZES, **STEPS, **steps)
     found = read_metrics(tmp_path / "run")["test"]
     assert found["test_accuracy"] > 0.9 and found["baseline_accuracy"] > 0.9
@@ -61,7 +61,7 @@ def test_proteins_from_an_imported_esm(structures, tmp_path):
     model = ESM(ESMConfig(len(pieces), mask_id=11, **sizes))
     write_model(tmp_path, model)
     load_pretrained(tmp_path).save(tmp_path / "esm")
-    steps = dict(epochs=2, learning_rate=1e-9, pretraining_epochs=1, dropout=0.0)
+    steps = dict(epochs=2, peak_learning_rate=1e-9, pretraining_epochs=1, dropout=0.0)
     protein.train(structures, tmp_path / "run", tmp_path / "esm", **STEPS, **steps)
     found, tokenizer = load_with_tokenizer(tmp_path / "run", "tagger")
     assert tokenizer.encode_words([["A", "V"]]) == [([0, 5, 7, 2], [1, 2])]
@@ -79,7 +79,7 @@ def test_dna(tmp_path):
     (tmp_path / "splice.data").write_text("\n".join(lines))
     dna.train(
         tmp_path / "splice.data", tmp_path / "run", **SIZES, bases=2, tokens_per_batch=512,
-        epochs=8, warmup_steps=10, learning_rate=1e-2,
+        epochs=8, warmup_steps=10, peak_learning_rate=1e-2,
     )  # fmt: skip
     found = read_metrics(tmp_path / "run")
     assert found["naive_bayes"]["test_accuracy"] > 0.9 and found["test_accuracy"] > 0.8

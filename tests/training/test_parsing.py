@@ -26,7 +26,7 @@ def test_a_run(tmp_path):
             archive.writestr(f"combined/wsj_{number:04d}.mrg", content)
     train(
         tmp_path / "x.zip", tmp_path / "run", d_model=32, num_layers=1, num_heads=2, dropout=0.0,
-        max_length=32, tokens_per_batch=256, epochs=8, learning_rate=1e-2, warmup_steps=20,
+        max_length=32, tokens_per_batch=256, epochs=8, peak_learning_rate=1e-2, warmup_steps=20,
     )  # fmt: skip
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())["test"]
     assert metrics["trees"] == 40

@@ -30,7 +30,7 @@ def test_a_run(tmp_path):
     sizes = dict(vocab_size=60, d_model=16, num_layers=1, num_heads=2, dropout=0.0, max_length=24)
     train(
         tmp_path / "x.json", tmp_path / "split.tsv", tmp_path / "run", **sizes, epochs=8,
-        learning_rate=1e-2, warmup_steps=20,
+        peak_learning_rate=1e-2, warmup_steps=20,
     )  # fmt: skip
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())["eval"]
     assert metrics["questions"] == 40

@@ -1,7 +1,5 @@
 """Recipes: reading, changing, and every way to get one wrong."""
 
-import dataclasses
-
 import pytest
 
 from keras_transformer.config import TransformerConfig
@@ -62,7 +60,7 @@ def test_a_file_of_ones_own(tmp_path):
         ("grammar", ["seed=true"], "seed must be a whole number, got True"),
         ("grammar", ["patience=x"], "patience must be a whole number or none, got 'x'"),
         ("grammar", ["lowercase=1"], "lowercase must be true or false, got 1"),
-        ("grammar", ["corpus=3"], "corpus must be a text, got 3"),
+        ("grammar", ["corpus=3"], "corpus must be a string, got 3"),
         ("grammar", ["length_penalty=[1]"], r"length_penalty must be a number, got \[1\]"),
         ("grammar", ["model=3"], "model must be a table, got 3"),
         ("grammar", ["model=3", "model.d_ff=3"], "model must be a table, got 3"),
@@ -82,12 +80,6 @@ def test_a_file_of_ones_own(tmp_path):
 def test_bad_recipes(recipe, changes, message):
     with pytest.raises(ValueError, match=message):
         read_recipe(recipe, changes)
-
-
-def test_every_value_has_a_type_and_its_error_the_name():
-    for field in dataclasses.fields(TranslationRecipe):
-        with pytest.raises(ValueError, match=rf"^{field.name} must be .*, got \(1,\)"):
-            TranslationRecipe.from_dict({field.name: (1,)})
 
 
 @pytest.mark.parametrize("text", [b"epochs = = 3\n", b'corpus = "\xff"'])

@@ -40,7 +40,7 @@ def write_clips(folder, rng):
 def test_images(rng, tmp_path):
     write_digits(tmp_path / "mnist", rng)
     options = dict(data_folder=tmp_path, output=tmp_path / "run", epochs=1, batch_size=8)
-    image_classification.train(**options, patch_size=14, d_model=8, layers=1, heads=2)
+    image_classification.train(**options, patch_size=14, d_model=8, num_layers=1, num_heads=2)
     metrics = read_metrics(tmp_path / "run")
     assert 0 <= metrics["test"]["accuracy"] <= 1 and metrics["training"]["epochs"] == 1
     model = keras.saving.load_model(tmp_path / "run" / "model.keras")
@@ -56,7 +56,7 @@ def test_unknown_images():
 def test_speech(rng, tmp_path, held_out, clips):
     write_clips(tmp_path / "fsdd", rng)
     options = dict(data_folder=tmp_path, output=tmp_path / "run", epochs=1, batch_size=2)
-    speech_recognition.train(**options, held_out=held_out, d_model=8, layers=1)
+    speech_recognition.train(**options, held_out=held_out, d_model=8, num_layers=1)
     metrics = read_metrics(tmp_path / "run")
     assert metrics["test"]["clips"] == clips
     model = keras.saving.load_model(tmp_path / "run" / "model.keras")
@@ -86,7 +86,7 @@ def test_recordings_that_do_not_fit(rng, tmp_path):
         speech_recognition.train(tmp_path, tmp_path / "run")
     path = tmp_path / "fsdd" / "recordings.tar.gz"
     for name, message in (
-        ("seven_ann_5.wav", "names in .* must be such as 7_theo_12.wav, got 'seven_ann_5.wav'"),
+        ("seven_ann_5.wav", "names in .* must be of the form 7_theo_12.wav, got 'seven_ann_5.wav'"),
         ("7_ann_5.wav", "recordings.tar.gz, 7_ann_5.wav: the file must be a WAV"),
         ("notes.txt", "clips for testing in .* must be one or more, got 0"),
     ):
@@ -95,5 +95,5 @@ def test_recordings_that_do_not_fit(rng, tmp_path):
         with pytest.raises(ValueError, match=message):
             speech_recognition.train(tmp_path, tmp_path / "run")
     path.write_bytes(b"no archive")
-    with pytest.raises(ValueError, match="recordings.tar.gz must be a whole tar file"):
+    with pytest.raises(ValueError, match="recordings.tar.gz must be a complete tar file"):
         speech_recognition.train(tmp_path, tmp_path / "run")

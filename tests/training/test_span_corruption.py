@@ -19,7 +19,7 @@ def test_pretrained_and_trained_further(tmp_path):
         lines.append(" ".join(generator.choice(WORDS) * 2 for _ in range(6)))
     (tmp_path / "text.txt").write_text("\n".join(lines))
     sizes = dict(vocab_size=320, d_model=16, d_ff=32, num_layers=1, num_heads=2, length=24, rows=8)
-    options = dict(steps=120, learning_rate=1e-2, warmup_steps=20)
+    options = dict(steps=120, peak_learning_rate=1e-2, warmup_steps=20)
     train([tmp_path / "text.txt"], tmp_path / "pretrained", **sizes, **options)
     found = json.loads((tmp_path / "pretrained" / "metrics.json").read_text())["validation"]
     assert found["loss"] < 4.5  # of log 424

@@ -33,7 +33,7 @@ def files(tmp_path_factory):
 
 
 SIZES = dict(vocab_size=64, d_model=16, num_layers=1, num_heads=2, dropout=0.0, max_length=32)
-STEPS = dict(tokens_per_batch=512, warmup_steps=20, learning_rate=5e-3)
+STEPS = dict(tokens_per_batch=512, warmup_steps=20, peak_learning_rate=5e-3)
 
 
 def accuracy(folder):
@@ -84,5 +84,5 @@ def test_it_starts_from_encoders_alone(files, tmp_path):
     tokenizer = TextTokenizer.train(WORDS, "characters")
     model = GPT(GPTConfig(tokenizer.vocab_size, d_model=8, num_layers=1, num_heads=2))
     CausalLM(model, tokenizer).save(tmp_path)
-    with pytest.raises(ValueError, match="is no saved encoder but a GPT"):
+    with pytest.raises(ValueError, match="is not a saved encoder but a GPT"):
         train(**files, output=tmp_path / "run", start_from=tmp_path)

@@ -22,7 +22,7 @@ def test_a_run(tmp_path):
     sizes = dict(vocab_size=60, d_model=16, num_layers=1, num_heads=2, dropout=0.0, max_length=16)
     train(
         tmp_path / "train.conll", tmp_path / "test.conll", tmp_path / "run", **sizes,
-        tokens_per_batch=256, epochs=12, warmup_steps=10, learning_rate=1e-2,
+        tokens_per_batch=256, epochs=12, warmup_steps=10, peak_learning_rate=1e-2,
     )  # fmt: skip
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())["test"]
     assert metrics["f1"] > 0.8

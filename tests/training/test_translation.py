@@ -180,7 +180,7 @@ def test_a_packed_run_has_one_shape_and_resumes_bit_for_bit(files, tmp_path, cap
     )
     losses = [logs["val_loss"] for logs in state["history"]]
     assert losses[1] < losses[0]
-    with pytest.raises(ValueError, match="another run .*packed_length: 64 then, None now"):
+    with pytest.raises(ValueError, match="another run .*packed_length: 64 before, None now"):
         train(
             output=tmp_path / "whole",
             train_files=paths[0],
@@ -228,7 +228,7 @@ def test_lora_needs_a_start(files, tmp_path):
 @pytest.mark.once("options of the run: batches, weights and files")
 def test_another_run_into_the_same_folder_is_refused(runs, files):
     paths = [files / "train.tsv"], [files / "validation.tsv"]
-    with pytest.raises(ValueError, match="another run .*seed: 0 then, 1 now"):
+    with pytest.raises(ValueError, match="another run .*seed: 0 before, 1 now"):
         train(
             output=runs / "whole",
             train_files=paths[0],
