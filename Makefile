@@ -1,15 +1,19 @@
-# make demo: train, measure, export and use a translator.   make test: every test, every backend.
-# make test-jax (tensorflow, torch): the tests under one backend.
-# make install-test: wheel and sdist, in empty environments with one backend alone: three minutes.
-# make docs: the documentation, into site/.   make lint: style and import rules.
-# make bench: every benchmark in its short form, toy sizes beside the peers, about five minutes.
-# All need only Python 3.11 or newer and make; they make the environment in .venv if it is missing.
+# make demo          train, measure, export and use a translator
+# make test          lint, documentation, and all tests under every backend
+# make test-jax      the tests under one backend (also test-tensorflow, test-torch)
+# make install-test  install wheel and sdist in empty environments with one backend; three minutes
+# make docs          build the documentation into site/
+# make lint          check style and import rules
+# make bench         the benchmarks train, decode, data, memory and scaling in short form, with toy
+#                    sizes; about five minutes. It shows that they run: overhead dominates at these
+#                    sizes. The measured tables are in benchmarks/results/, with their commands.
+# All targets need only make and Python 3.11 to 3.13, and create .venv if it is missing.
 
 PYTHON ?= python3
 BIN := .venv/bin
 RUN := saved_models/grammar$(addprefix -,$(KERAS_BACKEND))
 BACKENDS := tensorflow jax torch
-# A process a core, a file of tests to each: most tests wait for one compilation or another.
+# One process per core, and whole test files per process: most of the time goes to compilation.
 PYTEST := --quiet --durations 12 --numprocesses auto --maxprocesses 8 --dist loadfile \
 	--no-loadscope-reorder
 
@@ -19,8 +23,8 @@ PYTEST := --quiet --durations 12 --numprocesses auto --maxprocesses 8 --dist loa
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	# PyTorch first and alone: so that its CPU build is taken wherever one is offered. What is never
-	# imported need not be compiled.
+	# PyTorch first and alone, so that pip takes its CPU build where an index offers one.
+	# --no-compile saves time: most modules are never imported.
 	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt torch
 	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable ".[all,dev]"
 	touch $@
@@ -58,7 +62,7 @@ lint: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/hadolint Dockerfile
 
-# Warnings fail; the notice of the theme's end of life would drown them.
+# Warnings fail the build; the theme's long notice about MkDocs 2 would bury them.
 docs: .venv/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 

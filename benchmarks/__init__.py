@@ -1,1 +1,1 @@
-"""Measurements: speed and quality, each with the command that made it."""
+"""Benchmarks of speed, memory and output quality, each run as `python -m benchmarks.NAME`."""

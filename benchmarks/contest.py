@@ -1,8 +1,10 @@
-"""Contestants in turn: A B A B ..., each a process of its own that waits while another runs.
+"""Run contestants in turn, A B A B ..., each in a separate process that waits for its turn.
 
-A machine that others share may be ten times slower a minute later; run in turn, both sides of a
-ratio meet the same conditions. A contestant is a function `setup(**options)` that prepares all and
-returns `run, facts`: each call of `run` is one measured piece of work.
+The speed of a shared machine may change tenfold within a minute. Contestants that run in turn meet
+the same conditions, so their ratio is meaningful. A contestant is a function `setup(**options)`
+that prepares the work and returns `run, facts`; each call of `run` does one measured piece of it.
+
+The code paths for GPUs have not been measured: all results so far come from CPUs.
 """
 
 from __future__ import annotations
@@ -27,13 +29,13 @@ RESULTS = Path(__file__).parent / "results"
 
 @dataclasses.dataclass
 class Contestant:
-    """A process that runs its piece of work when told to.
+    """A process that runs one piece of work on each request.
 
     Args:
-        name: as it stands in the table.
-        setup: "package.module:function".
-        options: JSON values, the function's arguments.
-        environment: variables of its process, such as KERAS_BACKEND.
+        name: name in the table.
+        setup: setup function, as "package.module:function".
+        options: arguments of the setup function, JSON values.
+        environment: environment variables to set in the process, such as KERAS_BACKEND.
     """
 
     name: str
@@ -42,7 +44,7 @@ class Contestant:
     environment: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def start(self) -> None:
-        """Starts the process and waits until it is ready; sets `facts`."""
+        """Start the process, wait until it is ready and set `facts`."""
         self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the process
         begin = time.perf_counter()
         self.process = subprocess.Popen(
@@ -58,14 +60,14 @@ class Contestant:
         _say(f"{self.name}: ready after {time.perf_counter() - begin:.0f} s")
 
     def run(self) -> dict[str, Any]:
-        """One piece of work: what it returned, its `seconds` and `peak_bytes` so far."""
+        """Run one piece of work; return its results, `seconds` and `peak_bytes` so far."""
         self.process.stdin.write("run\n")
         self.process.stdin.flush()
         self.results.append(self._answer())
         return self.results[-1]
 
     def stop(self) -> None:
-        """Ends the process."""
+        """End the process."""
         self.process.stdin.close()
         self.process.wait()
 
@@ -79,17 +81,18 @@ class Contestant:
 
     @property
     def seconds(self) -> float:
-        """The median of its runs."""
+        """Median seconds of the runs."""
         return statistics.median(result["seconds"] for result in self.results)
 
 
 def contest(contestants: Sequence[Contestant], rounds: int, check: Callable[[], None]) -> None:
-    """Runs all in turn, so many times; the first round does not count.
+    """Run all contestants in turn, after a warmup round that does not count.
 
     Args:
-        contestants: those that compete.
-        rounds: at least 1.
-        check: called when all are ready, before any is timed; raises if they cannot be compared.
+        contestants: contestants to start, run and stop.
+        rounds: rounds that count, at least 1.
+        check: function called when all are ready, before any is timed. It raises an error if the
+            contestants cannot be compared.
     """
     started = []
     try:
@@ -112,7 +115,7 @@ def contest(contestants: Sequence[Contestant], rounds: int, check: Callable[[], 
 
 
 def alone(contestant: Contestant, runs: int = 1) -> None:
-    """Runs one while no other process of ours is there: for measuring memory."""
+    """Run one contestant while no other one is loaded, to measure memory."""
     contestant.start()
     try:
         for _ in range(runs):
@@ -122,9 +125,9 @@ def alone(contestant: Contestant, runs: int = 1) -> None:
 
 
 def ratio(peer: Contestant, ours: Contestant) -> float:
-    """Return our speed relative to the peer's: the median of the rounds' ratios.
+    """Return our speed divided by the peer's: the median of the ratios of all rounds.
 
-    Of the seconds; where a result tells its `tokens`, of the tokens a second.
+    The speed is tokens per second where the results have `tokens`, otherwise runs per second.
     """
     rates = [
         [result.get("tokens", 1) / result["seconds"] for result in entry.results]
@@ -134,13 +137,13 @@ def ratio(peer: Contestant, ours: Contestant) -> float:
 
 
 def resident_bytes() -> int:
-    """Memory that this process holds now; where the system does not say, the most so far."""
+    """Return the resident memory of this process, or its peak where the system has no figure."""
     return _status("VmRSS") or peak_bytes()
 
 
 def peak_bytes() -> int:
-    """Most memory that this process has held."""
-    # Not ru_maxrss where there is another way: a process inherits that from the one it began in.
+    """Return the peak resident memory of this process."""
+    # VmHWM is preferred because a child process inherits ru_maxrss from its parent.
     unit = 1 if sys.platform == "darwin" else 1024
     return _status("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
@@ -152,7 +155,7 @@ def _status(field):
 
 
 def matmul_peak(precision: str = "float32", size: int = 2048) -> tuple[Callable, dict]:
-    """A contestant: PyTorch's matmul of square matrices, to hold other figures against."""
+    """A contestant: PyTorch's matmul of square matrices, as the machine's peak."""
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -173,7 +176,7 @@ def matmul_peak(precision: str = "float32", size: int = 2048) -> tuple[Callable,
 
 
 def _processor() -> tuple[str, list[str]]:
-    """Its name, and those of its units that matter here."""
+    """Return the processor's name and its vector and matrix extensions among those listed."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     name = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), "unknown")
@@ -195,13 +198,16 @@ def _cores() -> int:
 
 
 def machine() -> str:
-    """One line: what the figures were measured on."""
+    """Return one line that describes this machine."""
     processor = ", ".join([f"{_cores()} cores of {_processor()[0]}", *_processor()[1]])
     return f"{processor}{', ' + _gpu() if _gpu() else ''}; Python {platform.python_version()}"
 
 
 def results_folder() -> Path:
-    """Where this kind of machine has its tables: results/2-cores-intel-amx, or a GPU's name."""
+    """Make and return the folder of this kind of machine, such as results/2-cores-intel-amx.
+
+    With a GPU the folder has the GPU's name; none exists yet because no GPU has been measured.
+    """
     if gpu := _gpu().split("\n")[0]:
         kind = "-".join(gpu.lower().split())
     else:
@@ -214,7 +220,7 @@ def results_folder() -> Path:
 
 
 def versions(*packages: str) -> str:
-    """The installed ones with their versions."""
+    """Return the installed packages among these, with their versions."""
     from importlib.metadata import PackageNotFoundError, version
 
     found = []
@@ -227,15 +233,15 @@ def versions(*packages: str) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
 def report(name: str, title: str, parts: Sequence[str], save: bool) -> None:
-    """Prints a result with the command and the machine; with `save`, into `results/` too."""
+    """Print a result with its command and machine; with `save`, also write it to `results/`."""
     module = sys.modules["__main__"].__spec__.name
-    # Of a path that only this machine has, the name.
+    # Absolute paths mean nothing on other machines: keep the last part.
     arguments = [Path(x).name if Path(x).is_absolute() else x for x in sys.argv[1:]]
     command = " ".join(["python -m", module, *arguments])
     about = versions(
@@ -250,7 +256,7 @@ def report(name: str, title: str, parts: Sequence[str], save: bool) -> None:
 
 
 def _serve(target: str, options: dict[str, Any]) -> None:
-    # What libraries print goes to stderr; the answers alone to stdout.
+    # stdout carries the answers only: everything that libraries print goes to stderr.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     module, function = target.split(":")

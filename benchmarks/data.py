@@ -1,13 +1,13 @@
-"""Speed of the input pipeline in batches, to compare with the time of a training step.
+"""Speed of the input pipeline in batches per second, to compare with training steps per second.
 
     python -m benchmarks.data [--data-folder FOLDER] [--tokens-per-batch 4096]
         [--packed-length 128] [--batches 300]
 
-Measures reading (tokenizing and planning the corpus), then batches and target tokens a second with
-0, 1 and 2 worker processes, with and without packing and subword sampling; beside them what the
-batches are like: how many shapes (a compiler's work grows with them) and how much of them is
-padding. The text is Multi30k English to German where the folder (or $KT_DATA/multi30k) has it, else
-made up.
+Measures the time to read the corpus (tokenize it and plan the batches), then batches and target
+tokens per second with 0, 1 and 2 worker processes, with and without packing and subword sampling.
+The table also has the number of batch shapes (compilation time grows with it) and the share of
+padding. The text is Multi30k, English to German, from the given folder or $KT_DATA/multi30k;
+without either it is made up.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from keras_transformer.text import SentencePieceTokenizer
 
 
 def made_up_pairs(count: int = 29_000) -> list[tuple[str, str]]:
-    """Sentences of words of random letters, with the lengths of image captions."""
+    """Return pairs of sentences of random words, about as long as image captions."""
     random = Random(0)
     letters = "etaoinshrdlucmfwygpbvk"
     words = ["".join(random.choices(letters, k=random.randint(2, 10))) for _ in range(5_000)]
@@ -39,7 +39,7 @@ def made_up_pairs(count: int = 29_000) -> list[tuple[str, str]]:
 
 
 def cells_and_tokens(batches: TokenBatches, count: int) -> tuple[int, int]:
-    """Cells of both sides of the first batches, and how many of them are not padding."""
+    """Return the cells of both sides of the first `count` batches, and how many are not padding."""
     cells = tokens = 0
     for step in range(count):
         inputs, labels = batches.batch(step)
@@ -50,13 +50,18 @@ def cells_and_tokens(batches: TokenBatches, count: int) -> tuple[int, int]:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     default = Path(os.environ["KT_DATA"]) / "multi30k" if "KT_DATA" in os.environ else None
-    parser.add_argument("--data-folder", type=Path, default=default, help="of Multi30k")
+    parser.add_argument(
+        "--data-folder",
+        type=Path,
+        default=default,
+        help="folder of Multi30k (default: $KT_DATA/multi30k; without it, made-up text)",
+    )
     parser.add_argument("--tokens-per-batch", type=int, default=4096)
-    parser.add_argument("--packed-length", type=int, default=128, help="of rows of several pairs")
-    parser.add_argument("--batches", type=int, default=300, help="measured in each row")
+    parser.add_argument("--packed-length", type=int, default=128, help="tokens of a packed row")
+    parser.add_argument("--batches", type=int, default=300, help="batches per row of the table")
     arguments = parser.parse_args()
     folder = arguments.data_folder
     pairs = made_up_pairs()
@@ -86,7 +91,7 @@ def main() -> None:
         for num_workers in (0, 1, 2):
             iterator = iter(batches.stream(num_workers=num_workers))
             start = time.perf_counter()
-            # The third is the first that is made ahead: by then all workers have started.
+            # The third batch is the first one made in advance: all workers have started by then.
             for _ in range(3):
                 next(iterator)
             begun = time.perf_counter()

@@ -1,13 +1,13 @@
-"""A real epoch of Multi30k, ours and MarianMT's in turn, in target tokens a second.
+"""Speed of a real epoch of Multi30k: our model and MarianMT in turn, in target tokens per second.
 
     python -m benchmarks.epoch --data-folder FOLDER [--size tiny] [--precision bfloat16]
         [--tokens-per-batch 2048] [--only ours-torch marian ...] [--pieces 8] [--save]
     python -m benchmarks.epoch --short
 
-`benchmarks.train` compares steps on batches without padding. Here each reads the corpus as its
-users do: ours in buckets of a token budget, or packed; MarianMT in shuffled batches of as many
-sentences as make the same number of updates an epoch, padded to their longest. The epoch is cut in
-pieces that are run in turn; only tokens that are not padding count.
+`benchmarks.train` compares steps on batches without padding. Here each side reads the corpus as its
+users do: ours in buckets of a token budget, or packed; MarianMT in shuffled batches padded to their
+longest sentence, with as many sentences per batch as give the same number of updates per epoch. The
+epoch is cut into pieces that run in turn. Only tokens that are not padding count.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import argparse
 import os
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks import contest, train
+from benchmarks import contest, train, trainers
 from benchmarks.contest import Contestant
 from benchmarks.data import made_up_pairs
 from keras_transformer.data.batching import TokenBatches
@@ -31,7 +32,7 @@ MAX_LENGTH = 128
 
 
 def corpus(data_folder: str | None) -> list[tuple[str, str]]:
-    """Multi30k's training pairs, or a few made up ones."""
+    """Return the training pairs of Multi30k, or 2,000 made-up ones without a folder."""
     if data_folder is None:
         return made_up_pairs(2_000)
     return read_pairs(Path(data_folder, "train.en.gz"), Path(data_folder, "train.de.gz"))
@@ -40,7 +41,7 @@ def corpus(data_folder: str | None) -> list[tuple[str, str]]:
 def token_batches(
     data_folder: str | None, tokenizer: str, tokens_per_batch: int, packed_length: int | None = None
 ) -> TokenBatches:
-    """Our batches of the corpus; `tokenizer` is a folder."""
+    """Return our batches of the corpus; `tokenizer` is the folder of a saved tokenizer."""
     return TokenBatches(
         corpus(data_folder), load_tokenizer(tokenizer), tokens_per_batch=tokens_per_batch,
         packed_length=packed_length, max_length=packed_length or MAX_LENGTH,
@@ -48,15 +49,22 @@ def token_batches(
 
 
 def ours(
-    size, weights, precision, data_folder, tokenizer, tokens_per_batch, pieces, packed_length=None
-):
-    """A contestant: our model in `fit` on our batches."""
+    size: str,
+    weights: str,
+    precision: str,
+    data_folder: str | None,
+    tokenizer: str,
+    tokens_per_batch: int,
+    pieces: int,
+    packed_length: int | None = None,
+) -> tuple[Callable, dict]:
+    """A contestant: our model, trained by `fit` on our batches."""
     from keras_transformer.backend import keep_compilations
 
     keep_compilations()
-    model = train.our_model(size, weights, precision)
+    model = trainers.our_model(size, weights, precision)
     batches = token_batches(data_folder, tokenizer, tokens_per_batch, packed_length)
-    tokens, first = [], {}  # of each step; the first step of each shape
+    tokens, first = [], {}  # target tokens of each step; first step of each shape
     for step in range(len(batches)):
         inputs, labels = batches.batch(step)
         tokens.append(np.count_nonzero(labels != batches.tokenizer.pad_id))
@@ -65,17 +73,24 @@ def ours(
     def fit(start, steps):
         model.fit(batches.dataset(start, steps), steps_per_epoch=steps, verbose=0)
 
-    for step in first.values():  # a compiler meets every shape before the clock runs
+    for step in first.values():  # compile every shape before the clock runs
         fit(step, 1)
     return _in_pieces(fit, tokens, pieces), {"padding": batches.padding, "batches": len(batches)}
 
 
 def marian(
-    size, weights, precision, data_folder, tokenizer, tokens_per_batch, pieces, attention="sdpa"
-):
-    """A contestant: MarianMT in a plain PyTorch loop on shuffled batches."""
-    forward, model = train.marian_logits(size, weights, attention)
-    step = train.TorchStep(model, forward, precision)
+    size: str,
+    weights: str,
+    precision: str,
+    data_folder: str | None,
+    tokenizer: str,
+    tokens_per_batch: int,
+    pieces: int,
+    attention: str = "sdpa",
+) -> tuple[Callable, dict]:
+    """A contestant: MarianMT, trained by a plain PyTorch loop on shuffled batches."""
+    forward, model = trainers.marian_logits(size, weights, attention)
+    step = trainers.TorchStep(model, forward, precision)
     batches = token_batches(data_folder, tokenizer, tokens_per_batch)
     tokenizer = batches.tokenizer
     sources, targets = zip(*corpus(data_folder), strict=True)
@@ -108,9 +123,9 @@ def _padded(rows, pad_id):
 
 
 def _in_pieces(fit, tokens, pieces):
-    """`run` for the contest: the next piece of the epoch; tells its tokens and its seconds."""
+    """Return a `run` that trains the next piece of the epoch and returns its tokens and seconds."""
     edges = np.linspace(0, len(tokens), pieces + 1).astype(int)
-    number = pieces - 1  # the round that does not count comes first
+    number = pieces - 1  # the warmup round runs the last piece
 
     def run():
         nonlocal number
@@ -135,12 +150,19 @@ CONTESTANTS = {
 }
 
 
-def compete(data_folder, size, precision, tokens_per_batch, names, pieces) -> list[list]:
-    """Rows of the table, one a contestant."""
+def compete(
+    data_folder: str | None,
+    size: str,
+    precision: str,
+    tokens_per_batch: int,
+    names: Sequence[str],
+    pieces: int,
+) -> list[list]:
+    """Return the rows of the table, one per contestant."""
     with tempfile.TemporaryDirectory() as room:
         weights, tokenizer = str(Path(room, "weights.safetensors")), str(Path(room, "tokenizer"))
         train.write_weights(size, weights)
-        vocabulary = 1_000 if data_folder is None else train.VOCABULARY
+        vocabulary = 1_000 if data_folder is None else trainers.VOCABULARY
         pairs = corpus(data_folder)
         Path(tokenizer).mkdir()
         SentencePieceTokenizer.train(*zip(*pairs, strict=True), vocab_size=vocabulary).save(
@@ -167,21 +189,26 @@ def compete(data_folder, size, precision, tokens_per_batch, names, pieces) -> li
 
 
 def main() -> None:
-    """Runs the contest and prints its table."""
+    """Run the contest and print its table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     default = Path(os.environ["KT_DATA"]) / "multi30k" if "KT_DATA" in os.environ else None
-    parser.add_argument("--data-folder", type=Path, default=default, help="of Multi30k")
-    parser.add_argument("--size", choices=train.SIZES, default="tiny")
-    parser.add_argument("--precision", choices=train.KERAS_PRECISION, default="bfloat16")
+    parser.add_argument(
+        "--data-folder",
+        type=Path,
+        default=default,
+        help="folder of Multi30k (default: $KT_DATA/multi30k)",
+    )
+    parser.add_argument("--size", choices=trainers.SIZES, default="tiny")
+    parser.add_argument("--precision", choices=trainers.KERAS_PRECISION, default="bfloat16")
     parser.add_argument("--tokens-per-batch", type=int, default=2048)
-    parser.add_argument("--pieces", type=int, default=8, help="of the epoch, run in turn")
+    parser.add_argument("--pieces", type=int, default=8, help="pieces to cut the epoch into")
     default = ["ours-torch", "ours-torch-packed", "marian", "marian-eager-attention"]
     parser.add_argument("--only", nargs="+", choices=CONTESTANTS, default=default)
-    parser.add_argument("--short", action="store_true", help="made-up text, a toy model")
+    parser.add_argument("--short", action="store_true", help="train a toy model on made-up text")
     parser.add_argument("--save", action="store_true", help="write the table to results/")
     options = parser.parse_args()
     if (options.data_folder is None) and not options.short:
-        parser.error("give --data-folder, set KT_DATA, or say --short")
+        parser.error("give --data-folder, set KT_DATA or use --short")
     if options.tokens_per_batch < MAX_LENGTH or options.pieces < 1:
         parser.error(f"--tokens-per-batch must be at least {MAX_LENGTH}, --pieces at least 1")
     folder = None if options.short else str(options.data_folder)

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# The tables of a machine with an NVIDIA GPU, into benchmarks/results:
+# Measure a machine with an NVIDIA GPU and write the tables to benchmarks/results:
 #
 #     bash benchmarks/gpu.sh MULTI30K_FOLDER
 #
-# training, base and big, bfloat16, against the peers; Transformer-Tiny on Multi30k; decoding with
-# it. PYTHON names the interpreter, which must have the peers. On a CPU, to see that it runs:
+# No GPU has been measured with it so far: benchmarks/results has tables of CPUs only.
+#
+# It times training of base and big in bfloat16 beside the peers, trains Transformer-Tiny on
+# Multi30k, and times decoding with that model. PYTHON names the interpreter (default:
+# .venv/bin/python); it needs the extras "all" and "bench". To check on a CPU that the script runs:
 #
 #     SIZES=toy ROWS=8 LENGTH=8 STEPS=2 EPOCHS=1 WARMUP=20 SENTENCES=16 CTRANSLATE2=int8 \
 #       bash benchmarks/gpu.sh MULTI30K_FOLDER

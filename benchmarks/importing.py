@@ -1,11 +1,11 @@
-"""Cost of importing a checkpoint: peak memory over its size, and time over reading it.
+"""Cost of importing a checkpoint: peak memory relative to its size, and time beside reading it.
 
     python -m benchmarks.importing [--layers 6] [--save]
 
-Writes a random model in Marian's layout, with 1024 wide layers of 6 + 6 and 60,000 pieces 0.95 GB,
-and has each backend import it in a process of its own. Reading is all its tensors copied to memory.
-The peak is of the resident memory beyond that of the libraries; pages of the file that were read
-are part of it.
+Writes a model with random weights in Marian's layout: 0.95 GB with 6 + 6 layers, 1,024 wide, and
+60,000 pieces. Each backend imports it in a separate process. "s to read" is the time to copy all
+tensors of the file to memory. The peak is resident memory less that of the libraries; it includes
+the pages of the file that were read.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import resource
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import contest
@@ -27,8 +28,8 @@ SIZES = dict(
 )  # fmt: skip
 
 
-def written(folder, layers):
-    """A contestant: writes the checkpoint."""
+def written(folder: str, layers: int) -> tuple[Callable, dict]:
+    """A contestant that writes the checkpoint."""
     from keras_transformer import Transformer, TransformerConfig
     from keras_transformer.checkpoints.hugging_face import write_model
 
@@ -40,8 +41,8 @@ def written(folder, layers):
     return run, {}
 
 
-def imported(folder):
-    """A contestant: reads the checkpoint's bytes, then imports it."""
+def imported(folder: str) -> tuple[Callable, dict]:
+    """A contestant that reads the checkpoint's bytes, then imports it."""
     from safetensors import safe_open
 
     from keras_transformer.checkpoints.hugging_face import read_model
@@ -50,10 +51,10 @@ def imported(folder):
 
     def read():
         with safe_open(path, framework="numpy") as file:
-            for name in file.keys():  # noqa: SIM118 - no dict
+            for name in file.keys():  # noqa: SIM118 - not a dict
                 file.get_tensor(name).copy()
 
-    read()  # from here on the file is in the system's cache
+    read()  # loads the file into the system's page cache
     begin = time.perf_counter()
     read()
     reading = time.perf_counter() - begin
@@ -70,9 +71,9 @@ def imported(folder):
 
 
 def main() -> None:
-    """Writes, has each backend import, and prints the table."""
+    """Write the checkpoint, import it with each backend and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--layers", type=int, default=6, help="of each stack")
+    parser.add_argument("--layers", type=int, default=6, help="layers per stack")
     parser.add_argument("--save", action="store_true", help="write the table to results/")
     options = parser.parse_args()
     if options.layers < 1:

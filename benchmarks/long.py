@@ -1,19 +1,25 @@
-"""Time and memory of long inputs: attention all at once, frugal, and in a window.
+"""Time and memory of long inputs, with dense, memory-saving and windowed attention.
 
     python -m benchmarks.long [--backend torch tensorflow jax] [--lengths 1024 ... 16384] [--save]
 
-A small LLaMA, one row of random tokens. `training` is the gradient of its loss and an update by
-Adam; `decoding` is the prefill of a prompt of that length and `TOKENS` greedy tokens, with a cache
-of the whole length or, in a window, of the window alone. `dense` makes all weights of attention,
-as other lengths than long ones do, up to `--dense` positions; `frugal` is what long inputs get by
-themselves; `window` sees `WINDOW` positions back. Each figure is a process of its own, one after
-another; memory is its peak less what was resident once a short sequence had gone the same way.
+Runs a small LLaMA on one row of random tokens.
+
+- `training` is one step: the gradient of the loss and an update by Adam.
+- `decoding` is the prefill of a prompt of the given length and `TOKENS` greedy tokens. The cache
+  has the whole length, or with `window` the length of the window.
+- `dense` computes all attention weights at once, as for short inputs, up to `--dense` positions.
+- `frugal` is the default for long inputs.
+- `window` limits attention to the last `WINDOW` positions.
+
+Each figure comes from a separate process, one after another. Memory is the peak less the memory
+that was resident after the same work on a short sequence.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+from collections.abc import Callable
 
 from benchmarks import contest, train
 from benchmarks.contest import Contestant
@@ -23,8 +29,8 @@ SIZES = dict(d_model=256, d_ff=688, num_layers=2, num_heads=4, max_length=32_768
 PATHS = ("dense", "frugal", "window")
 
 
-def work(task, path, length):
-    """A contestant: one step of training, or one prompt and what follows it."""
+def work(task: str, path: str, length: int) -> tuple[Callable, dict]:
+    """A contestant: one training step, or one prompt and the tokens generated from it."""
     from keras_transformer.models import LLaMA, LLaMAConfig
 
     if path == "dense":
@@ -79,14 +85,14 @@ def _decoding(model, length):
 
 
 def main() -> None:
-    """Runs one process after another and prints the table."""
+    """Run one process after another and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     installed = [name for name in train.BACKENDS if importlib.util.find_spec(name)]
     parser.add_argument("--backend", nargs="+", choices=train.BACKENDS, default=installed)
     lengths = [1024, 2048, 4096, 8192, 16384]
     parser.add_argument("--lengths", nargs="+", type=int, default=lengths)
     parser.add_argument("--tasks", nargs="+", default=["training", "decoding"])
-    parser.add_argument("--dense", type=int, default=4096, help="the longest all at once")
+    parser.add_argument("--dense", type=int, default=4096, help="longest input for dense attention")
     parser.add_argument("--save", action="store_true", help="write the table to results/")
     arguments = parser.parse_args()
     rows = []
@@ -111,7 +117,7 @@ def main() -> None:
     sizes = ", ".join(f"{name} {size:,}" for name, size in SIZES.items() if name != "max_length")
     parts = [f"One row; {sizes}; a window of {WINDOW}.", contest.table(header, rows)]
     contest.report(
-        "long", "Long inputs: seconds, and memory beside the libraries'", parts, arguments.save
+        "long", "Long inputs: seconds, and memory above the libraries'", parts, arguments.save
     )
 
 

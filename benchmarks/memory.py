@@ -1,19 +1,19 @@
-"""Peak memory: of training, ours and the peers'; of translating more and more sentences.
+"""Peak memory of training, beside the peers, and of translating a growing number of sentences.
 
     python -m benchmarks.memory [--size base] [--rows 128] [--length 32] [--precision float32]
         [--only ours-torch marian ...] [--sentences 500 1000 2000 4000] [--save]
     python -m benchmarks.memory --short
 
-The peers need `pip install -c constraints.txt -e ".[all,bench]"`. All figures are resident memory
-of whole processes, one process a figure and no two at a time: on a GPU they are the host's.
+The peers need `pip install -c constraints.txt -e ".[all,bench]"`. Each figure is the resident
+memory of one process that runs alone. It is host memory: GPU memory is not measured.
 
-Training: `before` is what is there when the model has its weights and no step has been made, above
-all the libraries; the difference to the peak is what training takes: gradients, moments of Adam,
-activations, and what a compiler needs. Every contestant must give the same loss.
+Training: `before` is the memory when the model has its weights but no step has run, most of it for
+the libraries. `difference` is the peak less `before`: gradients, moments of Adam, activations and
+the compiler's memory. All contestants must give the same loss.
 
-Translating: `Translator.translate_stream` with an untrained model, whose translations are all as
-long as they may be. It reads half of the smallest number at a time, and then the same again: so the
-batches are alike, and only their number grows.
+Translating: `Translator.translate_stream` with an untrained model, whose translations all reach the
+length limit. The stream repeats the same sentences, half of the smallest number at a time, so all
+batches are alike and only their number grows.
 """
 
 from __future__ import annotations
@@ -21,18 +21,21 @@ from __future__ import annotations
 import argparse
 import itertools
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import contest, train
+from benchmarks import contest, train, trainers
 from benchmarks.contest import Contestant
 
 SENTENCES = "sentences.txt"
-EXTRA = 10  # tokens that a translation may be longer than its source
+EXTRA = 10  # most tokens that a translation may be longer than its source
 NAMES = [*(f"ours-{backend}" for backend in train.BACKENDS), "marian", "torch.nn"]
 
 
-def training(size, rows, length, precision, names) -> list[list[str]]:
-    """Rows of the table, one a contestant."""
+def training(
+    size: str, rows: int, length: int, precision: str, names: Sequence[str]
+) -> list[list[str]]:
+    """Return the rows of the table, one per contestant."""
     with tempfile.TemporaryDirectory() as room:
         entries = train.contestants(room, names, size, rows, length, precision, steps=3)
         for entry in entries.values():
@@ -48,8 +51,10 @@ def training(size, rows, length, precision, names) -> list[list[str]]:
     ]
 
 
-def translating(sentences, names, tokens_per_batch) -> list[list[str]]:
-    """Rows of the table, one a backend."""
+def translating(
+    sentences: Sequence[int], names: Sequence[str], tokens_per_batch: int
+) -> list[list[str]]:
+    """Return the rows of the table, one per backend."""
     backends = [name.removeprefix("ours-") for name in names if name.startswith("ours-")]
     chunk_size = max(1, sentences[0] // 2)
     rows = []
@@ -73,8 +78,8 @@ def translating(sentences, names, tokens_per_batch) -> list[list[str]]:
     return rows
 
 
-def untrained(folder, sentences):
-    """A contestant: writes a small translator with random weights, and sentences for it."""
+def untrained(folder: str, sentences: int) -> tuple[Callable, dict]:
+    """A contestant that writes a small translator with random weights, and sentences for it."""
     from benchmarks.data import made_up_pairs
     from keras_transformer import SentencePieceTokenizer, Transformer, TransformerConfig, Translator
 
@@ -89,8 +94,10 @@ def untrained(folder, sentences):
     return run, {}
 
 
-def stream(folder, sentences, chunk_size, tokens_per_batch):
-    """A contestant: translates the folder's sentences, over and over until there are so many."""
+def stream(
+    folder: str, sentences: int, chunk_size: int, tokens_per_batch: int
+) -> tuple[Callable, dict]:
+    """A contestant that translates the folder's sentences, repeated up to the given number."""
     from keras_transformer import Translator
 
     translator = Translator.load(folder)
@@ -106,17 +113,25 @@ def stream(folder, sentences, chunk_size, tokens_per_batch):
 
 
 def main() -> None:
-    """Runs one process after another and prints both tables."""
+    """Run one process after another and print both tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", choices=train.SIZES, default="base")
+    parser.add_argument("--size", choices=trainers.SIZES, default="base")
     parser.add_argument("--rows", type=int, default=128)
     parser.add_argument("--length", type=int, default=32)
-    parser.add_argument("--precision", choices=train.KERAS_PRECISION, default="float32")
+    parser.add_argument("--precision", choices=trainers.KERAS_PRECISION, default="float32")
     parser.add_argument("--only", nargs="+", choices=train.CONTESTANTS, default=NAMES)
     sentences = [500, 1000, 2000, 4000]
-    parser.add_argument("--sentences", nargs="+", type=int, default=sentences, help="to translate")
-    parser.add_argument("--tokens-per-batch", type=int, default=2048, help="of translating")
-    parser.add_argument("--short", action="store_true", help="a toy model, few sentences")
+    parser.add_argument(
+        "--sentences",
+        nargs="+",
+        type=int,
+        default=sentences,
+        help="numbers of sentences to translate",
+    )
+    parser.add_argument(
+        "--tokens-per-batch", type=int, default=2048, help="token budget of a batch in translating"
+    )
+    parser.add_argument("--short", action="store_true", help="a toy model, 100 and 200 sentences")
     parser.add_argument("--save", action="store_true", help="write the tables to results/")
     options = parser.parse_args()
     if options.short:
@@ -136,7 +151,7 @@ def main() -> None:
         times = options.sentences[-1] / options.sentences[0]
         growth = ", ".join(f"{name} {growth}" for name, *_, growth in lines)
         parts += [
-            f"## Translating: beam 4, {options.tokens_per_batch:,} tokens a batch, peak MiB",
+            f"## Translating: beam 4, {options.tokens_per_batch:,} tokens per batch, peak MiB",
             contest.table(["sentences", *(f"{x:,}" for x in options.sentences), "growth"], lines),
             f"Memory for {times:.3g} times as many sentences: {growth}.",
         ]

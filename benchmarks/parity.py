@@ -1,11 +1,12 @@
-"""Does one saved translator say the same everywhere? Each backend, and whatever is exported.
+"""Compare the output of one saved translator under each backend and in each export format.
 
     python -m benchmarks.parity saved_models/multi30k --data-folder multi30k [--save]
 
-Prints the greatest difference of logits between backends, and how many of the translations of
-test sentences are the same, under each backend and from the SavedModel, CTranslate2, ONNX and
-Hugging Face folders, each run in a process without keras_transformer. Beam 4, no length penalty:
-the one rule that all of them share.
+Prints the largest logit difference between backends, and the number of test sentences with the same
+translation, under each backend and from the SavedModel, CTranslate2, ONNX and Hugging Face exports.
+Each export runs in a separate process without keras_transformer. The beam size is 4 and the length
+penalty 0, the only value that all of them define alike. The result holds for the given translator:
+it is not a claim about other models or families.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ print(json.dumps(lines))
 
 
 def run(program: str, *arguments: str, **environment: str) -> list[str]:
-    """The translations that a program prints in a process of its own."""
+    """Run a program in a separate process and return the translations that it prints."""
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments],
         env={**os.environ, **environment},
@@ -114,7 +115,7 @@ def run(program: str, *arguments: str, **environment: str) -> list[str]:
 
 
 def main() -> None:
-    """Compares all with the first backend."""
+    """Compare all backends and exports with the first backend and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="a saved translator")
     parser.add_argument("--corpus", default="multi30k")
@@ -150,9 +151,9 @@ def main() -> None:
         same = sum(a == b for a, b in zip(lines[name], lines[first], strict=True))
         difference = f"{np.abs(logits[name] - logits[first]).max():.1e}" if name in logits else ""
         rows.append([name, difference, f"{same} of {len(pairs)}"])
-    header = [f"compared with {first}", "greatest difference of logits", "same translations"]
+    header = [f"compared with {first}", "largest logit difference", "same translations"]
     name = f"parity-{options.folder.resolve().name}"
-    title = f"The same translations: {options.folder.resolve().name}, beam 4"
+    title = f"Parity: {options.folder.resolve().name}, beam 4"
     contest.report(name, title, [contest.table(header, rows)], options.save)
 
 

@@ -1,12 +1,13 @@
-"""Peers with our weights: the same model in `transformers`, `torch.nn` and KerasHub.
+"""Our model rebuilt in other libraries: `transformers`, `torch.nn` and KerasHub.
 
-Each takes a `TransformerConfig` and our weights by Keras path, so that both sides compute the same
-and a check can say so.
+Each function takes a `TransformerConfig` and our weights by Keras path, and returns a model that
+computes the same function: `benchmarks.train` compares the losses, `benchmarks.decode` the
+translations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,17 @@ Weights = Mapping[str, np.ndarray]
 
 
 def sinusoids(max_length: int, d_model: int) -> np.ndarray:
-    """The paper's positions; as in our layers, which this process may do without."""
+    """Return the paper's position encodings (max_length, d_model).
+
+    Our layers are not used for this: a peer's process need not import Keras.
+    """
     angles = np.arange(max_length)[:, None] / 10000.0 ** (np.arange(0, d_model, 2) / d_model)
     pairs = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
     return pairs.reshape(max_length, d_model).astype("float32")
 
 
 def attention_parts(weights: Weights, path: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """(kernel (D, D), bias (D,)) of query, key, value and output of one attention layer."""
+    """Return (kernel (D, D), bias (D,)) of query, key, value and output of an attention layer."""
     if f"{path}/query_key_value/kernel" in weights:
         fused, parts = "query_key_value", ("query", "key", "value")
         found = {}
@@ -38,8 +42,8 @@ def attention_parts(weights: Weights, path: str) -> dict[str, tuple[np.ndarray, 
     return found
 
 
-def blocks(config: TransformerConfig):
-    """(stack, number, {attention's name of ours: is cross}) of each block."""
+def blocks(config: TransformerConfig) -> Iterator[tuple[str, int, dict[str, bool]]]:
+    """Yield (stack, number, {our attention layer's name: is cross-attention}) of each block."""
     for number in range(config.num_encoder_layers):
         yield "encoder", number, {"attention": False}
     for number in range(config.num_decoder_layers):
@@ -47,8 +51,45 @@ def blocks(config: TransformerConfig):
 
 
 def marian(config: TransformerConfig, weights: Weights, attention: str = "sdpa") -> Any:
-    """`transformers`' MarianMTModel; for a pre-norm model its M2M100, which is that."""
+    """Return `transformers`' MarianMTModel, or for a pre-norm config its M2M100 model.
+
+    Args:
+        config: sizes of the model.
+        weights: our weights by Keras path.
+        attention: `attn_implementation` of `transformers`, "sdpa" or "eager".
+
+    Raises:
+        RuntimeError: if weights are missing from, or unknown to, the model of `transformers`.
+    """
     import torch
+
+    model = _untrained_marian(config, attention)
+    state = _marian_weights(config, weights)
+    state = {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in state.items()}
+    missing, unexpected = model.load_state_dict(state, strict=False)
+    rest = [
+        n for n in missing if not any(x in n for x in ("embed_", "lm_head", "final_logits_bias"))
+    ]
+    if rest or unexpected:
+        raise RuntimeError(
+            f"weights do not fit transformers' model: missing {rest}, unexpected {unexpected}"
+        )
+    model.tie_weights()
+    positions = torch.from_numpy(sinusoids(config.max_length + 2, config.d_model))
+    for stack in (model.model.encoder, model.model.decoder):
+        table = stack.embed_positions
+        if config.norm_first:  # M2M100 counts positions from pad_id + 1
+            shift = torch.zeros(config.pad_id + 1, config.d_model)
+            table.weights = torch.cat([shift, positions])[: table.weights.shape[0]]
+        else:
+            table.weight.data.copy_(positions[: config.max_length])
+    for module in model.modules():
+        if isinstance(module, torch.nn.LayerNorm):
+            module.eps = 1e-6
+    return model
+
+
+def _untrained_marian(config, attention):
     import transformers
 
     sizes = dict(
@@ -75,11 +116,13 @@ def marian(config: TransformerConfig, weights: Weights, attention: str = "sdpa")
         forced_eos_token_id=config.eos_id,
         attn_implementation=attention,
     )
-    pre_norm = config.norm_first
-    if pre_norm:
-        model = transformers.M2M100ForConditionalGeneration(transformers.M2M100Config(**sizes))
-    else:
-        model = transformers.MarianMTModel(transformers.MarianConfig(**sizes))
+    if config.norm_first:  # M2M100 is the pre-norm form of MarianMT
+        return transformers.M2M100ForConditionalGeneration(transformers.M2M100Config(**sizes))
+    return transformers.MarianMTModel(transformers.MarianConfig(**sizes))
+
+
+def _marian_weights(config, weights):
+    """Return our weights under the names of `transformers`."""
     state = {"model.shared.weight": weights["target_embedding/tokens/embeddings"]}
 
     def put(name, kernel, bias):
@@ -103,33 +146,14 @@ def marian(config: TransformerConfig, weights: Weights, attention: str = "sdpa")
             path = f"{ours}/feed_forward/{ff}"
             put(f"{theirs}.{name}", weights[f"{path}/kernel"], weights[f"{path}/bias"])
         norm(f"{theirs}.final_layer_norm", f"{ours}/feed_forward_norm/norm")
-    if pre_norm:
+    if config.norm_first:
         for stack in ("encoder", "decoder"):
             norm(f"model.{stack}.layer_norm", f"{stack}/norm")
-    state = {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in state.items()}
-    missing, unexpected = model.load_state_dict(state, strict=False)
-    rest = [
-        n for n in missing if not any(x in n for x in ("embed_", "lm_head", "final_logits_bias"))
-    ]
-    if rest or unexpected:
-        raise RuntimeError(f"weights do not fit transformers' model: {rest}, {unexpected}")
-    model.tie_weights()
-    positions = torch.from_numpy(sinusoids(config.max_length + 2, config.d_model))
-    for stack in (model.model.encoder, model.model.decoder):
-        table = stack.embed_positions
-        if pre_norm:  # M2M100 counts positions from pad_id + 1
-            shift = torch.zeros(config.pad_id + 1, config.d_model)
-            table.weights = torch.cat([shift, positions])[: table.weights.shape[0]]
-        else:
-            table.weight.data.copy_(positions[: config.max_length])
-    for module in model.modules():
-        if isinstance(module, torch.nn.LayerNorm):
-            module.eps = 1e-6
-    return model
+    return state
 
 
 def torch_transformer(config: TransformerConfig, weights: Weights) -> Any:
-    """`torch.nn.Transformer` between our embedding and its transpose, post-norm."""
+    """Return `torch.nn.Transformer` with tied input embedding and output projection."""
     import torch
     from torch import nn
 
@@ -150,7 +174,7 @@ def torch_transformer(config: TransformerConfig, weights: Weights) -> Any:
             )  # fmt: skip
             if not config.norm_first:
                 self.transformer.encoder.norm = self.transformer.decoder.norm = None
-            for module in self.modules():  # the paper drops out sub-layers' outputs alone
+            for module in self.modules():  # the paper applies dropout to sub-layers' outputs only
                 if isinstance(module, nn.MultiheadAttention):
                     module.dropout = 0.0
                 if isinstance(module, nn.TransformerEncoderLayer | nn.TransformerDecoderLayer):
@@ -173,6 +197,14 @@ def torch_transformer(config: TransformerConfig, weights: Weights) -> Any:
             return x @ self.tokens.weight.T
 
     model = Model()
+    state = _torch_weights(config, weights)
+    state = {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in state.items()}
+    model.load_state_dict({"positions": model.positions, **state})
+    return model
+
+
+def _torch_weights(config, weights):
+    """Return our weights under the names of `torch_transformer`'s model."""
     state = {"tokens.weight": weights["target_embedding/tokens/embeddings"]}
     for stack, number, attentions in blocks(config):
         theirs, ours = f"transformer.{stack}.layers.{number}", f"{stack}/block_{number}"
@@ -195,13 +227,11 @@ def torch_transformer(config: TransformerConfig, weights: Weights) -> Any:
         for stack in ("encoder", "decoder"):
             state[f"transformer.{stack}.norm.weight"] = weights[f"{stack}/norm/gamma"]
             state[f"transformer.{stack}.norm.bias"] = weights[f"{stack}/norm/beta"]
-    state = {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in state.items()}
-    model.load_state_dict({"positions": model.positions, **state})
-    return model
+    return state
 
 
 def keras_hub_transformer(config: TransformerConfig, weights: Weights, dtype: str) -> Any:
-    """A functional model of KerasHub's TransformerEncoder and TransformerDecoder layers."""
+    """Return a model of KerasHub's encoder and decoder layers, with the dtype policy `dtype`."""
     import keras
     import keras_hub
     from keras import ops

@@ -1,19 +1,19 @@
-"""Growth of time and memory with length, batch, beam, width and depth, and the arithmetic.
+"""Growth of time, memory and arithmetic with length, batch, beam, width and depth.
 
     python -m benchmarks.scaling [--backend torch tensorflow jax] [--rounds 5] [--save]
     python -m benchmarks.scaling --short
 
-One size is varied at a time, the others stay as in `FULL` or `SHORT`. A straight line through the
-logarithms of the points, by least squares, has the exponent as its slope: 1 is linear growth, 2
-quadratic. The arithmetic (floating point operations of the matmuls) is fitted on the same points:
-what grows with a smaller exponent has a part that does not grow, what had a larger one would do
-work that the algorithm does not ask for.
+One size varies at a time; the others keep their values in `FULL` or `SHORT`. The exponent is the
+slope of a straight line through the logarithms of the points, by least squares: 1 is linear growth,
+2 quadratic. The exponent of the arithmetic (floating point operations of the matmuls) is fitted to
+the same points. A smaller exponent of time or memory means that a part of the cost is constant; a
+larger one would mean work that the algorithm does not need.
 
-Each point is a process of its own, which first makes and runs a model of the smallest size: memory
-is the peak less what was resident then. The points run in turn and each counts with its fastest
-round. Training is `fit`, as in `benchmarks.train`; search is beam search of a source of `length`
-tokens, where EOS is forbidden until the target has as many. --save needs the extra `bench`, for the
-picture.
+Each point is a separate process that first builds and runs a model of the smallest size. Memory is
+the peak less what was resident after that. The points run in turn, and the fastest round of each
+counts. Training is `fit`, as in `benchmarks.train`. Search is beam search with sources of `length`
+tokens, where EOS is forbidden until the target is as long. --save needs the extra `bench`, for the
+plot.
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from benchmarks import contest, train
+from benchmarks import contest, train, trainers
 from benchmarks.contest import Contestant
 from keras_transformer.config import TransformerConfig
 from keras_transformer.system.extras import missing
@@ -64,8 +67,8 @@ SHORT = {
 SMALLEST = dict(length=4, rows=2, d_model=64, num_layers=1, vocab_size=1_000)
 
 
-def config_of(d_model, num_layers, vocab_size, **_) -> TransformerConfig:
-    """A model with the paper's proportions."""
+def config_of(d_model: int, num_layers: int, vocab_size: int, **_: int) -> TransformerConfig:
+    """Return a config with the paper's proportions."""
     return TransformerConfig(
         vocab_size,
         vocab_size,
@@ -78,7 +81,7 @@ def config_of(d_model, num_layers, vocab_size, **_) -> TransformerConfig:
 
 
 def search_flops(config: TransformerConfig, rows: int, length: int, beam_size: int) -> float:
-    """Floating point operations of a search: matmuls alone, each beam attending to its own past."""
+    """Return the FLOPs of the matmuls of a search; each beam attends to its own past only."""
     width, inner = config.d_model, config.d_ff
     feed_forward, attended = 4 * width * inner, 4 * length * width
     encoder = config.num_encoder_layers * (8 * width**2 + attended + feed_forward)
@@ -90,25 +93,25 @@ def search_flops(config: TransformerConfig, rows: int, length: int, beam_size: i
 
 
 def flops(task: str, sizes: dict[str, int]) -> float:
-    """Return the arithmetic of one step, or one search."""
+    """Return the floating point operations of one training step or one search."""
     config, rows, length = config_of(**sizes), sizes["rows"], sizes["length"]
     if task == "training":
         return train.training_flops(config, rows, length)
     return search_flops(config, rows, length, sizes["beam_size"])
 
 
-def training(repeats, **sizes):
-    """A contestant: steps of `fit`."""
+def training(repeats: int, **sizes: int) -> tuple[Callable, dict]:
+    """A contestant: training steps of `fit`."""
     return _after_smallest(_fit, repeats, sizes)
 
 
-def search(repeats, **sizes):
+def search(repeats: int, **sizes: int) -> tuple[Callable, dict]:
     """A contestant: beam searches."""
     return _after_smallest(_search, repeats, sizes)
 
 
 def _after_smallest(make, repeats, sizes):
-    # Libraries load much when it is first asked for.
+    # Libraries load many of their parts on first use.
     make(1, **sizes | SMALLEST)()
     facts = {"resident_bytes": contest.resident_bytes()}
     return make(repeats, **sizes), facts
@@ -118,9 +121,9 @@ def _fit(repeats, length, rows, **sizes):
     from keras_transformer import LabelSmoothedCrossentropy, Perplexity, Transformer, adam
 
     model = Transformer(config_of(**sizes))
-    loss = LabelSmoothedCrossentropy(train.SMOOTHING)
-    model.compile(adam(train.RATE), loss, metrics=[Perplexity()])
-    run, _ = train.in_fit(model, train.batch(rows, length, sizes["vocab_size"]), repeats)
+    loss = LabelSmoothedCrossentropy(trainers.SMOOTHING)
+    model.compile(adam(trainers.RATE), loss, metrics=[Perplexity()])
+    run, _ = trainers.in_fit(model, trainers.batch(rows, length, sizes["vocab_size"]), repeats)
     return run
 
 
@@ -133,7 +136,7 @@ def _search(repeats, length, rows, beam_size, **sizes):
     from keras_transformer.search import Search
 
     model = Transformer(config_of(**sizes))
-    inputs, _ = train.batch(rows, length, sizes["vocab_size"])
+    inputs, _ = trainers.batch(rows, length, sizes["vocab_size"])
     source_ids = ops.convert_to_tensor(inputs["source_ids"])
     max_lengths = ops.full((rows,), length, dtype="int32")
     options = Search(beam_size=beam_size, max_extra_length=1, min_length=length)
@@ -149,13 +152,16 @@ def _search(repeats, length, rows, beam_size, **sizes):
     return run
 
 
-def exponent(x, y) -> float:
-    """The slope of log y over log x, by least squares."""
+def exponent(x: Any, y: Any) -> float:
+    """Return the slope of log y over log x, by least squares."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
-def measure(backend, task, axis, values, sizes, rounds, repeats) -> dict[str, list[float]]:
-    """Seconds, bytes and operations of each point."""
+def measure(
+    backend: str, task: str, axis: str, values: Sequence[int], sizes: dict[str, int],
+    rounds: int, repeats: int,
+) -> dict[str, list[float]]:  # fmt: skip
+    """Return the seconds, bytes and floating point operations of each point."""
     points = [{**sizes, axis: value} for value in values]
     contestants = [
         Contestant(
@@ -177,8 +183,8 @@ def measure(backend, task, axis, values, sizes, rounds, repeats) -> dict[str, li
 UNITS = {"time": 1e-3, "memory": 2**20, "arithmetic": 1e9}
 
 
-def lines(results) -> list[list[str]]:
-    """Rows of the table."""
+def lines(results: dict[tuple, tuple]) -> list[list[str]]:
+    """Return the rows of the table."""
     rows = []
     for (backend, task, axis), (values, measured) in results.items():
         cells = [", ".join(_short(y / UNITS[kind]) for y in measured[kind]) for kind in UNITS]
@@ -191,19 +197,19 @@ def _short(value):
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def pyplot():
-    """matplotlib, without a screen."""
+def pyplot() -> Any:
+    """Return matplotlib's pyplot, set up to draw without a display."""
     try:
         import matplotlib
     except ImportError as error:
-        raise missing("the picture", "plots") from error
+        raise missing("the plot", "plots") from error
     matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "scaling"  # the same picture from the same numbers
+    matplotlib.rcParams["svg.hashsalt"] = "scaling"  # the same numbers give the same file
     return importlib.import_module("matplotlib.pyplot")
 
 
-def picture(results, path) -> None:
-    """A row of panels a backend and task, a panel a size: growth since the first point."""
+def picture(results: dict[tuple, tuple], path: Path) -> None:
+    """Plot the growth since the first point: one row per backend and task, one panel per size."""
     plt = pyplot()
     styles = {
         "arithmetic": dict(color="0.6", linewidth=6, solid_capstyle="round"),
@@ -237,20 +243,22 @@ def picture(results, path) -> None:
 
 
 def main() -> None:
-    """Measures one size after another, prints the table and draws the picture."""
+    """Measure one size after another, print the table and draw the plot."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--backend", nargs="+", choices=train.BACKENDS, default=["torch"])
-    parser.add_argument("--rounds", type=int, default=5, help="at least 1")
-    parser.add_argument("--repeats", type=int, default=2, help="steps or searches of one round")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds per point, at least 1")
+    parser.add_argument("--repeats", type=int, default=2, help="steps or searches per round")
     parser.add_argument("--axes", nargs="+", choices=AXES, default=AXES, help="sizes to vary")
-    parser.add_argument("--short", action="store_true", help="toy sizes, where much is overhead")
-    parser.add_argument("--save", action="store_true", help="table and picture to results/")
+    parser.add_argument("--short", action="store_true", help="toy sizes, where overhead dominates")
+    parser.add_argument(
+        "--save", action="store_true", help="write the table and the plot to results/"
+    )
     options = parser.parse_args()
     for name in ("rounds", "repeats"):
         if getattr(options, name) < 1:
             parser.error(f"--{name} must be at least 1, got {getattr(options, name)}")
     if options.save:
-        pyplot()  # fails now, not after the work
+        pyplot()  # raises here if matplotlib is missing, not after the work
     results = {}
     for backend, (task, (sizes, sweeps)) in itertools.product(
         options.backend, (SHORT if options.short else FULL).items()
@@ -261,7 +269,7 @@ def main() -> None:
             )
             results[backend, task, axis] = sweeps[axis], measured
     header = ["backend", "", "size", "values", "ms", "MiB", "GFLOP"]
-    header += ["time's exponent", "memory's", "arithmetic's"]
+    header += ["time exponent", "memory exponent", "arithmetic exponent"]
     worst = {
         kind: max(
             (exponent(values, measured[kind]) - exponent(values, measured["arithmetic"]), key)
@@ -270,7 +278,7 @@ def main() -> None:
         for kind in ("time", "memory")
     }
     parts = [contest.table(header, lines(results))] + [
-        f"Largest difference of {kind}'s exponent to the arithmetic's: {excess:+.2f} "
+        f"Largest difference between the {kind} and the arithmetic exponent: {excess:+.2f} "
         f"({', '.join(key)})."
         for kind, (excess, key) in worst.items()
     ]

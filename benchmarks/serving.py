@@ -1,11 +1,11 @@
-"""The server under load: many clients at once, with and without batching, and more than it takes.
+"""The server under load: many clients at once, with batching, without it, and with a short queue.
 
     python -m benchmarks.serving FOLDER [--texts FILE] [--clients 64] [--seconds 60] [--save]
 
-FOLDER is a saved translator. Clients are in a process of their own, on loopback; each sends its
-next text when it has the answer to the last. Texts are lines of FILE (by default of the grammar
-corpus's test set), every fourth two or three of them together. Every answer is compared with what
-the `Translator` says to each sentence alone. The last run's queue may hold only few tokens.
+FOLDER is a saved translator. The clients run in a separate process, over loopback; each sends its
+next request when the previous one is answered. A request is one line of FILE (by default of the
+grammar corpus's test set); every fourth has two or three. Every answer is compared with the
+`Translator`'s translation of each sentence alone. The queue of the last run holds 200 tokens.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ import numpy as np
 
 from benchmarks import contest
 
-PAUSE = 0.2  # seconds that a client waits after a 429
+PAUSE = 0.2  # seconds that a client waits after status 429
 
 
 def texts_of(path: Path | None) -> list[list[str]]:
-    """Requests: lists of sentences, one to three."""
+    """Return the requests: lists of one to three sentences."""
     if path:
         lines = [x for x in path.read_text(encoding="utf-8").splitlines() if x.strip()]
     else:
@@ -49,9 +49,14 @@ def texts_of(path: Path | None) -> list[list[str]]:
 
 
 class Server:
-    """A server in a process of its own."""
+    """A server in a separate process, started and ready.
 
-    def __init__(self, folder, *options):
+    Args:
+        folder: folder of a saved translator.
+        options: more command line options of `keras-transformer serve`.
+    """
+
+    def __init__(self, folder: str, *options: object):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -69,18 +74,20 @@ class Server:
                 time.sleep(0.2)
 
     def memory(self) -> float:
-        """Resident MiB."""
+        """Return the resident memory of the server, in MiB."""
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
     def stop(self) -> int:
-        """Its exit status."""
+        """Stop the server and return its exit status."""
         self.process.terminate()
         return self.process.wait(60)
 
 
-async def load(url, texts, expected, languages, clients, seconds) -> dict:
-    """Has clients ask for some seconds: latencies, statuses, and how many answers were others."""
+async def load(
+    url: str, texts: list, expected: list, languages: list, clients: int, seconds: float
+) -> dict:
+    """Run clients for some seconds; return latencies, statuses and the number of wrong answers."""
     found = {"seconds": [], "statuses": Counter(), "wrong": 0, "sentences": 0}
     end = time.monotonic() + seconds
     limits = httpx.Limits(max_connections=clients)
@@ -110,12 +117,14 @@ async def load(url, texts, expected, languages, clients, seconds) -> dict:
     return found
 
 
-def measured(name, folder, options, prepared, clients, seconds) -> tuple[list[str], dict]:
-    """A row of the table, and what was counted."""
+def measured(
+    name: str, folder: str, options: tuple, prepared: tuple, clients: int, seconds: float
+) -> tuple[list[str], dict]:
+    """Start a server, load it and return a row of the table and the raw counts."""
     server = Server(folder, *options)
     try:
         task = json.dumps([server.url, *prepared, clients])
-        # Warm: each shape is compiled, and each library loaded.
+        # The first, short run is a warmup: it compiles the shapes and loads the libraries.
         for length in (min(5, seconds), seconds):
             before = server.memory()
             command = [sys.executable, "-m", "benchmarks.serving", "--client", str(length)]
@@ -145,10 +154,12 @@ def measured(name, folder, options, prepared, clients, seconds) -> tuple[list[st
 
 
 def main() -> None:
-    """Runs the server three times and prints the table."""
+    """Run the server three times and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", help="a saved translator")
-    parser.add_argument("--texts", type=Path, help="lines to translate")
+    parser.add_argument(
+        "--texts", type=Path, help="file of lines to translate (default: the grammar corpus)"
+    )
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--save", action="store_true", help="write the table to results/")
@@ -160,7 +171,7 @@ def main() -> None:
         print(json.dumps(found))
         return
     if options.folder is None:
-        parser.error("folder must be given")
+        parser.error("give the folder of a saved translator")
     from keras_transformer.inference.translator import Translator
     from keras_transformer.serving.sentences import Sentences
 
@@ -174,15 +185,15 @@ def main() -> None:
     rates, rows = [], []
     for name, own in {
         "batching": (),
-        "without": ("--tokens-per-batch", 1, "--delay", 0),
-        "a queue of 200 tokens": ("--most-waiting", 200),
+        "no batching": ("--tokens-per-batch", 1, "--delay", 0),
+        "queue of 200 tokens": ("--most-waiting", 200),
     }.items():
         row, found = measured(name, options.folder, own, prepared, options.clients, options.seconds)
         rows.append(row)
         rates.append(found["sentences"] / found["took"])
     header = "|requests|answered|429|lost|wrong|sentences/s|p50 ms|p95 ms|p99 ms|MiB before|after"
     about = f"{options.clients} clients for {options.seconds:g} seconds, {len(alone)} sentences"
-    ratio = f"Batching: {rates[0] / rates[1]:.2f} times as many sentences a second."
+    ratio = f"Batching: {rates[0] / rates[1]:.2f} times as many sentences per second."
     backend = os.environ.get("KERAS_BACKEND", "tensorflow")
     parts = [f"## {about}, {backend}", contest.table(header.split("|"), rows), ratio]
     contest.report(f"serving-{backend}", "The server under load", parts, options.save)

@@ -1,4 +1,4 @@
-"""The sections of our docstrings as Markdown, for mkdocstrings: what `mkdocs.yml` names."""
+"""A mkdocstrings extension, named in `mkdocs.yml`: docstring sections as Markdown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import griffe
 
-# Google's style knows no call arguments, and no line of several names.
+# Google style has no "Call arguments" section and no lines with several names.
 SECTION = re.compile(
     r"^(Args|Attributes|Call arguments|Raises|Returns|Yields):\n((?:(?: .*)?\n)+)", re.MULTILINE
 )
@@ -16,7 +16,7 @@ OF_NAMES = ("Args", "Attributes", "Call arguments", "Raises")
 
 
 def as_markdown(docstring: str) -> str:
-    """The docstring, each of its sections a title and a list of names, or a title and a text."""
+    """Return the docstring with each section as a title and a list of names, or a text."""
     return SECTION.sub(_section, docstring + "\n")
 
 
@@ -40,9 +40,9 @@ def _item(item: str) -> str:
 
 
 class Docstrings(griffe.Extension):
-    """Rewrites each docstring as it is read."""
+    """A griffe extension that rewrites each docstring when griffe loads it."""
 
     def on_instance(self, *, obj: griffe.Object, **options: Any) -> None:
-        """Is called for each module, class, function and attribute."""
+        """Rewrite the docstring of a module, class, function or attribute."""
         if obj.docstring:
             obj.docstring.value = as_markdown(obj.docstring.value)

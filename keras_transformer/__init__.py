@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from keras_transformer.system.startup import prepare
 
 if TYPE_CHECKING:
     from keras_transformer.config import TransformerConfig
     from keras_transformer.inference.causal_lm import CausalLM
+    from keras_transformer.inference.hypotheses import Hypothesis
     from keras_transformer.inference.pool import TranslatorPool
     from keras_transformer.inference.pretrained import load_pretrained
     from keras_transformer.inference.transcriber import Transcriber
-    from keras_transformer.inference.translator import Hypothesis, Translator
+    from keras_transformer.inference.translator import Translator
     from keras_transformer.losses import LabelSmoothedCrossentropy
     from keras_transformer.metrics import MaskedAccuracy, Perplexity
     from keras_transformer.models import Transformer
@@ -24,7 +25,7 @@ __version__ = "0.1.0"
 
 prepare()
 
-# Imported when first asked for: a process that only makes batches needs no Keras.
+# Imported on first access: a process that only makes batches does not need Keras.
 _HOMES = {
     "CausalLM": "inference.causal_lm",
     "TransformerConfig": "config",
@@ -37,7 +38,7 @@ _HOMES = {
     "SentencePieceTokenizer": "text",
     "load_tokenizer": "text",
     "Transcriber": "inference.transcriber",
-    "Hypothesis": "inference.translator",
+    "Hypothesis": "inference.hypotheses",
     "Translator": "inference.translator",
     "TranslatorPool": "inference.pool",
     "load_pretrained": "inference.pretrained",
@@ -62,7 +63,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'keras_transformer' has no attribute {name!r}")
     return getattr(importlib.import_module(f"keras_transformer.{_HOMES[name]}"), name)

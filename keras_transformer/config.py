@@ -15,19 +15,19 @@ POSITIONS = ("learned", "none", *SINUSOIDS)
 
 
 def require(condition: bool, name: str, value: object, accepted: str) -> None:
-    """Raises ValueError naming the argument, its value and what is accepted."""
+    """Raise ValueError with argument, value and what is accepted, unless the condition holds."""
     if not condition:
         raise ValueError(f"{name} must be {accepted}, got {value!r}")
 
 
 def require_whole(name: str, value: Any, least: int) -> None:
-    """Raises ValueError unless the value is a whole number of at least `least`."""
+    """Raise ValueError unless the value is a whole number of at least `least`."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     require(whole and value >= least, name, value, f"a whole number of at least {least}")
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a finite number, and no bool."""
+    """Whether the value is a finite number and not a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -36,12 +36,12 @@ class Config:
     """Base class of configs: validation, and conversion to and from plain values."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return the fields as plain values, for JSON."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """The inverse of `to_dict`; an unknown field is refused."""
+        """Make a config from the values that `to_dict` returns; reject unknown fields."""
         return cls(**known(cls, values, "config fields"))
 
     def _check_whole(self, *names: str, least: int = 1) -> None:
@@ -65,15 +65,15 @@ class Config:
 
     @property
     def eos_ids(self) -> tuple[int, ...]:
-        """All tokens that end a text: those of `eos_id`, which is one or several."""
-        eos_id = getattr(self, "eos_id")  # noqa: B009, of those that have one
+        """All ids that end a text: `eos_id` as a tuple, also if it is a single id."""
+        eos_id = getattr(self, "eos_id")  # noqa: B009 - a field of subclasses
         return eos_id if isinstance(eos_id, tuple) else (eos_id,)
 
     def _check_ids(self, vocab_size: int, *names: str) -> None:
         eos_id = getattr(self, "eos_id", None)
         if "eos_id" in names and isinstance(eos_id, list | tuple):
-            require(len(eos_id) > 0, "eos_id", eos_id, "one id or several")
-            # One is a number, and several are a tuple: what is equal is saved alike, and hashed.
+            require(len(eos_id) > 0, "eos_id", eos_id, "one or more ids")
+            # One id becomes an int, several a tuple: equal configs are saved and hashed alike.
             ends = tuple(dict.fromkeys(eos_id))
             object.__setattr__(self, "eos_id", ends if len(ends) > 1 else ends[0])
         for name in names:
@@ -83,35 +83,35 @@ class Config:
 
 @dataclass(frozen=True)
 class TransformerConfig(Config):
-    """Sizes and choices of an encoder-decoder Transformer (Vaswani et al. 2017, Table 3).
+    """Config of an encoder-decoder Transformer (Vaswani et al. 2017, Table 3).
 
     Args:
-        source_vocab_size: number of source token ids.
-        target_vocab_size: number of target token ids.
-        d_model: width of the residual stream; a multiple of `num_heads`, and even for sinusoids.
-        d_ff: width inside the feed-forward sub-layers.
-        num_encoder_layers: encoder blocks.
-        num_decoder_layers: decoder blocks.
-        num_heads: attention heads; each is `d_model / num_heads` wide.
-        dropout: rate in [0, 1) on sub-layer outputs and embeddings (section 5.4).
-        activation: of the feed-forward, one of `ACTIVATIONS`.
-        norm_first: False is the paper's post-norm, True is pre-norm with a last norm a stack.
-        positions: one of `POSITIONS` (section 3.5).
-        position_offset: number of the first position.
-        scale_embeddings: whether embeddings are multiplied by sqrt(d_model) (section 3.4).
-        norm_embeddings: whether what enters the stacks is layer-normalized.
-        epsilon: of the norms.
-        output_bias: whether the logits have a bias, which is not trained.
-        max_length: longest sequence in tokens, either side.
-        share_embeddings: one matrix for source and target tokens (needs one vocabulary), and one
-            of learned positions, unless each side has its norm.
-        tie_output: the target embedding is also the output projection (section 3.4).
-        pad_id, bos_id, eos_id: ids of the token that pads, of the one that the decoder's input
-            begins with, and of the one that ends, or of several that do; the second may be one of
-            the others.
+        source_vocab_size: Number of source token ids.
+        target_vocab_size: Number of target token ids.
+        d_model: Width of the residual stream; a multiple of `num_heads`, and even for sinusoids.
+        d_ff: Width inside the feed-forward sub-layers.
+        num_encoder_layers: Number of encoder blocks.
+        num_decoder_layers: Number of decoder blocks.
+        num_heads: Number of attention heads; each is `d_model / num_heads` wide.
+        dropout: Dropout rate in [0, 1) on sub-layer outputs and embeddings (section 5.4).
+        activation: Activation of the feed-forward sub-layers, one of `ACTIVATIONS`.
+        norm_first: False is the paper's post-norm; True is pre-norm, with a final norm per stack.
+        positions: Kind of positional encoding, one of `POSITIONS` (section 3.5).
+        position_offset: Number of the first position.
+        scale_embeddings: Whether embeddings are multiplied by sqrt(d_model) (section 3.4).
+        norm_embeddings: Whether the input of each stack is layer-normalized.
+        epsilon: Epsilon of the norms.
+        output_bias: Whether the logits have a bias, which is not trained.
+        max_length: Longest sequence in tokens, on either side.
+        share_embeddings: Whether source and target share one token embedding (needs one
+            vocabulary) and, unless each side has its own norm, one table of learned positions.
+        tie_output: Whether the target embedding is also the output projection (section 3.4).
+        pad_id: Id of the padding token.
+        bos_id: Id that the decoder's input begins with; may equal `pad_id` or an `eos_id`.
+        eos_id: Id of the token that ends a text; a tuple if several tokens do.
 
     Raises:
-        ValueError: on a value out of range or a pair of values that makes no sense.
+        ValueError: If a value is out of range, or two values contradict each other.
     """
 
     source_vocab_size: int
@@ -160,19 +160,19 @@ class TransformerConfig(Config):
 
     @classmethod
     def tiny(cls, vocab_size: int, **changes: Any) -> TransformerConfig:
-        """4+4 layers, 128 wide: Transformer-Tiny of Wu et al. 2021 (Multi30k)."""
+        """Make a config of 4+4 layers, 128 wide: Transformer-Tiny of Wu et al. 2021 (Multi30k)."""
         sizes = dict(d_model=128, d_ff=256, num_heads=4, dropout=0.3)
         sizes |= dict(num_encoder_layers=4, num_decoder_layers=4)
         return cls(**_vocabulary(vocab_size) | sizes | changes)
 
     @classmethod
     def base(cls, vocab_size: int, **changes: Any) -> TransformerConfig:
-        """6+6 layers, 512 wide: the paper's base model."""
+        """Make a config of 6+6 layers, 512 wide: the paper's base model."""
         return cls(**_vocabulary(vocab_size) | changes)
 
     @classmethod
     def big(cls, vocab_size: int, **changes: Any) -> TransformerConfig:
-        """6+6 layers, 1024 wide: the paper's big model."""
+        """Make a config of 6+6 layers, 1024 wide: the paper's big model."""
         sizes = dict(d_model=1024, d_ff=4096, num_heads=16, dropout=0.3)
         return cls(**_vocabulary(vocab_size) | sizes | changes)
 
@@ -182,10 +182,10 @@ def _vocabulary(size: int) -> dict[str, Any]:
 
 
 def known(cls: type, values: dict[str, Any], what: str) -> dict[str, Any]:
-    """The values, if all are fields of a dataclass, of their types, and none is missing.
+    """Return the values if they fit a dataclass: known fields of the right types, none missing.
 
     Raises:
-        ValueError: naming `what` and the fields that there are, or the field and its type.
+        ValueError: If not; names `what` and the known fields, or the field and its type.
     """
     require(isinstance(values, dict), what, values, "a table of fields")
     check_names(cls, values, what)
@@ -199,12 +199,13 @@ def known(cls: type, values: dict[str, Any], what: str) -> dict[str, Any]:
 
 
 def check_types(cls: type, values: dict[str, Any], prefix: str) -> None:
-    """Raises ValueError for a value whose type is not its field's in a dataclass.
+    """Raise ValueError for a value that does not have the type of its dataclass field.
 
     Args:
-        cls: of fields that are numbers, texts, true or false, tables, or None; others are passed.
-        values: by name.
-        prefix: of the names in the message.
+        cls: The dataclass. Numbers, strings, booleans, tables and None are checked; fields of
+            other types are not.
+        values: Values by field name.
+        prefix: Text put before the field names in the message.
     """
     hints = typing.get_type_hints(cls)
     for name, value in values.items():
@@ -220,7 +221,7 @@ def check_types(cls: type, values: dict[str, Any], prefix: str) -> None:
 _TYPES = {
     int: ("a whole number", lambda x: isinstance(x, int) and not isinstance(x, bool)),
     float: ("a number", lambda x: isinstance(x, numbers.Real) and not isinstance(x, bool)),
-    str: ("a text", lambda x: isinstance(x, str)),
+    str: ("a string", lambda x: isinstance(x, str)),
     bool: ("true or false", lambda x: isinstance(x, bool)),
     dict: ("a table", lambda x: isinstance(x, dict)),
     type(None): ("none", lambda x: x is None),
@@ -228,7 +229,7 @@ _TYPES = {
 
 
 def check_names(cls: type, values: dict[str, Any], what: str) -> None:
-    """Raises ValueError for a name that is no field of a dataclass."""
+    """Raise ValueError for a name that is not a field of a dataclass."""
     known = {field.name for field in dataclasses.fields(cls)}
     if unknown := sorted(set(values) - known, key=str):
         raise ValueError(f"unknown {what} {unknown}; accepted are {sorted(known)}")

@@ -1,6 +1,8 @@
-"""Label-smoothed cross-entropy over integer labels that leaves padding out."""
+"""Label-smoothed cross-entropy over integer labels, without padding."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import keras
 from keras import ops
@@ -8,8 +10,11 @@ from keras import ops
 from keras_transformer.backend import projected_cross_entropy, replica_sum, smoothed_cross_entropy
 
 
-def token_weights(labels_BT, pad_id, sample_weight=None):
-    """1 for each token, 0 for padding, times `sample_weight` (B,) or (B, T): (B, T) float32."""
+def token_weights(labels_BT: Any, pad_id: int, sample_weight: Any = None) -> Any:
+    """Return the weight of each label: (B, T) float32, 0 for padding.
+
+    All other labels have the weight 1, or `sample_weight`, which is (B,) or (B, T).
+    """
     weight_BT = ops.cast(ops.not_equal(labels_BT, pad_id), "float32")
     if sample_weight is None:
         return weight_BT
@@ -24,25 +29,29 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
     """Mean label-smoothed cross-entropy of the tokens that are not padding (section 5.4).
 
     The same definition as `torch.nn.CrossEntropyLoss(label_smoothing=..., ignore_index=...)`. With
-    replicas of a `tf.distribute` strategy the mean is over the tokens of all of them, whatever
-    number each has; a replica returns its share, which the strategy sums. (The loss that `fit`
-    reports is weighted by rows: exact where replicas have equally many.)
+    the replicas of a `tf.distribute` strategy, the mean is over the tokens of all replicas, even
+    if their numbers differ: each replica returns its share, and the strategy sums the shares. (The
+    loss that `fit` reports weights replicas by rows: exact if all have the same number of rows.)
 
     Args:
-        label_smoothing: e in [0, 1): probability spread evenly over the vocabulary.
-        pad_id: label that is left out of sum and mean.
+        label_smoothing: Probability in [0, 1) that is spread evenly over the vocabulary.
+        pad_id: Label that is excluded from the sum and the mean.
 
     Call arguments:
-        y_true: labels (B, T), integers.
-        y_pred: logits (B, T, V).
-        sample_weight: optional, one a sentence (B,) or a token (B, T).
+        y_true: Labels (B, T), integers.
+        y_pred: Logits (B, T, V).
+        sample_weight: Optional weights, per sentence (B,) or per token (B, T).
 
     Raises:
-        ValueError: if `label_smoothing` is out of range.
+        ValueError: If `label_smoothing` is out of range.
     """
 
     def __init__(
-        self, label_smoothing=0.1, pad_id=0, name="label_smoothed_crossentropy", dtype=None
+        self,
+        label_smoothing: float = 0.1,
+        pad_id: int = 0,
+        name: str = "label_smoothed_crossentropy",
+        dtype: Any = None,
     ):
         super().__init__(name=name, dtype=dtype)
         if not 0 <= label_smoothing < 1:
@@ -50,21 +59,23 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
         self.label_smoothing = label_smoothing
         self.pad_id = pad_id
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: Any, y_pred: Any) -> Any:
         return smoothed_cross_entropy(y_pred, y_true, self.label_smoothing)
 
-    def __call__(self, y_true, y_pred, sample_weight=None):
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         y_true = ops.convert_to_tensor(y_true)
         return self._mean(self.call(y_true, y_pred), y_true, sample_weight)
 
-    def of_hidden(self, y_true, hidden, table, sample_weight=None):
-        """The same loss from what the logits are a projection of, which is faster in training.
+    def of_hidden(
+        self, y_true: Any, hidden: Any, table: Any, sample_weight: Any = None
+    ) -> tuple[Any, Any]:
+        """Return the same loss from the input of the output projection; faster in training.
 
         Args:
-            y_true: labels (B, T), integers.
-            hidden: (B, T, D); the logits would be `hidden @ table.T`.
-            table: (V, D).
-            sample_weight: optional, one a sentence (B,) or a token (B, T).
+            y_true: Labels (B, T), integers.
+            hidden: Hidden states (B, T, D); the logits would be `hidden @ table.T`.
+            table: Output projection (V, D).
+            sample_weight: Optional weights, per sentence (B,) or per token (B, T).
 
         Returns:
             The loss, and the negative log-likelihood without label smoothing (B, T).
@@ -80,7 +91,7 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
         total = replica_sum(ops.sum(weight_BT))
         return ops.sum(loss_BT * weight_BT) / ops.maximum(total, 1e-9)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         del config["reduction"]  # always the mean over tokens
         return {

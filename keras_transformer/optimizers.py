@@ -1,6 +1,8 @@
-"""The learning rate schedule of the paper, and its optimizer."""
+"""Learning rate schedule and optimizer of the paper."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import keras
 from keras import ops
@@ -12,18 +14,20 @@ from keras_transformer.backend import BACKEND, adam_update, has_adam_update, is_
 class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """Linear warmup, then the inverse square root of the step (section 5.3, equation 3).
 
-    rate(step) = peak * min(step / warmup_steps, sqrt(warmup_steps / step)), step from 1. For a
-    run whose length is known, the rate may fall linearly to zero instead, which ends better.
+    rate(step) = peak * min(step / warmup_steps, sqrt(warmup_steps / step)), where steps count from
+    1. In a run of known length the rate may instead fall linearly to zero, which ends with a
+    better model.
 
     Args:
-        peak: the highest rate, at step `warmup_steps`. The paper's own is
+        peak: Highest rate, reached at step `warmup_steps`. In the paper it is
             `d_model**-0.5 * warmup_steps**-0.5`; see `WarmupSchedule.paper`.
-        warmup_steps: updates until the peak, at least 1.
-        total_steps: None for the paper's inverse square root; or the update, after the warmup,
-            at which a linear decay reaches zero.
+        warmup_steps: Updates until the peak, at least 1.
+        total_steps: Update at which a linear decay reaches zero, more than `warmup_steps`; None:
+            the paper's inverse square root.
+        name: Name of the schedule.
 
     Raises:
-        ValueError: if one is not positive, or `total_steps` is not after the warmup.
+        ValueError: If an argument is not positive, or `total_steps` is within the warmup.
     """
 
     def __init__(
@@ -48,10 +52,10 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     @classmethod
     def paper(cls, d_model: int, warmup_steps: int = 4000) -> WarmupSchedule:
-        """d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5)."""
+        """Return the schedule d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5)."""
         return cls((d_model * warmup_steps) ** -0.5, warmup_steps)
 
-    def __call__(self, step):
+    def __call__(self, step: Any) -> Any:
         # Keras counts steps from 0, the paper from 1.
         step = ops.cast(step, "float32") + 1.0
         warmup = float(self.warmup_steps)
@@ -60,7 +64,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         falling = (self.total_steps - step) / (self.total_steps - warmup)
         return self.peak * ops.maximum(ops.minimum(step / warmup, falling), 0.0)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "peak": self.peak,
             "warmup_steps": self.warmup_steps,
@@ -71,12 +75,11 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Adam(keras.optimizers.Adam):
-    """Keras's Adam, each weight updated in one pass over memory: on PyTorch three times as fast.
+    """Keras's Adam with each weight updated in one pass over memory: on PyTorch 3 times as fast.
 
-    There epsilon is added to the bias-corrected root, as in Algorithm 1 of Kingma and Ba 2015;
-    Keras's own adds it before: with the paper's 1e-9 no difference that matters.
-
-    Args: those of `keras.optimizers.Adam`.
+    On PyTorch epsilon is added to the bias-corrected root, as in Algorithm 1 of Kingma and Ba
+    2015. Keras's Adam adds it before the correction; with the paper's 1e-9 the difference does not
+    matter. The arguments are those of `keras.optimizers.Adam`.
     """
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
@@ -85,7 +88,7 @@ class Adam(keras.optimizers.Adam):
         values = [variable.value for variable in trainable_variables]
         self._update(values, grads, trainable_variables, learning_rate)
 
-    def update_step(self, gradient, variable, learning_rate):
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         if BACKEND != "tensorflow" or self.amsgrad:
             return super().update_step(gradient, variable, learning_rate)
         self._update([variable], [gradient], [variable], learning_rate)
@@ -105,14 +108,14 @@ class Adam(keras.optimizers.Adam):
         )
 
 
-def adam(learning_rate, **options) -> Adam:
-    """Adam with the paper's beta_1 = 0.9, beta_2 = 0.98, epsilon = 1e-9 (section 5.3).
+def adam(learning_rate: Any, **options: Any) -> Adam:
+    """Return Adam with the paper's beta_1 = 0.9, beta_2 = 0.98, epsilon = 1e-9 (section 5.3).
 
     Args:
-        learning_rate: a number or a schedule.
-        options: further arguments of `keras.optimizers.Adam`, such as
-            `gradient_accumulation_steps` or `global_clipnorm`. With accumulation Keras 3.15 asks a
-            schedule for the rate of each batch, so its steps are batches, not updates.
+        learning_rate: A number or a schedule.
+        options: Further arguments of `keras.optimizers.Adam`, such as
+            `gradient_accumulation_steps` or `global_clipnorm`. With accumulation, Keras 3.15 asks
+            a schedule for the rate of each batch, so its steps are batches, not updates.
     """
     settings = dict(beta_1=0.9, beta_2=0.98, epsilon=1e-9) | options
     return Adam(learning_rate, **settings)

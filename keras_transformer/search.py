@@ -1,8 +1,8 @@
 """The options of a search, from the command line to the loop: declared, documented, checked here.
 
-Everything that searches takes them by these names and hands them on as one object. A new option is
-a field here and the line of `decoding` that obeys it; the Python methods, the commands and the
-server then have it, too.
+Everything that searches takes the options by these names and passes them on as one object. A new
+option needs a field here and the code in `decoding` that implements it; the Python methods, the
+commands and the server then have it too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _above_0 = _number(lambda x: 0 < x < math.inf, "above 0")
 
 
 def _option(default, check, text, draws=False):
-    """An option, with its check of a value that is not None, and whether it is of sampling."""
+    """Declare an option: `check` tests values other than None; `draws` marks sampling options."""
     return dataclasses.field(default=default, metadata=dict(check=check, help=text, draws=draws))
 
 
@@ -47,41 +47,44 @@ class SearchOptions:
     """Options of every search.
 
     Raises:
-        ValueError: if a value is out of its range; names it.
+        ValueError: If a value is out of its range; names the option.
     """
 
-    beam_size: int = _option(4, _whole(1), "Hypotheses kept of each text; 1 is greedy search.")
+    beam_size: int = _option(4, _whole(1), "Hypotheses kept per text; 1 is greedy search.")
     length_penalty: float = _option(
-        0.6, _at_least_0, "Alpha of Wu et al. 2016; more favours longer texts."
+        0.6, _at_least_0, "Alpha of Wu et al. 2016; higher values favour longer texts."
     )
     num_hypotheses: int | None = _option(
-        None, _whole(1), "How many of the hypotheses are wanted, best first; by default all."
+        None, _whole(1), "Hypotheses to return per text, best first.  [default: all]"
     )
     scoring: str = _option(
         "wu",
         lambda name, value: require(value in SCORINGS, name, value, f"one of {SCORINGS}"),
-        "wu; or transformers, for the length penalty and the stop rule of that library.",
+        "wu, or transformers for the length penalty and the stopping rule of that library.",
     )
     temperature: float | None = _option(
-        None, _above_0, "Draws tokens instead; below 1 the likely become likelier.", draws=True
+        None,
+        _above_0,
+        "Sample at this temperature; below 1 favours probable tokens.  [default: no sampling]",
+        draws=True,
     )
     top_k: int = _option(
-        0, _whole(0), "Draws from so many most probable tokens; 0: no limit.", draws=True
+        0, _whole(0), "Sample from this many most probable tokens; 0: no limit.", draws=True
     )
     top_p: float = _option(
         1.0,
         _number(lambda x: 0 < x <= 1, "in (0, 1]"),
-        "Draws from the most probable tokens that together reach this probability.",
+        "Sample from the most probable tokens that together reach this probability.",
         draws=True,
     )
     min_p: float = _option(
         0.0,
         _number(lambda x: 0 <= x <= 1, "in [0, 1]"),
-        "Draws from tokens of at least this share of the best one's probability.",
+        "Sample from tokens with at least this share of the highest probability.",
         draws=True,
     )
 
-    min_length = 0  # fewest tokens before the end; an option of some
+    min_length = 0  # minimum number of tokens before EOS; an option in some subclasses
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -94,7 +97,7 @@ class SearchOptions:
 
     @classmethod
     def names(cls, draws: bool | None = None) -> list[str]:
-        """Return the names of all options, or of those that are of sampling, or that are not."""
+        """Return the names of the options: all, or only those with this value of `draws`."""
         fields = dataclasses.fields(cls)
         return [x.name for x in fields if draws is None or x.metadata["draws"] == draws]
 
@@ -103,17 +106,17 @@ class SearchOptions:
         """Return the options that a caller gave by name.
 
         Args:
-            given: what was given.
-            accepted: the names that may be.
-            others: options that the caller has no say in.
+            given: Values by name.
+            accepted: Names that the caller may give.
+            others: Further options, which the caller cannot set.
 
         Raises:
-            TypeError: for another name.
-            ValueError: for a value out of its range.
+            TypeError: If a name is not accepted.
+            ValueError: If a value is out of its range.
         """
         for name in given:
             if name not in accepted:
-                raise TypeError(f"{name} is no option here: it must be one of {sorted(accepted)}")
+                raise TypeError(f"{name} is not an option here; accepted are {sorted(accepted)}")
         return cls(**others, **given)
 
 
@@ -122,10 +125,10 @@ class Search(SearchOptions):
     """Options of `Translator.translate`, `nbest` and `sample`."""
 
     max_extra_length: int = _option(
-        50, _whole(1), "Most tokens of a translation beyond those of its source, or of its prefix."
+        50, _whole(1), "Maximum tokens beyond the length of the source, or of a longer prefix."
     )
     min_length: int = _option(
-        0, _whole(0), "Fewest tokens before the end, as far as the longest allows."
+        0, _whole(0), "Minimum tokens before EOS; the maximum length takes precedence."
     )
 
 
@@ -133,25 +136,27 @@ class Search(SearchOptions):
 class Generation(SearchOptions):
     """Options of `CausalLM.generate`."""
 
-    beam_size: int = _option(1, _whole(1), "Hypotheses kept; 1 is greedy search, or sampling.")
-    length_penalty: float = _option(0.0, _at_least_0, "Alpha of Wu et al. 2016, of a beam's score.")
-    max_new_tokens: int = _option(
-        100, _whole(1), "Most tokens that are added; fewer where the model's positions end."
+    beam_size: int = _option(
+        1, _whole(1), "Hypotheses kept per prompt; 1 is greedy search or sampling."
     )
-    min_new_tokens: int = _option(0, _whole(0), "Fewest tokens before the end.")
+    length_penalty: float = _option(0.0, _at_least_0, "Alpha of Wu et al. 2016, for beam search.")
+    max_new_tokens: int = _option(
+        100, _whole(1), "Maximum tokens to add; fewer where the model's positions end."
+    )
+    min_new_tokens: int = _option(0, _whole(0), "Minimum tokens before EOS.")
     repetition_penalty: float = _option(
-        1.0, _above_0, "Above 1: tokens that were there before are less likely."
+        1.0, _above_0, "Penalty on tokens that have already occurred; above 1: less probable."
     )
 
     def __post_init__(self):
         super().__post_init__()
         for name, plain in dict(temperature=None, repetition_penalty=1.0).items():
             if self.beam_size > 1 and getattr(self, name) != plain:
-                raise ValueError(f"{name} goes with beam_size=1, got beam_size={self.beam_size}")
+                raise ValueError(f"{name} needs beam_size=1, got beam_size={self.beam_size}")
 
     @property
     def min_length(self) -> int:  # type: ignore[override]
-        """Fewest tokens before the end."""
+        """Minimum number of tokens before EOS."""
         return self.min_new_tokens
 
 
@@ -159,10 +164,10 @@ class Generation(SearchOptions):
 class Transcription(SearchOptions):
     """Options of `Transcriber.transcribe`."""
 
-    beam_size: int = _option(1, _whole(1), "Hypotheses kept; 1 is greedy search.")
-    length_penalty: float = _option(0.0, _at_least_0, "Alpha of Wu et al. 2016, of a beam's score.")
+    beam_size: int = _option(1, _whole(1), "Hypotheses kept per part; 1 is greedy search.")
+    length_penalty: float = _option(0.0, _at_least_0, "Alpha of Wu et al. 2016, for beam search.")
     max_new_tokens: int | None = _option(
-        None, _whole(1), "Most tokens of a part's text; by default as many as there are positions."
+        None, _whole(1), "Maximum tokens per part.  [default: the positions of the model]"
     )
 
 
@@ -170,7 +175,7 @@ def _all_but_count(names):
     return tuple(name for name in names if name != "num_hypotheses")
 
 
-# Which options each method takes, and its command.
+# The options of each method and its command.
 NBEST = tuple(Search.names(draws=False))
 TRANSLATE = _all_but_count(NBEST)
 SAMPLE = (*Search.names(draws=True), "max_extra_length", "min_length")
@@ -185,13 +190,13 @@ def spelled_out(
     spell: Callable[[dataclasses.Field, Any], Any] | None = None,
     **defaults: Any,
 ) -> Callable[[Callable], Callable]:
-    """Decorate a function that takes `**options`: its signature then names each of them.
+    """Return a decorator that names each option in the signature of a function with `**options`.
 
     Args:
-        options: their class.
-        names: those that the function takes.
-        spell: makes the annotation of an option from its field and type; None: the type.
-        defaults: where they are others than those of the class.
+        options: Class of the options.
+        names: Names of the options that the function takes.
+        spell: Makes the annotation of an option from its field and type; None: the type itself.
+        defaults: Default values that differ from those of the class.
     """
     hints = typing.get_type_hints(options)
     fields = {field.name: field for field in dataclasses.fields(options)}

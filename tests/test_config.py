@@ -200,7 +200,7 @@ WHOLE = "a whole number of at least 1"
             "eos_id must be in [0, 60), got 60",
         ),
         ({"eos_id": (3, 100)}, "eos_id must be in [0, 100), got 100"),
-        ({"eos_id": []}, "eos_id must be one id or several, got []"),
+        ({"eos_id": []}, "eos_id must be one or more ids, got []"),
         ({"pad_id": 3}, "pad_id and eos_id must differ, both are 3"),
         ({"pad_id": 5, "eos_id": [3, 5]}, "pad_id and eos_id must differ, both are 5"),
         ({"position_offset": -1}, "position_offset must be a whole number of at least 0, got -1"),

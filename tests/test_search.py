@@ -84,7 +84,7 @@ def test_bad_values(options, message):
 
 
 def test_an_option_that_a_method_does_not_take_is_refused_by_name():
-    with pytest.raises(TypeError, match="temperature is no option here: it must be one of"):
+    with pytest.raises(TypeError, match="temperature is not an option here; accepted are"):
         Search.of(dict(temperature=1.0), TRANSLATE)
     assert Search.of(dict(beam_size=2), TRANSLATE, num_hypotheses=1) == Search(2, num_hypotheses=1)
 

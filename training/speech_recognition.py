@@ -18,7 +18,8 @@ from keras_transformer.backend import keep_compilations
 from keras_transformer.config import require
 from keras_transformer.data.recordings import DIGITS, SpeechBatches, read_spoken_digits
 from keras_transformer.evaluation.assess import save_metrics
-from keras_transformer.inference.transcriber import Hearing, Transcriber
+from keras_transformer.inference.hearing import Hearing
+from keras_transformer.inference.transcriber import Transcriber
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import Speech, SpeechConfig

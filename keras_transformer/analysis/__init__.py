@@ -1,1 +1,1 @@
-"""Analysis of trained models: attention, word alignment, pictures."""
+"""Analysis of trained models: attention, word alignment, plots."""

@@ -20,17 +20,17 @@ from keras_transformer.text.tokenizer import Tokenizer, checked_texts
 
 TOKENS_PER_BATCH = 4096
 PARTS = ("encoder", "decoder", "cross")
-# Signs of scripts without spaces between words are words of their own.
+# In scripts without spaces between words, each character counts as a word.
 _WORD = re.compile(r"[぀-ヿ㐀-䶿一-鿿豈-﫿]|[^\W぀-ヿ㐀-䶿一-鿿豈-﫿]+(?:['’-]\w+)*|[^\w\s]")
 Spans = list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
 class Attention:
-    """The attention weights of one source and one target, and the tokens they are between.
+    """Attention weights of one source and one target, and the tokens they connect.
 
-    Weights are probabilities: over the last axis they sum to 1. L layers, N heads, S source tokens,
-    T target tokens.
+    Weights are probabilities: they sum to 1 over the last axis. There are L layers, N heads,
+    S source tokens and T target tokens.
 
     The decoder's input is the target shifted right: its position t reads `input_tokens[t]`, which
     for t > 0 is target token t - 1, and predicts `target_tokens[t]`. So row t of `cross` and
@@ -38,15 +38,15 @@ class Attention:
     reads `input_tokens[t]`.
 
     Args:
-        source, target: the texts.
-        source_tokens, target_tokens: readable pieces, special ones (the end, a language, a task's
-            prompt) included.
-        input_tokens: what the decoder reads: its begin token, then all target tokens but the last.
-        source_spans, target_spans: for each token the first character of its text and the one
-            after its last; empty for a token that is not of the text.
-        encoder: (L, N, S, S), each source token looking at the source.
-        decoder: (L, N, T, T), each position looking at the target so far; nothing ahead.
-        cross: (L, N, T, S), each position looking at the source.
+        source, target: The texts.
+        source_tokens, target_tokens: Readable pieces, including special tokens (EOS, a language,
+            a task's prompt).
+        input_tokens: Input of the decoder: its begin token, then all target tokens but the last.
+        source_spans, target_spans: Start and end of each token in characters of the text, the end
+            excluded; an empty span for a token that is not part of the text.
+        encoder: Self-attention of the source, (L, N, S, S).
+        decoder: Self-attention of the target, (L, N, T, T), 0 for later positions.
+        cross: Cross-attention from target positions to the source, (L, N, T, S).
     """
 
     source: str
@@ -62,15 +62,15 @@ class Attention:
 
 
 def attention(translator: Translator, source: str, target: str) -> Attention:
-    """The attention of all layers and heads while a source is translated into a target.
+    """Return the attention of all layers and heads while a source is translated into a target.
 
     Args:
-        translator: of any encoder-decoder.
-        source: a text.
-        target: its translation, by the model or by anyone.
+        translator: Translator with any encoder-decoder model.
+        source: Source text.
+        target: Its translation, by the model or from elsewhere.
 
     Raises:
-        ValueError: if one is no string, has no token, or more than the model's `max_length`.
+        ValueError: If a text is not a string, has no token, or more than the model's `max_length`.
     """
     for name, text in {"source": source, "target": target}.items():
         require(isinstance(text, str), name, text, "a string")
@@ -99,28 +99,28 @@ def attention(translator: Translator, source: str, target: str) -> Attention:
 def align(
     translator: Translator, sources: Sequence[str], targets: Sequence[str]
 ) -> list[list[tuple[int, int]]]:
-    """Which word of each source each word of its target translates.
+    """Align each word of a target with the source word that it translates.
 
-    By the cross-attention of the last decoder layer but one, the mean over its heads, in which Garg
-    et al. 2019 ("Jointly Learning to Align and Translate with Transformer Models", section 4.1)
-    find the best alignments of six layers; of two layers by the last. A word has the weights of its
-    pieces together.
+    The alignment follows the cross-attention of the last decoder layer but one, averaged over its
+    heads: of six layers, Garg et al. 2019 ("Jointly Learning to Align and Translate with
+    Transformer Models", section 4.1) find the best alignments there. With one or two decoder
+    layers the last one is used. The weights of a word are the sum over its pieces.
 
-    How often it finds the one of 1,550 pairs of words that mostly come together, in sentences of
-    the grammar, after five minutes of training: 86 % with two decoder layers (the first: 75 %),
-    78 % with four (the last: 83 %, the mean of all: 86 %); by the queries that read a word instead
-    of those that predict it, 33 % at most.
+    Accuracy after five minutes of training, over 1,550 pairs of words that mostly occur together in
+    sentences of the grammar: 86 % with two decoder layers (the first layer: 75 %), 78 % with four
+    (the last: 83 %, the mean of all: 86 %). With the queries that read a word instead of those that
+    predict it, it is 33 % at most.
 
     Args:
-        translator: of any encoder-decoder.
-        sources, targets: texts, as many of each; words are what `words` gives.
+        translator: Translator with any encoder-decoder model.
+        sources, targets: Texts, the same number of each; `words` splits them into words.
 
     Returns:
-        For each pair (source word, target word), numbers from 0, the target's words in order; a
-        word of no token, which the tokenizer leaves out, has no partner.
+        For each text, pairs (source word, target word), numbered from 0, in the order of the
+        target's words. A word without a token, which the tokenizer drops, has no pair.
 
     Raises:
-        ValueError: if there are not as many of each, or one is no string, has no token, or more
+        ValueError: If the numbers of texts differ, or a text is not a string, has no token, or more
             than the model's `max_length`.
     """
     source_ids, target_ids = _encoded(translator, sources, targets, ("sources", "targets"))
@@ -141,23 +141,23 @@ def align(
 
 
 def words(text: str) -> list[tuple[int, int]]:
-    """Where the words and the other signs of a text are, as (first, after last)."""
+    """Return (start, end) of each word or symbol of a text in characters, end excluded."""
     return [match.span() for match in _WORD.finditer(text)]
 
 
 def between_words(found: Attention, part: str = "cross") -> tuple[list[str], list[str], Any]:
-    """Attention from word to word: the mean over a query's pieces, the sum over a key's.
+    """Return attention between words: the mean over a query's pieces, the sum over a key's.
 
     Args:
-        found: between tokens.
+        found: Attention between tokens.
         part: "encoder", "decoder" or "cross".
 
     Returns:
-        The queries' words, the keys', and the weights (L, N, queries, keys), whose rows sum to 1.
-        Special tokens are words of their own.
+        The words of the queries, the words of the keys, and the weights (L, N, queries, keys),
+        whose rows sum to 1. Each special token counts as a word.
 
     Raises:
-        ValueError: if `part` is another.
+        ValueError: If `part` is unknown.
     """
     require(part in PARTS, "part", part, f"one of {PARTS}")
     shifted = [(0, 0), *found.target_spans[:-1]]
@@ -171,7 +171,7 @@ def between_words(found: Attention, part: str = "cross") -> tuple[list[str], lis
 
 
 def _grouped(text, tokens, spans):
-    """Words and special tokens in order, and which tokens are of which, 1 or 0."""
+    """Return words and special tokens in order, and 1 for each token of a word, else 0."""
     places = words(text)
     found = [
         next((word for word in places if word[0] < end and start < word[1]), None)
@@ -180,7 +180,7 @@ def _grouped(text, tokens, spans):
         for start, end in spans
     ]
     for i in range(len(tokens) - 2, -1, -1):
-        if tokens[i] == SPACE:  # a space alone is of the word that follows
+        if tokens[i] == SPACE:  # a lone space belongs to the word that follows
             found[i] = found[i + 1]
     labels, owners = [], []
     for i, (token, word) in enumerate(zip(tokens, found, strict=True)):
@@ -193,7 +193,7 @@ def _grouped(text, tokens, spans):
 
 
 def _aligned(source_WS, target_WT, weights_TS):
-    """The best source word of each target word, by which pieces are of which."""
+    """Return the best source word of each target word; both sides are results of `_members`."""
     length, width = target_WT.shape[1], source_WS.shape[1]
     weights_WW = target_WT @ weights_TS[:length, :width] @ source_WS.T
     weights_WW[:, ~source_WS.any(axis=1)] = -1  # never chosen
@@ -202,7 +202,7 @@ def _aligned(source_WS, target_WT, weights_TS):
 
 
 def _members(words, spans):
-    """Which pieces have characters of which words: (words, pieces), 1 or 0."""
+    """Return 1 where a piece has characters of a word, else 0: (words, pieces)."""
     starts, ends = np.array(spans).T
     return np.array([(starts < end) & (ends > start) for start, end in words], "float32")
 
@@ -224,7 +224,8 @@ def _encoded(translator, sources, targets, names):
         found.append(rows)
     if len(found[0]) != len(found[1]):
         raise ValueError(
-            f"sources and targets must be as many, got {len(found[0])} and {len(found[1])}"
+            f"sources and targets must have the same length, got {len(found[0])} and "
+            f"{len(found[1])}"
         )
     return found
 
@@ -232,7 +233,7 @@ def _encoded(translator, sources, targets, names):
 def _recorded(
     translator: Translator, source_ids: list[list[int]], target_ids: list[list[int]]
 ) -> Iterator[tuple[list[int], dict[str, list[np.ndarray]]]]:
-    """Places of the pairs in each batch, and the weights of each kind, a (B, N, T, S) a layer."""
+    """Yield the pairs of each batch as indices, and each kind's weights per layer (B, N, T, S)."""
     model, tokenizer = translator.model, translator.tokenizer
     longest = [max(len(s), len(t)) for s, t in zip(source_ids, target_ids, strict=True)]
     parts = {
@@ -261,7 +262,7 @@ def _array(x: Any) -> np.ndarray:
 
 
 def _spans(tokenizer: Tokenizer, language: str, text: str, ids: Sequence[int]) -> Spans:
-    """Where the tokens of framed ids stand in the text."""
+    """Return the spans in the text of ids that include special tokens."""
     before = len(getattr(tokenizer, f"{language}_frame").before)
     spans = [(0, 0)] * before + tokenizer.spans(language, text)
     return spans + [(len(text), len(text))] * (len(ids) - len(spans))
@@ -270,10 +271,10 @@ def _spans(tokenizer: Tokenizer, language: str, text: str, ids: Sequence[int]) -
 def _names(
     tokenizer: Tokenizer, language: str, text: str, ids: Sequence[int], spans: Spans
 ) -> list[str]:
-    """Readable pieces of ids."""
+    """Return readable pieces of ids."""
     try:
         pieces = dict(enumerate(tokenizer.pieces_of(language)))
-    except ValueError:  # it lists none: then what of the text they are
+    except ValueError:  # no list of pieces: take their text instead
         pieces = {}
     special = {tokenizer.pad_id: "<pad>", tokenizer.bos_id: "<s>", tokenizer.eos_id: "</s>"}
     names = (

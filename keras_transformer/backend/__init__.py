@@ -1,7 +1,6 @@
-"""The one room that knows which backend runs.
+"""Functions with code for a specific backend; the other packages use `keras.ops`.
 
-Everything else is written on `keras.ops`. Each function here has a plain meaning that holds on
-every backend, and a faster way to it on one of them.
+Each function has the same meaning on every backend, and a faster implementation on at least one.
 """
 
 from keras_transformer.backend.attention import (

@@ -20,8 +20,8 @@ elif BACKEND == "torch":
     from keras_transformer.backend.torch import kernels as torch_kernels
 
 
-LONG = 2048 * 2048  # weights of a head that are not made all at once
-MANY_WINDOWS = 4  # from so many on only what is in them is visited
+LONG = 2048 * 2048  # weights per head from which attention is computed in chunks
+MANY_WINDOWS = 4  # windows per sequence from which chunks outside the window are skipped
 
 
 def attention(
@@ -32,18 +32,21 @@ def attention(
     bias: Any = None,
     pattern: Pattern = Pattern(),  # noqa: B008
 ) -> Any:
-    """softmax(Q K^T / sqrt(H) + bias) V by the backend's fastest way: (B, N, T, H).
+    """Return softmax(Q K^T / sqrt(H) + bias) V, computed in the backend's fastest way.
 
-    What `attention_weights` times the values gives; the weights are not kept. From 2,048 positions
-    on, or four windows, memory grows linearly with the length, where there is no bias and the
-    length is known while a graph is built (under TensorFlow: not where it is None).
+    Equals `attention_weights` times the values, but does not keep the weights. From 2,048
+    positions or four windows on, memory grows linearly with the length, unless there is a bias or
+    the length is unknown while a graph is built (None on TensorFlow).
 
     Args:
-        query_BNTH, key_BNSH, value_BNSH: queries, keys and values, a head apart.
-        mask: boolean, True = attend, or numbers to add, as `mask_bias` makes them; broadcasts to
+        query_BNTH, key_BNSH, value_BNSH: Queries, keys and values per head.
+        mask: Boolean, True = attend, or values to add, from `mask_bias`; broadcasts to
             (B, N, T, S).
-        bias: added to the scaled products besides, broadcasts to (B, N, T, S).
-        pattern: what may be seen by its place, beside the mask.
+        bias: Added to the scaled products; broadcasts to (B, N, T, S).
+        pattern: Positions that may be attended to, in addition to the mask.
+
+    Returns:
+        The attended values (B, N, T, H).
     """
     if _in_chunks(query_BNTH, key_BNSH, mask, bias, pattern):
         return chunked_attention(query_BNTH, key_BNSH, value_BNSH, mask, pattern)
@@ -61,7 +64,7 @@ def attention(
 
 def _in_chunks(query_BNTH, key_BNSH, mask, bias, pattern):
     length, places = query_BNTH.shape[2], key_BNSH.shape[2]
-    known = isinstance(length, int) and isinstance(places, int)  # JAX has symbols for None
+    known = isinstance(length, int) and isinstance(places, int)  # on JAX unknown ones are symbols
     if not known or bias is not None or is_portable():
         return False
     if mask is not None and not _is_boolean(mask):
@@ -70,14 +73,14 @@ def _in_chunks(query_BNTH, key_BNSH, mask, bias, pattern):
         return True
     if length * places < LONG:
         return False
-    # PyTorch's kernel is as frugal, but for a mask of every pair.
+    # PyTorch's kernel needs as little memory, unless there is a mask over all pairs.
     by_own = by_kernel(query_BNTH) and query_BNTH.dtype == torch.float32
     frugal = mask is None or (mask.shape[2] == 1 and not pattern.causal)
     return not (by_own and frugal and pattern.window is None)
 
 
 def masked_by(pattern: Pattern, query_BNTH: Any, key_BNSH: Any, mask: Any = None) -> Any:
-    """The mask, numbers or booleans, with what the pattern does not allow left out, too."""
+    """Combine a boolean or additive mask (or None) with the pattern."""
     allowed = pattern.mask(quick.shape(query_BNTH)[2], quick.shape(key_BNSH)[2])
     if allowed is None or mask is None:
         return mask if allowed is None else allowed
@@ -87,16 +90,16 @@ def masked_by(pattern: Pattern, query_BNTH: Any, key_BNSH: Any, mask: Any = None
 
 
 def attention_weights(query_BNTH: Any, key_BNSH: Any, mask: Any = None, bias: Any = None) -> Any:
-    """softmax(Q K^T / sqrt(H) + bias), rows sum to 1: (B, N, T, S).
+    """Return softmax(Q K^T / sqrt(H) + bias), (B, N, T, S); rows sum to 1.
 
-    A query that may see nothing weighs all keys alike.
+    If a query may attend to no key, all its weights are equal.
     """
     scale = query_BNTH.shape[-1] ** -0.5
     logits_BNTS = ops.matmul(query_BNTH * scale, ops.transpose(key_BNSH, (0, 1, 3, 2)))
     for numbers in (bias, None if mask is None or _is_boolean(mask) else mask):
         if numbers is not None:
-            # Subtracted, for what TensorFlow 2.21 with oneDNN makes of a product and a sum in a
-            # graph fails at some sizes ("Retval[0] does not have value", or nothing comes out).
+            # Subtracted, because TensorFlow 2.21 with oneDNN fuses a product and a sum in a graph,
+            # which fails at some sizes ("Retval[0] does not have value", or no output at all).
             logits_BNTS = logits_BNTS - ops.negative(ops.cast(numbers, logits_BNTS.dtype))
     if mask is not None and _is_boolean(mask):
         lowest = ops.cast(_lowest(logits_BNTS.dtype), logits_BNTS.dtype)
@@ -107,9 +110,10 @@ def attention_weights(query_BNTH: Any, key_BNSH: Any, mask: Any = None, bias: An
 
 
 def mask_bias(mask: Any, dtype: Any) -> Any:
-    """A boolean mask in the form that `attention` takes fastest, for a mask that is used often.
+    """Convert a boolean mask that is used often to the form that is fastest for `attention`.
 
-    On PyTorch the numbers that added to scaled products leave out what the mask does not allow.
+    On PyTorch these are values to add to the scaled products: 0 to attend, else a large negative
+    number. On other backends the mask stays boolean.
     """
     if BACKEND != "torch":
         return mask
@@ -121,5 +125,5 @@ def _is_boolean(mask):
 
 
 def _lowest(dtype):
-    """Finite, so that a row without any key stays a number; -1e9 overflows float16."""
+    """Return the mask value: finite, to avoid NaN in fully masked rows; -1e9 overflows float16."""
     return -3e4 if keras.backend.standardize_dtype(dtype) == "float16" else -1e9

@@ -24,7 +24,7 @@ elif BACKEND == "torch":
 
 
 def _grows() -> bool:
-    """Whether caches grow: on PyTorch, and in TensorFlow's graphs, where a part is a copy too."""
+    """Return whether caches grow: on PyTorch, and in TensorFlow graphs, where slices are copies."""
     if BACKEND != "tensorflow":
         return BACKEND == "torch"
     graph = tf.compat.v1.get_default_graph()
@@ -32,9 +32,9 @@ def _grows() -> bool:
 
 
 def new_cache(first_BNPH: Any, length: Any, beam_size: int = 1) -> Any:
-    """A cache (B, N, length K, H) with the first P positions in the places of beam 0 of K.
+    """Make a cache (B, N, length * K, H) with the first P positions in beam 0 of K.
 
-    What comes after them is undefined, or not there yet where caches grow.
+    Later positions are undefined, or absent where caches grow.
     """
     rows, heads, filled, width = ops.shape(first_BNPH)
     beams = ((0, 0), (0, 0), (0, 0), (0, beam_size - 1), (0, 0))
@@ -46,13 +46,15 @@ def new_cache(first_BNPH: Any, length: Any, beam_size: int = 1) -> Any:
 
 
 def at_most(number: Any, most: int) -> Any:
-    """The smaller of both, a Python number where the first is one."""
+    """Return the minimum, as a Python number if `number` is one."""
     return min(number, most) if isinstance(number, int) else ops.minimum(number, most)
 
 
 def last_places(x_BNPH: Any, window: int) -> Any:
-    """The last `window` of P positions, or all, each where a rolling cache has it: at its number
-    modulo the window."""
+    """Return the last `window` of P positions, or all, in the order of a rolling cache.
+
+    A rolling cache stores position p at index p modulo `window`.
+    """
     places = ops.shape(x_BNPH)[2]
     if isinstance(places, int):
         if places <= window:
@@ -63,10 +65,10 @@ def last_places(x_BNPH: Any, window: int) -> Any:
 
 
 def write_cache(cache_BNSH: Any, update_BNTH: Any, index: Any, rolling: bool = False) -> Any:
-    """Returns the cache with `update` written at positions [index, index + T).
+    """Return the cache with `update` written at positions [index, index + T).
 
-    Where caches grow, what comes after is dropped, but in a rolling one. On PyTorch without
-    gradients the cache is written in place, or moved into a longer one.
+    Where caches grow, later positions are dropped, unless the cache is `rolling`. On PyTorch
+    without gradients the cache is written in place, or copied into a longer one.
     """
     if BACKEND == "torch" and not torch.is_grad_enabled() and not is_portable():
         return torch_search.write_cache(cache_BNSH, update_BNTH, int(index))
@@ -79,7 +81,7 @@ def write_cache(cache_BNSH: Any, update_BNTH: Any, index: Any, rolling: bool = F
 
 
 def cache_places(cache_BNSH: Any, filled: Any) -> Any:
-    """For how many positions of a cache masks and biases are needed once `filled` are filled."""
+    """Return how many cache positions masks and biases must cover if `filled` are filled."""
     return filled if _grows() or isinstance(filled, int) else quick.shape(cache_BNSH)[2]
 
 
@@ -93,15 +95,14 @@ def attend_cache(
     filled: Any,
     queries: int,
 ) -> Any:
-    """`attention` over the first `filled` positions of a cache: (B, N, T, H).
+    """Return `attention` over the first `filled` positions of a cache: (B, N, T, H).
 
     Args:
-        query_BNTH, key_BNSH, value_BNSH: queries, keys and values, a head apart.
-        mask: as of `attention`; None: each query sees all up to its own position, the last T
-            of those filled.
-        bias: as of `attention`, over `cache_places` positions.
-        filled: how many of the S positions are filled.
-        queries: T.
+        query_BNTH, key_BNSH, value_BNSH: Queries, keys and values per head.
+        mask: See `attention`. None: causal; the queries are the last T filled positions.
+        bias: See `attention`; covers `cache_places` positions.
+        filled: Number of filled positions, at most S.
+        queries: Number of queries T.
     """
 
     def over(size):
@@ -117,7 +118,7 @@ def attend_cache(
         return attention(query_BNTH, keys, values, allowed, added)
 
     if BACKEND == "jax" and not isinstance(filled, int):
-        # Shapes are static: one of a few sizes, the first that holds all that is filled.
+        # Shapes are static: use the smallest of a few sizes that holds all filled positions.
         room = key_BNSH.shape[2]
         sizes = [room >> shift for shift in range(4) if room >> shift >= 16] or [room]
         branch = sum((filled <= size).astype("int32") for size in sizes) - 1
@@ -126,15 +127,15 @@ def attend_cache(
 
 
 def best_tokens(logits: Any, k: int) -> tuple[Any, Any, Any]:
-    """The k highest logits of the last axis and the logarithm of the sum of all exponentials.
+    """Return the k highest logits of the last axis, their indices, and logsumexp of all logits.
 
     Args:
-        logits: (..., V), of any floating type.
-        k: at most V.
+        logits: Logits (..., V), of any floating dtype.
+        k: Number of tokens, at most V.
 
     Returns:
-        The logits (..., k) float32, falling; their places (..., k) int32; and log Z (..., 1)
-        float32.
+        The logits (..., k) float32 in descending order, their indices (..., k) int32, and log Z
+        (..., 1) float32.
     """
     if BACKEND == "torch":
         return torch_search.best_tokens(logits, k)
@@ -143,7 +144,7 @@ def best_tokens(logits: Any, k: int) -> tuple[Any, Any, Any]:
 
 
 def gather(x: Any, indices: Any, axis: int) -> Any:
-    """`ops.take_along_axis` of indices no less than 0, whose other axes may have size 1."""
+    """Return `ops.take_along_axis` for indices >= 0, whose other axes may have size 1."""
     if BACKEND == "torch":
         shape = list(x.shape)
         shape[axis] = indices.shape[axis]
@@ -152,18 +153,18 @@ def gather(x: Any, indices: Any, axis: int) -> Any:
 
 
 def row_loop(body: Callable, length: Any, done_B: Any, found: Any, alive: Any) -> Any:
-    """Calls `body` for i = 1 to `length` - 1, or until all rows are done.
+    """Call `body` for i = 1 to `length` - 1, or until all rows are done.
 
     Args:
-        body: `body(i, done_B, found, alive) -> done_B, found, alive`, a function of these alone;
-            each row's results depend on that row alone, and no more change once it is done.
-        length: most turns, plus one.
-        done_B: which rows are done.
-        found: tree of tensors (B, ...) that is wanted at the end.
-        alive: tree of tensors (B, ...) that the loop needs beside it.
+        body: `body(i, done_B, found, alive) -> done_B, found, alive`, a pure function. The results
+            of a row depend on that row alone, and do not change once the row is done.
+        length: Upper bound of i, exclusive.
+        done_B: Boolean, True for rows that are done.
+        found: Tree of tensors (B, ...) that is the result.
+        alive: Tree of tensors (B, ...) that only the loop needs.
 
     Returns:
-        `found`.
+        The final `found`.
     """
     if BACKEND == "torch":
         return torch_search.row_loop(body, length, done_B, found, alive)

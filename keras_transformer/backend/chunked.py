@@ -1,10 +1,10 @@
 """Exact attention over long inputs in memory that grows linearly with their length.
 
-The weights (T, S) are never all there: a chunk of queries meets one chunk of keys after another
+The weights (T, S) never exist as a whole: each chunk of queries visits the chunks of keys in turn
 and keeps the running maximum and sum of its softmax (Rabe and Staats 2021; Dao et al. 2022,
-algorithm 1). The backward pass makes each chunk of weights again (Dao et al. 2022, appendix B).
-Chunks that a pattern leaves out are not visited, so that a window costs time linear in length, too
-(Beltagy et al. 2020, section 3.1).
+algorithm 1). The backward pass recomputes each chunk of weights (Dao et al. 2022, appendix B).
+Chunks that a pattern excludes are skipped, so with a window the time grows linearly with the
+length, too (Beltagy et al. 2020, section 3.1).
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from keras import ops
 from keras_transformer.backend import quick
 from keras_transformer.backend.compilation import BACKEND
 
-CHUNK = 512  # queries, and keys, at a time
+CHUNK = 512  # queries and keys per chunk
 _LOWEST = -1e30
 
 
 class Pattern(NamedTuple):
-    """Which keys a query may see by their positions alone.
+    """The keys that a query may attend to, by their positions alone.
 
     Attributes:
-        causal: no later ones (section 3.2.3).
-        window: only those nearer than so many positions; None: all.
-        global_tokens: the first so many positions see, and are seen by, all that `causal` allows
-            (Beltagy et al. 2020, section 3.1).
+        causal: Whether later positions are hidden from a query (section 3.2.3).
+        window: Limits attention to keys less than this many positions away; None: no limit.
+        global_tokens: Number of positions at the start that attend to all positions, and that all
+            positions attend to, as far as `causal` allows (Beltagy et al. 2020, section 3.1).
     """
 
     causal: bool = False
@@ -35,7 +35,7 @@ class Pattern(NamedTuple):
     global_tokens: int = 0
 
     def allows(self, queries: Any, keys: Any) -> Any:
-        """Boolean, of positions that broadcast against each other; None where all may be seen."""
+        """Return a boolean mask for broadcastable positions; None if all keys are allowed."""
         allowed = None
         if self.window is not None:
             allowed = queries - keys < self.window
@@ -49,7 +49,7 @@ class Pattern(NamedTuple):
         return allowed
 
     def mask(self, query_length: Any, key_length: Any) -> Any:
-        """The whole mask (T, S), or None."""
+        """Return the mask (T, S), or None if all keys are allowed."""
         if not self.causal and self.window is None:
             return None
         queries = quick.arange(query_length, dtype="int32")[:, None]
@@ -59,15 +59,15 @@ class Pattern(NamedTuple):
 def chunked_attention(
     query_BNTH: Any, key_BNSH: Any, value_BNSH: Any, mask: Any, pattern: Pattern
 ) -> Any:
-    """softmax(Q K^T / sqrt(H)) V over what mask and pattern allow: (B, N, T, H).
+    """Return softmax(Q K^T / sqrt(H)) V over the keys that mask and pattern allow.
 
     Args:
-        query_BNTH, key_BNSH, value_BNSH: queries, keys and values, a head apart.
-        mask: boolean, True = attend, broadcasts to (B, N, T, S); None: all.
-        pattern: with `causal` or a window, T and S are one sequence.
+        query_BNTH, key_BNSH, value_BNSH: Queries, keys and values per head.
+        mask: Boolean, True = attend, broadcasts to (B, N, T, S); None: attend to all.
+        pattern: With `causal` or a window, queries and keys must be of the same sequence.
 
     Returns:
-        The attended values; zeros for a query that may see nothing.
+        The attended values (B, N, T, H); zeros for a query that may attend to no key.
     """
     size = CHUNK
     if pattern.window is not None:
@@ -83,10 +83,10 @@ def chunked_attention(
     def attend(query, key, value, mask):
         chunks = _Chunks(size, places, pattern, mask, query.shape[-1] ** -0.5)
         output, log_sum = _forward(chunks, query, key, value)
-        kept = ops.stop_gradient(output)  # on PyTorch a cycle of references otherwise
+        kept = ops.stop_gradient(output)  # avoids a reference cycle on PyTorch
 
         def gradient(*arguments, upstream=None):
-            # PyTorch's rule is given the arguments again, and the gradient by name.
+            # On PyTorch, Keras passes the arguments again, and the gradient by name.
             upstream = arguments[0] if upstream is None else upstream
             return *_backward(chunks, query, key, value, kept, log_sum, upstream), None
 
@@ -106,14 +106,14 @@ class _Chunks(NamedTuple):
     scale: float
 
     def of(self, x, i, axis=2):
-        """Chunk i of x along an axis."""
+        """Return chunk i of x along an axis."""
         shape = list(ops.shape(x))
         start = [0] * len(shape)
         start[axis], shape[axis] = i * self.size, self.size
         return ops.slice(x, start, shape)
 
     def scores(self, query, key, i, j):
-        """Scaled products of chunk i of the queries and chunk j of the keys, float32."""
+        """Return the scaled products of query chunk i and key chunk j, float32."""
         products = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
         products = ops.cast(products, "float32") * self.scale
         own = ops.arange(self.size, dtype="int32")
@@ -126,15 +126,14 @@ class _Chunks(NamedTuple):
         return ops.where(allowed & mask, products, _LOWEST)
 
     def keys_of(self, i, count):
-        """The chunks of keys that chunk i of the queries sees: those below the first number, and
-        those from the second up to the third."""
+        """Return (front, low, high): query chunk i sees key chunks [0, front) and [low, high)."""
         low, high = self._near(i, count)
         if self.pattern.causal:
             high = i + 1
         return self._with_global(i, low, high, 0, i + 1 if self.pattern.causal else count)
 
     def queries_of(self, j, count):
-        """The same of the chunks of queries that see chunk j of the keys."""
+        """Return (front, low, high) of the query chunks that see key chunk j."""
         low, high = self._near(j, count)
         if self.pattern.causal:
             low = j
@@ -153,13 +152,13 @@ class _Chunks(NamedTuple):
             return 0, low, high
         is_global = i < first
         low, high = ops.where(is_global, lowest, low), ops.where(is_global, highest, high)
-        # Where only what comes later is seen, no global token is.
+        # If only later chunks are allowed (lowest > 0), those of global tokens are not.
         front = ops.where(is_global | (lowest > 0), 0, ops.minimum(first, low))
         return front, low, high
 
 
 def _forward(chunks, query, key, value):
-    """The output, and the logarithm of the sum of each query's exponentials."""
+    """Return the output, and the logsumexp of each query's scores."""
     rows, heads, _, width = ops.shape(query)
     shape = (rows, heads, chunks.size)
     count_q, count_k = (ops.shape(x)[2] // chunks.size for x in (query, key))
@@ -170,7 +169,7 @@ def _forward(chunks, query, key, value):
         def visit(j, highest, total, output):
             scores = chunks.scores(query_i, chunks.of(key, j), i, j)
             new = ops.maximum(highest, ops.max(scores, axis=-1))
-            # What may not be seen weighs nothing, even where nothing has been seen yet.
+            # Masked keys have weight 0, even if all keys so far are masked.
             weights = ops.where(scores > _LOWEST / 2, ops.exp(scores - new[..., None]), 0.0)
             decay = ops.exp(highest - new)
             products = ops.matmul(ops.cast(weights, value.dtype), chunks.of(value, j))
@@ -182,14 +181,14 @@ def _forward(chunks, query, key, value):
         seen = total > 0
         total = ops.where(seen, total, 1.0)
         output = ops.cast(output / total[..., None], value.dtype)
-        # exp(score - this) is a weight: of a query that sees nothing 0.
+        # exp(score - log_sum) is a weight; it is 0 for a query that may attend to no key.
         return output, ops.where(seen, highest + ops.log(total), -_LOWEST)
 
     return _each(of_queries, count_q)
 
 
 def _backward(chunks, query, key, value, output, log_sum, upstream):
-    """The gradients of queries, keys and values."""
+    """Return the gradients of queries, keys and values."""
     rows, heads, _, width = ops.shape(query)
     upstream = ops.cast(upstream, value.dtype)
     inner = ops.sum(ops.cast(output, "float32") * ops.cast(upstream, "float32"), axis=-1)
@@ -197,7 +196,7 @@ def _backward(chunks, query, key, value, output, log_sum, upstream):
     nothing = ops.zeros((rows, heads, chunks.size, width))
 
     def weights(i, j, query_i, key_j, value_j, upstream_i):
-        """Those of two chunks, and the gradient of their scaled products."""
+        """Return the weights of two chunks, and the gradient of their scaled products."""
         scores = chunks.scores(query_i, key_j, i, j)
         weights = ops.exp(scores - chunks.of(log_sum, i)[..., None])
         through = ops.matmul(upstream_i, ops.transpose(value_j, (0, 1, 3, 2)))
@@ -235,7 +234,7 @@ def _backward(chunks, query, key, value, output, log_sum, upstream):
 
 
 def _each(one, count):
-    """`one(i)` of all chunks, each a tuple of tensors (B, N, C, ...), put together again."""
+    """Concatenate the results of `one(i)` for all chunks, tuples of tensors (B, N, C, ...)."""
     if BACKEND == "torch":
         return tuple(ops.concatenate(x, axis=2) for x in zip(*map(one, range(count)), strict=True))
 
@@ -248,7 +247,7 @@ def _each(one, count):
 
 
 def _visit(chunks, visit, values):
-    """`values = visit(j, *values)` of the chunks below the first number, and between the others."""
+    """Call `values = visit(j, *values)` for the chunks j in [0, front) and [low, high)."""
     if BACKEND == "torch":
         front, low, high = map(int, chunks)
         for j in (*range(front), *range(low, high)):

@@ -29,27 +29,27 @@ else:
         f"got {BACKEND!r}"
     )
 
-# A new shape costs a compilation under JAX only: TensorFlow's graphs take any, PyTorch is eager.
+# Only JAX compiles for each new shape: TensorFlow's graphs accept any shape, PyTorch is eager.
 COMPILES_EACH_SHAPE = BACKEND == "jax"
-# Whether Python runs at each step, and not only while a function is traced.
+# Whether Python code runs in each step, not only while a function is traced.
 IS_EAGER = BACKEND == "torch"
 
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -2, -3, -8  # of malloc.h
 
 
 def reuse_memory() -> None:
-    """Lets the process keep freed memory on a CPU instead of giving it back at once.
+    """Let the process keep freed memory on a CPU instead of returning it to the system.
 
-    A step asks for the same large buffers again and again; from the system they come empty, a
-    page fault every 4 KiB: up to a third of a training step. Buffers beyond 32 MiB still go back,
-    lest memory that was needed once is held for ever. glibc only; elsewhere nothing.
+    Every step allocates the same large buffers. Fresh memory from the system costs a page fault
+    every 4 KiB, up to a third of a training step. Buffers above 32 MiB are still returned, so that
+    memory that was needed only once is not kept forever. Does nothing without glibc.
     """
     if sys.platform != "linux":
         return
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL("libc.so.6").mallopt
-        mallopt(_M_ARENA_MAX, 1)  # the threads of backward passes, too
-        mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # the most that glibc takes
+        mallopt(_M_ARENA_MAX, 1)  # shared with the threads of backward passes
+        mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # glibc's maximum
         mallopt(_M_TRIM_THRESHOLD, -1)
         mallopt(_M_TOP_PAD, 64 << 20)
 
@@ -63,7 +63,7 @@ _portable = _Portable()
 
 @contextlib.contextmanager
 def portable() -> Iterator[None]:
-    """Inside it only operations are used that other runtimes have, too: for exporting graphs."""
+    """Restrict the code inside to operations that other runtimes have, to export graphs."""
     before, _portable.on = _portable.on, True
     try:
         yield
@@ -72,30 +72,30 @@ def portable() -> Iterator[None]:
 
 
 def is_portable() -> bool:
-    """Whether only operations may be used that other runtimes have, too.
+    """Return whether only operations that other runtimes have may be used.
 
-    Inside `portable`, and while PyTorch records what is called (`torch.compile`, `torch.export`,
-    `torch.jit.trace`) or transforms it (`torch.func`).
+    True inside `portable`, and while PyTorch records calls (`torch.compile`, `torch.export`,
+    `torch.jit.trace`) or transforms them (`torch.func`).
     """
     return _portable.on or (BACKEND == "torch" and _is_recorded())
 
 
 def _is_recorded():
-    # Dynamo knows the first of these as True, and need not understand the others.
+    # Dynamo evaluates the first call to True and does not need to trace the others.
     return torch.compiler.is_compiling() or torch.jit.is_tracing() or private.in_transform()
 
 
 def keep_compilations() -> None:
-    """Lets JAX keep what it compiles for the next process, in the user's cache folder.
+    """Let JAX cache compilations for later processes, in the user's cache folder.
 
-    For programs, not for libraries: it is a setting of the whole process. Where
-    JAX_COMPILATION_CACHE_DIR is set, that stands.
+    For programs, not for libraries: the setting affects the whole process. The environment
+    variable JAX_COMPILATION_CACHE_DIR takes precedence.
     """
     if BACKEND != "jax" or "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     jax.config.update("jax_compilation_cache_dir", str(cache / "keras_transformer" / "jax"))
-    jax.config.update("jax_compilation_cache_max_size", 1 << 30)  # bytes; the oldest go
+    jax.config.update("jax_compilation_cache_max_size", 1 << 30)  # bytes; evicts the oldest
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
@@ -108,7 +108,7 @@ _training_step = _TrainingStep()
 
 @contextlib.contextmanager
 def training_step() -> Iterator[None]:
-    """Inside it a training step runs, or is traced."""
+    """Mark the code inside as a training step that runs or is traced."""
     before, _training_step.entered = _training_step.entered, True
     try:
         yield
@@ -117,18 +117,19 @@ def training_step() -> Iterator[None]:
 
 
 def in_training_step() -> bool:
-    """Whether the caller is inside `training_step`."""
+    """Return whether the caller is inside `training_step`."""
     return _training_step.entered
 
 
 def compiled(function: Callable, model: keras.Model) -> Callable:
-    """`function` of tensors, run without gradients and compiled where the backend compiles.
+    """Return `function` without gradients, compiled if the backend compiles.
 
-    The model's weights are read at each call, so one compilation serves a model in training.
+    The model's weights are read in each call, so one compilation serves a model in training.
 
     Args:
-        function: takes and returns trees of tensors; reads `model`'s variables.
-        model: the model whose variables it reads.
+        function: Function from trees of tensors to a tree of tensors; may read the variables of
+            `model`.
+        model: The model whose variables `function` reads.
     """
     if BACKEND == "jax":
 
@@ -149,7 +150,7 @@ def compiled(function: Callable, model: keras.Model) -> Callable:
 
 @contextlib.contextmanager
 def without_gradients() -> Iterator[None]:
-    """Inside it, calls that are not compiled keep nothing for a backward pass."""
+    """Keep calls inside that are not compiled from storing tensors for a backward pass."""
     with torch.no_grad() if BACKEND == "torch" else contextlib.nullcontext():
         yield
 
@@ -160,7 +161,7 @@ def num_replicas() -> int:
 
 
 def replica_sum(x: Any) -> Any:
-    """The sum of all replicas' x, without a gradient, where a TensorFlow strategy has several."""
+    """Return the sum of x over the replicas of a TensorFlow strategy, without gradient."""
     context = tf.distribute.get_replica_context() if BACKEND == "tensorflow" else None
     if context is None or context.num_replicas_in_sync == 1:
         return x
@@ -168,7 +169,7 @@ def replica_sum(x: Any) -> Any:
 
 
 def random_state() -> dict[str, np.ndarray]:
-    """The backend's own random state beside Keras's seed generators: PyTorch's, by device."""
+    """Return the random state outside of Keras's seed generators: PyTorch's, by device."""
     if BACKEND != "torch":
         return {}
     state = {"cpu": torch.get_rng_state()}
@@ -179,7 +180,7 @@ def random_state() -> dict[str, np.ndarray]:
 
 
 def set_random_state(state: dict[str, np.ndarray]) -> None:
-    """Takes back what `random_state` gave; devices that are not here are left out."""
+    """Restore the result of `random_state`; devices missing on this machine are skipped."""
     if BACKEND != "torch":
         return
     for device, value in state.items():

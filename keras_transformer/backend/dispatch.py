@@ -1,4 +1,4 @@
-"""Whether a backend's own kernels compute."""
+"""Choice between a backend's own kernels and the plain formulas."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from keras_transformer.backend.private import in_stateless_scope
 if BACKEND == "torch":
     import torch
 
-    _PLAIN = (torch.Tensor, torch.nn.Parameter)  # and none of their other subclasses
+    _PLAIN = (torch.Tensor, torch.nn.Parameter)  # exact types; other subclasses use the formulas
 
 
 def by_kernel(x: Any) -> bool:
-    """Whether a kernel of `backend.torch` takes x.
+    """Return whether to use the kernels of `backend.torch` for x.
 
-    It does not where x only stands for numbers, while shapes are inferred or a graph is recorded,
-    nor where the numbers of weights are others than their own.
+    They need real values: not while shapes are inferred or a graph is recorded, and not inside a
+    `keras.StatelessScope`, which replaces the values of weights.
     """
     if BACKEND != "torch" or is_portable():
         return False
@@ -25,5 +25,5 @@ def by_kernel(x: Any) -> bool:
 
 
 def by_loop() -> bool:
-    """Whether `backend.tensorflow.kernels` compute."""
+    """Return whether to use `backend.tensorflow.kernels`: inside a training step."""
     return BACKEND == "tensorflow" and in_training_step()

@@ -1,4 +1,4 @@
-"""Dropout, and the residual sum it is part of (section 5.4)."""
+"""Dropout, fused with the residual sum that follows it (section 5.4)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ elif BACKEND == "torch":
 
 
 def dropout(x: Any, rate: float, seed_generator: Any, residual: Any = None) -> Any:
-    """`residual` (or nothing) + x, of which a share `rate` is set to zero and the rest scaled up.
+    """Apply dropout to x, and add `residual` if it is given.
 
     Args:
-        x: any shape.
-        rate: in [0, 1); rounded to 1/256 (but on PyTorch on a GPU), and what is kept is scaled by
-            the rounded rate.
-        seed_generator: a `keras.random.SeedGenerator`; PyTorch has its own generator.
-        residual: of x's shape, or None.
+        x: Tensor of any shape.
+        rate: Drop rate in [0, 1), rounded to 1/256 (except on GPUs with PyTorch); kept elements
+            are scaled according to the rounded rate.
+        seed_generator: A `keras.random.SeedGenerator`; ignored on PyTorch, which has its own.
+        residual: Tensor of the shape of x, or None.
     """
     if by_kernel(x):
         return torch_kernels.dropout(x, rate, residual)
@@ -46,7 +46,7 @@ def dropout(x: Any, rate: float, seed_generator: Any, residual: Any = None) -> A
 
 
 def _random_bytes(x, seed):
-    """Return a random uint8 for each element of x; Keras's dropout draws a float for each."""
+    """Return a random uint8 per element of x; Keras's dropout draws a float per element."""
     shape = ops.shape(x)
     if BACKEND == "jax":
         words = -(-x.size // 4)

@@ -1,4 +1,4 @@
-"""Matrix products of layers, and table lookups."""
+"""Matrix products for layers, and table lookups."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def linear(
     activation: Callable | None = None,
     transposed: bool = False,
 ) -> Any:
-    """activation(x @ kernel + bias) of the last axis.
+    """Return activation(x @ kernel + bias) over the last axis.
 
     Args:
-        x: (..., D).
-        kernel: (D, F), or (F, D) if `transposed`; a variable or a tensor. On PyTorch, without
-            gradients, a variable's fastest form is kept beside it until it changes.
-        bias: (F,) or None.
-        activation: or None.
-        transposed: whether the kernel is.
+        x: Inputs (..., D).
+        kernel: Variable or tensor (D, F), or (F, D) if `transposed`. On PyTorch without gradients,
+            the fastest form of a variable is cached until the variable changes.
+        bias: Bias (F,), or None.
+        activation: Activation function, or None.
+        transposed: Whether the kernel has the shape (F, D).
     """
     if by_kernel(x):
         x, activation = matmul.linear(x, kernel, bias, activation, transposed)
     else:
-        kernel = ops.cast(kernel, x.dtype)  # where the caller's scope does not
+        kernel = ops.cast(kernel, x.dtype)  # for callers without an autocast scope
         x = ops.matmul(x, ops.transpose(kernel) if transposed else kernel)
         if bias is not None:
             x = x + bias
@@ -45,29 +45,31 @@ def linear(
 
 
 def int8_linear(x: Any, kernel: Any, scale: Any, bias: Any = None, transposed: bool = False) -> Any:
-    """x @ kernel / scale + bias of the last axis, x rounded to 8 bits a row, too.
+    """Return x @ kernel / scale + bias over the last axis, each row of x rounded to 8 bits too.
 
-    What Keras's layers compute that are quantized to "int8", where `has_int8_linear` says so.
+    Computes the Keras layers that are quantized to "int8". Requires `has_int8_linear`.
 
     Args:
-        x: (..., D).
-        kernel: (D, F) int8, or (F, D) if `transposed`, a variable.
-        scale: (F,), a variable: what the kernel was multiplied by.
-        bias: (F,), a variable, or None.
-        transposed: whether the kernel is.
+        x: Inputs (..., D).
+        kernel: Variable (D, F) int8, or (F, D) if `transposed`.
+        scale: Variable (F,), the factor that the kernel was multiplied by.
+        bias: Variable (F,), or None.
+        transposed: Whether the kernel has the shape (F, D).
     """
     return matmul.int8_linear(x, kernel, scale, bias, transposed)
 
 
 def has_int8_linear(x: Any) -> bool:
-    """Whether `int8_linear` takes x: on PyTorch's CPU without gradients. Keras (3.15) goes by
-    32-bit integers there, five times as slow as floats."""
+    """Return whether `int8_linear` accepts x: on PyTorch's CPU, without gradients.
+
+    Keras 3.15 multiplies 32-bit integers there, which takes five times as long as floats.
+    """
     is_there = by_kernel(x) and private.INT_MM is not None
     return is_there and x.device.type == "cpu" and not torch.is_grad_enabled()
 
 
 def lookup(table: Any, ids: Any) -> Any:
-    """The rows of `table` (V, D), a variable, with these numbers, in its own type: (..., D)."""
+    """Return the rows (..., D) of the variable `table` (V, D) at `ids`, in the table's dtype."""
     if BACKEND == "torch":
         return matmul.lookup(table, ids, itself=by_kernel(ids))
     return ops.take(table, ids, axis=0)

@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy a token (section 5.4)."""
+"""Label-smoothed cross-entropy per token (section 5.4)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ elif BACKEND == "torch":
 
 
 def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: float) -> Any:
-    """-sum_v q(v) log p(v) a token, q = (1 - e) onehot(label) + e / V: (B, T) float32.
+    """Return -sum_v q(v) log p(v) per token, q = (1 - e) onehot(label) + e / V: (B, T) float32.
 
-    With log Z = logsumexp(logits) it is log Z - (1 - e) logit[label] - e mean(logits), which
-    builds no distribution over the vocabulary. A label below 0, which some have for what does not
-    count, gets that of label 0. PyTorch has a function for it: its autograd would
-    keep eight copies of (tokens x vocabulary) of the formula, half the time of a small model.
+    With log Z = logsumexp(logits), the loss is log Z - (1 - e) logit[label] - e mean(logits), which
+    needs no distribution over the vocabulary. Labels below 0, which mark ignored tokens, get the
+    loss of label 0. On PyTorch a built-in function computes it: with the formula, autograd would
+    store eight copies of (tokens x vocabulary), half the time of a small model.
     """
     if BACKEND == "torch":
         logits_BTV = ops.cast(logits_BTV, "float32")
@@ -47,17 +47,17 @@ def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: flo
 def projected_cross_entropy(
     hidden_BTD: Any, table_VD: Any, labels_BT: Any, label_smoothing: float, pad_id: int
 ) -> tuple[Any, Any]:
-    """`smoothed_cross_entropy` of logits hidden @ table^T, with and without smoothing.
+    """Return `smoothed_cross_entropy` of the logits hidden @ table^T, with and without smoothing.
 
-    Made for training: what a backend can save between the output projection and the loss, it
-    saves. Labels that are `pad_id` get any finite number.
+    For training: fuses the output projection and the loss as far as the backend can. The loss of
+    labels equal to `pad_id` is an arbitrary finite number.
 
     Args:
-        hidden_BTD: the last layer's output.
-        table_VD: the output projection, of the same dtype.
-        labels_BT: integers.
-        label_smoothing: e.
-        pad_id: of the labels that do not count.
+        hidden_BTD: Output of the last layer.
+        table_VD: Output projection, of the same dtype.
+        labels_BT: Integer labels.
+        label_smoothing: Label smoothing e.
+        pad_id: Label of tokens that do not count.
 
     Returns:
         The smoothed loss (B, T), and the negative log-likelihood (B, T), which has no gradient.
@@ -70,8 +70,8 @@ def projected_cross_entropy(
     logits_BTV = ops.cast(ops.matmul(hidden_BTD, ops.transpose(table_VD)), "float32")
     hidden_BTD, table_VD = ops.cast(hidden_BTD, "float32"), ops.cast(table_VD, "float32")
     if BACKEND == "tensorflow":
-        # One operation, which makes the gradient at once; what smoothing adds comes from the
-        # hidden states, lest the gradient of a gather be another (tokens x vocabulary).
+        # A single operation computes loss and gradient. The smoothing term is computed from the
+        # hidden states: the gradient of a gather would be another (tokens x vocabulary).
         likelihood_BT = tf.nn.sparse_softmax_cross_entropy_with_logits(labels_BT, logits_BTV)
         chosen_BT = ops.sum(hidden_BTD * ops.take(table_VD, labels_BT, axis=0), axis=-1)
     else:

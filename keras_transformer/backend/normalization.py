@@ -1,4 +1,4 @@
-"""Norms of the last axis."""
+"""Normalization over the last axis."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ elif BACKEND == "torch":
 
 
 def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
-    """Layer normalization of the last axis, computed in float32 and returned in x's type."""
+    """Apply layer normalization over the last axis, computed in float32, returned in x's dtype."""
     if by_kernel(x):
         return torch_kernels.layer_norm(x, gamma, beta, epsilon)
     width = tuple(gamma.shape)
@@ -26,13 +26,13 @@ def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
     if by_loop():
         return tensorflow_kernels.layer_norm(x, gamma, beta, epsilon)
     x_ = ops.cast(x, "float32")
-    if BACKEND == "torch":  # Keras asks x for the width, which in a recorded graph is no number
+    if BACKEND == "torch":  # Keras takes the width from x, a symbol in a recorded graph
         return torch.nn.functional.layer_norm(x_, width, gamma, beta, epsilon).to(x.dtype)
     return ops.cast(ops.layer_normalization(x_, gamma, beta, -1, epsilon), x.dtype)
 
 
 def rms_norm(x: Any, scale: Any, epsilon: float) -> Any:
-    """x / sqrt(mean(x^2) + epsilon) * scale of the last axis, computed in float32, in x's type."""
+    """Return x / sqrt(mean(x^2) + epsilon) * scale, computed in float32, in x's dtype."""
     x_ = ops.cast(x, "float32")
     factor = ops.rsqrt(ops.mean(ops.square(x_), axis=-1, keepdims=True) + epsilon)
     return ops.cast(x_ * factor * ops.cast(scale, "float32"), x.dtype)

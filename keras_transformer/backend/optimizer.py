@@ -1,6 +1,9 @@
-"""Updates of weights by the backend's own kernels."""
+"""Weight updates with the backend's own kernels."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 from keras_transformer.backend import private
 from keras_transformer.backend.compilation import BACKEND
@@ -12,12 +15,22 @@ elif BACKEND == "torch":
 
 
 def has_adam_update() -> bool:
-    """Return whether `adam_update` is there."""
+    """Return whether `adam_update` is available."""
     return BACKEND == "tensorflow" or private.FUSED_ADAM is not None
 
 
-def adam_update(parameters, gradients, momentums, velocities, rate, step, beta_1, beta_2, epsilon):
-    """One update of Adam in place by the backend's own kernel, where there is one."""
+def adam_update(
+    parameters: Sequence[Any],
+    gradients: Sequence[Any],
+    momentums: Sequence[Any],
+    velocities: Sequence[Any],
+    rate: Any,
+    step: Any,
+    beta_1: float,
+    beta_2: float,
+    epsilon: float,
+) -> None:
+    """Apply one Adam update in place with the backend's own kernel; see `has_adam_update`."""
     if BACKEND == "tensorflow":
         for parameter, gradient, momentum, velocity in zip(
             parameters, gradients, momentums, velocities, strict=True
@@ -42,6 +55,6 @@ def adam_update(parameters, gradients, momentums, velocities, rate, step, beta_1
         amsgrad=False,
         maximize=False,
     )
-    # By its version the kernels see that a weight has changed; this one does not tell it
-    # (PyTorch 2.13).
+    # `backend.torch.matmul.kept` detects changed weights by their version, which this operation
+    # does not increment (PyTorch 2.13).
     torch.autograd.graph.increment_version(parameters)

@@ -1,4 +1,4 @@
-"""Which number types this machine computes in."""
+"""Number types that this machine can compute in."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if BACKEND == "torch":
 
 
 def usable_precision(precision: str) -> str:
-    """`precision`; or "float32", with a warning, where this machine cannot compute in it.
+    """Return `precision`, or "float32" with a warning if this machine cannot compute in it.
 
-    A tiny product is tried. PyTorch emulates bfloat16 on processors without units for it, at a
-    tenth of float32's speed or less, and oneDNN refuses: there it counts as missing, too.
+    The test is a small matrix product. On processors without bfloat16 units PyTorch emulates it at
+    a tenth of float32's speed or less, and oneDNN rejects it: that counts as not supported.
 
     Args:
-        precision: a type or a Keras dtype policy, such as "bfloat16" or "mixed_bfloat16".
+        precision: A dtype or a Keras dtype policy, such as "bfloat16" or "mixed_bfloat16".
     """
     dtype = precision.removeprefix("mixed_")
     if dtype not in ("bfloat16", "float16") or _computes_in(dtype):
@@ -37,7 +37,7 @@ def _computes_in(dtype: str) -> bool:
     try:
         x = ops.ones((2, 2), dtype)
         ops.matmul(x, x)
-    except Exception:  # each backend has its own
+    except Exception:  # each backend raises its own type
         return False
     on_cpu = BACKEND == "torch" and x.device.type == "cpu"
     return not on_cpu or dtype != "bfloat16" or matmul.computes_bfloat16()

@@ -1,11 +1,15 @@
-"""The part of `keras.ops` that inner loops use, without its checks where Python runs each call.
+"""The operations of `keras.ops` that inner loops use, without Keras's checks on PyTorch.
 
-Keras looks in every argument for symbolic tensors and converts it: 20 microseconds an operation
-on PyTorch, more than the operation itself. Here the arguments are tensors of the backend. The
-names and meanings are those of `keras.ops`; on TensorFlow and JAX the functions are, too.
+Keras searches every argument for symbolic tensors and converts it, which takes 20 microseconds per
+operation on PyTorch, more than the operation itself. Here the arguments must be tensors of the
+backend. Names and meanings are those of `keras.ops`; on TensorFlow and JAX these are the functions
+of `keras.ops` themselves.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 from keras import ops
 
@@ -40,8 +44,8 @@ __all__ = [
 
 if BACKEND != "torch":
 
-    def top_k(x, k):
-        """`keras.ops.top_k`, indices int32."""
+    def top_k(x: Any, k: int) -> tuple[Any, Any]:
+        """Return `keras.ops.top_k` with int32 indices."""
         values, indices = ops.top_k(x, k)
         return values, ops.cast(indices, "int32")
 
@@ -52,74 +56,74 @@ else:
     from keras_transformer.backend.private import device as get_device
     from keras_transformer.backend.private import torch_dtype as to_torch_dtype
 
-    def arange(stop, dtype):
+    def arange(stop: int, dtype: Any) -> Any:
         return torch.arange(stop, dtype=to_torch_dtype(dtype), device=get_device())
 
-    def argmax(x, axis):
+    def argmax(x: Any, axis: int) -> Any:
         return torch.argmax(x, axis).to(torch.int32)
 
-    def cast(x, dtype):
+    def cast(x: Any, dtype: Any) -> Any:
         return torch.as_tensor(x, device=get_device()).to(to_torch_dtype(dtype))
 
-    def concatenate(xs, axis):
+    def concatenate(xs: Sequence[Any], axis: int) -> Any:
         return torch.cat(xs, axis)
 
-    def cumsum(x, axis):
+    def cumsum(x: Any, axis: int) -> Any:
         return torch.cumsum(x, axis, dtype=x.dtype)
 
-    def expand_dims(x, axis):
+    def expand_dims(x: Any, axis: int | Sequence[int]) -> Any:
         axes = (axis,) if isinstance(axis, int) else axis
         for place in axes:
             x = x.unsqueeze(place)
         return x
 
-    def full(shape, fill_value, dtype):
+    def full(shape: Sequence[int], fill_value: Any, dtype: Any) -> Any:
         return torch.full(shape, fill_value, dtype=to_torch_dtype(dtype), device=get_device())
 
-    def logsumexp(x, axis, keepdims=False):
+    def logsumexp(x: Any, axis: int, keepdims: bool = False) -> Any:
         return torch.logsumexp(x, axis, keepdims)
 
-    def maximum(x, y):
+    def maximum(x: Any, y: Any) -> Any:
         return x.clamp_min(y) if isinstance(y, int | float) else torch.maximum(x, y)
 
-    def not_equal(x, y):
+    def not_equal(x: Any, y: Any) -> Any:
         return x != y
 
-    def ones_like(x, dtype=None):
+    def ones_like(x: Any, dtype: Any = None) -> Any:
         return torch.ones_like(x, dtype=to_torch_dtype(dtype) if dtype else None)
 
-    def repeat(x, repeats, axis):
+    def repeat(x: Any, repeats: Any, axis: int) -> Any:
         return torch.repeat_interleave(x, repeats, axis)
 
-    def reshape(x, shape):
+    def reshape(x: Any, shape: Sequence[int]) -> Any:
         return x.reshape(shape)
 
-    def shape(x):
+    def shape(x: Any) -> tuple[int, ...]:
         return tuple(x.shape)
 
-    def split(x, count, axis):
-        return torch.split(x, x.shape[axis] // count, axis)  # a cheap gradient, unlike slices
+    def split(x: Any, count: int, axis: int) -> Sequence[Any]:
+        return torch.split(x, x.shape[axis] // count, axis)  # cheaper gradient than slices
 
-    def softmax(x, axis=-1):
+    def softmax(x: Any, axis: int = -1) -> Any:
         return torch.softmax(x, axis)
 
-    def sum(x, axis):
+    def sum(x: Any, axis: int) -> Any:
         return torch.sum(x, axis, dtype=x.dtype)
 
-    def take(x, indices, axis):
+    def take(x: Any, indices: Any, axis: int) -> Any:
         return torch.index_select(x, axis, indices.reshape(-1)).unflatten(axis, indices.shape)
 
-    def top_k(x, k):
+    def top_k(x: Any, k: int) -> tuple[Any, Any]:
         values, indices = torch.topk(x, k)
         return values, indices.to(torch.int32)
 
-    def transpose(x, axes):
+    def transpose(x: Any, axes: Sequence[int]) -> Any:
         return x.permute(axes)
 
-    def zeros(shape, dtype):
+    def zeros(shape: Sequence[int], dtype: Any) -> Any:
         return torch.zeros(shape, dtype=to_torch_dtype(dtype), device=get_device())
 
-    def zeros_like(x):
+    def zeros_like(x: Any) -> Any:
         return torch.zeros_like(x)
 
     matmul, where = torch.matmul, torch.where

@@ -1,4 +1,4 @@
-"""Callbacks for `fit`: whole-state checkpoints, BLEU of real translations, a progress line."""
+"""Callbacks for `fit`: checkpoints of the full state, BLEU of real translations, progress line."""
 
 from keras_transformer.callbacks.checkpoints import Checkpoints, TrainingStopped
 from keras_transformer.callbacks.reports import Progress, TensorBoard, TranslationQuality

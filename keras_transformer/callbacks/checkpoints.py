@@ -1,4 +1,4 @@
-"""Checkpoints of the whole state of a training, from which it goes on bit for bit."""
+"""Checkpoints of the full training state, from which a run resumes bit for bit."""
 
 from __future__ import annotations
 
@@ -26,41 +26,42 @@ from keras_transformer.checkpoints.state import (
 from keras_transformer.config import require
 
 
-class TrainingStopped(Exception):  # noqa: N818 - no error
-    """`fit` was asked to stop by `Checkpoints.stopping`, and what it has done is saved."""
+class TrainingStopped(Exception):  # noqa: N818 - not an error
+    """Raised when `fit` stops because of `Checkpoints.stopping`; the state is saved."""
 
 
 class Checkpoints(keras.callbacks.Callback):
-    """Saves the whole state of training after each epoch, resumes from the last, stops early.
+    """Saves the full training state after each epoch, resumes from the last one, stops early.
 
-    A checkpoint is a folder `epoch-0007` of weights, optimizer, random states and the history of
-    metrics, written under another name first: a kill leaves only whole ones. With data that is a
-    function of the step, a run that was killed or stopped and resumed ends with the same weights
-    as one that never was.
+    A checkpoint is a folder such as `epoch-0007` with weights, optimizer, random states and the
+    history of metrics. It is written under another name first, so a kill leaves only complete
+    ones. If the data depend on the step alone, a run that was killed or stopped and then resumed
+    ends with the same weights as an uninterrupted one.
 
     ```python
     checkpoints = Checkpoints("run/checkpoints", monitor="val_loss", patience=5)
     checkpoints.fit(model, batches.dataset, steps_per_epoch=len(batches), epochs=40)
     ```
 
-    Where nobody stops inside an epoch, `fit(initial_epoch=checkpoints.epoch,
-    callbacks=[checkpoints])` of the model does the same.
+    If the run never stops inside an epoch, the model's own `fit(initial_epoch=checkpoints.epoch,
+    callbacks=[checkpoints])` does the same.
 
     Args:
-        folder: where the checkpoints are, or will be.
-        keep: how many of the last to keep, at least 1.
-        monitor: name in the epoch's logs that early stopping looks at.
-        patience: stop after so many epochs without a better `monitor`; None: never.
-        mode: whether more ("max") or less ("min") is better.
-        run: plain values that say what the run is; resuming another is refused.
+        folder: Folder of the checkpoints, existing or not.
+        keep: Number of most recent checkpoints to keep, at least 1.
+        monitor: Name of the metric for early stopping, in the logs of the epochs.
+        patience: Number of epochs without a better `monitor` after which training stops; None:
+            never.
+        mode: Whether a higher ("max") or a lower ("min") value is better.
+        run: Plain values that identify the run; the checkpoints of another run are rejected.
 
     Attributes:
-        stopping: set it, in a signal's handler say, to end `fit` by `TrainingStopped` after the
-            batch at hand, with the state inside the epoch saved in `unfinished`; after the last
-            batch of an epoch, at the epoch's end.
+        stopping: Set it to True, for example in a signal handler, to end `fit` with
+            `TrainingStopped` after the current batch. The state inside the epoch is saved in
+            `unfinished`; after the last batch of an epoch, `fit` ends at the end of the epoch.
 
     Raises:
-        ValueError: for an argument out of range, or if the folder's checkpoints are broken or
+        ValueError: If an argument is out of range, or the checkpoints in the folder are broken or
             belong to another run.
     """
 
@@ -87,7 +88,7 @@ class Checkpoints(keras.callbacks.Callback):
         self.stopping = False
         self.history: list[dict[str, float]] = []
         self._random_state: dict[str, np.ndarray] | None = None
-        self._step, self._seconds = 0, 0.0  # of the epoch that `unfinished` is inside
+        self._step, self._seconds = 0, 0.0  # done in the epoch of `unfinished`
         if found := latest(self.folder):
             state = read_state(found)
             _same_run(self.folder, state["run"], self.run)
@@ -105,12 +106,12 @@ class Checkpoints(keras.callbacks.Callback):
 
     @property
     def step(self) -> int:
-        """Number of batches done inside the epoch: where the data resumes."""
+        """Number of batches done in the current epoch: where the data resume."""
         return self._step
 
     @property
     def finished(self) -> bool:
-        """Whether early stopping has said that it is enough."""
+        """Whether early stopping has ended the run."""
         if self.patience is None or not self.history:
             return False
         values = [logs[self.monitor] for logs in self.history]
@@ -118,7 +119,7 @@ class Checkpoints(keras.callbacks.Callback):
         return len(values) - 1 - best >= self.patience
 
     def paths(self) -> list[Path]:
-        """The checkpoints there are, oldest first."""
+        """Return the paths of the checkpoints, oldest first."""
         return epoch_paths(self.folder)
 
     def fit(
@@ -131,24 +132,25 @@ class Checkpoints(keras.callbacks.Callback):
         callbacks: Sequence[keras.callbacks.Callback] = (),
         **options: Any,
     ) -> None:
-        """Trains a model from where the checkpoints end, inside an epoch too, to the last epoch.
+        """Train a model from the last checkpoint, even inside an epoch, to the last epoch.
 
         Args:
-            model: compiled.
-            data: from a step, counted from 0, to the batches from there on, which do not end.
-            steps_per_epoch: batches of an epoch.
-            epochs: how many in all; early stopping may make it fewer.
-            callbacks: called before this one.
-            options: of `model.fit`, such as `validation_data`.
+            model: A compiled model.
+            data: Function from a step, counted from 0, to an endless iterable of the batches from
+                that step on.
+            steps_per_epoch: Batches per epoch.
+            epochs: Total number of epochs; early stopping may end the run sooner.
+            callbacks: Other callbacks, called before this one.
+            options: Further arguments of `model.fit`, such as `validation_data`.
 
         Raises:
-            TrainingStopped: when `stopping` was set.
-            ValueError: if an epoch is shorter than it was when the run was stopped inside one.
+            TrainingStopped: If `stopping` was set.
+            ValueError: If `steps_per_epoch` is not above the step at which the run was stopped.
         """
-        accepted = f"more than {self._step}, where the run was stopped"
+        accepted = f"more than {self._step}, the step at which the run was stopped"
         require(steps_per_epoch > self._step, "steps_per_epoch", steps_per_epoch, accepted)
         if self._step:
-            # Under TensorFlow Keras makes the metrics' variables in the first step only.
+            # With TensorFlow, Keras creates the variables of metrics only in the first step.
             batches = iter(data(self.epoch * steps_per_epoch + self._step))
             build_metrics(model, next(batches))
         while self.epoch < epochs and not self.finished:
@@ -166,25 +168,25 @@ class Checkpoints(keras.callbacks.Callback):
                 **options,
             )
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         if found := latest(self.folder):
             self._random_state = restore_state(found, self.model)
         if self.finished:
             self.model.stop_training = True
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._begin = time.perf_counter()
 
-    def on_train_batch_begin(self, batch, logs=None):
-        # Not earlier: making an iterator over the data draws from PyTorch's generator, and a run
-        # that is resumed makes one more than a run that was never killed; and Keras begins each
-        # epoch with metrics of none.
+    def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        # Not earlier: creating an iterator over the data draws from PyTorch's generator, and a
+        # resumed run creates one more than an uninterrupted run; and Keras resets the metrics at
+        # the start of each epoch.
         if batch == 0 and self._random_state is not None:
             set_random_state(self._random_state)
         if batch == 0 and self._step:
             restore_metrics(self.folder / UNFINISHED, self.model)
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         if self.stopping and batch + 1 < self.params["steps"]:
             step = self._step + batch + 1
             seconds = self._seconds + time.perf_counter() - self._begin
@@ -192,7 +194,7 @@ class Checkpoints(keras.callbacks.Callback):
             write_state(self.folder / UNFINISHED, self.model, state, metrics=True)
             raise TrainingStopped(f"in epoch {self.epoch + 1}, after step {step}")
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         logs = {name: float(value) for name, value in (logs or {}).items()}
         if self.patience is not None and self.monitor not in logs:
             raise ValueError(
@@ -218,8 +220,8 @@ def _same_run(folder, saved, asked):
     if differing:
         changes = ", ".join(_change(k, saved.get(k), asked.get(k)) for k in differing)
         raise ValueError(
-            f"the checkpoints in {folder} are of another run ({changes}); choose another output "
-            "folder, or begin anew in this one (--overwrite)"
+            f"the checkpoints in {folder} belong to another run ({changes}); choose another output "
+            "folder, or start again in this one (--overwrite)"
         )
 
 
@@ -227,4 +229,4 @@ def _change(name, then, now):
     if isinstance(then, dict) and isinstance(now, dict):
         fields = sorted(k for k in then.keys() | now.keys() if then.get(k) != now.get(k))
         return ", ".join(_change(f"{name}.{k}", then.get(k), now.get(k)) for k in fields)
-    return f"{name}: {then!r} then, {now!r} now"
+    return f"{name}: {then!r} before, {now!r} now"

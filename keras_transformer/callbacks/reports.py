@@ -1,4 +1,4 @@
-"""Reports of a training: BLEU of real translations, a progress line, TensorBoard."""
+"""Reports during training: BLEU of real translations, a progress line, TensorBoard."""
 
 from __future__ import annotations
 
@@ -19,14 +19,20 @@ from keras_transformer.system.extras import missing
 class TranslationQuality(keras.callbacks.Callback):
     """Translates validation texts by real beam search and logs `val_bleu` and `val_chrf`.
 
-    Stands before `Checkpoints` in the list of callbacks, which then may monitor `val_bleu`.
-    Between the epochs in which it translates it repeats the last value.
+    Put it before `Checkpoints` in the list of callbacks, which can then monitor `val_bleu`. In
+    epochs without a translation it logs the last values again.
 
     Args:
-        translator: of the model in training.
+        translator: Translator with the model in training.
         pairs: (source, reference) texts.
-        every: epochs from one translation to the next, at least 1.
-        options: of `Translator.translate`, such as {"beam_size": 1}.
+        every: Number of epochs from one translation to the next, at least 1.
+        options: Options of `Translator.translate`, such as {"beam_size": 1}.
+
+    Attributes:
+        last: The last values of `val_bleu` and `val_chrf`.
+
+    Raises:
+        ValueError: If `every` is below 1 or there are no pairs.
     """
 
     def __init__(
@@ -46,7 +52,7 @@ class TranslationQuality(keras.callbacks.Callback):
         self.options = options or {}
         self.last: dict[str, float] = {}
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         if (epoch + 1) % self.every == 0 or not self.last:
             hypotheses = self.translator.translate(self.sources, **self.options)
             metrics = evaluate(hypotheses, self.references)
@@ -56,15 +62,19 @@ class TranslationQuality(keras.callbacks.Callback):
 
 
 class Progress(keras.callbacks.Callback):
-    """One line on stderr: loss, perplexity, target tokens a second, time left.
+    """Shows a line on stderr: loss, perplexity, target tokens per second, time left.
 
-    Use with `fit(verbose=0)`, before `Checkpoints`: it adds `seconds` (of training alone) to the
-    epoch's logs. On a terminal the line is rewritten; elsewhere a line comes every
-    `interval` seconds, and one at each epoch's end.
+    Use it with `fit(verbose=0)` and before `Checkpoints`: it adds `seconds` (training only) to the
+    logs of the epoch. On a terminal the line is rewritten; elsewhere a new line is written every
+    `interval` seconds and at the end of each epoch.
 
     Args:
-        tokens_per_step: target tokens of a mean batch, padding not counted.
-        interval: seconds between two lines where stderr is no terminal.
+        tokens_per_step: Mean number of target tokens per batch, padding not counted.
+        interval: Seconds between two lines if stderr is not a terminal.
+
+    Attributes:
+        seconds: Training time of all epochs so far, in seconds.
+        tokens_per_second: Target tokens per second in the last epoch.
     """
 
     def __init__(self, tokens_per_step: float, interval: float = 10.0):
@@ -74,11 +84,11 @@ class Progress(keras.callbacks.Callback):
         self.seconds = 0.0
         self.tokens_per_second = 0.0
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._epoch = epoch
         self._begin = self._shown = time.perf_counter()
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         now = time.perf_counter()
         if now - self._shown < (0.2 if sys.stderr.isatty() else self.interval):
             return
@@ -93,11 +103,11 @@ class Progress(keras.callbacks.Callback):
             end="" if sys.stderr.isatty() else "\n",
         )
 
-    def on_test_begin(self, logs=None):
-        # Validation and callbacks run after the last batch: their time is not training's.
+    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
+        # Validation and callbacks run after the last batch: their time is not training time.
         self._close_epoch()
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._close_epoch()
         if logs is not None:
             logs["seconds"] = self._took
@@ -136,10 +146,10 @@ class TensorBoard(keras.callbacks.Callback):
     Keras's own callback needs TensorFlow; this one needs tensorboardX.
 
     Args:
-        folder: where the event files go.
+        folder: Folder for the event files.
 
     Raises:
-        ImportError: if tensorboardX is not installed.
+        ImportError: If tensorboardX is not installed.
     """
 
     def __init__(self, folder: str | os.PathLike):
@@ -150,11 +160,11 @@ class TensorBoard(keras.callbacks.Callback):
             raise missing("writing TensorBoard files", "tensorboard") from error
         self._writer = SummaryWriter(str(folder))
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         rate = float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
         for name, value in {**(logs or {}), "learning_rate": rate}.items():
             self._writer.add_scalar(name, float(value), epoch + 1)
         self._writer.flush()
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         self._writer.close()

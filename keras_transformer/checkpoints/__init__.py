@@ -1,4 +1,4 @@
-"""Weights in files: written, read, checked against a model, and averaged."""
+"""Weight files: write, read, check against a model, and average."""
 
 from keras_transformer.checkpoints.averaging import average, average_weights
 from keras_transformer.checkpoints.weights import (

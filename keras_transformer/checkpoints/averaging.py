@@ -1,4 +1,4 @@
-"""The mean of several checkpoints' weights, which translates better than the last one alone."""
+"""Average of several checkpoints' weights, which translates better than the last one alone."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from keras_transformer.checkpoints.weights import check_same, read_weights, save
 
 
 def average_weights(paths: Iterable[str | os.PathLike]) -> dict[str, np.ndarray]:
-    """The mean of each weight over checkpoints (Vaswani et al. 2017, section 6.1).
+    """Return the mean of each weight over checkpoints (Vaswani et al. 2017, section 6.1).
 
-    Summed in float64, with one checkpoint in memory at a time; the result has the first one's
-    precision.
+    The sum is in float64, with one checkpoint in memory at a time; the result has the dtypes of
+    the first checkpoint.
 
     Args:
-        paths: safetensors files, or checkpoint folders with a `weights.safetensors`; at least
-            one. The paper takes the last 5 (base) or 20 (big).
+        paths: At least one safetensors file, or checkpoint folder with a `weights.safetensors`.
+            The paper averages the last 5 (base) or 20 (big).
 
     Raises:
-        FileNotFoundError, ValueError: As `read_weights`; ValueError also without any path, or
-            if a checkpoint's names or shapes are not those of the first.
+        FileNotFoundError, ValueError: As in `read_weights`; ValueError also if `paths` is empty
+            or the names or shapes of a checkpoint differ from the first.
     """
     if isinstance(paths, str | os.PathLike):
         raise ValueError(f"paths must be a list of paths, got the one path {str(paths)!r}")
@@ -47,13 +47,13 @@ def average_weights(paths: Iterable[str | os.PathLike]) -> dict[str, np.ndarray]
 
 
 def average(paths: Iterable[str | os.PathLike], out: str | os.PathLike) -> None:
-    """Writes the mean of several checkpoints as one safetensors file.
+    """Write the mean of several checkpoints as one safetensors file.
 
     Args:
-        paths: as of `average_weights`.
-        out: the file to write; it may be one of `paths`.
+        paths: As in `average_weights`.
+        out: The file to write; it may be one of `paths`.
 
     Raises:
-        FileNotFoundError, ValueError: As `average_weights`.
+        FileNotFoundError, ValueError: As in `average_weights`.
     """
     save_weights(out, average_weights(paths))

@@ -1,4 +1,4 @@
-"""Checkpoints in the layout of Hugging Face: a folder with config.json and weights, in and out."""
+"""Read and write checkpoints in Hugging Face's layout: a folder with config.json and weights."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ GENERATION = "generation_config.json"
 
 
 def family_of(config: Mapping[str, Any], where: str | os.PathLike) -> Family:
-    """The family that a `config.json` belongs to.
+    """Return the family that a `config.json` belongs to.
 
     Raises:
-        ValueError: if it is none of ours; lists them.
+        ValueError: If the family is not supported; lists those that are.
     """
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
@@ -36,17 +36,17 @@ def family_of(config: Mapping[str, Any], where: str | os.PathLike) -> Family:
 
 
 def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
-    """The model of a folder in Hugging Face layout.
+    """Read the model of a folder in Hugging Face's layout.
 
     Args:
-        folder: with `config.json` and the weights. What `generation_config.json` says of the
-            tokens that end a text goes before that, as in `transformers`.
-        dtype: Keras dtype policy, such as "bfloat16"; None takes the global one.
+        folder: Folder with `config.json` and the weights. EOS ids in `generation_config.json`
+            take precedence over those in `config.json`, as in `transformers`.
+        dtype: Keras dtype policy, such as "bfloat16". None: the global one.
 
     Raises:
-        FileNotFoundError: if a file is missing.
-        ValueError: as of `read_config`, or if a file is broken, or a weight is missing,
-            unexpected, of another shape or no float; names it.
+        FileNotFoundError: If a file is missing.
+        ValueError: As in `read_config`, or if a file is broken, or a weight is missing,
+            unexpected, of another shape or not a float; names it.
     """
     folder = Path(folder)
     theirs, family = read_config(folder)
@@ -62,17 +62,17 @@ def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
 
 
 def read_config(folder: str | os.PathLike) -> tuple[dict[str, Any], Family]:
-    """The `config.json` of a folder, its fields checked, and its family.
+    """Read and check the `config.json` of a folder; return its fields and its family.
 
     Raises:
-        FileNotFoundError: if it is missing.
-        ValueError: if it is broken, the family is unknown, a field is missing or holds what is not
-            accepted, or the weights are quantized; names file and field.
+        FileNotFoundError: If it is missing.
+        ValueError: If it is broken, the family is not supported, a field is missing or has a
+            value that is not accepted, or the weights are quantized; names file and field.
     """
     path = Path(folder, CONFIG)
     if not path.is_file():
         problem = f"it has no {CONFIG}" if Path(folder).is_dir() else "there is no such folder"
-        raise FileNotFoundError(f"{folder} is no checkpoint: {problem}")
+        raise FileNotFoundError(f"{folder} is not a checkpoint: {problem}")
     theirs = read_json(path)
     if not isinstance(theirs, dict):
         raise ValueError(f"{path} must hold an object, got {type(theirs).__name__}")
@@ -81,8 +81,8 @@ def read_config(folder: str | os.PathLike) -> tuple[dict[str, Any], Family]:
         if (found := theirs.get(name)) is not None:
             method = found.get("quant_method") if isinstance(found, dict) else found
             raise ValueError(
-                f"{path} has a {name} of the method {method!r}: weights that were quantized are "
-                f"not read; {PLAIN}"
+                f"{path} has a {name} with the method {method!r}: quantized weights are not "
+                f"supported; {PLAIN}"
             )
     theirs = _with_ends(Path(folder), theirs)
     with _naming(path):
@@ -92,7 +92,7 @@ def read_config(folder: str | os.PathLike) -> tuple[dict[str, Any], Family]:
 
 @contextlib.contextmanager
 def _naming(path):
-    """Inside it, what is wrong with a `config.json` is said with its name."""
+    """Add the path of a `config.json` to errors that are raised inside."""
     try:
         yield
     except KeyError as error:
@@ -102,7 +102,7 @@ def _naming(path):
 
 
 def _with_ends(folder, theirs):
-    """Their config with the tokens that end a text by `generation_config.json`, if it says any."""
+    """Return the config with the EOS ids of `generation_config.json`, if it has any."""
     path = folder / GENERATION
     facts = read_json(path) if path.is_file() else {}
     if not isinstance(facts, dict):
@@ -124,7 +124,9 @@ def _assign(model, family, rules, names, read, where):
         reason = f"; {own[0]} may be missing if tie_word_embeddings is true" if own else ""
         raise ValueError(f"the weights in {where} lack {_some(missing)}{reason}")
     if unknown := sorted(names - needed):
-        raise ValueError(f"the weights in {where} have what no rule takes: {_some(unknown)}")
+        raise ValueError(
+            f"the weights in {where} contain tensors that the model lacks: {_some(unknown)}"
+        )
     by_path = {rule.ours: rule for rule in rules}
     for weight in model.weights:
         try:
@@ -135,7 +137,7 @@ def _assign(model, family, rules, names, read, where):
 
 
 def _without_copies(family, checkpoint):
-    """The names, without those of what another name that is there holds as well."""
+    """Return the names without aliases of a tensor that is present and equal."""
     names = checkpoint.names()
     for alias, holders in family.aliases.items():
         holder = next((name for name in holders if name in names), None)
@@ -147,9 +149,9 @@ def _without_copies(family, checkpoint):
 
 
 def _renamed(family, rules, checkpoint, names):
-    """The names that rules look for, without what is never used; a reader by them; the folder."""
+    """Resolve aliases. Return the names, without unused ones, a reader by name, and the folder."""
     needed = {name for rule in rules for name in rule.names}
-    names = names | (needed & checkpoint.names())  # a weight of its own may be equal to another
+    names = names | (needed & checkpoint.names())  # an untied weight may equal another by chance
     places = {name: name for name in names}
     for alias, holders in family.aliases.items():
         holder = next((name for name in holders if name in needed), None)
@@ -158,7 +160,7 @@ def _renamed(family, rules, checkpoint, names):
         value = places.setdefault(holder, alias)
         if value != alias and not np.array_equal(checkpoint.read(alias), checkpoint.read(value)):
             raise ValueError(
-                f"{alias} and {value} in {checkpoint.folder} must be equal: they are one weight"
+                f"{alias} and {value} in {checkpoint.folder} must be equal: they are tied"
             )
         del places[alias]
     unused = {x for x in places if x not in needed and x.endswith(family.unused or "/")}
@@ -170,16 +172,15 @@ def _renamed(family, rules, checkpoint, names):
 
 
 def write_model(folder: str | os.PathLike, model: keras.Model, kind: str | None = None) -> None:
-    """Writes `config.json` and `model.safetensors`, as `transformers` reads them.
+    """Write `config.json` and `model.safetensors`, which `transformers` can read.
 
     Args:
-        folder: made if it is missing.
-        model: of one of our families.
-        kind: its `model_type`; None: the first that has such models.
+        folder: Output folder, created if it is missing.
+        model: A model of a supported family.
+        kind: The `model_type` to write. None: the first one that can represent the model.
 
     Raises:
-        ValueError: if there is no such family, or it has no such models; says what stands in
-            the way.
+        ValueError: If `kind` is unknown or cannot represent the model; gives the reason.
     """
     write_checkpoint(folder, model.config, weights_of(model), kind)
 
@@ -190,7 +191,7 @@ def write_checkpoint(
     weights: Mapping[str, np.ndarray],
     kind: str | None = None,
 ) -> None:
-    """Write a config and weights by Keras path, like `write_model`."""
+    """Write a config, and weights by Keras path, like `write_model`."""
     if kind is not None and kind not in FAMILIES:
         raise ValueError(f"kind must be one of {sorted(FAMILIES)} or None, got {kind!r}")
     problems = {one: _difference(one, config) for one in ([kind] if kind else FAMILIES)}
@@ -201,9 +202,8 @@ def write_checkpoint(
     tensors: dict[str, np.ndarray] = {}
     for rule in FAMILIES[kind].rules(config):
         tensors |= rule.give(weights[rule.ours])
-    if not getattr(
-        config, "tie_output", True
-    ):  # then `transformers` (5.23) ties none of BART's tables to another
+    # Without a tied output, `transformers` (5.23) ties none of BART's tables to each other.
+    if not getattr(config, "tie_output", True):
         for alias, (holder, *_) in FAMILIES[kind].aliases.items():
             if alias.startswith("model.") and holder in tensors:
                 tensors.setdefault(alias, tensors[holder])
@@ -218,10 +218,10 @@ def _config_file(kind, config):
 
 
 def _difference(kind, config):
-    """Return what such a checkpoint would change in our config, in a phrase, or None."""
+    """Describe how our config would differ when read back; None if it would be the same."""
     family = FAMILIES[kind]
     if not isinstance(config, family.model.config_class):
-        return f"its models are {family.model.__name__}s"
+        return f"it stores {family.model.__name__} models"
     names = {name for rule in family.rules(config) for name in rule.names}
     try:
         again = family.read(_config_file(kind, config), names).to_dict()
@@ -229,7 +229,11 @@ def _difference(kind, config):
         return str(error)
     ours = config.to_dict()
     other = [name for name in ours if name not in family.free and ours[name] != again[name]]
-    return f"it has {', '.join(f'{x}={again[x]!r}' for x in other)}" if other else None
+    return (
+        f"it would be read back with {', '.join(f'{x}={again[x]!r}' for x in other)}"
+        if other
+        else None
+    )
 
 
 def _some(names, limit=5):

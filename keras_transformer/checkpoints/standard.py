@@ -1,4 +1,4 @@
-"""Our own Transformer as others lay it out: the same function, its features in another order."""
+"""Our Transformer in the layout of Marian and Pegasus: the same function, reordered features."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_transformer.config import TransformerConfig
 
-# The axis of each kind of weight, by the end of its path, that is the residual stream's.
+# The axis of the residual stream in each kind of weight, by the end of its path.
 _AXES = {
     "tokens/embeddings": 1,
     "gamma": 0,
@@ -28,16 +28,16 @@ _AXES = {
 def standard_form(
     config: TransformerConfig, weights: Mapping[str, np.ndarray]
 ) -> tuple[TransformerConfig, dict[str, np.ndarray]]:
-    """An equal model in the layout of Marian and Pegasus.
+    """Convert a model to an equivalent one in the layout of Marian and Pegasus.
 
-    They have all sines of a position before its cosines, where the paper has them in turn: so the
-    features of the residual stream change places, in every weight that reads or writes it. They
-    have a bias of the logits, here zero. Their norms have an epsilon of 1e-5, ours mostly 1e-6,
-    which is the one thing that is not just the same.
+    Their position encodings list all sines, then all cosines, whereas the paper alternates them.
+    So the features of the residual stream are reordered in every weight that reads or writes it.
+    The logits get a bias of zero. The epsilon of the norms becomes 1e-5, where ours is mostly
+    1e-6; this is the only difference in the function.
 
     Args:
-        config: with the paper's sinusoids; any other comes back as it is.
-        weights: by Keras path.
+        config: A config with the paper's sinusoids; any other is returned unchanged.
+        weights: Weights by Keras path.
 
     Returns:
         The new config and weights.

@@ -1,4 +1,4 @@
-"""The whole state of a training as a folder, whole or not at all, and back."""
+"""Save the full training state as a folder, atomically, and restore it."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from keras_transformer.checkpoints.weights import (
 from keras_transformer.config import require
 from keras_transformer.system.files import read_json, replacing, write_json
 
-CHECKPOINTS = "checkpoints"  # of a run's folder
+CHECKPOINTS = "checkpoints"  # in a run's folder
 OPTIMIZER = "optimizer.safetensors"
 RANDOM = "random.safetensors"
 RUNNING_METRICS = "metrics.safetensors"
 STATE = "state.json"
-UNFINISHED = "unfinished"  # the state inside an epoch; at its end it is `epoch-0007`
+UNFINISHED = "unfinished"  # state within an epoch; those at the ends of epochs are `epoch-0007`
 _SEED = "seed "
 
 
 def epoch_paths(folder: str | os.PathLike) -> list[Path]:
-    """The states at the ends of epochs that there are, oldest first."""
+    """Return the states saved at the ends of epochs, oldest first."""
     return sorted(
         path
         for path in Path(folder).glob("epoch-*")
@@ -43,16 +43,16 @@ def epoch_paths(folder: str | os.PathLike) -> list[Path]:
 
 
 def latest(folder: str | os.PathLike) -> Path | None:
-    """The last state in a folder; None if there is none.
+    """Return the latest state in a folder; None if there is none.
 
     Raises:
-        ValueError: if a `state.json` is broken.
+        ValueError: If a `state.json` is broken.
     """
     found = epoch_paths(folder)[-1:]
     unfinished = Path(folder, UNFINISHED)
     if (unfinished / STATE).is_file():
         epochs = len(read_state(found[0])["history"]) if found else 0
-        # A kill can leave one that the end of its epoch has overtaken.
+        # A kill can leave one that is older than the state at the end of its epoch.
         if len(read_state(unfinished)["history"]) == epochs:
             return unfinished
     return found[0] if found else None
@@ -62,11 +62,11 @@ def read_state(path: str | os.PathLike) -> dict[str, Any]:
     """Return the contents of a state's `state.json`.
 
     Returns:
-        `run`, plain values that say what the run is; `history`, each epoch's metrics by name;
-        inside an epoch also `step`, the batches it is in, and `seconds`, how long they took.
+        `run`, plain values that identify the run; `history`, each epoch's metrics by name; within
+        an epoch also `step`, the batches done, and `seconds`, the time they took.
 
     Raises:
-        ValueError: if it is broken.
+        ValueError: If it is broken.
     """
     path = Path(path, STATE)
     state = read_json(path)
@@ -86,16 +86,17 @@ def read_state(path: str | os.PathLike) -> dict[str, Any]:
 def write_state(
     path: str | os.PathLike, model: keras.Model, state: dict[str, Any], *, metrics: bool = False
 ) -> None:
-    """Writes weights, optimizer, random states and `state.json`.
+    """Write weights, optimizer, random states and `state.json`.
 
     Args:
-        path: the folder, which is replaced.
-        model: compiled.
-        state: what `read_state` gives.
-        metrics: whether the running means of the metrics are of it, as they are inside an epoch.
+        path: Output folder; an existing one is replaced.
+        model: A compiled model.
+        state: Contents of `state.json`, as `read_state` returns them.
+        metrics: Whether to save the running means of the metrics, which a state within an epoch
+            needs.
 
     Raises:
-        OSError: if they cannot be written; the folder is as it was.
+        OSError: If a file cannot be written; the folder is left unchanged.
     """
     with replacing(path) as folder:
         folder.mkdir()
@@ -109,13 +110,13 @@ def write_state(
 
 
 def restore_state(path: str | os.PathLike, model: keras.Model) -> dict[str, np.ndarray]:
-    """Gives a compiled model the weights, optimizer and seeds of a state.
+    """Restore the weights, optimizer and seeds of a compiled model from a state.
 
     Returns:
-        The backend's own random state, for `backend.set_random_state`.
+        The random state of the backend, for `backend.set_random_state`.
 
     Raises:
-        ValueError, FileNotFoundError: if a file is missing, damaged or of another model.
+        ValueError, FileNotFoundError: If a file is missing, damaged or of another model.
     """
     path = Path(path)
     with _damage_of(path):
@@ -138,10 +139,10 @@ def restore_state(path: str | os.PathLike, model: keras.Model) -> dict[str, np.n
 
 
 def restore_metrics(path: str | os.PathLike, model: keras.Model) -> None:
-    """Gives a model in training the running means of the metrics of a state inside an epoch.
+    """Restore the running means of a model's metrics from a state within an epoch.
 
     Raises:
-        ValueError, FileNotFoundError: if the file is missing, damaged or of another model.
+        ValueError, FileNotFoundError: If the file is missing, damaged or of another model.
     """
     with _damage_of(path):
         path = Path(path, RUNNING_METRICS)
@@ -154,16 +155,16 @@ def _damage_of(path):
         yield
     except (ValueError, FileNotFoundError) as error:
         kind = FileNotFoundError if isinstance(error, FileNotFoundError) else ValueError
-        raise kind(f"{error}; remove {path} to resume from what was saved before") from error
+        raise kind(f"{error}; remove {path} to resume from an earlier state") from error
 
 
 def _seeds(model):
-    """The states of the seed generators, which `model.weights` and `.keras` files leave out."""
+    """Return the seed generators' states, which `model.weights` and `.keras` files leave out."""
     return [variable for variable in model.variables if "seed_generator" in variable.path]
 
 
 def _values(variables: Sequence[keras.Variable]) -> dict[str, np.ndarray]:
-    # By place: the paths hold counters that depend on what else the process has made.
+    # By index: the paths contain counters that depend on what else the process has made.
     return {f"{i:05d}": np.asarray(keras.ops.convert_to_numpy(v)) for i, v in enumerate(variables)}
 
 

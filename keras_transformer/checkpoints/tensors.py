@@ -1,4 +1,4 @@
-"""The tensors of a checkpoint's folder, in any of the files that Hugging Face's layout has."""
+"""Tensors of a checkpoint folder, in any file format of Hugging Face's layout."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 PICKLED = "pytorch_model.bin"
 PICKLED_INDEX = "pytorch_model.bin.index.json"
-FLOATS = ("F64", "F32", "F16", "BF16")  # what safetensors calls them
+FLOATS = ("F64", "F32", "F16", "BF16")  # names in safetensors
 PLAIN = (
-    "read it with `transformers`, call `model.dequantize()` and save that, or take the checkpoint "
-    "that it was made of"
+    "load it with `transformers`, call `model.dequantize()` and save the result, or use the "
+    "checkpoint that it was quantized from"
 )
 
 
 class Checkpoint:
-    """The tensors of a folder by name, each read when it is asked for.
+    """The tensors of a folder by name, each read on demand.
 
-    They lie in `model.safetensors`, in the shards that `model.safetensors.index.json` lists, or in
-    `pytorch_model.bin` or its shards, which PyTorch reads without running anything in them.
+    They are in `model.safetensors`, in the shards that `model.safetensors.index.json` lists, or in
+    `pytorch_model.bin` or its shards, which PyTorch reads without running code in them.
 
     Args:
-        folder: with one of these.
-        prefix: put before all names, if none has it.
-        endings: pairs of an end of names and what it is read as.
+        folder: Folder with one of these.
+        prefix: Prefix to add to all names, if none has it.
+        endings: Pairs of a suffix of names and its replacement.
 
     Raises:
-        FileNotFoundError: if there is none, or a shard is missing.
-        ValueError: if a file is broken, or a shard lacks what the index says is in it.
+        FileNotFoundError: If there are no weights, or a shard is missing.
+        ValueError: If a file is broken, or a shard lacks a tensor that the index lists.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Checkpoint:
         return set(self._readers)
 
     def read(self, name: str) -> np.ndarray:
-        """One tensor; 16-bit floats come as float32, which holds them exactly."""
+        """Read one tensor; 16-bit floats become float32, which represents them exactly."""
         return self._readers[name]()
 
     def _open(self, path):
@@ -79,10 +79,10 @@ class Checkpoint:
             with safe_open(path, framework="numpy") as file:
                 names = list(file.keys())
         except (SafetensorError, OSError) as error:
-            raise ValueError(f"{path} is no whole safetensors file: {error}") from error
+            raise ValueError(f"{path} is not a complete safetensors file: {error}") from error
 
         def read(name):
-            # Opened anew for each: pages of an open file that were read stay in memory.
+            # Opened anew for each tensor: the pages read stay in memory while the file is open.
             with safe_open(path, framework="numpy") as file:
                 kind = file.get_slice(name).get_dtype()
                 _check_float(kind in FLOATS, path, name, kind)
@@ -96,38 +96,40 @@ class Checkpoint:
         index = read_json(self.folder / name)
         places = index.get("weight_map") if isinstance(index, dict) else None
         if not isinstance(places, dict) or not places:
-            raise ValueError(f"{self.folder / name} is no index: it has no weight_map")
+            raise ValueError(f"{self.folder / name} is not an index: it has no weight_map")
         if wrong := [x for x in places.values() if not isinstance(x, str)]:
             raise ValueError(f"weight_map in {self.folder / name} must name files, got {wrong[0]}")
         for shard in sorted(set(places.values())):
             path = self.folder / shard
             if Path(shard).name != shard or not path.is_file():
-                raise FileNotFoundError(f"{self.folder} is not whole: its shard {shard} is missing")
+                raise FileNotFoundError(
+                    f"{self.folder} is incomplete: its shard {shard} is missing"
+                )
             listed = {name for name, place in places.items() if place == shard}
             if missing := sorted(listed - open_one(path)):
-                raise ValueError(f"{path} lacks {missing[0]}, which the index says is in it")
+                raise ValueError(f"{path} lacks {missing[0]}, which the index lists")
 
     def _open_pickled(self, path):
         try:
             import torch
         except ImportError as error:
             raise ImportError(
-                f"{path} is a pickle, which only PyTorch reads safely: install PyTorch, or turn "
-                "the checkpoint into safetensors where it is"
+                f"{path} is a pickle, which only PyTorch reads safely: install PyTorch, or convert "
+                "the checkpoint to safetensors where PyTorch is installed"
             ) from error
         try:
-            # Of PyTorch before 1.6 the file is no archive, and cannot be mapped.
+            # A file of PyTorch before 1.6 is not a zip archive and cannot be memory-mapped.
             mapped = zipfile.is_zipfile(path)
             tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
-        except Exception as error:  # a broken or a hostile file raises all sorts
+        except Exception as error:  # a broken or malicious file raises errors of any class
             raise ValueError(f"{path} cannot be read: {error}") from error
         if not isinstance(tensors, dict):
             kind = type(tensors).__name__
-            raise ValueError(f"{path} must hold tensors by their names, got a {kind}")
+            raise ValueError(f"{path} must hold a dict of tensors, got a {kind}")
         for name, tensor in tensors.items():
             if not isinstance(tensor, torch.Tensor):
                 kind = type(tensor).__name__
-                raise ValueError(f"{path} must hold tensors by their names: {name!r} is a {kind}")
+                raise ValueError(f"{path} must hold a dict of tensors: {name!r} is a {kind}")
 
         def read(name):
             kind = tensors[name].dtype
@@ -142,8 +144,8 @@ class Checkpoint:
 def _check_float(fits, path, name, kind):
     if not fits:
         raise ValueError(
-            f"{name} in {path} must hold floats of 16 bits or more, got {kind}: weights that were "
-            f"quantized are not read; {PLAIN}"
+            f"{name} in {path} must hold floats of 16 bits or more, got {kind}: quantized weights "
+            f"are not supported; {PLAIN}"
         )
 
 

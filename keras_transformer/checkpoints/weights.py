@@ -1,4 +1,4 @@
-"""A model's weights by name: to and from safetensors files, checked against the model."""
+"""Weights of a model by name: read and write safetensors files, check them against a model."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ WEIGHTS = "weights.safetensors"
 
 
 def weights_of(model: keras.Model) -> dict[str, np.ndarray]:
-    """The model's weights by their Keras path, "encoder/block_0/attention/output/kernel".
+    """Return the weights by Keras path, such as "encoder/block_0/attention/output/kernel".
 
     Raises:
-        ValueError: If two weights have one path.
+        ValueError: If two weights have the same path.
     """
     weights = {w.path: np.asarray(keras.ops.convert_to_numpy(w)) for w in model.weights}
     if len(weights) < len(model.weights):
         paths = [weight.path for weight in model.weights]
         twice = sorted({path for path in paths if paths.count(path) > 1})
-        raise ValueError(f"model must have one weight a path, got several named {_some(twice)}")
+        raise ValueError(f"model must have one weight per path, got several named {_some(twice)}")
     return weights
 
 
 def assign_weights(weights: Mapping[str, np.ndarray], model: keras.Model) -> None:
-    """Gives the model these weights, all of them or none.
+    """Assign weights to a model, all of them or none.
 
     Args:
-        weights: arrays by Keras path, as `weights_of` gives them.
-        model: a model with weights of just these paths and shapes.
+        weights: Arrays by Keras path, as `weights_of` returns them.
+        model: A model whose weights have exactly these paths and shapes.
 
     Raises:
         ValueError: If a weight is missing, unexpected or of another shape; names it.
@@ -47,48 +47,48 @@ def assign_weights(weights: Mapping[str, np.ndarray], model: keras.Model) -> Non
 
 
 def read_weights(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    """Reads a safetensors file.
+    """Read a safetensors file.
 
     Args:
         path: The file, or a checkpoint folder with a `weights.safetensors`.
 
     Raises:
-        FileNotFoundError: If there is none.
-        ValueError: If it is no whole safetensors file.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If it is not a complete safetensors file.
     """
     path = Path(path)
     if path.is_dir():
         path = path / WEIGHTS
     if not path.is_file():
-        raise FileNotFoundError(f"there is no file of weights {path}")
+        raise FileNotFoundError(f"there is no weights file {path}")
     try:
         return load_file(path)
     except SafetensorError as error:
-        raise ValueError(f"{path} is no whole safetensors file: {error}") from error
+        raise ValueError(f"{path} is not a complete safetensors file: {error}") from error
 
 
 def write_weights(path: str | os.PathLike, model: keras.Model) -> None:
-    """Writes the model's weights as a safetensors file, whole or not at all."""
+    """Write the model's weights as a safetensors file, atomically."""
     save_weights(path, weights_of(model))
 
 
 def save_weights(path: str | os.PathLike, weights: Mapping[str, np.ndarray]) -> None:
-    """Writes arrays by name as a safetensors file, whole or not at all."""
-    # The format stores memory as it lies, and would store a transposed array wrongly.
+    """Write arrays by name as a safetensors file, atomically."""
+    # The format stores raw memory, and would store a transposed array wrongly.
     contiguous = {name: np.asarray(value, order="C") for name, value in weights.items()}
     with replacing(path) as temporary:
         try:
-            # `transformers` asks for the metadata.
+            # `transformers` requires the metadata.
             save_file(contiguous, temporary, metadata={"format": "pt"})
         except SafetensorError as error:
             raise OSError(f"{path} could not be written: {error}") from error
 
 
 def load_weights(path: str | os.PathLike, model: keras.Model) -> None:
-    """Gives the model the weights of a file or checkpoint folder.
+    """Load the weights of a file or checkpoint folder into a model.
 
     Raises:
-        FileNotFoundError, ValueError: As `read_weights` and `assign_weights`, naming the path.
+        FileNotFoundError, ValueError: As in `read_weights` and `assign_weights`; names the path.
     """
     weights = read_weights(path)
     try:
@@ -98,18 +98,18 @@ def load_weights(path: str | os.PathLike, model: keras.Model) -> None:
 
 
 def check_same(expected: Mapping[str, tuple], found: Mapping[str, tuple], owner: str) -> None:
-    """Raises ValueError naming what differs between two sets of names and shapes."""
+    """Raise ValueError, naming the differences, unless the names and shapes are equal."""
     problems = []
     if missing := [name for name in expected if name not in found]:
-        problems.append(f"missing are {_some(missing)}")
+        problems.append(f"missing: {_some(missing)}")
     if unexpected := [name for name in found if name not in expected]:
-        problems.append(f"unexpected are {_some(unexpected)}")
+        problems.append(f"unexpected: {_some(unexpected)}")
     if other := [
-        f"{name} {found[name]} for {expected[name]}"
+        f"{name} {found[name]} instead of {expected[name]}"
         for name in expected
         if name in found and tuple(found[name]) != tuple(expected[name])
     ]:
-        problems.append(f"of another shape are {_some(other)}")
+        problems.append(f"wrong shape: {_some(other)}")
     if problems:
         raise ValueError(
             f"weights must have the names and shapes of {owner}: {'; '.join(problems)}"

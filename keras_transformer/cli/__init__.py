@@ -1,4 +1,4 @@
-"""The command line, as Unix tools are: train, translate, evaluate, generate, import and more."""
+"""The command line: train, translate, evaluate, generate, import and more."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="""The Transformer for Keras 3: trains, measures, exports and uses its models.
+    help="""The Transformer for Keras 3: train, evaluate, export and run models.
 
 \b
     keras-transformer train --recipe grammar
@@ -30,8 +30,8 @@ app = typer.Typer(
     keras-transformer generate saved_models/shakespeare "ROMEO:"
     keras-transformer export saved_models/grammar serving/grammar
 
-KERAS_BACKEND chooses the backend: tensorflow, jax or torch. A saved model is a folder, which every
-backend reads.""",
+The environment variable KERAS_BACKEND chooses the backend: tensorflow, jax or torch. A saved model
+is a folder that every backend can read.""",
 )
 
 
@@ -45,7 +45,7 @@ def _print_version(asked: bool) -> None:
 def _options(
     debug: Annotated[
         bool,
-        typer.Option("--debug", envvar="KERAS_TRANSFORMER_DEBUG", help="Show an error's origin."),
+        typer.Option("--debug", envvar="KERAS_TRANSFORMER_DEBUG", help="Show error tracebacks."),
     ] = False,
     version: Annotated[
         bool,
@@ -64,5 +64,5 @@ app.add_typer(plot, name="plot")
 
 
 def main() -> None:
-    """Runs the command line."""
+    """Run the command line."""
     app()

@@ -1,7 +1,7 @@
-"""Shared parts of the commands: errors, common options, lines in and out.
+"""Shared parts of the commands: errors, common options, reading and writing lines.
 
-The modules of the command line import no framework and nothing of the library that does: a command
-imports what it runs in its body, so that `--help` and completion cost a tenth of a second, not six.
+The modules of the command line import no framework, and no module of the library that imports one.
+Each command imports what it needs in its body, so that `--help` and completion take 0.1 s, not 6 s.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
@@ -23,13 +23,13 @@ from keras_transformer.system.files import replacing
 
 
 class Commands(TyperGroup):
-    """Commands that say in one line what the user can mend; with `--debug`, where it arose."""
+    """A command group that reports user errors in one line; with `--debug`, as a traceback."""
 
-    def invoke(self, context):
-        """Runs a command; exit status 2 if what it was given is wrong."""
+    def invoke(self, context: Any) -> Any:
+        """Run a command; exit with status 2 on a user error."""
         try:
             return super().invoke(context)
-        except BrokenPipeError:  # the reader has had enough: no error of ours
+        except BrokenPipeError:  # the reader of stdout has closed it, as `head` does: no error
             raise
         except BAD_INPUT as error:
             if context.params["debug"]:
@@ -39,10 +39,10 @@ class Commands(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command whose compilations JAX keeps for the next process."""
+    """A command whose compiled JAX programs are cached for later processes."""
 
-    def invoke(self, context):
-        """Runs the command."""
+    def invoke(self, context: Any) -> Any:
+        """Run the command."""
         from keras_transformer.backend import keep_compilations
 
         keep_compilations()
@@ -52,20 +52,36 @@ class Command(TyperCommand):
 Folder = Annotated[Path, typer.Argument(help="A saved translator.", metavar="FOLDER")]
 SourceLanguage = Annotated[
     str | None,
-    typer.Option(help="Of a model of many languages, as its files name it.  [default: as saved]"),
+    typer.Option(
+        help="Source language of a multilingual model, as the model names it, such as eng_Latn "
+        "(NLLB-200).  [default: as saved]"
+    ),
 ]
 TargetLanguage = Annotated[
-    str | None, typer.Option(help="The same, of the translation.  [default: as saved]")
+    str | None,
+    typer.Option(
+        help="Target language of a multilingual model, such as deu_Latn (NLLB-200).  "
+        "[default: as saved]"
+    ),
 ]
 Precision = Annotated[
     str | None,
-    typer.Option(help="float32, bfloat16, float16 or int8.  [default: as the model was saved]"),
+    typer.Option(
+        help="Type of the weights: float32, bfloat16, float16 or int8.  [default: as saved]"
+    ),
 ]
-TokensPerBatch = Annotated[int, typer.Option(min=1, help="Most source tokens in a batch.")]
+TokensPerBatch = Annotated[
+    int, typer.Option(min=1, help="Maximum number of source tokens per batch.")
+]
 
 
 def searching(options: type[SearchOptions], names: Collection[str]) -> Callable:
-    """Decorate a command that takes `**search`: it gets each of these options of a search."""
+    """Decorate a command that takes `**search`: add each of these search options to it.
+
+    Args:
+        options: The class of the options.
+        names: The options that the command takes.
+    """
 
     def flag(field, hint):
         def checked(value):
@@ -82,7 +98,11 @@ def searching(options: type[SearchOptions], names: Collection[str]) -> Callable:
 
 
 def read_lines(path: Path | None) -> Iterator[str]:
-    """Yield the lines of a file, or of stdin."""
+    """Yield the lines of a file, or of stdin if `path` is None.
+
+    Raises:
+        ValueError: If a line is not valid UTF-8.
+    """
     from keras_transformer.data.text_files import iterate_lines
 
     if path is not None:
@@ -97,13 +117,13 @@ def read_lines(path: Path | None) -> Iterator[str]:
 
 
 def one_line(text: str) -> str:
-    """The text without the line ends that byte pieces can spell."""
+    """Return the text on one line: byte tokens can produce line breaks, which become spaces."""
     return text.replace("\r", " ").replace("\n", " ")
 
 
 @contextlib.contextmanager
 def opened(path: Path | None) -> Iterator[TextIO]:
-    """Opens stdout or a file, which is replaced when all is written."""
+    """Open stdout, or a file that replaces `path` once everything is written."""
     if path is None:
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
         yield sys.stdout
@@ -117,7 +137,13 @@ def opened(path: Path | None) -> Iterator[TextIO]:
 
 
 def counted(values: Iterable[str], unit: str, shown: bool) -> Iterator[str]:
-    """Passes the values on and counts them on stderr."""
+    """Yield the values, and show their count on stderr.
+
+    Args:
+        values: The values.
+        unit: The word after the count, such as "lines".
+        shown: Whether to show the count.
+    """
     columns = SpinnerColumn(), TextColumn(f"{{task.completed:,.0f}} {unit}"), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), disable=not shown) as progress:
         task = progress.add_task("")
@@ -127,5 +153,5 @@ def counted(values: Iterable[str], unit: str, shown: bool) -> Iterator[str]:
 
 
 def say(message: str) -> None:
-    """One line on stderr."""
+    """Write a line to stderr."""
     typer.echo(f"keras-transformer: {message}", err=True)

@@ -1,4 +1,4 @@
-"""Commands that make one saved folder of another, or show what one is."""
+"""Commands that convert saved folders, or describe one."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from keras_transformer.system.files import check_free, read_json
 
 def import_(
     source: Annotated[
-        str, typer.Argument(help="A folder in Hugging Face's layout, or a model's name there.")
+        str, typer.Argument(help="A folder in Hugging Face's layout, or a model name on its hub.")
     ],
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to write.")],
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
     precision: Precision = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a saved model that is in FOLDER.")
+        bool, typer.Option("--overwrite", help="Replace the saved model in FOLDER, if any.")
     ] = False,
 ) -> None:
-    """Makes a pretrained model one of our own, on any backend.
+    """Import a pretrained model from Hugging Face, on any backend.
 
     Marian (OPUS-MT), M2M-100, NLLB-200, mBART-50, T5, T5 v1.1, mT5 and MADLAD-400 become
-    translators, to use, to train further, to export; GPT-2, LLaMA and Mistral what `generate`
-    takes, Whisper what `transcribe` takes; BERT, RoBERTa, ALBERT, ESM-2 and ViT what is to be
-    fine-tuned.
+    translators, to run, train further or export. GPT-2, LLaMA and Mistral load in `generate`,
+    Whisper in `transcribe`. BERT, RoBERTa, ALBERT, ESM-2 and ViT are starting points for
+    fine-tuning.
 
     \b
     Examples:
@@ -66,7 +66,7 @@ class Format(enum.StrEnum):
     ONNX = "onnx"
 
 
-# The options of `export` that only one format has.
+# The options of `export` that each format accepts, besides --overwrite.
 OPTIONS = {
     Format.SAVED_MODEL: (
         "version", "source_language", "target_language", "jit_compile", *TRANSLATE
@@ -81,33 +81,43 @@ OPTIONS = {
 def export(
     context: typer.Context,
     folder: Folder,
-    out: Annotated[Path, typer.Argument(help="The folder to write, named as the model.")],
+    out: Annotated[
+        Path, typer.Argument(help="The folder to write; servers use its name for the model.")
+    ],
     format_: Annotated[
         Format,
-        typer.Option("--format", help="For TensorFlow Serving, transformers, CTranslate2, ONNX."),
+        typer.Option(
+            "--format", help="For TensorFlow Serving, transformers, CTranslate2 or ONNX Runtime."
+        ),
     ] = Format.SAVED_MODEL,
     version: Annotated[
-        int, typer.Option(min=1, help="Of a SavedModel: its subfolder; servers take the highest.")
+        int,
+        typer.Option(
+            min=1,
+            help="Version of a SavedModel, the name of its subfolder; servers load the highest.",
+        ),
     ] = 1,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
     jit_compile: Annotated[
-        bool, typer.Option("--jit-compile", help="Compile a SavedModel's search by XLA, for GPUs.")
+        bool,
+        typer.Option("--jit-compile", help="Compile a SavedModel's search with XLA, for GPUs."),
     ] = False,
     quantization: Annotated[
-        str | None, typer.Option(help="Of CTranslate2's weights: int8, float16 ...")
+        str | None,
+        typer.Option(help="Type of CTranslate2's weights, such as int8.  [default: float32]"),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace what exists there.")
+        bool, typer.Option("--overwrite", help="Replace an export that exists there.")
     ] = False,
     **search: Any,
 ) -> None:
-    """Writes a translator as others run it.
+    """Export a translator to a format that other programs run.
 
-    As a TensorFlow SavedModel, strings go in, strings come out. It is written to OUT/VERSION, where
-    TensorFlow Serving looks for it; a process with tensorflow and tensorflow-text loads it without
-    keras-transformer. Exporting needs these two, whatever backend the model was trained on. The
-    search's options are the SavedModel's; who runs the other formats chooses them anew.
+    A TensorFlow SavedModel takes strings and returns strings. It is written to OUT/VERSION, where
+    TensorFlow Serving looks for it; any process with tensorflow and tensorflow-text can load it,
+    without keras-transformer. The export needs both packages, whatever backend trained the model.
+    The search options are fixed in a SavedModel; programs that run the other formats choose them.
 
     \b
     Examples:
@@ -142,16 +152,20 @@ def average(
         list[Path],
         typer.Argument(metavar="CHECKPOINT", help="Checkpoint folders or .safetensors files."),
     ],
-    out: Annotated[Path, typer.Option(help="The .safetensors file, or folder, to write.")],
+    out: Annotated[
+        Path,
+        typer.Option(help="The .safetensors file to write; with --translator, the folder."),
+    ],
     translator: Annotated[
         Path | None,
-        typer.Option(help="A saved translator: OUT becomes a copy of it with these weights."),
+        typer.Option(help="A saved translator: OUT becomes a copy of it with the mean weights."),
     ] = None,
 ) -> None:
-    """Averages the weights of checkpoints.
+    """Average the weights of checkpoints.
 
-    The mean of the last ones mostly translates better than the last one alone. With --translator,
-    one checkpoint of a run with LoRA becomes a translator too, the products added to its weights.
+    The mean of the last checkpoints usually translates better than the last one alone. With
+    --translator, a single checkpoint of a LoRA run becomes a translator, too: its low-rank products
+    are added to the weights.
 
     \b
     Examples:
@@ -168,7 +182,9 @@ def average(
     loaded, weights = Translator.load(translator), average_weights(checkpoints)
     if rank := lora_rank(weights):
         if len(checkpoints) > 1:
-            raise ValueError("give one checkpoint of LoRA: the mean of products is another thing")
+            raise ValueError(
+                "give only one LoRA checkpoint: averaging factors does not average their products"
+            )
         enable_lora(loaded.model, rank)
     assign_weights(weights, loaded.model)
     if rank:
@@ -179,10 +195,10 @@ def average(
 def info(
     folder: Annotated[Path, typer.Argument(help="A saved model.", metavar="FOLDER")],
 ) -> None:
-    """Shows what a saved model is: a translator, language model, classifier, transcriber ...
+    """Describe a saved model: a translator, language model, classifier, transcriber ...
 
-    Its task, languages or labels, sizes, tokenizer and measured quality, and the versions that
-    read it. Of a checkpoint, an exported model and others, a sentence.
+    Show its task, languages or labels, sizes, tokenizer and measured quality, and the installed
+    versions. For a checkpoint, an exported model and some others, show one sentence.
 
     \b
     Example:
@@ -228,7 +244,7 @@ def info(
     }
     typer.echo(table(values))
     metrics = read_metrics(folder)
-    # Those of some scripts are of no test set's name.
+    # Some scripts save metrics without the name of a test set.
     plain = {name: x for name, x in metrics.items() if not isinstance(x, dict)}
     named = {name: x for name, x in metrics.items() if name not in plain}
     for name, own in (({METRICS: plain} if plain else {}) | named).items():

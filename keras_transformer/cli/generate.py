@@ -1,4 +1,4 @@
-"""Commands that go on with texts, and write down what is said."""
+"""Commands that continue texts and transcribe speech."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ Writer = Annotated[Path, typer.Argument(help="A saved language model.", metavar=
 def generate(
     folder: Writer,
     prompt: Annotated[
-        str | None, typer.Argument(help="A text to go on with.  [default: stdin, one a line]")
+        str | None, typer.Argument(help="Text to continue.  [default: stdin, one text per line]")
     ] = None,
     stop: Annotated[
-        list[str] | None, typer.Option(help="A text to end before; several may be given.")
+        list[str] | None,
+        typer.Option(help="End before this text; may be given several times."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Of the draws.  [default: another each time]")
+        int | None, typer.Option(help="Random seed for sampling.  [default: a new one each time]")
     ] = None,
     precision: Precision = None,
     **search: Any,
 ) -> None:
-    """Goes on with a text, which is shown as it comes, or with lines of text.
+    """Continue a text, or each line of stdin.
 
-    Lines are prompts of stdin: one line in, one line out, the prompt and what follows it, whose
-    line ends become spaces.
+    Given a text, print it and its continuation while that is generated. Without one, read prompts
+    from stdin, one per line, and write one line for each: the prompt and its continuation, with
+    line breaks replaced by spaces.
 
     \b
     Examples:
@@ -52,7 +54,7 @@ def generate(
         return
     plain = Generation()
     later = [x for x in search if x not in STREAM and search[x] != getattr(plain, x)]
-    if later:  # known at the end alone
+    if later:  # a beam's text, for example, is known only at the end
         pieces = writer.generate([prompt], **options, **search)
     else:
         pieces = writer.stream(prompt, **options, **{x: search[x] for x in STREAM})
@@ -65,14 +67,18 @@ def generate(
 def transcribe(
     folder: Annotated[Path, typer.Argument(help="A saved transcriber.", metavar="FOLDER")],
     sounds: Annotated[
-        list[Path], typer.Argument(help="WAV files of 16 bits, at any rate.", metavar="SOUND")
+        list[Path], typer.Argument(help="16-bit WAV files, any sample rate.", metavar="SOUND")
     ],
-    language: Annotated[str | None, typer.Option(help="Such as en.  [default: found]")] = None,
-    task: Annotated[str, typer.Option(help="Or translate, into English.")] = "transcribe",
+    language: Annotated[
+        str | None, typer.Option(help="Spoken language, such as en.  [default: detected]")
+    ] = None,
+    task: Annotated[
+        str, typer.Option(help="transcribe, or translate (into English).")
+    ] = "transcribe",
     precision: Precision = None,
     **search: Any,
 ) -> None:
-    """Writes down what is said, a line a file.
+    """Transcribe speech: one line of text per file.
 
     \b
     Example:

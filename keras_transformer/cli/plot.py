@@ -1,4 +1,4 @@
-"""Commands that draw: attention, positions, rates, a run's history, where translations are good."""
+"""Commands that draw attention, positional encodings, learning rates, training and quality."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SUFFIXES = (".png", ".svg")
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help=f"""Draws what a model does, as PNG or SVG: `--output x.svg`.
+    help=f"""Draw attention, learning rates, a training run or translation quality, as PNG or SVG.
 
 \b
 Examples:
@@ -40,12 +40,12 @@ Examples:
     keras-transformer plot lengths saved_models/grammar --source test.en --reference test.de
         -o lengths.png
 
-It needs matplotlib: {pip_install("plots")}.""",
+The plots need matplotlib: {pip_install("plots")}.""",
 )
 
 
 class Part(enum.StrEnum):
-    """Whose attention `plot attention` draws, as `alignment.PARTS` names them."""
+    """The kinds of attention that `plot attention` draws, as in `alignment.PARTS`."""
 
     ENCODER = "encoder"
     DECODER = "decoder"
@@ -54,38 +54,49 @@ class Part(enum.StrEnum):
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="The .png or .svg file to write.")]
 Source = Annotated[
-    Path, typer.Option(help="Text to translate, one a line; or both sides: .tsv, .tmx, .jsonl.")
+    Path,
+    typer.Option(
+        help="Text to translate, one text per line; or a .tsv, .tmx or .jsonl file with both sides."
+    ),
 ]
-Reference = Annotated[Path | None, typer.Option(help="What it ought to become.")]
+Reference = Annotated[
+    Path | None, typer.Option(help="Reference translations, one per line of the source.")
+]
 
 
 @app.command("attention", cls=Command)
 def draw_attention(
     folder: Folder,
-    text: Annotated[str, typer.Argument(help="The source.")],
+    text: Annotated[str, typer.Argument(help="The source text.")],
     output: Output,
     target: Annotated[
-        str | None, typer.Option(help="Its translation.  [default: the model's]")
+        str | None, typer.Option(help="Translation of the text.  [default: the model's]")
     ] = None,
-    part: Annotated[Part, typer.Option(help="Whose attention.")] = Part.CROSS,
+    part: Annotated[Part, typer.Option(help="The attention to draw.")] = Part.CROSS,
     layer: Annotated[
-        list[int] | None, typer.Option(help="From 0; several may be given.  [default: all]")
+        list[int] | None,
+        typer.Option(
+            help="Layer, counted from 0; may be given several times.  [default: all; with --lines, "
+            "the last]"
+        ),
     ] = None,
     head: Annotated[
-        list[int] | None, typer.Option(help="From 0; several may be given.  [default: all]")
+        list[int] | None,
+        typer.Option(help="Head, counted from 0; may be given several times.  [default: all]"),
     ] = None,
     lines: Annotated[
-        bool, typer.Option("--lines", help="Lines between words, of one layer: the last.")
+        bool, typer.Option("--lines", help="Draw lines between words, for one layer.")
     ] = False,
     word: Annotated[
-        int | None, typer.Option(help="With --lines: those of one query alone, from 0.")
+        int | None, typer.Option(help="With --lines: draw one query only, counted from 0.")
     ] = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
 ) -> None:
-    """Heat maps of layers and heads, or lines between words as in the paper's Figures 3 to 5.
+    """Draw attention as heat maps, or as lines between words as in the paper's Figures 3 to 5.
 
-    The row of a target token is the query that predicts it.
+    There is one heat map per layer and head. The row of a target token is the query that predicts
+    it.
 
     \b
     Examples:
@@ -115,10 +126,10 @@ def draw_attention(
 @app.command("positions", cls=Command)
 def draw_positions(
     output: Output,
-    d_model: Annotated[int, typer.Option(min=2, help="Dimensions, even.")] = 512,
-    length: Annotated[int, typer.Option(min=1, help="Positions.")] = 100,
+    d_model: Annotated[int, typer.Option(min=2, help="Number of dimensions, even.")] = 512,
+    length: Annotated[int, typer.Option(min=1, help="Number of positions.")] = 100,
 ) -> None:
-    """The paper's positional encoding (section 3.5).
+    """Draw the paper's positional encoding (section 3.5).
 
     \b
     Example:
@@ -133,17 +144,25 @@ def draw_positions(
 @app.command("schedule", cls=Command)
 def draw_schedule(
     output: Output,
-    d_model: Annotated[int, typer.Option(min=1, help="Which the paper's peak follows from.")] = 512,
+    d_model: Annotated[
+        int, typer.Option(min=1, help="Width of the model, for the paper's peak.")
+    ] = 512,
     warmup_steps: Annotated[int, typer.Option(min=1, help="Updates until the peak.")] = 4000,
-    peak: Annotated[float | None, typer.Option(help="In place of the paper's.")] = None,
+    peak: Annotated[
+        float | None, typer.Option(help="Highest learning rate.  [default: the paper's]")
+    ] = None,
     total_steps: Annotated[
-        int | None, typer.Option(help="Where a linear decay ends.  [default: the paper's decay]")
+        int | None,
+        typer.Option(help="Update at which a linear decay ends.  [default: the paper's decay]"),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(min=2, help="Updates shown.  [default: all, or 25 times warmup]")
+        int | None,
+        typer.Option(
+            min=2, help="Updates to show.  [default: --total-steps, or 25 times the warmup]"
+        ),
     ] = None,
 ) -> None:
-    """The learning rate of each update; without options that of the paper's base model (5.3).
+    """Draw the learning rate of each update, by default of the paper's base model (section 5.3).
 
     \b
     Examples:
@@ -162,10 +181,10 @@ def draw_schedule(
 
 @app.command("history", cls=Command)
 def draw_history(
-    run: Annotated[Path, typer.Argument(help="The folder of a run, or a CSVLogger's file.")],
+    run: Annotated[Path, typer.Argument(help="The folder of a run, or the file of a CSVLogger.")],
     output: Output,
 ) -> None:
-    """Loss, perplexity and what else a training run measured in each epoch.
+    """Draw loss, perplexity and other metrics of a training run, per epoch.
 
     \b
     Example:
@@ -184,13 +203,13 @@ def draw_lengths(
     source: Source,
     output: Output,
     reference: Reference = None,
-    bins: Annotated[int, typer.Option(min=1, help="Most bars.")] = 5,
+    bins: Annotated[int, typer.Option(min=1, help="Maximum number of bars.")] = 5,
     precision: Precision = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
     **search: Any,
 ) -> None:
-    """BLEU of a test set's short sentences to its long ones.
+    """Draw BLEU by sentence length, from a test set's short sentences to its long ones.
 
     \b
     Example:
@@ -214,16 +233,16 @@ def draw_reliability(
     source: Source,
     output: Output,
     reference: Reference = None,
-    bins: Annotated[int, typer.Option(min=1, help="Bars.")] = 10,
+    bins: Annotated[int, typer.Option(min=1, help="Number of bars.")] = 10,
     precision: Precision = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
     **search: Any,
 ) -> None:
-    """Whether the model's confidence tells how good a translation is.
+    """Draw translation quality by the model's confidence.
 
-    Confidence is the geometric mean of the probabilities of a translation's tokens, its end
-    included; quality is the sentence's chrF over 100.
+    Confidence is the geometric mean of the probabilities of a translation's tokens, EOS included;
+    quality is the sentence's chrF divided by 100.
 
     \b
     Example:
@@ -240,7 +259,7 @@ def draw_reliability(
     sources, references = _pairs(translator, source, reference)
     hypotheses = translator.translate(sources, **search)
     counts = map(len, translator.tokenizer.encode_target(hypotheses))
-    given = len(translator.tokenizer.target_frame.before)  # a language, which is not found
+    given = len(translator.tokenizer.target_frame.before)  # a language token, which is not scored
     scores = translator.score(sources, hypotheses)
     confidences = [
         math.exp(score / (count - given)) for score, count in zip(scores, counts, strict=True)
@@ -254,7 +273,7 @@ def draw_reliability(
 
 
 def _pairs(translator: Translator, source: Path, reference: Path | None):
-    """Sources and references; an empty source has no translation."""
+    """Return sources and references, without pairs whose source is empty."""
     from keras_transformer.data.text_files import read_pairs
     from keras_transformer.text.languages import short_code
 
@@ -263,12 +282,12 @@ def _pairs(translator: Translator, source: Path, reference: Path | None):
         target_language=short_code(translator.target_language or "de"),
     )
     pairs = [pair for pair in read_pairs(source, reference, **languages) if pair[0].strip()]
-    require(bool(pairs), "--source", str(source), "a file of some text")
+    require(bool(pairs), "--source", str(source), "a file with text")
     return [list(side) for side in zip(*pairs, strict=True)]
 
 
 def _checked(output: Path) -> None:
-    """Before the work, not after it."""
+    """Check the suffix before the work starts, not after it."""
     require(output.suffix in SUFFIXES, "--output", str(output), f"a {' or '.join(SUFFIXES)} file")
 
 

@@ -15,42 +15,66 @@ def serve(
     models: Annotated[
         list[str],
         typer.Argument(
-            metavar="MODEL...", help="Folders of translators or SavedModels, or en-de=FOLDER."
+            metavar="MODEL...",
+            help="Folder of a saved translator or SavedModel. A SavedModel needs its languages: "
+            "en-de=FOLDER.",
         ),
     ],
-    host: Annotated[str, typer.Option(help="Address; 0.0.0.0 for all.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 5000,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free one.")
+    ] = 5000,
     precision: Precision = None,
     tokens_per_batch: Annotated[
-        int, typer.Option(min=1, help="Most source tokens in a batch; 1: no batching.")
+        int, typer.Option(min=1, help="Maximum number of source tokens per batch; 1: no batching.")
     ] = 4096,
     delay: Annotated[
-        float, typer.Option(min=0, help="Seconds that a text waits for company, at most.")
+        float, typer.Option(min=0, help="Maximum seconds that a text waits to share a batch.")
     ] = 0.01,
     most_waiting: Annotated[
-        int, typer.Option(min=1, help="Tokens that may wait: more get 429, a request of more 413.")
+        int,
+        typer.Option(
+            min=1,
+            help="Maximum number of tokens in the queue. If it is full, the answer is 429; for a "
+            "single request that is larger, 413.",
+        ),
     ] = 100_000,
-    timeout: Annotated[float, typer.Option(help="Seconds of a request; then 504.")] = 60.0,
+    timeout: Annotated[
+        float, typer.Option(help="Maximum seconds per request; then the answer is 504.")
+    ] = 60.0,
     most_characters: Annotated[
-        int, typer.Option(min=1, help="Of a request's texts; more get 413.")
+        int, typer.Option(min=1, help="Maximum characters of text per request; for more, 413.")
     ] = 10_000,
-    most_bytes: Annotated[int, typer.Option(min=1, help="Of a file; more get 413.")] = 10_000_000,
+    most_bytes: Annotated[
+        int, typer.Option(min=1, help="Maximum bytes per file; for more, 413.")
+    ] = 10_000_000,
     api_key: Annotated[
         str | None,
-        typer.Option(envvar="KERAS_TRANSFORMER_API_KEY", help="What requests must give."),
+        typer.Option(
+            envvar="KERAS_TRANSFORMER_API_KEY",
+            help="API key that requests must send.  [default: none]",
+        ),
     ] = None,
     requests_per_minute: Annotated[
-        int | None, typer.Option(min=1, help="Of one address; more get 429.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Maximum requests per minute from one address; for more, 429.  "
+            "[default: no limit]",
+        ),
     ] = None,
-    root_path: Annotated[str, typer.Option(help="Prefix that a proxy before it takes off.")] = "",
+    root_path: Annotated[
+        str, typer.Option(help="Path prefix that a proxy in front of the server strips.")
+    ] = "",
     **search: Any,
 ) -> None:
-    """Serves translators over HTTP, with a page at /.
+    """Serve translators over HTTP, with a web page at /.
 
-    It speaks the API of LibreTranslate (/translate, /detect, /languages, /translate_file) and
-    TensorFlow Serving's (/v1/models/NAME:predict); /docs describes all. Texts that arrive together
-    are translated together. Where no model has a pair of languages, two are used one after the
-    other. SIGHUP reads the models again; SIGTERM finishes what was accepted.
+    The server has the API of LibreTranslate (/translate, /detect, /languages, /translate_file) and
+    that of TensorFlow Serving (/v1/models/NAME:predict); /docs describes both. Texts of concurrent
+    requests share batches. If no model translates between two languages, two models are chained
+    through a third language. SIGHUP reloads the models; SIGTERM finishes accepted requests and
+    stops the server.
 
     \b
     Examples:
@@ -70,7 +94,7 @@ def serve(
         api_key=api_key,
         requests_per_minute=requests_per_minute,
     )
-    say("reading models")
+    say("loading models")
     catalogue = serving.Catalogue.load(models, precision=precision, **search)
 
     def load():

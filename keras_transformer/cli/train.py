@@ -12,49 +12,61 @@ from keras_transformer.training.recipes import names
 
 def train(
     recipe: Annotated[
-        str, typer.Option(help=f"A recipe ({', '.join(names())}), or a TOML file of your own.")
+        str, typer.Option(help=f"Name of a recipe ({', '.join(names())}), or a TOML file.")
     ] = "grammar",
     output: Annotated[
-        Path | None, typer.Option(help="Folder of the run. Default: saved_models/RECIPE.")
+        Path | None,
+        typer.Option(help="Folder to write the run to.  [default: saved_models/RECIPE]"),
     ] = None,
     data_folder: Annotated[
-        Path | None, typer.Option(help="Where the corpus's files are; else they are fetched.")
+        Path | None,
+        typer.Option(help="Folder with the files of the corpus.  [default: download them]"),
     ] = None,
     train_files: Annotated[
         list[Path] | None,
-        typer.Option("--train", help="Your own text: a .tsv, .tmx or .jsonl; or give it twice."),
+        typer.Option(
+            "--train",
+            help="Training text: a .tsv, .tmx or .jsonl file, or two text files, source and "
+            "target, each with --train.  [default: the recipe's corpus]",
+        ),
     ] = None,
     validation_files: Annotated[
-        list[Path] | None, typer.Option("--validation", help="The same, for validation.")
+        list[Path] | None,
+        typer.Option("--validation", help="Validation text, likewise; required with --train."),
     ] = None,
     test_files: Annotated[
-        list[Path] | None, typer.Option("--test", help="The same, for the last measurement.")
+        list[Path] | None,
+        typer.Option("--test", help="Test text for the final evaluation, likewise."),
     ] = None,
     start_from: Annotated[
         Path | None,
         typer.Option(
-            help="A saved or imported translator to train further: its weights, pieces and sizes "
-            "in place of the recipe's, of whose model options only dropout counts."
+            help="A saved or imported translator to train further. Its weights, vocabulary and "
+            "sizes replace the recipe's; of the recipe's model options only dropout is used."
         ),
     ] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Change an option of the recipe: epochs=3, model.d_model=256."),
+        typer.Option(
+            "--set",
+            help="Change an option of the recipe, such as epochs=3 or model.d_model=256; may be "
+            "given several times.",
+        ),
     ] = None,
     workers: Annotated[
-        int, typer.Option(min=0, help="Processes that make batches; 0: a thread.")
+        int, typer.Option(min=0, help="Processes that prepare batches; 0: a thread.")
     ] = 0,
     tensorboard: Annotated[
-        bool, typer.Option(help="Write TensorBoard files into the run.")
+        bool, typer.Option(help="Write TensorBoard files into the run's folder.")
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option(help="Begin anew even if the folder holds a run.")
+        bool, typer.Option(help="Start over even if the folder holds a run.")
     ] = False,
 ) -> None:
-    """Trains a translator and saves it with its tokenizer and its measured quality.
+    """Train a translator and save it with its tokenizer and its measured quality.
 
-    The same command again resumes from the last checkpoint; SIGTERM and Ctrl-C save one. The
-    backend is KERAS_BACKEND's.
+    Run the same command again to resume from the last checkpoint; SIGTERM and Ctrl-C save one. The
+    environment variable KERAS_BACKEND chooses the backend.
 
     \b
     Examples:

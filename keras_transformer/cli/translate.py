@@ -1,4 +1,4 @@
-"""Commands that translate, and measure how well."""
+"""Commands that translate text and evaluate translations."""
 
 from __future__ import annotations
 
@@ -29,15 +29,20 @@ def translate(
     folder: Folder,
     input_file: Annotated[
         Path | None,
-        typer.Option("--input", "-i", help="Text, one a line; may be a .gz.  [default: stdin]"),
+        typer.Option(
+            "--input", "-i", help="Text file, one text per line; may be .gz.  [default: stdin]"
+        ),
     ] = None,
     output_file: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write.  [default: stdout]")
+        Path | None, typer.Option("--output", "-o", help="File to write.  [default: stdout]")
     ] = None,
     num_hypotheses: Annotated[
         int | None,
         typer.Option(
-            "--num-hypotheses", "-n", min=1, help="Write so many, as: index ||| text ||| score"
+            "--num-hypotheses",
+            "-n",
+            min=1,
+            help="Number of translations to write per line, as: index ||| text ||| score",
         ),
     ] = None,
     tokens_per_batch: TokensPerBatch = 4096,
@@ -45,26 +50,28 @@ def translate(
         int | None,
         typer.Option(
             min=1,
-            help="Lines read, then sorted and translated together.  [default: 2048; 1 if you type]",
+            help="Number of lines to read, sort by length and translate together.  [default: 2048; "
+            "1 for typed input]",
         ),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse a line longer than the model takes; else cut.")
+        bool,
+        typer.Option("--strict", help="Fail on a line too long for the model; else cut the line."),
     ] = False,
     precision: Precision = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
     processes: Annotated[
         int,
-        typer.Option(min=1, help="Processes that share the cores and the text."),
+        typer.Option(min=1, help="Number of processes, which share the cores and the lines."),
     ] = 1,
     **search: Any,
 ) -> None:
-    """Translates lines of text.
+    """Translate lines of text.
 
-    One line in, one line out, in order; an empty line stays empty. With --num-hypotheses there
-    are several lines for each line read, best first, as Moses writes them; the index counts the
-    lines from 0, the score is the log-probability over the length penalty.
+    Write one line for each line read, in order; an empty line stays empty. With --num-hypotheses,
+    write several lines for each, best first, in the format of Moses: the index counts input lines
+    from 0, the score is the log-probability divided by the length penalty.
 
     \b
     Examples:
@@ -111,38 +118,48 @@ def evaluate(
     folder: Folder,
     source: Annotated[
         Path | None,
-        typer.Option(help="Text to translate, one a line; or both sides: .tsv, .tmx, .jsonl."),
+        typer.Option(
+            help="Text to translate, one text per line; or a .tsv, .tmx or .jsonl file with both "
+            "sides."
+        ),
     ] = None,
-    reference: Annotated[Path | None, typer.Option(help="What it ought to become.")] = None,
+    reference: Annotated[
+        Path | None, typer.Option(help="Reference translations, one per line of the source.")
+    ] = None,
     corpus: Annotated[
-        str | None, typer.Option(help="A known corpus in place of files: grammar or multi30k.")
+        str | None, typer.Option(help="A built-in corpus instead of files: grammar or multi30k.")
     ] = None,
     data_folder: Annotated[
-        Path | None, typer.Option(help="Where the corpus's files are; else they are fetched.")
+        Path | None,
+        typer.Option(help="Folder with the files of the corpus.  [default: download them]"),
     ] = None,
     test_set: Annotated[
         str | None,
-        typer.Option(help="Which test set of the corpus, or the name to enter a file's under."),
+        typer.Option(
+            help="Test set of the corpus, or the name under which to save the scores of files.  "
+            "[default: the corpus's first, or the file's name]"
+        ),
     ] = None,
     tokens_per_batch: TokensPerBatch = 4096,
     precision: Precision = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
     lowercase: Annotated[
-        bool, typer.Option("--lowercase", help="BLEU, chrF and exact match ignore case.")
+        bool, typer.Option("--lowercase", help="Ignore case in BLEU, chrF and exact match.")
     ] = False,
     moses: Annotated[
         bool,
         typer.Option(
-            "--moses", help="Also BLEU as papers on Multi30k do: lower-cased, Moses-tokenised."
+            "--moses",
+            help="Also compute BLEU as papers on Multi30k do: lower-cased, Moses-tokenised.",
         ),
     ] = False,
     **search: Any,
 ) -> None:
-    """Measures quality and speed on a test set.
+    """Measure quality and speed on a test set.
 
-    Prints a table of BLEU, chrF, TER, exact match, perplexity, time and tokens per second, and
-    enters it under the test set's name into the folder's metrics.json.
+    Print a table of BLEU, chrF, TER, exact match, perplexity, time and tokens per second, and save
+    it in the folder's metrics.json under the name of the test set.
 
     \b
     Examples:

@@ -1,1 +1,1 @@
-"""Data: corpora of sentence pairs, cleaning, and batches of a token budget."""
+"""Data: corpora, readers of data sets, cleaning, batches of a token budget, pretraining tasks."""

@@ -1,4 +1,4 @@
-"""Sound: WAV files, other sample rates, and log-mel features (Radford et al. 2022, section 2.2)."""
+"""Sound: WAV files, resampling, and log-mel features (Radford et al. 2022, section 2.2)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from keras import ops
 def read_wav(
     file: str | os.PathLike | BinaryIO, sample_rate: int | None = None
 ) -> tuple[np.ndarray, int]:
-    """The samples of a WAV file of 16-bit PCM; of several channels their mean.
+    """Read the samples of a 16-bit PCM WAV file; several channels are averaged.
 
     Args:
-        file: a path, or an open file.
-        sample_rate: what to resample to, in Hz; None: as it is.
+        file: Path, or file open for reading.
+        sample_rate: Rate in Hz to resample to; None keeps the rate of the file.
 
     Returns:
         Samples (N,) float32 in [-1, 1), and their rate in Hz.
 
     Raises:
-        ValueError: if the file is no such WAV, or is cut off.
+        ValueError: If the file is not a 16-bit PCM WAV file, or is truncated.
     """
     is_open = hasattr(file, "read")
     name = "the file" if is_open else os.fspath(file)
@@ -39,7 +39,7 @@ def read_wav(
     if width != 2:
         raise ValueError(f"{name} must have samples of 16 bits, got {8 * width}")
     if len(data) != 2 * channels * length:
-        raise ValueError(f"{name} is cut off: {length} samples are promised")
+        raise ValueError(f"{name} is truncated: its header announces {length} samples")
     samples = np.frombuffer(data, "<i2").reshape(-1, channels).mean(axis=1) / 32768
     if sample_rate is not None and sample_rate != rate:
         samples, rate = resample(samples, rate, sample_rate), sample_rate
@@ -47,21 +47,22 @@ def read_wav(
 
 
 def resample(samples: np.ndarray, before: int, after: int, crossings: int = 16) -> np.ndarray:
-    """The same sound at another rate: a low-pass by a sinc in a Hann window (Smith 2002).
+    """Resample a sound with a low-pass filter, a sinc in a Hann window (Smith 2002).
 
     Args:
-        samples: (N,).
-        before, after: rates in Hz, whole numbers.
-        crossings: zeros of the sinc on either side; more keep more of the highest tones.
+        samples: Samples (N,).
+        before, after: Old and new rate in Hz, integers.
+        crossings: Zeros of the sinc on either side; a higher number preserves more of the highest
+            frequencies.
 
     Returns:
-        (ceil(N after / before),).
+        Samples (ceil(N after / before),).
     """
     divisor = math.gcd(before, after)
     down, up = before // divisor, after // divisor
-    cutoff = 0.95 * min(1.0, up / down)  # as a share of the old rate's half
+    cutoff = 0.95 * min(1.0, up / down)  # as a share of half the old rate
     reach = math.ceil(crossings / cutoff)
-    # Of `up` new samples in `down` old ones each has a filter of its own.
+    # Every `down` old samples become `up` new ones, each computed with a separate filter.
     taps = np.arange(-reach, down + reach)
     distance = taps - np.arange(up)[:, None] * down / up
     window = np.cos(np.clip(distance * cutoff / crossings, -1, 1) * np.pi / 2) ** 2
@@ -79,32 +80,33 @@ def log_mel(
     window: float = 0.025,
     hop: float = 0.01,
 ) -> Any:
-    """Whisper's features: the log of the power in mel bands, its last 8 powers of ten.
+    """Compute Whisper's features: log power in mel bands, limited to a range of 8 powers of ten.
 
-    log10 of the mel bands of the power of Fourier transforms, not below 8 under the clip's
-    highest, then (x + 4) / 4. A clip's features depend on its end: pad samples, as Whisper does
-    to 30 seconds, or make each clip's alone and pad those.
+    The features are x = log10 of the mel bands of the Fourier power, clipped from below at the
+    clip's maximum minus 8, then (x + 4) / 4. The features depend on where a clip ends, so pad all
+    samples to one length, as Whisper does to 30 seconds, or compute the features of each clip
+    separately and pad those.
 
     Args:
-        samples: (N,) or (B, N) in [-1, 1], N more than half of a window.
-        sample_rate: in Hz.
-        num_mels: bands from 0 Hz to half of the rate; at 8 kHz no more than about 40 hold
-            something each.
-        window, hop: in seconds.
+        samples: Samples (N,) or (B, N) in [-1, 1], N more than half a window.
+        sample_rate: Rate in Hz.
+        num_mels: Mel bands from 0 Hz to half the rate; at 8 kHz, more than about 40 leave some
+            bands empty.
+        window, hop: Length of a frame and distance between frames, in seconds.
 
     Returns:
-        (N // hop, mels) or (B, N // hop, mels) float32, a tensor.
+        A float32 tensor (N // hop, mels) or (B, N // hop, mels), hop in samples.
 
     Raises:
-        ValueError: if there are too few samples.
+        ValueError: If there are too few samples.
     """
-    # NumPy cuts frames out of its own arrays: JAX would compile for each length of a clip.
+    # Frames of a NumPy array are cut by NumPy: JAX would compile for each clip length.
     own = isinstance(samples, np.ndarray)
     samples = samples.astype("float32") if own else ops.convert_to_tensor(samples, dtype="float32")
     size, step = round(window * sample_rate), round(hop * sample_rate)
     length, half = samples.shape[-1], size // 2
     if length <= half:
-        raise ValueError(f"samples must be more than {half}, half of a window, got {length}")
+        raise ValueError(f"samples must be more than {half}, half a window, got {length}")
     edges = [(0, 0)] * (len(samples.shape) - 1)
     on = np if own else ops
     padded = on.pad(samples, [*edges, (half, half)], mode="reflect")
@@ -121,17 +123,17 @@ def log_mel(
 
 @functools.lru_cache
 def mel_filters(sample_rate: int, size: int, num_mels: int) -> np.ndarray:
-    """Triangles of equal area, evenly spaced on Slaney's mel scale (Auditory Toolbox, 1998).
+    """Return triangular filters of equal area, evenly spaced on Slaney's mel scale.
 
-    The scale is linear up to 1,000 Hz, 15 mels, and logarithmic above.
+    The scale (Auditory Toolbox, 1998) is linear up to 1,000 Hz (15 mels) and logarithmic above.
 
     Args:
-        sample_rate: in Hz.
-        size: of the Fourier transform.
-        num_mels: triangles between 0 Hz and half of the rate.
+        sample_rate: Rate in Hz.
+        size: Size of the Fourier transform.
+        num_mels: Number of triangles between 0 Hz and half the rate.
 
     Returns:
-        (1 + size // 2, mels) float32.
+        Filters (1 + size // 2, mels) float32.
     """
     corners = _mel_corners(sample_rate, num_mels)
     low, middle, top = corners[:-2], corners[1:-1], corners[2:]
@@ -142,13 +144,13 @@ def mel_filters(sample_rate: int, size: int, num_mels: int) -> np.ndarray:
 
 
 def mel_middles(sample_rate: int, num_mels: int) -> np.ndarray:
-    """The tops of the triangles of `mel_filters`, in Hz (mels,)."""
+    """Return the center frequency of each filter of `mel_filters` in Hz, (mels,)."""
     return _mel_corners(sample_rate, num_mels)[1:-1]
 
 
 def _mel_corners(sample_rate, num_mels):
     high = sample_rate / 2
-    octave = math.log(6.4) / 27  # of a mel above 1,000 Hz
+    octave = math.log(6.4) / 27  # log frequency ratio per mel above 1,000 Hz
     most = 15 + math.log(high / 1000) / octave if high > 1000 else high * 3 / 200
     mels = np.linspace(0, most, num_mels + 2)
     return np.where(mels < 15, mels * 200 / 3, 1000 * np.exp(octave * (mels - 15)))

@@ -1,4 +1,4 @@
-"""Proteins and DNA: FASTA files, the secondary structure of proteins, splice junctions."""
+"""Proteins and DNA: FASTA files, protein secondary structure, splice junctions."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 from keras_transformer.data.text_files import iterate_lines
 
 STRUCTURES = "CEH"  # coil, strand, helix
-UNRESOLVED = "-"  # the structure of a residue that the experiment did not see
+UNRESOLVED = "-"  # structure of a residue that the experiment did not resolve
 PARTS = ("train", "validation", "test")
 
 
 def read_fasta(lines: Iterable[str], source: str | Path = "FASTA") -> dict[str, str]:
-    """The sequence of each header, which follows ">" above the lines of its sequence.
+    """Return the sequences of a FASTA file by their headers, without ">".
 
     Args:
-        lines: of a FASTA file.
-        source: what an error calls it.
+        lines: Lines of the file.
+        source: Name of the file in error messages.
 
     Raises:
-        ValueError: if a line stands before any header, or a header comes twice.
+        ValueError: If the first line is not a header, or a header occurs twice.
     """
     found: dict[str, list[str]] = {}
     header = None
@@ -30,7 +30,7 @@ def read_fasta(lines: Iterable[str], source: str | Path = "FASTA") -> dict[str, 
         if line.startswith(">"):
             header = line[1:].strip()
             if header in found:
-                raise ValueError(f"{source}, line {number}: the header {header!r} comes twice")
+                raise ValueError(f"{source}, line {number}: the header {header!r} occurs twice")
             found[header] = []
         elif line:
             if header is None:
@@ -40,19 +40,20 @@ def read_fasta(lines: Iterable[str], source: str | Path = "FASTA") -> dict[str, 
 
 
 def read_structures(path: str | Path) -> dict[str, list[tuple[str, str]]]:
-    """Proteins and their secondary structure, of FLIP's `splits.zip` (Dallago et al. 2021).
+    """Read proteins and their secondary structure from FLIP's `splits.zip` (Dallago et al. 2021).
 
     Args:
-        path: of the archive; in it `sequences.fasta`, `mask.fasta`, 1 where a residue is resolved,
-            and `sampled.fasta`, whose headers tell the part.
+        path: The archive. It holds `sequences.fasta`, `mask.fasta` (1 where a residue is resolved)
+            and `sampled.fasta` (structures; the headers name the part of the data set).
 
     Returns:
-        "train", "validation" and "test": residues and structures, as many letters each; a
-        structure is H (helix), E (strand), C (coil) or `UNRESOLVED`.
+        (residues, structures) of each protein, under "train", "validation" and "test". The two
+        strings have one letter per residue; a structure is H (helix), E (strand), C (coil) or
+        `UNRESOLVED`.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is no such archive, or the three files differ.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If it is not such an archive, or its three files do not match.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -61,7 +62,7 @@ def read_structures(path: str | Path) -> dict[str, list[tuple[str, str]]]:
                 for name in ("sequences", "mask", "sampled")
             )
     except (zipfile.BadZipFile, KeyError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no archive of FLIP's structures: {error}") from error
+        raise ValueError(f"{path} is not FLIP's archive of structures: {error}") from error
     parts: dict[str, list[tuple[str, str]]] = {part: [] for part in PARTS}
     for header, structure in labels.items():
         name, *facts = header.split()
@@ -69,31 +70,36 @@ def read_structures(path: str | Path) -> dict[str, list[tuple[str, str]]]:
         part = "validation" if facts.get("VALIDATION") == "True" else facts.get("SET")
         residues, mask = sequences.get(name, ""), masks.get(name, "")
         if part not in parts or not len(residues) == len(mask) == len(structure) > 0:
-            raise ValueError(f"{path}: {header!r} must have a part, residues and a mask, as long")
+            raise ValueError(
+                f"{path}: {header!r} must have a part, residues and a mask of equal length"
+            )
         if unknown := sorted(set(structure) - set(STRUCTURES)):
-            raise ValueError(f"{path}: {header!r} must be of {STRUCTURES!r}, got {unknown[0]!r}")
+            raise ValueError(
+                f"{path}: {header!r} must have structures in {STRUCTURES!r}, got {unknown[0]!r}"
+            )
         seen = zip(structure, mask, strict=True)
         structure = "".join(x if resolved == "1" else UNRESOLVED for x, resolved in seen)
         parts[part].append((residues, structure))
     if empty := [part for part, rows in parts.items() if not rows]:
-        raise ValueError(f"{path} must have proteins of each part, got none of {empty}")
+        raise ValueError(f"{path} must have proteins in each part, got none in {empty}")
     return parts
 
 
 def read_splice_junctions(path: str | Path) -> dict[str, str]:
-    """The class of each different sequence of UCI's splice junctions (Noordewier et al. 1991).
+    """Read the class of each sequence of UCI's splice junctions (Noordewier et al. 1991).
 
     Args:
-        path: a line a sequence, "class, name, bases"; may be a `.gz`.
+        path: File with one sequence per line, "class, name, bases"; decompressed if its name ends
+            in `.gz`.
 
     Returns:
-        By the bases: "EI" (exon to intron), "IE" or "N" (neither). Some sequences come more than
-        once; of one that comes with two classes the first counts.
+        Classes by bases: "EI" (exon to intron), "IE" or "N" (neither). Some sequences occur more
+        than once; if their classes differ, the first one counts.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if a line is not of three parts or has other than the first's number of bases,
-            which it names, or there is none.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If a line does not have three parts, or not as many bases as the first line
+            (names the line), or the file has no sequence.
     """
     found: dict[str, str] = {}
     length = 0
@@ -107,7 +113,7 @@ def read_splice_junctions(path: str | Path) -> dict[str, str]:
         length = length or len(bases)
         if len(bases) != length:
             raise ValueError(
-                f"{path}, line {number} must have {length} bases, as the first, got {len(bases)}"
+                f"{path}, line {number} must have {length} bases like the first, got {len(bases)}"
             )
         found.setdefault(bases, label)
     if not found:

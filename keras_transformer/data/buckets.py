@@ -1,4 +1,4 @@
-"""Buckets: which pairs may share a batch of a row a pair, and the shape of each batch."""
+"""Buckets: group pairs of similar length into batches with one pair per row."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ import numpy as np
 
 from keras_transformer.data.ragged import Ragged
 
-MULTIPLE = 4  # lengths are rounded up to it
+MULTIPLE = 4  # lengths are rounded up to a multiple of this
 
 
 class Buckets:
-    """Pairs in buckets of similar length, each with a shape of its own.
+    """Pairs in buckets of similar length; each bucket has one batch shape.
 
-    The cost of an epoch is its cells, and for each batch half as many as fill one besides, so that
-    little data is not torn into many small batches. The cheapest way to cut the lengths that
-    occur into at most `num_buckets` stretches comes from dynamic programming, exactly.
+    The cost of an epoch is its number of cells, plus half a full batch for each batch, so that a
+    small corpus is not split into many small batches. Dynamic programming finds the partition of
+    the lengths into at most `num_buckets` ranges with the lowest cost.
 
     Args:
-        source, target: the length of each pair's sides.
-        tokens_per_batch: the most cells that a side of a batch may have.
-        num_buckets: the most buckets.
-        max_length: the longest length, which rounding up does not exceed.
+        source, target: Length of each source, and of each target.
+        tokens_per_batch: Maximum cells per side of a batch, padding included.
+        num_buckets: Maximum number of buckets.
+        max_length: Maximum length; rounding up does not exceed it.
 
     Attributes:
-        shapes: (rows, S, T) of each bucket's batches, the shortest first.
-        counts: how many rows each bucket has.
+        shapes: Batch shape (rows, S, T) of each bucket, the shortest first.
+        counts: Number of rows in each bucket.
     """
 
     def __init__(
@@ -47,14 +47,14 @@ class Buckets:
         np.maximum.at(S, level, source)
         np.maximum.at(T, level, target)
         num_levels = len(counts)
-        # cost[i, j]: of levels i to j - 1 as one bucket
+        # cost[i, j]: cost of levels i to j - 1 as one bucket
         cost = np.full((num_levels + 1, num_levels + 1), np.inf)
         np.fill_diagonal(cost, 0)  # no levels, no bucket
         for i in range(num_levels):
             longest = np.maximum.accumulate(S[i:]), np.maximum.accumulate(T[i:])
             batches, rows = batched(np.cumsum(counts[i:]), np.maximum(*longest), tokens_per_batch)
             cost[i, i + 1 :] = batches * (rows * sum(longest) + tokens_per_batch)
-        best, cuts = cost[0], []  # best[j]: the least for levels 0 to j - 1
+        best, cuts = cost[0], []  # best[j]: lowest cost of levels 0 to j - 1
         for _ in range(1, min(num_buckets, num_levels)):
             total = best[:, None] + cost
             cuts.append(total.argmin(axis=0))
@@ -75,7 +75,7 @@ class Buckets:
         self.counts = self._members.lengths
 
     def shuffled(self, generator: np.random.Generator | None) -> list[Ragged]:
-        """The pairs in each row of each bucket, in an order from `generator`; None: as they are."""
+        """Return the pairs of each row of each bucket, shuffled; None keeps the order."""
         members = list(self._members)
         if generator is not None:
             members = [generator.permutation(pairs) for pairs in members]
@@ -83,6 +83,6 @@ class Buckets:
 
 
 def batched(count: int, longest: int, tokens_per_batch: int) -> tuple[int, int]:
-    """(batches, rows) of `count` rows: as few as the budget allows, all as full as each other."""
+    """Return (batches, rows per batch) for `count` rows: the fewest batches, evenly filled."""
     batches = -(-count // (tokens_per_batch // longest))
     return batches, -(-count // batches)

@@ -1,4 +1,6 @@
-"""Cleaning of parallel text: what a model should not be trained on, and a count of what went."""
+"""Cleaning of parallel text: remove pairs that harm training, and count them."""
+
+from __future__ import annotations
 
 import re
 from collections.abc import Iterable
@@ -13,15 +15,15 @@ _WORD = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
 class CleaningReport:
     """Number of pairs that `clean` kept, and that it dropped for each reason.
 
-    A pair counts once, under the first reason that holds, in the order of the fields.
+    A dropped pair counts once, for the first reason that applies, in the order of the fields.
 
     Args:
         kept: Pairs that were kept.
-        empty: One side or both had no text.
-        identical: Both sides were the same.
-        too_long: A side had more than `max_words` words.
-        length_ratio: One side had more than `max_length_ratio` times the words of the other.
-        duplicate: The same pair had come before.
+        empty: Pairs with no text on one side or both.
+        identical: Pairs with the same text on both sides.
+        too_long: Pairs with more than `max_words` words on a side.
+        length_ratio: Pairs with more than `max_length_ratio` words on a side per word on the other.
+        duplicate: Pairs that occurred earlier.
     """
 
     kept: int
@@ -33,7 +35,7 @@ class CleaningReport:
 
     @property
     def dropped(self) -> int:
-        """Pairs that were dropped, for whatever reason."""
+        """Pairs that were dropped, for all reasons together."""
         return self.empty + self.identical + self.too_long + self.length_ratio + self.duplicate
 
     def __str__(self) -> str:
@@ -51,38 +53,39 @@ def clean(
     max_length_ratio: float | None = 4.0,
     drop_identical: bool = True,
 ) -> tuple[list[tuple[str, str]], CleaningReport]:
-    """Drops pairs that are empty, untranslated, over-long, badly matched or repeated.
+    """Drop pairs that are empty, untranslated, too long, of unequal length or duplicate.
 
-    In what is kept each run of white space (no-break spaces, line separators, tabs and newlines
-    too) becomes one space, and none is left at the ends; otherwise the text is unchanged, and so
-    is the order. A sentence with several different translations keeps them all. Meant for
-    training text: a test set loses its comparability with published figures when pairs go.
+    In the remaining pairs each run of white space (including no-break spaces, line separators,
+    tabs and newlines) becomes one space, and white space at the ends is removed. Otherwise the
+    text and the order stay unchanged. A sentence with several different translations keeps them
+    all. Clean training text only: a test set with dropped pairs is no longer comparable with
+    published results.
 
     Args:
         pairs: (source, target) texts.
-        max_words: The longest either side may be, in words: stretches without white space, but
-            each character of Chinese and Japanese. None for no limit. 250 is customary for the
-            WMT corpora.
-        max_length_ratio: The most words one side may have for each word of the other, at least 1;
-            None for no limit. The default touches fewer than one in 10,000 pairs of well-matched
-            European text; 1.5 is customary for noisy text of long sentences.
-        drop_identical: Whether a pair of equal texts goes. Of all noise, untranslated lines harm
-            a translation model most: it learns to copy (Khayrallah and Koehn 2018, "On the Impact
-            of Various Types of Noise on Neural Machine Translation"). Say False where copying is
-            part of the task, as in correcting grammar.
+        max_words: Maximum words per side. A word is a run of characters without white space; in
+            Chinese and Japanese each character is a word. None for no limit. 250 is customary for
+            the WMT corpora.
+        max_length_ratio: Maximum ratio of the word counts of the longer and the shorter side, at
+            least 1; None for no limit. The default drops fewer than one in 10,000 pairs of
+            well-matched European text; 1.5 is customary for noisy text of long sentences.
+        drop_identical: Whether to drop pairs whose two texts are equal. Untranslated lines harm a
+            translation model more than any other noise: it learns to copy (Khayrallah and Koehn
+            2018, "On the Impact of Various Types of Noise on Neural Machine Translation"). Pass
+            False where copying is part of the task, as in grammar correction.
 
     Returns:
-        The pairs that are left (perhaps none), and the report.
+        The remaining pairs (possibly none), and the report.
 
     Raises:
-        ValueError: A limit below 1.
+        ValueError: If a limit is below 1.
     """
     for argument, limit in {"max_words": max_words, "max_length_ratio": max_length_ratio}.items():
         if limit is not None and not limit >= 1:
             raise ValueError(f"{argument} must be at least 1, or None for no limit; got {limit}")
     max_words = float("inf") if max_words is None else max_words
     max_length_ratio = float("inf") if max_length_ratio is None else max_length_ratio
-    kept: dict[tuple[str, str], None] = {}  # a set that keeps the order
+    kept: dict[tuple[str, str], None] = {}  # an ordered set
     dropped = dict.fromkeys(("empty", "identical", "too_long", "length_ratio", "duplicate"), 0)
     for pair in pairs:
         source, target = (" ".join(text.split()) for text in pair)

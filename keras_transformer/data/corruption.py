@@ -12,27 +12,27 @@ from keras_transformer.config import require
 
 @dataclass(frozen=True)
 class SpanCorruption:
-    """Takes spans out of a text: the source has a sentinel for each, the target has the spans.
+    """Span corruption: sentinels replace spans of a text; the target holds the removed spans.
 
     "Thank you for inviting me to your party last week" becomes "Thank you <X> me to your party <Y>
-    week" and "<X> for inviting <Y> last". The number of spans is fixed by the length, and their
-    places and lengths are drawn, all ways to cut alike.
+    week" and "<X> for inviting <Y> last". The number of spans follows from the length of the text;
+    their positions and lengths are random, every split equally likely.
 
     Args:
-        sentinel_ids: as many as spans there may be, in their order.
-        eos_id: ends source and target.
-        rate: share of the tokens that are taken out, in (0, 1).
-        mean_length: of a span, at least 1.
+        sentinel_ids: Ids of the sentinels in order, at least as many as a text has spans.
+        eos_id: Id that ends source and target.
+        rate: Share of the tokens to remove, in (0, 1).
+        mean_length: Mean length of a span in tokens, at least 1.
 
     Call arguments:
-        ids: of a text, two or more, without EOS.
-        generator: of the random numbers.
+        ids: Token ids of a text, two or more, without EOS.
+        generator: Random number generator.
 
     Returns:
-        The ids of source and target.
+        The source ids and the target ids.
 
     Raises:
-        ValueError: on a value out of range, or a text too short or too long.
+        ValueError: If a value is out of range, or a text is too short or too long.
     """
 
     sentinel_ids: tuple[int, ...]
@@ -48,14 +48,14 @@ class SpanCorruption:
     def __call__(
         self, ids: Sequence[int], generator: np.random.Generator
     ) -> tuple[list[int], list[int]]:
-        """Source and target, as the class says."""
+        """Return source and target of a text, see the class."""
         if len(ids) < 2:
-            raise ValueError(f"ids must be two or more, got {len(ids)}")
+            raise ValueError(f"ids must hold two tokens or more, got {len(ids)}")
         taken = min(max(round(len(ids) * self.rate), 1), len(ids) - 1)
         spans = min(max(round(taken / self.mean_length), 1), len(ids) - taken)
         if spans > len(self.sentinel_ids):
             raise ValueError(
-                f"sentinel_ids must be {spans} for a text of {len(ids)} tokens, got "
+                f"sentinel_ids must hold at least {spans} for a text of {len(ids)} tokens, got "
                 f"{len(self.sentinel_ids)}"
             )
         source, target, place = [], [], 0
@@ -73,18 +73,18 @@ class SpanCorruption:
 def corrupted(
     windows_BL: np.ndarray, corruption: SpanCorruption, generator: np.random.Generator, bos_id: int
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Texts of one length without some of their spans, for teacher forcing.
+    """Apply span corruption to texts of equal length, for teacher forcing.
 
     Args:
-        windows_BL: ids of the texts. Since the length says how many spans there are, sources are
-            of one length and so are targets: nothing is padding.
-        corruption: takes the spans out.
-        generator: of the random numbers.
-        bos_id: begins the decoder's input.
+        windows_BL: Token ids of the texts. The number of spans depends on the length L alone, so
+            all sources have one length, all targets have one length, and nothing is padded.
+        corruption: The span corruption to apply to each text.
+        generator: Random number generator.
+        bos_id: First id of the decoder's input.
 
     Returns:
-        `source_ids` (B, S) and `target_ids` (B, T), the labels shifted right by one; and these, (B,
-        T), all int32.
+        The inputs `source_ids` (B, S) and `target_ids` (B, T), which are the labels shifted right
+        by one; and the labels (B, T). All are int32.
     """
     pairs = [corruption(ids, generator) for ids in np.asarray(windows_BL).tolist()]
     source_BS, labels_BT = (np.array(side, "int32") for side in zip(*pairs, strict=True))
@@ -94,6 +94,6 @@ def corrupted(
 
 
 def _parts(total, count, generator):
-    """`count` whole numbers of at least 1 whose sum is `total`, all such equally likely."""
+    """Return `count` integers of at least 1 that sum to `total`, drawn uniformly."""
     cuts = np.sort(generator.choice(total - 1, count - 1, replace=False)) + 1
     return np.diff([0, *cuts, total]).tolist()

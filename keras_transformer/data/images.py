@@ -1,4 +1,4 @@
-"""Sets of images as arrays, and small changes of them that leave what they show."""
+"""Image data sets as arrays, and augmentation by shifts and flips."""
 
 from __future__ import annotations
 
@@ -19,15 +19,20 @@ DATASETS = ("cifar10", "mnist")
 
 
 def read_idx(path: str | os.PathLike) -> np.ndarray:
-    """The array of an idx file of bytes, as MNIST's are (LeCun et al. 1998), packed by gzip or not.
+    """Read an idx file of unsigned bytes, the format of MNIST (LeCun et al. 1998).
+
+    Args:
+        path: The file; decompressed if its name ends in `.gz`.
 
     Raises:
-        ValueError: if the file is no such, or is cut off.
+        ValueError: If the file is not an idx file of unsigned bytes, or is truncated.
     """
     with opened(path) as file:
         data = file.read()
     if len(data) < 4 or len(data) < 4 + 4 * data[3] or data[:3] != b"\0\0\x08":
-        raise ValueError(f"{path} is no idx file of unsigned bytes: it begins with {data[:4]!r}")
+        raise ValueError(
+            f"{path} is not an idx file of unsigned bytes: it begins with {data[:4]!r}"
+        )
     shape = np.frombuffer(data, ">i4", data[3], offset=4)
     values = np.frombuffer(data, np.uint8, offset=4 + 4 * data[3])
     if values.size != shape.prod():
@@ -38,17 +43,17 @@ def read_idx(path: str | os.PathLike) -> np.ndarray:
 def read_digits(
     images_path: str | os.PathLike, labels_path: str | os.PathLike
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Images of ten classes and their labels, of two idx files.
+    """Read images of ten classes and their labels from two idx files.
 
     Returns:
-        As `read_image_archive`, of one channel.
+        Images (N, height, width, 1) uint8, labels (N,) int32, and the class names "0" to "9".
 
     Raises:
-        ValueError: if a file is no such, or the two do not fit.
+        ValueError: If a file is not an idx file, or the two do not fit together.
     """
     images, labels = read_idx(images_path), read_idx(labels_path)
     require(images.ndim == 3, f"the shape of {images_path}", images.shape, "(N, height, width)")
-    accepted = f"{images.shape[:1]}, one for each image"
+    accepted = f"{images.shape[:1]}, one label per image"
     fits = labels.shape == images.shape[:1]
     require(fits, f"the shape of {labels_path}", labels.shape, accepted)
     most = int(labels.max(initial=0))
@@ -57,18 +62,19 @@ def read_digits(
 
 
 def read_image_archive(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """The images of a tar file with a folder for each class.
+    """Read the images of a tar file that has one folder per class.
 
     Args:
-        path: its images are `.../CLASS/NAME`, all of one size, in any format that Pillow reads.
+        path: A tar file of images `.../CLASS/NAME`, all of one size, in any format of Pillow.
 
     Returns:
-        Images (N, height, width, 3) uint8, the numbers of their classes (N,) int32, and the
-        classes' names in alphabetical order.
+        Images (N, height, width, 3) uint8, class numbers (N,) int32, and the class names in
+        alphabetical order.
 
     Raises:
-        ImportError: if Pillow is missing.
-        ValueError: if it is no tar file, has no images or something else, or sizes differ.
+        ImportError: If Pillow is missing.
+        ValueError: If it is not a tar file, a file in it is not an image, there is no image, or
+            sizes differ.
     """
     try:
         from PIL import Image
@@ -78,7 +84,7 @@ def read_image_archive(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray,
     for name, content in read_archive(path):
         try:
             pixels = np.asarray(Image.open(io.BytesIO(content)).convert("RGB"))
-        except OSError as error:  # Pillow's own is one
+        except OSError as error:  # the base class of Pillow's errors
             raise ValueError(f"{path}: {name} must be an image: {error}") from error
         images.append(pixels)
         same = images[0].shape[:2]
@@ -93,16 +99,16 @@ def read_image_archive(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray,
 def load_images(
     dataset: str, folder: str | os.PathLike
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray], list[str]]:
-    """Images and labels to train on and to test with, and the names of their classes.
+    """Load (images, labels) for training and for testing, and the class names.
 
     Args:
-        dataset: "mnist" (LeCun et al. 1998), in idx files, or "cifar10" (Krizhevsky 2009), in two
-            tar files.
-        folder: holds the folder `mnist` or `cifar10-jpeg`.
+        dataset: "mnist" (LeCun et al. 1998), idx files, or "cifar10" (Krizhevsky 2009), two tar
+            files.
+        folder: Folder that holds the folder `mnist` or `cifar10-jpeg`.
 
     Raises:
-        ValueError: on another `dataset`, a damaged file, or if the two sides have other classes or
-            sizes of images.
+        ValueError: If `dataset` is unknown, a file is damaged, or training and test images differ
+            in their classes or sizes.
     """
     require(dataset in DATASETS, "dataset", dataset, f"one of {DATASETS}")
     folder = Path(folder)
@@ -123,10 +129,10 @@ def load_images(
 
 
 def read_archive(path: str | os.PathLike) -> Iterator[tuple[str, bytes]]:
-    """The name and content of each file in a tar file, packed or not.
+    """Yield the name and content of each file in a tar file, compressed or not.
 
     Raises:
-        ValueError: if it is none, or is cut off.
+        ValueError: If it is not a tar file, or is truncated.
     """
     try:
         with tarfile.open(path) as archive:
@@ -134,19 +140,19 @@ def read_archive(path: str | os.PathLike) -> Iterator[tuple[str, bytes]]:
                 if member.isfile():
                     yield member.name, archive.extractfile(member).read()
     except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} must be a whole tar file: {error}") from error
+        raise ValueError(f"{path} must be a complete tar file: {error}") from error
 
 
 def moved(
     images: np.ndarray, rng: np.random.Generator, pixels: int, flip: bool = False
 ) -> np.ndarray:
-    """Each image moved by up to so many pixels each way; what comes in repeats the edge.
+    """Shift each image randomly in both directions; new pixels repeat the edge.
 
     Args:
-        images: (B, height, width, channels).
-        rng: chooses.
-        pixels: most of them.
-        flip: whether half of the images are also mirrored, left to right.
+        images: Images (B, height, width, channels).
+        rng: Random number generator.
+        pixels: Maximum shift, in pixels.
+        flip: Whether to mirror a random half of the images, left to right.
     """
     height, width = images.shape[1:3]
     rows = np.arange(len(images))
@@ -168,21 +174,24 @@ def batches(
     pixels: int = 0,
     flip: bool = False,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Batches without end, in a new order at each pass, the last few of which are left out.
+    """Return an endless iterator over batches, reshuffled each epoch.
+
+    An incomplete last batch of an epoch is dropped.
 
     Args:
-        images, labels: of one length.
-        batch_size: images a batch.
-        seed: of order and changes.
-        pixels, flip: as of `moved`.
+        images: Images (N, height, width, channels).
+        labels: Labels (N,).
+        batch_size: Images per batch.
+        seed: Seed of the order and the augmentation.
+        pixels, flip: See `moved`.
 
     Raises:
-        ValueError: if there is not one whole batch, or labels are more or fewer.
+        ValueError: If there are fewer images than `batch_size`, or not as many labels as images.
     """
     require_whole("batch_size", batch_size, 1)
     most = len(images)
-    require(batch_size <= most, "batch_size", batch_size, f"at most {most}, as there are images")
-    require(len(labels) == most, "labels", len(labels), f"{most}, as images")
+    require(batch_size <= most, "batch_size", batch_size, f"at most {most}, the number of images")
+    require(len(labels) == most, "labels", len(labels), f"{most}, one per image")
     return _batches(images, labels, batch_size, np.random.default_rng(seed), pixels, flip)
 
 

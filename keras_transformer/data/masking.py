@@ -1,4 +1,4 @@
-"""Pretraining tasks of encoders: masked tokens, and pairs of texts that follow or do not."""
+"""Pretraining tasks for encoders: masked language modeling, and prediction of sentence pairs."""
 
 from __future__ import annotations
 
@@ -14,36 +14,38 @@ TASKS = ("next_sentence", "sentence_order")
 
 @dataclass(frozen=True)
 class Masking:
-    """Hides tokens that a masked LM is to find (Devlin et al. 2019, section 3.1, task 1).
+    """Token masking for masked language models (Devlin et al. 2019, section 3.1, task 1).
 
-    Of each row's tokens `rate` are chosen, at least one; of these `mask_share` become the mask,
-    `random_share` another token drawn at random, and the rest stay. Called anew in each epoch it
-    is RoBERTa's dynamic masking (Liu et al. 2019, section 4.1):
+    In each row a share `rate` of the tokens is chosen, at least one. Of the chosen tokens,
+    `mask_share` are replaced by the mask, `random_share` by a random token, and the remaining ones
+    stay. A new call in each epoch gives RoBERTa's dynamic masking (Liu et al. 2019, section 4.1):
 
     ```python
     inputs, labels = masking(token_ids, np.random.default_rng((seed, epoch, batch)))
     ```
 
     Args:
-        vocab_size: V, which random tokens are drawn from, without the special ones.
-        mask_id: the id that masks.
-        special_ids: those that are never chosen, such as [CLS] and [SEP]; padding and the mask
-            are not, either.
-        pad_id: the id that pads, and the label where nothing was chosen.
-        rate: share of the tokens that are chosen, in (0, 1].
-        mask_share, random_share: what becomes of these, in [0, 1], together at most 1.
+        vocab_size: Vocabulary size V; random tokens are all ids below it but special ones.
+        mask_id: Id of the mask token.
+        special_ids: Ids that are never chosen, such as [CLS] and [SEP]; the ids of padding and
+            mask need not be listed.
+        pad_id: Padding id, and the label of tokens that were not chosen.
+        rate: Share of the tokens to choose, in (0, 1].
+        mask_share, random_share: Shares of the chosen tokens to mask and to replace by random
+            tokens, each in [0, 1], together at most 1.
 
     Call arguments:
-        token_ids_BT: integers.
-        generator: of the random numbers.
-        word_starts_BT: True where a word begins: then words are chosen as a whole, until `rate`
-            of the tokens is reached; None: each token by itself.
+        token_ids_BT: Integer token ids.
+        generator: Random number generator.
+        word_starts_BT: True where a word begins, to choose whole words until `rate` of the tokens
+            is reached; None chooses single tokens.
 
     Returns:
-        inputs (B, T), and labels (B, T): the token that was there, where one was chosen.
+        The inputs (B, T); and the labels (B, T): the original ids of the chosen tokens, `pad_id`
+        elsewhere.
 
     Raises:
-        ValueError: on a value out of range.
+        ValueError: If a value is out of range.
     """
 
     vocab_size: int
@@ -66,7 +68,7 @@ class Masking:
         fits = 0 <= self.random_share <= most + 1e-9
         require(fits, "random_share", self.random_share, f"in [0, {most:g}]")
         if len(self._ordinary_ids()) == 0:
-            raise ValueError(f"special_ids must leave ordinary ones, got all {self.vocab_size}")
+            raise ValueError(f"special_ids must leave some ordinary ids, got all {self.vocab_size}")
 
     def __call__(
         self,
@@ -74,7 +76,7 @@ class Masking:
         generator: np.random.Generator,
         word_starts_BT: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Inputs and labels, as the class says."""
+        """Return inputs and labels, see the class."""
         token_ids_BT = np.asarray(token_ids_BT)
         chosen_BT = self._chosen(token_ids_BT, generator, word_starts_BT)
         fate_BT = generator.random(token_ids_BT.shape)
@@ -93,7 +95,7 @@ class Masking:
         return [*self.special_ids, self.pad_id, self.mask_id]
 
     def _chosen(self, token_ids_BT, generator, word_starts_BT):
-        """The tokens of the words whose random numbers are the least of their row."""
+        """Return a mask of the tokens (or words) with the lowest random numbers of their row."""
         number_BT = generator.random(token_ids_BT.shape)
         if word_starts_BT is not None:
             places_T = np.arange(token_ids_BT.shape[1])
@@ -113,24 +115,26 @@ def sentence_pairs(
     generator: np.random.Generator,
     task: str = "next_sentence",
 ) -> Iterator[tuple[list[int], list[int], int]]:
-    """Pairs of texts, each some sentences long, and whether the second follows the first (0).
+    """Make pairs of texts of one or more sentences, with label 0 if the second follows the first.
 
-    Half of the pairs are as they stand in a document, in the others (1) the second is of another
-    document ("next_sentence"; Devlin et al. 2019, section 3.1, task 2), or the two have changed
-    places ("sentence_order"; Lan et al. 2020, section 3.1). Sentences whose place another text
-    took begin the next pair. Of pairs that are too long the longer text loses its end.
+    Half of the pairs are consecutive text of a document (label 0). In the other half (label 1) the
+    second text comes from another document ("next_sentence"; Devlin et al. 2019, section 3.1,
+    task 2), or the two texts are swapped ("sentence_order"; Lan et al. 2020, section 3.1).
+    Sentences that a text of another document replaced start the next pair. In pairs that are too
+    long, the longer text is truncated at its end.
 
     Args:
-        documents: lists of sentences, which are lists of token ids.
-        max_length: tokens of both texts together, at least 2.
-        generator: of the random numbers.
-        task: one of `TASKS`.
+        documents: Documents as lists of sentences, which are lists of token ids.
+        max_length: Maximum tokens of both texts together, at least 2.
+        generator: Random number generator.
+        task: One of `TASKS`.
 
     Yields:
-        First text, second text, label. What has only one sentence is left out.
+        First text, second text, label. A passage of only one sentence is left out.
 
     Raises:
-        ValueError: for another task, a length below 2, or one document where another is needed.
+        ValueError: If the task is unknown, `max_length` is below 2, or "next_sentence" gets fewer
+            than two documents that hold tokens.
     """
     require(task in TASKS, "task", task, f"one of {TASKS}")
     require_whole("max_length", max_length, 2)
@@ -166,22 +170,23 @@ def join_pairs(
     pad_id: int = 0,
     length: int | None = None,
 ) -> dict[str, np.ndarray]:
-    """[CLS] first [SEP] second [SEP], padded (Devlin et al. 2019, Figure 2).
+    """Join pairs as [CLS] first [SEP] second [SEP] and pad them (Devlin et al. 2019, Figure 2).
 
     Args:
-        pairs: first and second texts, lists of token ids.
-        cls_id, sep_id, pad_id: the special ids.
-        length: of the rows; None: of the longest.
+        pairs: First and second texts, lists of token ids.
+        cls_id, sep_id, pad_id: Special ids.
+        length: Row length; None: that of the longest pair.
 
     Returns:
-        `token_ids` and `type_ids` (B, T) int32: 0 for the first text, 1 for the second.
+        `token_ids` and `type_ids` (B, T) int32; the types are 0 for the first text, with [CLS] and
+        its [SEP], and 1 for the second text with its [SEP].
 
     Raises:
-        ValueError: if a pair is longer.
+        ValueError: If a pair is longer than `length`.
     """
     longest = max(len(first) + len(second) + 3 for first, second in pairs)
     length = longest if length is None else length
-    require(length >= longest, "length", length, f"at least {longest}, as the longest pair")
+    require(length >= longest, "length", length, f"at least {longest}, the longest pair")
     ids = np.full((len(pairs), length), pad_id, "int32")
     types = np.zeros((len(pairs), length), "int32")
     for row, (first, second) in enumerate(pairs):
@@ -192,7 +197,7 @@ def join_pairs(
 
 
 def _end(sentences, start, room):
-    """The index after those sentences from `start` on that have `room` tokens, or a few more."""
+    """Return the end of the sentences from `start` that hold `room` tokens or slightly more."""
     tokens = np.cumsum([len(sentence) for sentence in sentences[start:]])
     return start + min(int(np.searchsorted(tokens, room)) + 1, len(tokens))
 

@@ -1,4 +1,4 @@
-"""Packing: which sentence pairs share a row, so that rows of one length are nearly full."""
+"""Packing: group sentence pairs into rows of one length with little padding."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from keras_transformer.data.ragged import Ragged
 
 
 class Packing:
-    """Pairs in rows of one shape, several in each.
+    """Pairs packed into rows of one shape, several per row.
 
-    The side with more tokens in all has rows of `packed_length`, the other side shorter ones in
-    proportion. Which lengths share a row is decided once, so that all epochs have as many rows;
-    in each epoch pairs of the same lengths change places, and the rows theirs.
+    The side with more tokens in total has rows of `packed_length`; the rows of the other side are
+    proportionally shorter. Which lengths share a row is decided once, so every epoch has the same
+    number of rows; each epoch shuffles the pairs of equal lengths, and the rows.
 
     Args:
-        lengths: tokens of each pair's source; of each pair's target.
-        planned: for each side, a function from lengths to what they are to have room for.
-        packed_length: the length of the longer side's rows, no less than the longest text.
-        tokens_per_batch: the most cells that a side of a batch may have.
+        lengths: Tokens of each source, and tokens of each target.
+        planned: For each side, a function from token counts to the room to plan for them.
+        packed_length: Row length of the longer side, at least that of the longest text.
+        tokens_per_batch: Maximum cells per side of a batch, padding included.
 
     Attributes:
-        shapes: the one shape (rows, S, T) of a batch.
-        counts: how many rows there are.
+        shapes: The only shape (rows, S, T) of a batch, in a tuple.
+        counts: The number of rows, in a tuple.
     """
 
     def __init__(
@@ -39,8 +39,8 @@ class Packing:
         sides = np.rint(packed_length * tokens / tokens.max() / MULTIPLE) * MULTIPLE
         sides[tokens.argmax()] = packed_length
         S, T = map(int, np.clip(sides, [own.max() for own in lengths], packed_length))
-        # A row's room before sampling makes its texts longer. One that is longer by itself counts
-        # as long as the room, and has its side of a row alone.
+        # The room of a row in plain tokens, before sampling makes its texts longer. A text that
+        # exceeds the room counts as filling it, and shares its row with no other.
         room = np.array(
             [
                 max(1, np.searchsorted(plan(np.arange(length + 1)), length, side="right") - 1)
@@ -53,7 +53,7 @@ class Packing:
         self.counts = (len(self._rows),)
 
     def shuffled(self, generator: np.random.Generator | None) -> list[Ragged]:
-        """The pairs in each row, in an order from `generator`; None: as they are."""
+        """Return the pairs of each row, shuffled by `generator`; None keeps the order."""
         pairs, rows = self._groups.values, self._rows
         if generator is not None:
             pairs = np.concatenate([generator.permutation(group) for group in self._groups])
@@ -62,24 +62,24 @@ class Packing:
 
 
 def pack(lengths: np.ndarray, room: np.ndarray) -> tuple[Ragged, Ragged]:
-    """Puts sentence pairs into rows, none of which holds more tokens than it has room for.
+    """Pack sentence pairs into rows with limited room on both sides.
 
-    A row is filled with the pair that leaves the least room on the side where it leaves the most,
-    then with the next such one, until none fits: a greedy heuristic for bins of two dimensions
-    (Panigrahy et al. 2011, "Heuristics for Vector Bin Packing"). It works on the histogram of
-    lengths (Krell et al. 2021, "Efficient Sequence Packing without Cross-contamination"): what
-    fills one row fills as many as there are pairs of these lengths, so that the work grows with
-    the number of different lengths and not with the corpus.
+    Each step adds the pair that minimizes the larger of the two sides' free shares, until no
+    pair fits: a greedy heuristic for two-dimensional bins (Panigrahy et al. 2011, "Heuristics for
+    Vector Bin Packing"). It works on the histogram of lengths (Krell et al. 2021, "Efficient
+    Sequence Packing without Cross-contamination"): a combination of lengths is reused for as many
+    rows as there are pairs of these lengths, so the work grows with the number of different
+    lengths and not with the size of the corpus.
 
     Args:
-        lengths: (pairs, 2), tokens of source and target, from 1 to `room`.
-        room: (2,), tokens of source and target that a row may hold.
+        lengths: Tokens of source and target (pairs, 2), from 1 to `room`.
+        room: Maximum tokens of source and target in a row (2,).
 
     Returns:
-        The pairs in groups of the same lengths, which may change places within their group; and
-        of each row, which places in these groups, counted through, its pairs have.
+        The pairs in groups of equal lengths, within which pairs are interchangeable; and, for
+        each row, the indices of its pairs into the concatenated groups.
     """
-    # One number for both lengths: sorting rows of a matrix takes ten times as long.
+    # One key for both lengths: `unique` over the rows of a matrix takes ten times as long.
     keys, kinds, counts = np.unique(
         lengths[:, 0] * (room[1] + 1) + lengths[:, 1], return_inverse=True, return_counts=True
     )
@@ -99,7 +99,7 @@ def pack(lengths: np.ndarray, room: np.ndarray) -> tuple[Ragged, Ragged]:
 
 
 def _fill(sizes, left, room):
-    """The kinds of pairs in a row: `sizes` (2, kinds) tokens each, and `left` so many of each."""
+    """Return the kinds of pairs for one row; `sizes` (2, kinds) are tokens, `left` counts."""
     left, free, row = left.copy(), room.copy(), []
     while True:
         rest = [(free[side] - sizes[side]) / room[side] for side in (0, 1)]

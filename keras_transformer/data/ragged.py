@@ -1,4 +1,4 @@
-"""Sequences of any lengths in one flat array: a corpus in little memory, shared by processes."""
+"""Sequences of different lengths in one flat array: compact, and shared between processes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 
 
 class Ragged:
-    """Sequences of whole numbers from 0, the i-th being values[starts[i]:starts[i + 1]].
+    """Sequences of integers; sequence i is `values[starts[i]:starts[i + 1]]`.
 
-    Pickled, it is two files to be mapped: worker processes share one copy in memory. The files
-    live as long as the object that was pickled.
+    Pickling writes two temporary files, and unpickling maps them into memory, so that worker
+    processes share one copy. The files are deleted together with the object that was pickled.
 
     Args:
-        values: the sequences one after another.
-        starts: where each begins, and the end of the last.
+        values: All sequences, concatenated.
+        starts: The start of each sequence, followed by the end of the last one.
     """
 
     def __init__(self, values: np.ndarray, starts: np.ndarray):
@@ -29,7 +29,7 @@ class Ragged:
 
     @classmethod
     def pack(cls, sequences: Iterable[Sequence[int]]) -> Ragged:
-        """Copies sequences, in the smallest type that holds them; negative numbers as int32."""
+        """Copy sequences, in the smallest unsigned dtype that fits, or int32 if any is negative."""
         sequences = list(sequences)
         starts = np.cumsum([0, *map(len, sequences)])
         values = np.fromiter(itertools.chain.from_iterable(sequences), np.int32, starts[-1])
@@ -39,7 +39,7 @@ class Ragged:
 
     @classmethod
     def join(cls, parts: Sequence[Ragged]) -> Ragged:
-        """The sequences of all parts."""
+        """Concatenate the sequences of several objects."""
         starts = np.cumsum(np.concatenate([[0], *(part.lengths for part in parts)]))
         return cls(np.concatenate([part.values for part in parts]), starts.astype(np.int64))
 
@@ -57,29 +57,29 @@ class Ragged:
         return self.values[self.starts[index] : self.starts[index + 1]]
 
     def take(self, indices: np.ndarray) -> Ragged:
-        """Some of the sequences, in the order of `indices`."""
+        """Return the sequences with these indices, in this order."""
         lengths = self.starts[indices + 1] - self.starts[indices]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         moved = np.repeat(self.starts[indices] - starts[:-1], lengths)
         return Ragged(self.values[np.arange(starts[-1]) + moved], starts)
 
     def part(self, start: int, stop: int) -> Ragged:
-        """The sequences from `start` on and before `stop`; fewer if there are not so many."""
+        """Return the sequences from `start` up to, not including, `stop`, or up to the last."""
         starts = self.starts[start : stop + 1]
         return Ragged(self.values[starts[0] : starts[-1]], starts - starts[0])
 
     def joined(self, starts: np.ndarray) -> Ragged:
-        """Sequences starts[i] to starts[i + 1] - 1 one after another as the i-th, for each i."""
+        """Concatenate sequences starts[i] to starts[i + 1] - 1 into sequence i, for each i."""
         return Ragged(self.values, self.starts[starts])
 
     def shifted(self, first: int) -> Ragged:
-        """Each sequence shifted right by one: `first`, then all but its last number."""
+        """Shift each sequence right by one: `first`, then all but its last value."""
         values = np.roll(self.values.astype(np.int32), 1)
         values[self.starts[:-1]] = first
         return Ragged(values, self.starts)
 
     def padded(self, rows: int, length: int, pad_id: int) -> np.ndarray:
-        """A matrix (rows, length), int32: a sequence a row, and `pad_id` where there is none."""
+        """Return an int32 matrix (rows, length), one sequence per row, padded with `pad_id`."""
         matrix = np.full((rows, length), pad_id, np.int32)
         matrix[: len(self)][np.arange(length) < self.lengths[:, None]] = self.values
         return matrix

@@ -1,4 +1,4 @@
-"""Recordings with their texts: spoken digits, changes of how they sound, and batches."""
+"""Recordings with transcripts: spoken digits, augmentation, and batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 
 @dataclass(frozen=True)
 class Recording:
-    """A recording: samples (N,) in [-1, 1), the text, the speaker, and the number of the take."""
+    """A recording: samples (N,) in [-1, 1), the transcript, the speaker, and the take number."""
 
     samples: np.ndarray
     text: str
@@ -30,22 +30,23 @@ class Recording:
 
 
 def read_spoken_digits(path: str | Path, sample_rate: int = 8000) -> list[Recording]:
-    """The recordings of the Free Spoken Digit Dataset (Jackson 2016).
+    """Read the recordings of the Free Spoken Digit Dataset (Jackson 2016).
 
     Args:
-        path: of a tar file of `.../DIGIT_SPEAKER_TAKE.wav`.
-        sample_rate: in Hz, what to resample to.
+        path: A tar file of `.../DIGIT_SPEAKER_TAKE.wav`; other files are ignored.
+        sample_rate: Rate in Hz to resample to.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is no tar file, or a file has another name or is no such WAV.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If it is not a tar file, or a `.wav` in it has another form of name or is not
+            16-bit PCM.
     """
     recordings = []
     for name, content in read_archive(path):
         if not name.endswith(".wav"):
             continue
         facts = re.search(r"(\d)_([^_/]+)_(\d+)\.wav$", name)
-        require(bool(facts), f"names in {path}", name, "such as 7_theo_12.wav")
+        require(bool(facts), f"names in {path}", name, "of the form 7_theo_12.wav")
         digit, speaker, take = facts.groups()
         try:
             samples, _ = read_wav(io.BytesIO(content), sample_rate)
@@ -57,26 +58,28 @@ def read_spoken_digits(path: str | Path, sample_rate: int = 8000) -> list[Record
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Changes a clip's features as another voice, room or microphone might; each is drawn anew.
+    """Random changes of a clip's features that imitate other voices, rooms and microphones.
 
     Args:
-        tempo: it gets up to exp(tempo) times as long or as short.
-        pitch: frequencies get up to exp(pitch) times as high or as low, as those of shorter or
-            longer vocal tracts are (Jaitly & Hinton 2013, section 3).
-        gain: decibels that it gets louder or softer; high and low bands by half of it apart.
-        noise: share of the clips that get noise, 30 to 80 decibels below their loudest band.
-        hidden: most mels, and most frames, that are hidden (SpecAugment; Park et al. 2019).
+        tempo: Maximum change of the length: a factor from exp(-tempo) to exp(tempo).
+        pitch: Maximum change of the frequencies: a factor from exp(-pitch) to exp(pitch), like
+            that between longer and shorter vocal tracts (Jaitly & Hinton 2013, section 3).
+        gain: Maximum change of the loudness in decibels; in addition, the lowest and the highest
+            band change by up to half of it in opposite directions.
+        noise: Share of the clips that get noise, 30 to 80 decibels below their loudest band.
+        hidden: Maximum number of adjacent mels, and of adjacent frames, to mask (SpecAugment; Park
+            et al. 2019).
 
     Call arguments:
-        clip: (F, mels), of `log_mel`.
-        hertz: the middle of each mel (mels,).
-        rng: draws.
+        clip: Features (F, mels) from `log_mel`.
+        hertz: Center frequency of each mel band in Hz (mels,).
+        rng: Random number generator.
 
     Returns:
-        (F', mels) float32.
+        Features (F', mels) float32.
 
     Raises:
-        ValueError: if a number is below 0, or `noise` above 1.
+        ValueError: If a number is below 0, or `noise` is above 1.
     """
 
     tempo: float = 0.3
@@ -96,7 +99,7 @@ class Augmentation:
         clip = _at(clip, np.linspace(0, length - 1, max(1, round(length * longer))))
         higher = math.exp(rng.uniform(-self.pitch, self.pitch))
         clip = _at(clip.T, np.interp(hertz / higher, hertz, np.arange(mels))).T
-        # Ten decibels are a power of ten, and a quarter in `log_mel`.
+        # Ten decibels are a factor of ten in power, and 1/4 in the features of `log_mel`.
         level, tilt = rng.uniform(-self.gain, self.gain, 2) / 40
         clip = clip + level + tilt / 2 * np.linspace(-1, 1, mels)
         if rng.random() < self.noise:
@@ -108,11 +111,11 @@ class Augmentation:
         return clip.astype("float32")
 
 
-_E = 4 * math.log(10)  # what turns features into natural logarithms
+_E = 4 * math.log(10)  # converts features to natural logarithms
 
 
 def _at(rows, places):
-    """Rows at places between them, of their neighbours' mixture."""
+    """Interpolate rows linearly at fractional positions."""
     before = np.minimum(places.astype(int), max(0, len(rows) - 2))
     after = np.minimum(before + 1, len(rows) - 1)
     share = (places - before)[:, None]
@@ -120,25 +123,25 @@ def _at(rows, places):
 
 
 class SpeechBatches:
-    """Batches of clips of any length with their texts, in a new order each epoch, without end.
+    """Endless batches of clips of any length with their transcripts, reshuffled each epoch.
 
     Args:
-        clips: samples (N,) of each.
-        ids: token ids of each text, the one that ends it included.
-        batch_size: clips of a batch; what is left of an epoch is dropped.
-        sample_rate: in Hz.
-        num_mels: bands of the features.
-        pad_id, bos_id: what pads texts, and what stands before them in the decoder.
-        shape: batches are padded to a multiple of so many frames.
-        augmentation: changes each clip each time.
-        seed: of the order and the changes.
+        clips: Samples (N,) of each clip.
+        ids: Token ids of each transcript, including EOS.
+        batch_size: Clips per batch; an incomplete last batch of an epoch is dropped.
+        sample_rate: Rate in Hz.
+        num_mels: Mel bands of the features.
+        pad_id, bos_id: Id that pads transcripts, and first id of the decoder's input.
+        shape: Batches are padded to a multiple of this number of frames.
+        augmentation: Augmentation of each clip, drawn anew each time; None: `Augmentation()`.
+        seed: Seed of the order and the augmentation.
 
     Attributes:
-        max_frames: of the longest batch there may be.
+        max_frames: Frames of the longest possible batch.
 
     Raises:
-        ValueError: if a number is out of range, there are fewer clips than a batch takes, or
-            more or fewer texts than clips.
+        ValueError: If a number is out of range, there are fewer clips than `batch_size`, or not
+            as many transcripts as clips.
     """
 
     def __init__(
@@ -154,10 +157,10 @@ class SpeechBatches:
         augmentation: Augmentation | None = None,
         seed: int = 0,
     ):
-        accepted = f"a whole number from 1 to {len(clips)}, as there are clips for training"
+        accepted = f"a whole number from 1 to {len(clips)}, the number of training clips"
         require_whole("batch_size", batch_size, 1)
         require(batch_size <= len(clips), "batch_size", batch_size, accepted)
-        require(len(ids) == len(clips), "ids", len(ids), f"{len(clips)}, as clips")
+        require(len(ids) == len(clips), "ids", len(ids), f"{len(clips)}, one per clip")
         self.batch_size, self.num_mels, self.shape = batch_size, num_mels, shape
         self.augmentation = augmentation or Augmentation()
         self._hertz = mel_middles(sample_rate, num_mels)
@@ -173,11 +176,11 @@ class SpeechBatches:
         self._rng = np.random.default_rng(seed)
 
     def __len__(self) -> int:
-        """Batches of an epoch."""
+        """Batches per epoch."""
         return len(self._features) // self.batch_size
 
     def __iter__(self) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
-        """For `model.fit`: (features, num_frames, target_ids), labels."""
+        """Yield ({features, num_frames, target_ids}, labels) for `model.fit`."""
         while True:
             order = self._rng.permutation(len(self._features))
             for batch in range(len(self)):

@@ -1,4 +1,4 @@
-"""Batches of single texts for encoders: ids with labels, or ids of which some are masked."""
+"""Batches of single texts for encoders: token ids with labels, or with masked tokens."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from keras_transformer.data.streaming import Stream, for_keras
 class SequenceBatches:
     """Batches of texts of similar length, padded to a few shapes.
 
-    The batch of a step depends on the step and the seed alone; each epoch has another order.
+    The batch of a step depends on the step and the seed alone.
 
     Args:
-        sequences: token ids of each text; what is longer than `max_length` loses its end.
-        labels: a number for each text, or as many as it has tokens; or a `Masking`, which draws
+        sequences: Token ids of each text; truncated to `max_length`.
+        labels: One number per text, or one per token of each text; or a `Masking`, which draws
             inputs and labels anew in each step.
-        tokens_per_batch: cells of a batch, padding included; at least `max_length`.
-        max_length: longest text in tokens.
-        num_buckets: most lengths that batches have.
-        pad_id: what pads ids.
-        pad_label: what pads labels of tokens, an int32; None: `pad_id`, as for all other labels.
-        shuffle: whether each epoch has an order of its own.
-        seed: of the order and the masks.
+        tokens_per_batch: Maximum cells of a batch, padding included; at least `max_length`.
+        max_length: Maximum tokens per text.
+        num_buckets: Maximum number of different batch lengths.
+        pad_id: Padding id.
+        pad_label: Padding of token labels, an int32; None: `pad_id`. Must be None for other labels.
+        shuffle: Whether to reshuffle in each epoch.
+        seed: Seed of the order and the masks.
 
     Attributes:
-        lengths: the length of each bucket's batches.
+        lengths: Batch length of each bucket.
 
     Raises:
-        ValueError: if there are no texts, one is empty, labels are fewer or more, a number is out
-            of range, labels that are not of tokens have a `pad_label`, or a `Masking` has another
+        ValueError: If there are no texts, a text is empty, the number of labels is wrong, a number
+            is out of range, `pad_label` is given without token labels, or a `Masking` has another
             `pad_id`.
     """
 
@@ -56,10 +56,10 @@ class SequenceBatches:
         require_whole("tokens_per_batch", tokens_per_batch, max_length)
         require_whole("num_buckets", num_buckets, 1)
         if not len(sequences) or not all(map(len, sequences)):
-            raise ValueError("sequences must be one or more, none of them empty")
+            raise ValueError("sequences must hold at least one text, and no empty one")
         self.masking = labels if isinstance(labels, Masking) else None
         if not self.masking and len(labels) != len(sequences):
-            raise ValueError(f"labels must be {len(sequences)}, as sequences, got {len(labels)}")
+            raise ValueError(f"labels must be {len(sequences)}, one per text, got {len(labels)}")
         self.pad_id, self.shuffle, self.seed = pad_id, shuffle, seed
         self.pad_label = pad_id if pad_label is None else pad_label
         self._ids = Ragged.pack([ids[:max_length] for ids in sequences])
@@ -68,10 +68,10 @@ class SequenceBatches:
             whole = isinstance(self.pad_label, int | np.integer) and abs(self.pad_label) < 2**31
             require(whole, "pad_label", pad_label, "an int32 or None")
         else:
-            require(pad_label is None, "pad_label", pad_label, "None: no label is a token's")
+            require(pad_label is None, "pad_label", pad_label, "None unless labels are per token")
         if self.masking:
             masks = self.masking.pad_id
-            require(masks == pad_id, "pad_id", pad_id, f"{masks}, as of the Masking")
+            require(masks == pad_id, "pad_id", pad_id, f"{masks}, that of the Masking")
         self._planned = None
         lengths = self._ids.lengths
         self._buckets = Buckets(lengths, lengths, tokens_per_batch, num_buckets, max_length)
@@ -83,11 +83,11 @@ class SequenceBatches:
         ]
 
     def __len__(self) -> int:
-        """Batches of an epoch."""
+        """Batches per epoch."""
         return len(self._batches)
 
     def batch(self, step: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """The batch of a step, counted over all epochs: `token_ids` (B, T), and labels."""
+        """Return inputs `token_ids` (B, T) and labels of a step; steps count over all epochs."""
         epoch, number = divmod(step, len(self))
         members, order = self._plan(epoch)
         bucket, start = self._batches[order[number]]
@@ -111,8 +111,8 @@ class SequenceBatches:
         return {**self.__dict__, "_planned": None}
 
     def _plan(self, epoch):
-        """The texts of each bucket and the order of the batches, kept for the steps that follow."""
-        planned = self._planned  # one read: threads may ask for two epochs at once
+        """Return the texts of each bucket and the order of the batches; cached for one epoch."""
+        planned = self._planned  # read once: threads may request two epochs at a time
         if planned is None or planned[0] != epoch:
             generator = np.random.default_rng((self.seed, epoch)) if self.shuffle else None
             members = self._buckets.shuffled(generator)
@@ -130,6 +130,6 @@ def _packed(labels, lengths):
     if wrong := np.flatnonzero(packed.lengths != lengths).tolist():
         at = wrong[0]
         raise ValueError(
-            f"labels of text {at} must be {lengths[at]}, as its tokens, got {packed.lengths[at]}"
+            f"labels of text {at} must be {lengths[at]}, one per token, got {packed.lengths[at]}"
         )
     return packed

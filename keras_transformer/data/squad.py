@@ -1,4 +1,4 @@
-"""Questions about texts, as SQuAD's files have them (Rajpurkar et al. 2016)."""
+"""Questions about texts in the format of SQuAD (Rajpurkar et al. 2016)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keras_transformer.data.text_files import opened
 
 @dataclass(frozen=True)
 class Question:
-    """A question, the text that answers it, and right answers with their first characters."""
+    """A question, its context, and the correct answers, each with its start in characters."""
 
     id: str
     article: str
@@ -22,11 +22,14 @@ class Question:
 
 
 def read_squad(path: str | Path) -> list[Question]:
-    """All questions of a file; those without an answer have no `answers`.
+    """Read all questions of a SQuAD file; unanswerable ones have empty `answers`.
+
+    Args:
+        path: JSON file; decompressed if its name ends in `.gz`.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is no SQuAD file, or an answer does not stand where it is said to.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If it is not a SQuAD file, or an answer is not found at its `answer_start`.
     """
     with opened(path) as file:
         content = file.read()
@@ -43,25 +46,25 @@ def read_squad(path: str | Path) -> list[Question]:
             for paragraph in article["paragraphs"]
             for asked in paragraph["qas"]
         ]
-    except (ValueError, KeyError, TypeError) as error:  # no JSON, no UTF-8, or of another form
-        raise ValueError(f"{path} is no SQuAD file: {error!r}") from error
+    except (ValueError, KeyError, TypeError) as error:  # not JSON, not UTF-8, or another structure
+        raise ValueError(f"{path} is not a SQuAD file: {error!r}") from error
     for asked in questions:
         for text, begin in asked.answers:
             is_place = isinstance(text, str) and isinstance(begin, int)
             if not is_place or asked.context[begin : begin + len(text)] != text:
                 raise ValueError(
-                    f"{path}: an answer to {asked.id!r} must stand at character {begin!r} of its "
-                    f"text, got {text!r}"
+                    f"{path}: an answer to {asked.id!r} must be at character {begin!r} of its "
+                    f"context, got {text!r}"
                 )
     return questions
 
 
 def span_of(places: Sequence[tuple[int, int]], answer: tuple[str, int]) -> tuple[int, int] | None:
-    """The first and the last piece of an answer; None if not all of it is there.
+    """Return the indices of an answer's first and last token; None if the answer is incomplete.
 
     Args:
-        places: of `TextTokenizer.encode_pairs`.
-        answer: its text and first character.
+        places: The (start, end) characters of each token, from `TextTokenizer.encode_pairs`.
+        answer: The answer's text and start in characters.
     """
     text, begin = answer
     end = begin + len(text)

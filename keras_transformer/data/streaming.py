@@ -1,6 +1,6 @@
-"""Making batches ahead of time, by grain: `Stream` calls a function of the step in other processes.
+"""Prefetching of batches with grain: `Stream` calls a function of the step in worker processes.
 
-Since the batch of a step depends on nothing but the step, it does not matter who makes it.
+The batch of a step depends on the step alone, so any process can make it.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from typing import Any
 
 from absl import flags, logging
 
-# grain offers JAX's profiler, and logs a warning in each process that has no JAX.
+# grain supports JAX's profiler, and logs a warning in each process without JAX.
 _verbosity = logging.get_verbosity()
 logging.set_verbosity(logging.ERROR)
 import grain  # noqa: E402
 
 logging.set_verbosity(_verbosity)
 
-_AHEAD = 4  # batches that each process, or the thread, makes ahead of time
-# Keras makes several iterators and takes a batch or two from each, to see the shapes, before the
-# one it trains from. These batches are made here, or worker processes would start each time.
+_AHEAD = 4  # batches that each worker process, or the thread, prefetches
+# Before training, Keras makes several iterators and takes one or two batches from each to infer
+# the shapes. These first batches are made in this process, so that no workers start for them.
 _LOOKED_AT = 2
 
 
 class Stream(grain.IterDataset):
-    """The results of `make(step)` for one step after another, made ahead of time.
+    """The results of `make(step)` for consecutive steps, prefetched.
 
     Args:
-        make: a function of the step; to be run in a process it must be picklable (by cloudpickle).
-        first_step: the step to begin at.
-        steps: how many; None for no end.
-        num_workers: processes to make them in; 0 for a thread of this process.
+        make: Function of the step; cloudpickle must be able to pickle it if there are workers.
+        first_step: First step.
+        steps: Number of steps; None for no end.
+        num_workers: Worker processes that call `make`; 0 for a thread of this process.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ def _ahead(make, first_step, stop, num_workers) -> Iterator[Any]:
         with contextlib.closing(iter(dataset.to_iter_dataset(options))) as batches:
             yield from batches
         return
-    if not flags.FLAGS.is_parsed():  # grain reads a flag, and fails outside an absl program
+    if not flags.FLAGS.is_parsed():  # grain reads an absl flag, and fails outside an absl program
         flags.FLAGS.mark_as_parsed()
     options = grain.ReadOptions(num_threads=0, prefetch_buffer_size=0)
     dataset = dataset.to_iter_dataset(options).mp_prefetch(
@@ -117,7 +117,7 @@ def _ahead(make, first_step, stop, num_workers) -> Iterator[Any]:
     )
     with contextlib.closing(iter(dataset)) as batches:
         with _empty_main():
-            # All processes have started once each has given its first batch.
+            # Once each worker has returned its first batch, all of them have started.
             begun = list(itertools.islice(batches, num_workers))
         yield from begun
         yield from batches
@@ -130,24 +130,25 @@ def _made_by_worker(make, step):
 
 @functools.cache
 def _begin_worker():
-    """Has this process end with the one that trains, and not before."""
+    """Make this worker process exit when the training process exits, and not earlier."""
     with contextlib.suppress(ValueError):  # not in the main thread
-        # Ctrl-C goes to all processes of a terminal.
+        # Ctrl-C signals all processes of a terminal.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def end():
         multiprocessing.parent_process().join()
-        os._exit(1)  # grain's (0.2) waits for ever for room in its queue
+        os._exit(1)  # a regular exit of grain 0.2 waits forever for room in its queue
 
     threading.Thread(target=end, daemon=True).start()
 
 
 @contextlib.contextmanager
 def _empty_main():
-    """Processes started in this context do not run the main module of the program.
+    """Keep processes started in this context from running the program's main module.
 
-    They would import what it imports, Keras and its backend: seconds and half a gigabyte each;
-    and a script without `if __name__ == "__main__"` would start to train in each.
+    They would import all that it imports, such as Keras and its backend, which costs seconds and
+    half a gigabyte per process; and a script without `if __name__ == "__main__"` would start to
+    train in each of them.
     """
     main = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")
@@ -158,19 +159,19 @@ def _empty_main():
 
 
 def for_keras(stream: Stream) -> Any:
-    """The stream in the form that `fit` and `evaluate` take under the backend that Keras has.
+    """Return the stream in the form that `fit` and `evaluate` take on the active backend.
 
-    Keras 3.15 tells TensorFlow that all batches are as long as the first two where these agree,
-    and TensorFlow then refuses the others; and under TensorFlow it counts a step too many in each
-    epoch of unknown length. So TensorFlow gets a `tf.data.Dataset` of open shapes and known size.
-    JAX and PyTorch take the stream itself.
+    JAX and PyTorch take the stream itself. TensorFlow gets a `tf.data.Dataset` with open shapes
+    and known size: Keras 3.15 declares the shape of the first two batches where these agree, and
+    TensorFlow then rejects other shapes; and in an epoch of unknown length Keras counts one step
+    too many.
     """
-    # Not at the top of the file, since worker processes read it and do without Keras.
+    # Imported here, because worker processes import this file and do not need Keras.
     import keras
 
     if keras.backend.backend() != "tensorflow":
         return stream
-    tf = sys.modules["tensorflow"]  # Keras has imported it; this floor knows no backend by name
+    tf = sys.modules["tensorflow"]  # Keras has imported it; `data` must not import a backend
     signature = keras.tree.map_structure(
         lambda array: tf.TensorSpec([None] * array.ndim, array.dtype),
         stream.make(stream.first_step),

@@ -1,4 +1,4 @@
-"""Sentences of tagged words: CoNLL files, and labels of their tokens."""
+"""Sentences of tagged words: CoNLL files, and labels for their tokens."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from keras_transformer.data.windows import NO_LABEL
 
 
 def read_tagged(path: str | Path) -> list[tuple[list[str], list[str]]]:
-    """The words and tags of each sentence.
+    """Return the words and the tags of each sentence.
 
     Args:
-        path: a line a word, its tag after the last tab; sentences end in an empty line.
-            Unpacked on the way if its name ends in `.gz`.
+        path: File with one word per line, its tag after the last tab, and an empty line after
+            each sentence; decompressed if its name ends in `.gz`.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if a line has no tab, which it names, or there is no sentence.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If a line has no tab or no tag (names the line), or there is no sentence.
     """
     sentences: list[tuple[list[str], list[str]]] = [([], [])]
     for number, line in enumerate(iterate_lines(path), 1):
@@ -40,15 +40,15 @@ def read_tagged(path: str | Path) -> list[tuple[list[str], list[str]]]:
 
 
 def numbered(names: Sequence[str], labels: Sequence[str], source: str | Path) -> list[int]:
-    """The number of each name among the labels.
+    """Return the index of each name in the labels.
 
     Args:
-        names: to be looked up.
-        labels: all that are known, in their order.
-        source: the file that the names are of.
+        names: Names to look up.
+        labels: All known labels, in order.
+        source: The file that the names come from, for the error message.
 
     Raises:
-        ValueError: if a name is no label; it says which, of which file, and what the labels are.
+        ValueError: If a name is not among the labels.
     """
     numbers = {label: number for number, label in enumerate(labels)}
     if unknown := sorted(set(names) - set(numbers)):
@@ -59,11 +59,11 @@ def numbered(names: Sequence[str], labels: Sequence[str], source: str | Path) ->
 def labels_of_tokens(
     encoded: Sequence[tuple[Sequence[int], Sequence[int]]], tags: Sequence[Sequence[int]]
 ) -> list[np.ndarray]:
-    """The number of each word's tag at its first token, and `NO_LABEL` at all others.
+    """Label the first token of each word with the word's tag, all other tokens with `NO_LABEL`.
 
     Args:
-        encoded: of `TextTokenizer.encode_words`.
-        tags: a number for each word.
+        encoded: Token ids and word starts of each sentence, from `TextTokenizer.encode_words`.
+        tags: Tag number of each word, per sentence.
     """
     labels = []
     for (ids, starts), numbers in zip(encoded, tags, strict=True):

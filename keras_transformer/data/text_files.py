@@ -1,8 +1,8 @@
-"""Text from where people keep it: line files, TSV, TMX, JSON lines, Hugging Face datasets.
+"""Readers of text: line files, TSV, TMX, JSON lines, Hugging Face datasets.
 
-`read_pairs` turns any of these into a list of (source, target) pairs; `read_lines`,
-`iterate_lines` and `read_texts` read one-sided text. Text is handed over as it is in the file; see
-`keras_transformer.data.cleaning` for what to throw away.
+`read_pairs` reads any of these into a list of (source, target) pairs; `read_lines`,
+`iterate_lines` and `read_texts` read monolingual text. Text is returned unchanged; to remove
+unsuitable pairs, see `keras_transformer.data.cleaning`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from keras_transformer.data.tmx import read_tmx
 
@@ -22,11 +22,11 @@ Pairs = list[tuple[str, str]]
 
 
 @contextmanager
-def opened(path: str | Path):
-    """The file in binary mode, unpacked if its name ends in `.gz`.
+def opened(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file in binary mode, decompressed if its name ends in `.gz`.
 
     Raises:
-        ValueError: if what is read of a `.gz` is broken.
+        ValueError: If a `.gz` file turns out to be truncated or corrupt while it is read.
     """
     try:
         with gzip.open(path) if str(path).lower().endswith(".gz") else open(path, "rb") as file:
@@ -36,18 +36,19 @@ def opened(path: str | Path):
 
 
 def iterate_lines(path: str | Path) -> Iterator[str]:
-    """Yields the lines of a UTF-8 text file one by one, for files too large for memory.
+    """Yield the lines of a UTF-8 text file one by one, for files too large for memory.
 
-    Only a newline ends a line (so that a no-break or line-separator character inside a sentence
-    cannot shift the alignment of two files). The carriage returns of a Windows file and a byte
-    order mark at its beginning are dropped.
+    Only a newline ends a line, so that a line-separator character inside a sentence cannot shift
+    the alignment of two files. The carriage returns of a Windows file and a byte order mark at the
+    beginning are removed.
 
     Args:
-        path: The file; unpacked on the way if its name ends in `.gz`.
+        path: The file; decompressed if its name ends in `.gz`.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: Invalid UTF-8 (naming file and line), or a broken gzip file.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If the file is not valid UTF-8 (names file and line), or the gzip file is
+            truncated or corrupt.
     """
     with opened(path) as file:
         for number, line in enumerate(file, 1):
@@ -59,18 +60,21 @@ def iterate_lines(path: str | Path) -> Iterator[str]:
 
 
 def read_lines(path: str | Path) -> list[str]:
-    """All lines of a text file, blank ones included; arguments and errors of `iterate_lines`."""
+    """Return all lines of a text file, including blank ones; see `iterate_lines`."""
     return list(iterate_lines(path))
 
 
 def read_texts(path: str | Path) -> list[str]:
-    """The lines of a text file that are not blank; of a `.tsv` the first column, without its head.
+    """Return the lines of a text file that are not blank.
+
+    From a `.tsv` file, the first column is read, without the header line.
 
     Args:
-        path: may be a `.gz`.
+        path: The file; decompressed if its name ends in `.gz`.
 
     Raises:
-        FileNotFoundError, ValueError: as of `iterate_lines`; also if no line is left.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If no line is left, and for the reasons of `iterate_lines`.
     """
     lines = read_lines(path)
     if ".tsv" in Path(path).suffixes:
@@ -88,33 +92,34 @@ def read_pairs(
     source_language: str = "en",
     target_language: str = "de",
 ) -> Pairs:
-    """Reads parallel text; what is given decides the format.
+    """Read parallel text. The format follows from the arguments:
 
-    - two paths: two text files, line i of one the translation of line i of the other;
-    - one path ending in `.tsv` or `.txt`: source, a tab, target; further columns are ignored,
-      nothing is quoted, there is no header;
-    - one path ending in `.tmx`: the translation units that have both languages, inline mark-up
-      left out;
-    - one path ending in `.jsonl` or `.json`: one JSON object a line, `{"en": ..., "de": ...}`,
+    - two paths: two text files; line i of one is the translation of line i of the other;
+    - one path ending in `.tsv` or `.txt`: source, tab, target; further columns are ignored, there
+      is no quoting and no header;
+    - one path ending in `.tmx`: the translation units that have both languages, without inline
+      mark-up;
+    - one path ending in `.jsonl` or `.json`: one JSON object per line, `{"en": ..., "de": ...}`,
       `{"source": ..., "target": ...}` or `{"translation": {"en": ..., "de": ...}}`;
-    - a Hugging Face `datasets.Dataset` (also a streamed one) with columns of these names.
+    - a Hugging Face `datasets.Dataset` (streamed or not) with columns of these names.
 
-    Any file may end in `.gz` on top. Blank lines of TSV and JSON-lines files are skipped.
+    Each file may also be gzipped, with the additional suffix `.gz`. Blank lines of TSV and JSON
+    lines files are skipped.
 
     Args:
         source: A path, or a data set.
-        target: The path of the target side, for two line files only.
-        source_language: Which key or TMX language is the source. In TMX, "en" stands for "EN" and
-            "en-US" alike (RFC 4647, basic filtering), the first of them in each unit.
-        target_language: Which one is the target.
+        target: Path of the target side, for two line files only.
+        source_language: Key or TMX language of the source. In TMX, "en" matches "EN" and "en-US"
+            too (RFC 4647, basic filtering); the first match of each unit is used.
+        target_language: Key or TMX language of the target.
 
     Returns:
-        A list of (source, target), as they stand in the file.
+        A list of (source, target), unchanged.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: Files of different lengths, no text at all, or a line or record that is not
-            of the format, naming file and line.
+        FileNotFoundError: If a file does not exist.
+        ValueError: If two files differ in length, there is no text at all, or a line or record is
+            malformed (names file and line).
     """
     if target is not None:
         if hasattr(source, "column_names"):
@@ -170,7 +175,7 @@ def _pairs_of_json_lines(path: str | Path, *languages: str) -> Iterator[tuple[st
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise ValueError(
-                f"{path}, line {number}: malformed JSON, expected one object a line ({error})"
+                f"{path}, line {number}: malformed JSON, expected one object per line ({error})"
             ) from error
         yield _pair_of_record(record, *languages, where=f"{path}, line {number}")
 
@@ -194,7 +199,7 @@ def _pair_of_record(
                 return source, target
     raise ValueError(
         f"{where}: expected text under the keys {source_language!r} and {target_language!r}, or "
-        f"'source' and 'target', or 'translation' that holds these; got {reprlib.repr(record)}"
+        f"'source' and 'target', or 'translation' with these inside; got {reprlib.repr(record)}"
     )
 
 

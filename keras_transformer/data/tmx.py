@@ -1,4 +1,4 @@
-"""Translation memories: TMX 1.4b, as an XML parser meets its elements."""
+"""Translation memories in TMX 1.4b, read with a streaming XML parser."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from xml.parsers import expat
 def read_tmx(
     file: BinaryIO, path: str | Path, source_language: str, target_language: str
 ) -> list[tuple[str, str]]:
-    """Return the pairs of two languages.
+    """Return the (source, target) pairs of two languages.
 
     Args:
-        file: an open file.
-        path: what errors call it.
-        source_language, target_language: codes; "en" is also found as "en-GB".
+        file: File open for reading in binary mode.
+        path: Name of the file in error messages.
+        source_language, target_language: Language codes; "en" also matches "en-GB".
 
     Raises:
-        ValueError: for malformed XML, an entity, or a file without these languages; names the line.
+        ValueError: If the XML is malformed or declares an entity (names the line), or no unit has
+            both languages.
     """
     handlers = _Handlers(source_language, target_language)
     parser = expat.ParserCreate()
@@ -46,12 +47,12 @@ class _Handlers:
 
     def __init__(self, source_language: str, target_language: str):
         self.wanted = (source_language, target_language)
-        self.languages: set[str] = set()  # all that were met
+        self.languages: set[str] = set()  # all in the file
         self.pairs: list[tuple[str, str]] = []
         self.unit: dict[str, str] = {}  # language -> text
         self.language = ""
-        self.text: list[str] | None = None  # None outside of <seg>
-        self.codes = 0  # depth inside of native mark-up, which is not text
+        self.text: list[str] | None = None  # None outside <seg>
+        self.codes = 0  # depth inside inline mark-up, which is not text
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "tu":
@@ -86,5 +87,5 @@ class _Handlers:
         return None
 
     def refuse_entity(self, name: str, *_) -> None:
-        # Declared entities can blow a small file up to gigabytes, or name other files.
-        raise ValueError(f"entity {name!r}: only the five entities of XML itself are read")
+        # Declared entities can expand a small file to gigabytes, or include other files.
+        raise ValueError(f"entity {name!r}: only the five predefined entities of XML are read")

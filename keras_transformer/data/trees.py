@@ -1,4 +1,4 @@
-"""Phrase-structure trees: read from brackets, simplified, as lines of symbols and back, spans."""
+"""Phrase-structure trees: reading of treebanks, linearization and its inverse, spans."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-OPEN, CLOSE, WORD = "(", ")", "XX"  # symbols of a line: "(NP", ")" and that of each word
-EMPTY = "-NONE-"  # the tag of what is not spoken
-PUNCTUATION = frozenset({",", ":", "``", "''", "."})  # tags that do not count in COLLINS.prm
+OPEN, CLOSE, WORD = "(", ")", "XX"  # symbols of a linearized tree: "(NP", ")", and each word
+EMPTY = "-NONE-"  # the tag of traces and other empty elements
+PUNCTUATION = frozenset({",", ":", "``", "''", "."})  # tags that EVALB's COLLINS.prm ignores
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A label and what it is over: trees; or, where the label is a tag, one word.
+    """A constituent, with its label and child trees; or a word, with its part-of-speech tag.
 
-    `str` gives it in brackets, "(NP (DT the) (NN cat))".
+    `str` writes the tree with brackets, "(NP (DT the) (NN cat))".
     """
 
     label: str
@@ -28,11 +28,11 @@ class Tree:
 
     @property
     def is_word(self) -> bool:
-        """Whether it is a tag and its word."""
+        """Whether the tree is a tag and its word."""
         return isinstance(self.children[0], str)
 
     def leaves(self) -> Iterator[Tree]:
-        """Tags with their words, from left to right."""
+        """Yield the tags with their words, from left to right."""
         if self.is_word:
             yield self
         else:
@@ -40,15 +40,16 @@ class Tree:
                 yield from child.leaves()
 
     def words(self) -> list[str]:
-        """The words, from left to right."""
+        """Return the words, from left to right."""
         return [leaf.children[0] for leaf in self.leaves()]
 
 
 def read_trees(text: str) -> list[Tree]:
-    """The trees of a text in brackets, as the Penn Treebank's `.mrg` files have them.
+    """Read trees in the bracket format of the Penn Treebank's `.mrg` files.
 
     Raises:
-        ValueError: if brackets do not balance, or there is an empty one, or a word beside trees.
+        ValueError: If brackets do not balance, a bracket is empty, or a bracket mixes words and
+            trees.
     """
     return _trees(re.findall(r"[()]|[^\s()]+", text))
 
@@ -70,21 +71,21 @@ def _trees(tokens: Sequence[str | Tree]) -> list[Tree]:
                 raise ValueError(f"a bracket must hold trees or one word, got ({label} {shown})")
             (open_[-1][1] if len(open_) > 1 else open_[0]).append(Tree(label, tuple(children)))
         else:
-            raise ValueError(f"brackets must balance, got {token!r} outside of all of them")
+            raise ValueError(f"brackets must balance, got {token!r} outside any bracket")
     if len(open_) > 1:
-        raise ValueError(f"brackets must balance, got {len(open_) - 1} that stay open")
+        raise ValueError(f"brackets must balance, got {len(open_) - 1} left open")
     return open_[0]
 
 
 def read_treebank(path: str | Path) -> dict[int, list[Tree]]:
-    """The trees of each file `combined/wsj_0001.mrg` of a zipped Penn Treebank, simplified.
+    """Read and simplify the trees of the files `combined/wsj_*.mrg` of a zipped Penn Treebank.
 
     Returns:
-        Trees by the file's number, in order.
+        The trees of each file by its number, in ascending order.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is no zip file, has none of these files, or one is broken.
+        FileNotFoundError: If the zip file does not exist.
+        ValueError: If it is not a zip file, holds none of these files, or one is malformed.
     """
     found = {}
     try:
@@ -101,10 +102,10 @@ def read_treebank(path: str | Path) -> dict[int, list[Tree]]:
 
 
 def simplified(tree: Tree) -> Tree | None:
-    """The tree as parsers are measured on it; None if nothing is left.
+    """Return the tree in the form that parsers are evaluated on; None if nothing is left.
 
-    Function tags go ("NP-SBJ-1" is "NP"), and so do what is not spoken, what is empty without it,
-    and the root that has no label or is called TOP or ROOT, where it is over one tree.
+    Removes function tags ("NP-SBJ-1" becomes "NP"), empty elements, constituents that hold nothing
+    else, and a root without label, or with label TOP or ROOT, that has one child.
     """
     if tree.is_word:
         return None if tree.label == EMPTY else tree
@@ -117,14 +118,14 @@ def simplified(tree: Tree) -> Tree | None:
 
 
 def linearize(tree: Tree, tags: bool = False) -> str:
-    """A line of symbols, depth first (Vinyals et al. 2015, section 2.2): "(S (NP XX XX ) XX )".
+    """Linearize a tree depth first (Vinyals et al. 2015, section 2.2): "(S (NP XX XX ) XX )".
 
-    Closing brackets have no label, unlike there: it follows from the one that opened, so to predict
-    it can only go wrong.
+    Unlike in the paper, closing brackets have no label: it follows from the opening bracket, so
+    predicting it could only add errors.
 
     Args:
-        tree: over words.
-        tags: whether a word is its tag; else all are the one symbol XX, as there.
+        tree: A tree over words.
+        tags: Whether to write each word as its tag; else as the symbol XX, as in the paper.
     """
     if tree.is_word:
         return tree.label if tags else WORD
@@ -133,10 +134,10 @@ def linearize(tree: Tree, tags: bool = False) -> str:
 
 
 def tree_of(line: str, words: Sequence[str]) -> Tree:
-    """The inverse of `linearize`, given the words: each symbol without a bracket is one's tag.
+    """Invert `linearize`, given the words: each symbol without a bracket is the tag of one word.
 
     Raises:
-        ValueError: if the line is no tree over exactly these words.
+        ValueError: If the line is not a tree over exactly these words.
     """
     left = list(reversed(words))
     tokens: list[str | Tree] = []
@@ -156,14 +157,14 @@ def tree_of(line: str, words: Sequence[str]) -> Tree:
 
 
 def spans(tree: Tree, without: Sequence[int] = ()) -> list[tuple[str, int, int]]:
-    """Label, first word and the one after the last of each constituent, for `bracket_f1`.
+    """Return (label, first word, last word + 1) of each constituent, for `bracket_f1`.
 
-    As EVALB counts them under COLLINS.prm: tags and TOP do not count, PRT is ADVP, and words are
-    numbered without punctuation, so that nothing depends on where it is attached.
+    The spans are those of EVALB with COLLINS.prm: tags and TOP do not count, PRT counts as ADVP,
+    and punctuation is not numbered, so its attachment does not matter.
 
     Args:
-        tree: over words.
-        without: places of words that are left out, of `punctuation`.
+        tree: A tree over words.
+        without: Indices of words to leave out, from `punctuation`.
     """
     found, left_out = [], frozenset(without)
 
@@ -184,12 +185,15 @@ def spans(tree: Tree, without: Sequence[int] = ()) -> list[tuple[str, int, int]]
 
 
 def punctuation(tree: Tree) -> list[int]:
-    """Places of the words whose tags are punctuation."""
+    """Return the indices of the words that are tagged as punctuation."""
     return [i for i, leaf in enumerate(tree.leaves()) if leaf.label in PUNCTUATION]
 
 
 def right_branching(words: Sequence[str], label: str = "VP", root: str = "S") -> Tree:
-    """The baseline in which each constituent is a word and the rest, the last word apart."""
+    """Return the right-branching baseline: each constituent is a word and the constituent after it.
+
+    The last word is a child of the root.
+    """
     *inner, last = [Tree(WORD, (word,)) for word in words]
     if not inner:
         return Tree(root, (last,))

@@ -1,4 +1,4 @@
-"""Rows for language models: windows of one long text, or several documents packed in a row."""
+"""Rows for language models: windows of one long text, or several documents packed per row."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import numpy as np
 from keras_transformer.config import require_whole
 from keras_transformer.data.packing import pack
 
-NO_LABEL = -1  # of places that do not count
+NO_LABEL = -1  # label of positions that do not count in the loss
 
 
 class Windows:
-    """Windows of a text at random places, each token's label the one that follows it.
+    """Windows of a text at random positions; the label of each token is the next token.
 
-    A batch is `({"token_ids": (rows, T)}, labels (rows, T))`, int32: a function of its step, so
-    that a run that is continued sees what it would have seen.
+    A batch is `({"token_ids": (rows, T)}, labels (rows, T))`, int32. It depends on the seed and
+    the step alone, so a resumed run sees the same batches as an uninterrupted one.
 
     Args:
-        ids: of the text.
-        length: T, at most one less than there are ids.
-        rows: windows a batch.
-        seed: of the places.
+        ids: Token ids of the text.
+        length: T, at most `len(ids) - 1`.
+        rows: Windows per batch.
+        seed: Seed of the random positions.
 
     Raises:
-        ValueError: for an argument out of range, or a text that is too short.
+        ValueError: If an argument is out of range, or the text is too short.
     """
 
     def __init__(self, ids: Sequence[int], length: int, rows: int, seed: int = 0):
@@ -35,24 +35,24 @@ class Windows:
         self.length, self.rows, self.seed = length, rows, seed
         if len(self.ids) <= length:
             raise ValueError(
-                f"ids must be more than length={length}, for a window and its labels, got "
+                f"ids must hold more than length={length}, for a window and its labels, got "
                 f"{len(self.ids)}"
             )
 
     def batch(self, step: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """The batch of a step, which are counted from 0."""
+        """Return the batch of a step; steps count from 0."""
         generator = np.random.default_rng([self.seed, step])
         starts = generator.integers(len(self.ids) - self.length, size=self.rows)
         return _rows(self.ids, starts, self.length)
 
     def batches(self, first_step: int = 0) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
-        """Batches without end, from a step on."""
+        """Yield batches without end, starting at `first_step`."""
         while True:
             yield self.batch(first_step)
             first_step += 1
 
     def consecutive(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """The whole text once, window by window; what is left at the end is left out."""
+        """Return consecutive windows over the whole text; an incomplete last one is dropped."""
         starts = np.arange(0, len(self.ids) - self.length, self.length)
         return _rows(self.ids, starts, self.length)
 
@@ -65,22 +65,23 @@ def _rows(ids, starts, length):
 def packed(
     documents: Sequence[Sequence[int]], length: int
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Documents in rows of one length, several in each, which see nothing of one another.
+    """Pack several documents into each row; segment numbers keep them apart in attention.
 
     Args:
-        documents: ids of each, of at least two tokens; longer ones than `length` + 1 are cut.
-        length: T.
+        documents: Token ids of each document, two or more; truncated to `length` + 1 ids.
+        length: Row length T.
 
     Returns:
-        `token_ids` and `segments`, the number of each token's document in its row and 0 for
-        padding, (rows, T); and labels (rows, T), `NO_LABEL` for padding.
+        The inputs `token_ids` (rows, T) and `segments` (rows, T), the number of each token's
+        document in its row, from 1, and 0 for padding; and the labels (rows, T), `NO_LABEL` for
+        padding.
 
     Raises:
-        ValueError: if a document has fewer than two tokens, or there are none.
+        ValueError: If there are no documents, or one has fewer than two tokens.
     """
     require_whole("length", length, 1)
     if not documents or min(map(len, documents)) < 2:
-        raise ValueError("documents must have at least two tokens each, and be at least one")
+        raise ValueError("documents must be one or more, with at least two tokens each")
     documents = [np.asarray(ids[: length + 1], "int32") for ids in documents]
     sizes = np.array([len(ids) - 1 for ids in documents])
     groups, places = pack(np.stack([sizes, sizes], axis=1), np.array([length, length]))

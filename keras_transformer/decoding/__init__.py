@@ -1,22 +1,24 @@
 """Decoding: from a step function and a state to token ids, for any model.
 
-A search knows no model. It is given the logits of the first token to choose, a state whose
+A search does not know the model. It gets the logits of the first token to choose, a state whose
 tensors have the sentences as first axis, and
 `step(token_ids_BK, state, index, ancestors_BKM) -> logits_BKV, state`, which takes the tokens of
-all beams at one position. The beams of a sentence are further positions of its one row: what beam
-k wrote at a position stays in slot k of it, and `ancestors_BKM` says in which slot each beam finds
-its own past. So nothing of the state is ever reordered; None stands for the one way of one beam.
+all beams at one position. All beams of a sentence share one row of the state: what beam k writes
+at a position stays in slot k of that position, and `ancestors_BKM` gives, for each beam and
+position, the slot of its own hypothesis. So the state is never reordered. With one beam, the
+ancestors are None.
 
-A constraint says at each step which tokens may follow, from a state of its own: an object with
-`allowed(state, vocab_size) -> boolean (..., V)` and `advance(state, token_ids) -> state`, both of
-tensors with the rows, or the rows and beams, as first axes, fewer than four axes in all. What it
-does not allow is not taken; log-probabilities stay those of the whole vocabulary. So the search
-ranks what is allowed as the model does: to renormalize at each step would favour those whose
-beginning leaves few choices.
+A constraint decides at each step which tokens may follow, from a state of its own. It is an object
+with `allowed(state, vocab_size) -> boolean (..., V)` and `advance(state, token_ids) -> state`. All
+tensors have the rows, or the rows and beams, as first axes, and fewer than four axes. Tokens that
+are not allowed are never taken; log-probabilities stay those of the whole vocabulary, so the
+search ranks the allowed hypotheses as the model does. Renormalizing at each step would favour
+hypotheses whose beginning leaves few choices.
 
-The loop has fixed shapes, so each search can be compiled, or traced into a SavedModel. Every row
-has its own limit and stops by itself: what else is in the batch changes nothing. A turn of the loop
-has three phases: `propose` the next tokens, `finish` what ends, `advance` what continues.
+The loop has fixed shapes, so each search can be compiled, or traced into a SavedModel. Each row
+has its own length limit and stops independently: the other rows of its batch do not change its
+result. An iteration of the loop has three phases: `propose` the next tokens, `finish` the
+hypotheses that end, `advance` those that continue.
 """
 
 from keras_transformer.decoding.beam import beam_search

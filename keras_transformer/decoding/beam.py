@@ -1,4 +1,4 @@
-"""Beam search: the few most probable sequences of each row, and the best finished ones."""
+"""Beam search: keeps the most probable sequences of each row, and the best finished ones."""
 
 from __future__ import annotations
 
@@ -31,29 +31,30 @@ def beam_search(
 ) -> tuple[Any, Any]:
     """Keep the `beam_size` most probable sequences of each row, and the best finished ones.
 
-    A hypothesis that reaches EOS among the row's `beam_size` best is frozen with its score; the
-    search continues with the best unfinished ones, and a row ends when `beam_size` have finished
-    and the best of them has a better score than any unfinished one has so far (fairseq ends without
-    this condition, and misses what is one token from its end; with a beam of 1 this is greedy
-    search). Section 6.1 uses a beam of 4 and a length penalty of 0.6.
+    A hypothesis that reaches EOS among the `beam_size` best of its row is frozen with its score;
+    the search continues with the best unfinished ones. A row ends when `beam_size` hypotheses have
+    finished and the best of them scores at least as high as any unfinished one does so far.
+    (fairseq omits the second condition, and so misses hypotheses that are one token from their
+    end.) With a beam of 1 this is greedy search. Section 6.1 uses a beam of 4 and a length penalty
+    of 0.6.
 
     Args:
-        step: takes token ids (B, K), the state, their position and the ancestors (B, K, M) of
-            the beams, M positions in all: the slot of each position up to this one, and -1 from
-            there on; returns logits (B, K, V) and the state.
-        search: the options. `beam_size` is K. A score is the sum of log-probabilities divided by
-            ((5 + |Y|) / 6)^alpha, alpha being the `length_penalty`. Where `num_hypotheses` are
-            wanted, a row ends as soon as so many have better scores than any unfinished one can
-            still reach; the rest may then differ. With the `scoring` "transformers" it is as in
-            that library (5.23, `early_stopping` False): the factor is |Y|^alpha, a row continues
+        step: Takes token ids (B, K), the state, their position and the ancestors (B, K, M) of the
+            beams; returns logits (B, K, V) and the state. M is the number of all positions; the
+            ancestors hold the slot of each position up to this one, and -1 for later ones.
+        search: Options of the search; K is `beam_size`. A score is the sum of log-probabilities
+            divided by ((5 + |Y|) / 6)^alpha, with `length_penalty` as alpha. If `num_hypotheses`
+            is set, a row ends as soon as that many hypotheses score higher than any unfinished one
+            can still reach; the remaining ones may then differ. `scoring="transformers"` follows
+            that library (5.23, `early_stopping` False): the divisor is |Y|^alpha, a row continues
             until the worst of its finished hypotheses is no worse than any unfinished one, and
-            forced tokens, EOS at the limit among them, cost nothing.
+            forced tokens, including EOS at the limit, cost nothing.
         logits_BV, state, eos_ids, length, max_lengths_B, index, pad_id, banned_ids, prefix_BP,
-            constraint, constraint_state: as of `greedy_search`.
+            constraint, constraint_state: See `greedy_search`.
 
     Returns:
-        ids (B, K, L), EOS included, best first, and scores (B, K). Where a row has fewer than
-        K hypotheses in all, the rest are padding with the score `IMPOSSIBLE`.
+        ids (B, K, L), EOS included, best first, and scores (B, K). If a row has fewer than K
+        hypotheses in all, the remaining ids are padding and their scores `IMPOSSIBLE`.
     """
     rules, beam_size = Rules(search, eos_ids, pad_id, banned_ids, constraint), search.beam_size
     wanted = search.num_hypotheses or beam_size
@@ -64,12 +65,12 @@ def beam_search(
     alive = {
         "state": state,
         "forced_BL": rules.forced(length, max_lengths_B, prefix_BP),
-        # One beam to begin with.
+        # The search starts from one beam.
         "total_BK": quick.where(quick.arange(beam_size, dtype="int32") == 0, 0.0, none_BK),
         "ids_BKL": no_ids_BKL,
     }
     if beam_size > 1:
-        # The positions before the search have one past alone, in slot 0.
+        # At positions that precede the search all beams have the same tokens, in slot 0.
         is_past_M = quick.arange(index + length, dtype="int32") < index
         slots_BKM = quick.zeros((rows, beam_size, 1), dtype="int32") - 1
         alive["ancestors_BKM"] = quick.where(is_past_M, 0, slots_BKM)
@@ -92,17 +93,17 @@ def beam_search(
 
 @dataclass(frozen=True)
 class _Candidates:
-    """The C best extensions of each row's beams, best first."""
+    """The C best extensions of the beams of each row, best first."""
 
     total_BC: Any  # sums of log-probabilities
-    beam_BC: Any  # which beams they extend
+    beam_BC: Any  # the beam that each extends
     token_BC: Any
     is_eos_BC: Any
 
 
 @dataclass(frozen=True)
 class _Beams:
-    """One turn of the loop, in three phases."""
+    """One iteration of the loop, in three phases."""
 
     rules: Rules
     vocab_size: int
@@ -117,10 +118,10 @@ class _Beams:
         return self.done(i, done_B, found, alive), found, alive
 
     def propose(self, i, logits_BKV, alive):
-        """The best extensions of each row, as many as leave K unfinished ones among them."""
+        """Return the best extensions of each row: enough that K of them are unfinished."""
         rules, beam_size = self.rules, self.beam_size
-        # So many choices a beam leave K that continue, even if every beam ends in all the ways
-        # there are; they may all be one beam's, whatever is banned of its tokens.
+        # `choices` extensions per beam leave K unfinished ones even if each beam ends with every
+        # EOS id. All of them may extend one beam, of whose best tokens some may be banned.
         choices = 1 + len(rules.eos_ids)
         width = min(self.vocab_size, choices * beam_size + len(rules.never))
         forced_B = alive["forced_BL"][:, i]
@@ -139,9 +140,9 @@ class _Beams:
         return _Candidates(total_BC, flat_BC // width, token_BC, rules.is_end(token_BC))
 
     def _best_of_each(self, logits_BKV, width, alive):
-        """The `width` best tokens of each beam with their logits (B, K, W), and log Z (B, K, 1).
+        """Return the `width` best tokens of each beam, their logits, and log Z (B, K, 1).
 
-        Where there is a constraint, the best of those it allows; log Z is of all.
+        A constraint limits the tokens to those it allows; log Z is always over all tokens.
         """
         rules = self.rules
         if rules.constraint is None:
@@ -157,7 +158,7 @@ class _Beams:
         return values_BKW, tokens_BKW, log_z_BK1
 
     def _force(self, values_BKW, tokens_BKW, logits_BKV, forced_B, cost_BK1):
-        """Leaves the one token to a row that must take it, with its logit or the given cost."""
+        """Leave only the forced token to rows that have one, with its logit or the given cost."""
         forced_B11 = quick.expand_dims(forced_B, (1, 2))
         forced_BK1 = quick.zeros_like(tokens_BKW[:, :, :1]) + quick.maximum(forced_B11, 0)
         forced_BK = self.rules.best_end(forced_BK1[:, :, 0], logits_BKV)
@@ -174,7 +175,7 @@ class _Beams:
         )
 
     def finish(self, i, candidates, done_B, found, alive):
-        """Merges those that end among the row's K best with the ones finished before."""
+        """Merge the hypotheses that end among the K best of a row with those that ended earlier."""
         first = slice(self.beam_size)
         new_BK = candidates.total_BC[:, first]
         is_new_BK = candidates.is_eos_BC[:, first] & (new_BK > IMPOSSIBLE / 2) & ~done_B[:, None]
@@ -188,7 +189,7 @@ class _Beams:
         return {"ids_BKL": pick(ids_BCL, order_BK), "scores_BK": scores_BK}
 
     def advance(self, i, index, candidates, alive):
-        """Keeps the K best that do not end, each in the slot of its new number."""
+        """Keep the K best unfinished hypotheses, each in the slot of its new number."""
         going_BC = quick.where(candidates.is_eos_BC, IMPOSSIBLE, candidates.total_BC)
         total_BK, choice_BK = quick.top_k(going_BC, self.beam_size)
         beam_BK = gather(candidates.beam_BC, choice_BK, axis=1)
@@ -209,17 +210,17 @@ class _Beams:
         return alive
 
     def done(self, i, done_B, found, alive):
-        """Which rows need no more turns."""
+        """Return which rows need no further iteration."""
         rules, scores_BK = self.rules, found["scores_BK"]
         done_B = done_B | rules.is_end(alive["forced_BL"][:, i])
         best_alive_B = alive["total_BK"][:, 0] / rules.penalty(1 + i)
         decisive_B = scores_BK[:, -1 if rules.search.scoring == "transformers" else 0]
-        is_full_B = scores_BK[:, -1] > IMPOSSIBLE / 2  # the last of them is the worst
+        is_full_B = scores_BK[:, -1] > IMPOSSIBLE / 2  # the last score is the worst
         done_B = done_B | (is_full_B & (decisive_B >= best_alive_B))
-        # No log-probability is above 0, and no length penalty above that of the whole length.
+        # A bound: log-probabilities are at most 0, and the full length has the largest divisor.
         reachable_B = alive["total_BK"][:, 0] / rules.penalty(self.length)
         return done_B | (scores_BK[:, self.wanted - 1] >= reachable_B)
 
     def repeated(self, x):
-        """x (B, ...) of each beam: (B, K, ...)."""
+        """Return x (B, ...) repeated for each beam: (B, K, ...)."""
         return quick.repeat(quick.expand_dims(x, 1), self.beam_size, axis=1)

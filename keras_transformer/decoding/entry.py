@@ -1,4 +1,4 @@
-"""The one way in: the search that the options ask for."""
+"""Entry point of decoding: runs the search that the options select."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def decode(
     seen_BV: Any = None,
     **sequences: Any,
 ) -> tuple[Any, Any]:
-    """Search by beams, greedily or by drawing, as the options say.
+    """Run beam search, greedy search or sampling, as the options say.
 
     Args:
-        step, logits_BV, state: as of `beam_search`, with one beam where tokens are drawn.
-        search: the options.
-        uniforms_BL, seen_BV: as of `greedy_search`.
-        sequences: the other arguments of both.
+        step, logits_BV, state: See `beam_search`; one beam for sampling.
+        search: Options of the search.
+        uniforms_BL, seen_BV: See `greedy_search`.
+        sequences: Other arguments of `beam_search` and `greedy_search`.
 
     Returns:
         ids (B, K, L) and scores (B, K), best first.
@@ -40,7 +40,7 @@ def decode(
 
 
 def sampler_of(search: SearchOptions) -> Callable | None:
-    """Return what draws tokens as the options say, or None where the most probable are taken."""
+    """Return the `choose` of `greedy_search` for sampling; None if the options do not sample."""
     if search.temperature is None:
         return None
     return sampler(**{name: getattr(search, name) for name in search.names(draws=True)})

@@ -1,4 +1,4 @@
-"""Greedy search, and sampling: one sequence a row, a token at a time."""
+"""Greedy search and sampling: one sequence per row, one token per step."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from keras_transformer.search import SearchOptions
 
 
 def penalize_repetition(logits_BV: Any, seen_BV: Any, penalty: float) -> Any:
-    """Return logits where those of tokens seen before are divided by `penalty`, or multiplied.
+    """Return logits that make tokens seen earlier less probable.
 
-    Keskar et al. 2019, section 4.1, whose formula raises negative ones; `transformers` does this.
+    Positive logits are divided by `penalty` and negative ones multiplied by it, as in
+    `transformers`; Keskar et al. 2019, section 4.1, divide all, which raises negative logits.
     """
     less_BV = quick.where(logits_BV > 0, logits_BV / penalty, logits_BV * penalty)
     return quick.where(seen_BV, less_BV, logits_BV)
@@ -42,31 +43,34 @@ def greedy_search(
     """Take the most probable token at each step, or the one that `choose` returns.
 
     Args:
-        step: takes token ids (B, 1), the state and their position; returns logits (B, 1, V) and
+        step: Takes token ids (B, 1), the state and their position; returns logits (B, 1, V) and
             the state.
-        logits_BV: logits of the first token to choose.
-        state: tree of tensors with B rows.
-        search: of which those options count that are not of beams.
-        eos_ids: the tokens that end a sequence, whichever comes first.
-        length: L, room for tokens in the output; at least every one of `max_lengths_B`.
-        max_lengths_B: most tokens, EOS included, of each row; at the last one EOS is forced, the
-            most probable one of several. A row's prefix and its EOS are always allowed.
-        index: position of the first token to choose.
-        pad_id: fills the output after EOS; never chosen.
-        banned_ids: further ids that are never chosen.
-        prefix_BP: tokens that each row must start with, padded with `pad_id`, P at most L;
-            None: none.
+        logits_BV: Logits of the first token to choose.
+        state: Tree of tensors with B rows.
+        search: Options of the search; those of beams are ignored.
+        eos_ids: Tokens that end a sequence, whichever comes first.
+        length: L, the length of the output in tokens; at least every one of `max_lengths_B`.
+        max_lengths_B: Maximum tokens of each row, EOS included. The last one is forced to be EOS:
+            the most probable EOS id if there are several. A row's prefix and its EOS are always
+            allowed.
+        index: Position of the first token to choose.
+        pad_id: Fills the output after EOS; never chosen.
+        banned_ids: Further ids that are never chosen.
+        prefix_BP: Tokens that each row must start with, padded with `pad_id`, P at most L; None:
+            no prefix.
         choose: `choose(log_probs_BV, uniform_B) -> token ids (B,)`; None: argmax.
-        uniforms_BL: the random numbers of `choose`, one a row and token.
-        seen_BV: boolean, which tokens are in the prompt, for a search with a repetition penalty;
-            None: there is none.
-        constraint: as in `keras_transformer.decoding`, with at least one token always left that
-            nothing else forbids; forced tokens are taken all the same. None: none.
-        constraint_state: its state before the first token, a tree of tensors (B, ...).
+        uniforms_BL: Random numbers for `choose`, one per row and token.
+        seen_BV: Which tokens are in the prompt, boolean, for a search with a repetition penalty;
+            None: no penalty.
+        constraint: Constraint as described in `keras_transformer.decoding`. It must always allow
+            at least one token that is not otherwise forbidden. Forced tokens are taken even if it
+            does not allow them. None: no constraint.
+        constraint_state: State of the constraint before the first token, a tree of tensors
+            (B, ...).
 
     Returns:
         ids (B, 1, L), EOS included, and scores (B, 1): the sum of the tokens' log-probabilities
-        divided by the length penalty; the same form as `beam_search`.
+        divided by the length penalty. `beam_search` returns the same form.
     """
     rules = Rules(search, eos_ids, pad_id, banned_ids, constraint)
     loop = _Greedy(rules, logits_BV.shape[-1], choose, seen_BV is not None)
@@ -96,7 +100,7 @@ def greedy_search(
 
 @dataclass(frozen=True)
 class _Greedy:
-    """One turn of the loop, in three phases."""
+    """One iteration of the loop, in three phases."""
 
     rules: Rules
     vocab_size: int
@@ -110,7 +114,7 @@ class _Greedy:
         return done_B, found, self.advance(chosen_B, alive)
 
     def propose(self, i, logits_BV, alive):
-        """The token of each row, and its log-probability."""
+        """Return the token of each row and its log-probability."""
         rules = self.rules
         logits_BV = quick.cast(logits_BV, "float32")
         if self.penalizes:
@@ -143,7 +147,7 @@ class _Greedy:
         return allowed_BV
 
     def finish(self, i, chosen_B, value_B, done_B, found):
-        """Writes the tokens and their values; which rows have ended."""
+        """Write the tokens and add their values; return which rows have ended."""
         found = {
             "ids_BL": write(found["ids_BL"], chosen_B, i),
             "total_B": found["total_B"] + quick.where(done_B, 0.0, value_B),
@@ -152,7 +156,7 @@ class _Greedy:
         return done_B | self.rules.is_end(chosen_B), found
 
     def advance(self, chosen_B, alive):
-        """Return the state of the next turn."""
+        """Return the state of the next iteration."""
         alive = {**alive, "token_B1": chosen_B[:, None]}
         if self.rules.constraint is not None:
             alive["constraint"] = self.rules.constraint.advance(alive["constraint"], chosen_B)

@@ -1,4 +1,4 @@
-"""The rules of a search: which tokens may be taken at each place, and what a text scores."""
+"""The rules of a search: which tokens may be taken at each position, and how texts are scored."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import keras
 from keras_transformer.backend import gather, quick
 from keras_transformer.search import SearchOptions
 
-IMPOSSIBLE = -1e9  # the log-probability of what cannot be; finite, so that sums stay numbers
-FREE, NOT_EOS = -1, -2  # what a row may take, where it is not forced to one token
+IMPOSSIBLE = -1e9  # log-probability of a forbidden token; finite, so that sums are not NaN
+FREE, NOT_EOS = -1, -2  # in `forced`: any token may be taken; any but EOS
 
 
 def length_penalty_factor(length: Any, length_penalty: float, scoring: str = "wu") -> Any:
@@ -22,8 +22,8 @@ def length_penalty_factor(length: Any, length_penalty: float, scoring: str = "wu
 
     Args:
         length: |Y|, a number or a tensor.
-        length_penalty: alpha.
-        scoring: "wu"; or "transformers", where it is |Y|^alpha.
+        length_penalty: Alpha, at least 0.
+        scoring: "wu"; or "transformers", for lp(Y) = |Y|^alpha.
     """
     length = quick.cast(length, "float32")
     return (length if scoring == "transformers" else (5.0 + length) / 6.0) ** length_penalty
@@ -31,10 +31,7 @@ def length_penalty_factor(length: Any, length_penalty: float, scoring: str = "wu
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules that greedy and beam search share.
-
-    Args: as of `greedy_search`.
-    """
+    """Rules that greedy and beam search share; the arguments are those of `greedy_search`."""
 
     search: SearchOptions
     eos_ids: Sequence[int]
@@ -44,22 +41,22 @@ class Rules:
 
     @functools.cached_property
     def never(self) -> tuple[int, ...]:
-        """Padding and the banned ids, except those that end a text: Whisper pads with its EOS."""
+        """Padding and the banned ids, except EOS ids: Whisper pads with its EOS."""
         return tuple(one for one in (self.pad_id, *self.banned_ids) if one not in self.eos_ids)
 
     def is_end(self, token_ids: Any) -> Any:
-        """Return which of the tokens end a text."""
+        """Return which of the tokens are EOS ids."""
         return functools.reduce(operator.or_, (token_ids == one for one in self.eos_ids))
 
     def penalty(self, length: Any) -> Any:
-        """Return what the sum of log-probabilities of a text of this length is divided by."""
+        """Return the divisor of the summed log-probabilities of a text of this length."""
         return length_penalty_factor(length, self.search.length_penalty, self.search.scoring)
 
     def forced(self, length: Any, max_lengths_B: Any, prefix_BP: Any) -> Any:
-        """Return the token that each row must take at each place: (B, L).
+        """Return the token that each row must take at each position: (B, L).
 
-        A token of its prefix, or EOS at its limit; elsewhere `NOT_EOS` where it is too early for
-        the end, then `FREE`.
+        A token of the row's prefix, or EOS at its limit; elsewhere `NOT_EOS` up to the minimum
+        length, then `FREE`.
         """
         places_L = quick.arange(length, dtype="int32")
         free_L = quick.where(places_L < self.search.min_length, NOT_EOS, FREE)
@@ -75,7 +72,7 @@ class Rules:
         return quick.where(prefix_BL == self.pad_id, forced_BL, prefix_BL)
 
     def best_end(self, forced: Any, logits: Any) -> Any:
-        """Return what is forced (...), with an end replaced by the one of the highest logit."""
+        """Return `forced` (...) with each EOS id replaced by the one with the highest logit."""
         if len(self.eos_ids) == 1:
             return forced
         of_ends = quick.concatenate([logits[..., i : i + 1] for i in self.eos_ids], axis=-1)
@@ -91,6 +88,6 @@ def write(ids: Any, token: Any, i: Any) -> Any:
 
 
 def pick(x_BC: Any, choice_BK: Any) -> Any:
-    """Return the chosen ones of each row's candidates, numbers or sequences: (B, K, ...)."""
+    """Return the chosen candidates of each row, numbers or sequences: (B, K, ...)."""
     more = tuple(range(2, len(x_BC.shape)))
     return gather(x_BC, quick.expand_dims(choice_BK, more) if more else choice_BK, axis=1)

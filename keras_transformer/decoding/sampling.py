@@ -11,14 +11,14 @@ from keras_transformer.backend import gather
 
 
 def uniforms(row_seeds: list[list[int]], length: int) -> np.ndarray:
-    """The random numbers of a sampling search, each row's from its own seed: (B, length) float32.
+    """Return the random numbers of a sampling search, one seed per row: (B, length) float32.
 
-    Drawn ahead with NumPy, so a seed gives the same numbers on every backend, and a row the same
-    whatever else is in its batch.
+    They are drawn in advance with NumPy: a seed gives the same numbers on every backend, and the
+    other rows of a batch do not change those of a row.
 
     Args:
-        row_seeds: B lists of whole numbers.
-        length: numbers a row.
+        row_seeds: B seeds, each a list of whole numbers.
+        length: Numbers per row.
     """
     rows = [np.random.default_rng(seed).random(length, dtype=np.float32) for seed in row_seeds]
     return np.stack(rows)
@@ -27,32 +27,32 @@ def uniforms(row_seeds: list[list[int]], length: int) -> np.ndarray:
 def sampler(
     *, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, min_p: float = 0.0
 ) -> Callable:
-    """A `choose` for `greedy_search` that draws from the model's distribution.
+    """Return a `choose` for `greedy_search` that samples from the model's distribution.
 
     Args:
-        temperature: divides the logits; above 0. Below 1 the likely become likelier.
-        top_k: only the k most probable tokens may be drawn (Fan et al. 2018); 0: all.
-        top_p: only the most probable tokens that together reach this probability, in (0, 1]
+        temperature: Divides the logits; above 0. Below 1 probable tokens become more probable.
+        top_k: Sample from this many most probable tokens (Fan et al. 2018); 0: all.
+        top_p: Sample from the most probable tokens that together reach this probability, in (0, 1]
             (Holtzman et al. 2020).
-        min_p: only tokens of at least this share of the most probable one's probability, in
-            [0, 1] (Nguyen et al. 2024).
+        min_p: Sample from tokens with at least this share of the highest probability, in [0, 1]
+            (Nguyen et al. 2024).
 
     Returns:
-        `choose(log_probs_BV, uniform_B) -> token ids (B,)`; the numbers from [0, 1).
+        `choose(log_probs_BV, uniform_B) -> token ids (B,)`, with `uniform_B` in [0, 1).
     """
 
     def choose(log_probs_BV, uniform_B):
         size = log_probs_BV.shape[-1]
         sorted_BK, tokens_BK = ops.top_k(log_probs_BV / temperature, min(top_k or size, size))
-        # Keras warns of a softmax over one number.
+        # Keras warns about a softmax over an axis of size 1.
         probs_BK = ops.ones_like(sorted_BK) if top_k == 1 else ops.softmax(sorted_BK)
         up_to_BK = ops.cumsum(probs_BK, axis=-1)
-        # A token is in the nucleus if those before it fall short of top_p: the first always is.
+        # A token is in the nucleus if more probable ones do not reach top_p: the first always is.
         probs_BK = ops.where(up_to_BK - probs_BK < top_p, probs_BK, 0.0)
         probs_BK = ops.where(probs_BK >= min_p * probs_BK[:, :1], probs_BK, 0.0)
         up_to_BK = ops.cumsum(probs_BK, axis=-1)
         drawn_B1 = uniform_B[:, None] * up_to_BK[:, -1:]
-        # Inverse of the cumulative distribution; the last nucleus token bounds rounding errors.
+        # Inverse of the cumulative distribution, at most the last nucleus token despite rounding.
         place_B = ops.sum(ops.cast(up_to_BK <= drawn_B1, "int32"), axis=-1)
         last_B = ops.sum(ops.cast(probs_BK > 0, "int32"), axis=-1) - 1
         place_B = ops.minimum(place_B, last_B)

@@ -1,1 +1,1 @@
-"""Scores of translations, spans and answers, and reports of them."""
+"""Scores of translations, spans and answers, and their reports."""

@@ -27,30 +27,30 @@ def assess(
     published_language: str | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Translates a test set and compares the translations with its references.
+    """Translate a test set and compare the translations with its references.
 
     Args:
-        translator: what to measure.
-        pairs: (source, reference) texts, at least one.
-        tokens_per_batch, options: as of `Translator.translate`.
-        lowercase: whether BLEU, chrF and the exact match ignore case.
-        published_language: also gives BLEU as papers on Multi30k do (lower-cased,
-            Moses-tokenised), of this target language, "de".
+        translator: Translator to measure.
+        pairs: (source, reference) texts, at least one pair.
+        tokens_per_batch, options: See `Translator.translate`.
+        lowercase: Whether BLEU, chrF and the exact match ignore case.
+        published_language: Target language code, such as "de", to also compute BLEU as papers on
+            Multi30k do (lower-cased, Moses-tokenised); None: do not.
 
     Returns:
-        What `scores.evaluate` gives (`bleu`, `bleu_signature`, `chrf`, `ter`, `exact_match`,
+        The results of `scores.evaluate` (`bleu`, `bleu_signature`, `chrf`, `ter`, `exact_match`,
         `sentences`, ...); with a `published_language`, `published_bleu` and its signature;
-        `perplexity`, e to the mean negative log-probability of the references' tokens (the end
-        is one) among the pairs that fit the model; `beam_size`, `length_penalty`; `seconds`, the
-        wall time of translating, compilation included, and `tokens_per_second`, the tokens of
-        the translations over it.
+        `perplexity`, e to the mean negative log-probability of the references' tokens, EOS
+        included, over the pairs that fit the model; `beam_size`; `length_penalty`; `seconds`, the
+        wall time of translating, including compilation; and `tokens_per_second`, the tokens of the
+        translations divided by `seconds`.
 
     Raises:
         ValueError: If there are no pairs, or an option is out of range.
         ImportError: If `published_language` is given and sacremoses is not installed.
     """
     if published_language is not None:
-        moses([], published_language)  # without sacremoses it fails here, before the work
+        moses([], published_language)  # without sacremoses this fails before the work
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
     search = Search.of(options, TRANSLATE)
     begin = time.perf_counter()
@@ -73,12 +73,12 @@ def assess(
 def perplexity(
     translator: Translator, pairs: Sequence[tuple[str, str]], *, tokens_per_batch: int = 4096
 ) -> float | None:
-    """e to the mean negative log-probability of the targets' tokens, their ends included.
+    """Return e to the mean negative log-probability of the targets' tokens, EOS included.
 
     Args:
-        translator: what to measure.
-        pairs: (source, target) texts; those longer than the model's `max_length` are left out.
-        tokens_per_batch: as of `Translator.score`.
+        translator: Translator to measure.
+        pairs: (source, target) texts; pairs longer than the model's `max_length` are skipped.
+        tokens_per_batch: See `Translator.score`.
 
     Returns:
         At least 1; None if no pair fits the model.
@@ -94,24 +94,24 @@ def perplexity(
         [pairs[i][1] for i in fitting],
         tokens_per_batch=tokens_per_batch,
     )
-    given = len(translator.tokenizer.target_frame.before)  # a language, which is not found
+    given = len(translator.tokenizer.target_frame.before)  # a language: not predicted
     return math.exp(-math.fsum(scores) / sum(len(target_ids[i]) - given for i in fitting))
 
 
 def parsing_scores(lines: Sequence[str], trees: Sequence[Tree]) -> dict[str, float]:
-    """Return the scores of a parser, as EVALB counts under COLLINS.prm.
+    """Return the scores of a parser, counted as EVALB does with COLLINS.prm.
 
     Args:
-        lines: what it found for each sentence, in the form of `data.trees.linearize`; what is no
-            tree over the sentence's words has no brackets.
-        trees: the right ones, with tags.
+        lines: Output of the parser for each sentence, in the form of `data.trees.linearize`; a
+            line that is not a tree over the words of its sentence counts as having no brackets.
+        trees: Expected trees, with tags.
 
     Returns:
-        What `spans.bracket_f1` gives of their spans, and `well_formed`, the percentage of
-        lines that are trees over their words.
+        The results of `spans.bracket_f1`, and `well_formed`, the percentage of lines that are
+        trees over their words.
 
     Raises:
-        ValueError: if there are not as many of each, or none.
+        ValueError: If `lines` and `trees` differ in length or are empty.
     """
     found, expected, formed = [], [], 0
     for line, tree in zip(lines, trees, strict=True):
@@ -126,17 +126,17 @@ def parsing_scores(lines: Sequence[str], trees: Sequence[Tree]) -> dict[str, flo
 
 
 def save_metrics(folder: str | os.PathLike, name: str, metrics: Mapping[str, Any]) -> None:
-    """Enters metrics under a test set's name into the folder's `metrics.json`.
+    """Save the metrics of a test set in the `metrics.json` of a folder.
 
-    What stands there under other names stays, what stands under this name is replaced.
+    Metrics of other test sets are kept; those of the same test set are replaced.
 
     Args:
-        folder: of a saved translator.
-        name: of the test set, "test_2016_flickr".
-        metrics: plain values, such as `assess` gives.
+        folder: Folder of a saved translator.
+        name: Name of the test set, such as "test_2016_flickr".
+        metrics: Plain values, such as those that `assess` returns.
 
     Raises:
-        ValueError: If the `metrics.json` there is broken.
+        ValueError: If the existing `metrics.json` is broken.
     """
     path = Path(folder) / METRICS
     known = read_metrics(folder)
@@ -144,7 +144,7 @@ def save_metrics(folder: str | os.PathLike, name: str, metrics: Mapping[str, Any
 
 
 def read_metrics(folder: str | os.PathLike) -> dict[str, dict[str, Any]]:
-    """Metrics by test set of a folder's `metrics.json`; none if there is no such file.
+    """Return the metrics by test set in the `metrics.json` of a folder; {} without that file.
 
     Raises:
         ValueError: If the file is broken.

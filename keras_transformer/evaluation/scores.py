@@ -19,31 +19,31 @@ def evaluate(
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> dict[str, Any]:
-    """Compares translations with one reference each.
+    """Compare translations with one reference each.
 
     Args:
         hypotheses: The translations, plain text.
-        references: What they ought to be, in the same order.
-        tokenize: How BLEU splits words: sacreBLEU's "13a", "intl", "char", "zh", "ja-mecab",
-            "none" (the texts are tokenised already), ...
-        lowercase: Whether BLEU, chrF and the exact match ignore case; TER always does, as
-            sacreBLEU's and the original tool's do.
+        references: Reference translations, in the same order.
+        tokenize: Tokenizer of BLEU: sacreBLEU's "13a", "intl", "char", "zh", "ja-mecab",
+            "none" (for texts that are already tokenised), ...
+        lowercase: Whether BLEU, chrF and the exact match ignore case; TER always does, as in
+            sacreBLEU and the original tool.
 
     Returns:
         `bleu` (Papineni et al. 2002), `chrf` (Popović 2015) and `ter` (Snover et al. 2006; an
-        error, the lower the better) in percent, each with its sacreBLEU signature (Post 2018)
-        as `bleu_signature` and so on; `exact_match`, the percentage of hypotheses that equal
-        their reference (spaces around them aside); `sentences`, how many there are.
+        error rate, lower is better) in percent, each with its sacreBLEU signature (Post 2018) as
+        `bleu_signature` and so on; `exact_match`, the percentage of hypotheses that equal their
+        reference, ignoring spaces around them; `sentences`, the number of sentences.
 
     Raises:
-        ValueError: If the two differ in length, are empty or no sequences of strings, or
+        ValueError: If the two differ in length, are empty or are not sequences of strings, or
             `tokenize` is unknown.
     """
     hypotheses, references = _checked(hypotheses, references)
     if tokenize not in TOKENIZERS:
         raise ValueError(f"tokenize must be one of {sorted(TOKENIZERS)}, got {tokenize!r}")
     metrics = {
-        # force: silences the advice against tokenised text, which "none" asks for.
+        # force: silences the warning about tokenised text, which "none" expects.
         "bleu": sacrebleu.BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none"),
         "chrf": sacrebleu.CHRF(lowercase=lowercase),
         "ter": sacrebleu.TER(),
@@ -63,15 +63,18 @@ def evaluate(
 
 
 def moses(texts: Iterable[str], language: str) -> list[str]:
-    """Punctuation normalized and split off as the Moses scripts do, tokens joined by spaces.
+    """Tokenise texts as the Moses scripts do: punctuation normalized, tokens joined by spaces.
 
-    This is normalize-punctuation.perl and tokenizer.perl without the escaping of "&" and quotes,
-    and without splitting at hyphens (sacremoses's port of them; Koehn et al. 2007).
+    Runs sacremoses's port of normalize-punctuation.perl and tokenizer.perl (Koehn et al. 2007),
+    without escaping "&" and quotes, and without splitting at hyphens.
 
     Args:
-        texts: Plain texts; lower-case them first if you do at all, because capitals matter to
-            which full stops end a sentence.
-        language: Their ISO 639-1 code, "de".
+        texts: Plain texts. To lower-case them, do so first: capitals decide which full stops end
+            a sentence.
+        language: ISO 639-1 code of the texts, such as "de".
+
+    Returns:
+        The tokenised texts.
 
     Raises:
         ImportError: If sacremoses is not installed.
@@ -92,23 +95,23 @@ def moses(texts: Iterable[str], language: str) -> list[str]:
 def published_bleu(
     hypotheses: Sequence[str], references: Sequence[str], language: str
 ) -> tuple[float, str]:
-    """BLEU as the papers on Multi30k report it: lower-cased, Moses-tokenised.
+    """Return BLEU as papers on Multi30k report it: lower-cased, Moses-tokenised.
 
-    Those papers train on and score against the data set's own preprocessed files (lower-cased,
-    punctuation normalized, tokenised, in this order), so plain text of either side is brought
-    into that form here, and BLEU counts the tokens as they stand.
+    Those papers train and score on the data set's own preprocessed files (lower-cased, punctuation
+    normalized, tokenised, in this order). Here plain hypotheses and references are preprocessed in
+    the same way, and BLEU counts the resulting tokens.
 
     Args:
-        hypotheses: The translations, plain (detokenised) text of any case.
+        hypotheses: The translations, plain (detokenised) text in any case.
         references: The references, plain text.
-        language: ISO 639-1 code of both, "de".
+        language: ISO 639-1 code of both, such as "de".
 
     Returns:
         BLEU in percent, and sacreBLEU's signature for it.
 
     Raises:
         ImportError: If sacremoses is not installed.
-        ValueError: As `evaluate`.
+        ValueError: See `evaluate`.
     """
     hypotheses, references = _checked(hypotheses, references)
     bleu = sacrebleu.BLEU(tokenize="none", lowercase=True, force=True)
@@ -118,7 +121,7 @@ def published_bleu(
 
 
 def table(metrics: Mapping[str, Any]) -> str:
-    """Metrics as lines of plain text: aligned names, numbers with two decimals or digits."""
+    """Format metrics as lines of text: aligned names, numbers with two decimals or digits."""
     width = max(map(len, metrics), default=0)
     lines = []
     for name, value in metrics.items():
@@ -134,7 +137,7 @@ def _checked(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[list
     references = _checked_texts("references", references)
     if len(hypotheses) != len(references):
         raise ValueError(
-            f"hypotheses and references must be equally many, got {len(hypotheses)} and "
+            f"hypotheses and references must have the same length, got {len(hypotheses)} and "
             f"{len(references)}"
         )
     if not references:

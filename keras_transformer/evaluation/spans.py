@@ -1,4 +1,4 @@
-"""Scores of spans: F1 of named entities and of brackets, answers by SQuAD's rules."""
+"""Scores of spans: F1 of named entities and of brackets; answers scored as in SQuAD."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from keras_transformer.system.extras import missing
 
 
 def span_f1(found: Sequence[Sequence[str]], expected: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Precision, recall and F1 of spans by seqeval: a span counts if its ends and kind are right.
+    """Return seqeval's precision, recall and F1: a span is correct if both ends and kind are.
 
     Args:
-        found, expected: tags of each sentence, such as "B-person", "I-person" and "O".
+        found, expected: Tags of each sentence, such as "B-person", "I-person" and "O".
+
+    Returns:
+        `precision`, `recall` and `f1` in [0, 1].
 
     Raises:
-        ImportError: without seqeval.
-        ValueError: if the two differ in length.
+        ImportError: If seqeval is not installed.
+        ValueError: If the two differ in their numbers of sentences or tags.
     """
     try:
         from seqeval import metrics
@@ -26,7 +29,9 @@ def span_f1(found: Sequence[Sequence[str]], expected: Sequence[Sequence[str]]) -
         raise missing("the F1 of spans", "entities") from error
     found, expected = ([list(tags) for tags in side] for side in (found, expected))
     if list(map(len, found)) != list(map(len, expected)):
-        raise ValueError("found and expected must have as many sentences, of as many tags each")
+        raise ValueError(
+            "found and expected must have the same number of sentences, and of tags per sentence"
+        )
     names = ("precision_score", "recall_score", "f1_score")
     scores = (getattr(metrics, name)(expected, found, zero_division=0) for name in names)
     return dict(zip(("precision", "recall", "f1"), map(float, scores), strict=True))
@@ -35,22 +40,23 @@ def span_f1(found: Sequence[Sequence[str]], expected: Sequence[Sequence[str]]) -
 def bracket_f1(
     found: Sequence[Iterable[Hashable]], expected: Sequence[Iterable[Hashable]]
 ) -> dict[str, float]:
-    """Labelled precision, recall and F1 over all sentences together, as EVALB counts (PARSEVAL).
+    """Return labelled precision, recall and F1 over all sentences, as EVALB counts (PARSEVAL).
 
     Args:
-        found, expected: of each sentence, what `data.trees.spans` gives: one that is there twice
-            is right as often as it is expected. No tree, no spans.
+        found, expected: The spans of each sentence, from `data.trees.spans`. A span that occurs
+            several times is correct as often as it is expected. Without a tree: no spans.
 
     Returns:
-        `precision`, `recall` and `f1` in percent, and `exact_match`, the share of sentences
-        without a wrong or a missing one.
+        `precision`, `recall` and `f1` in percent, and `exact_match`, the percentage of sentences
+        without a wrong or missing span.
 
     Raises:
-        ValueError: if the two differ in length, or there are no sentences.
+        ValueError: If the two differ in length, or there are no sentences.
     """
     if len(found) != len(expected) or not expected:
         raise ValueError(
-            f"found and expected must be as many, one at least, got {len(found)}, {len(expected)}"
+            f"found and expected must have the same length, at least 1, got {len(found)} and "
+            f"{len(expected)}"
         )
     ours, theirs = [Counter(x) for x in found], [Counter(x) for x in expected]
     common = sum((x & y).total() for x, y in zip(ours, theirs, strict=True))
@@ -66,24 +72,24 @@ def bracket_f1(
 def answer_scores(
     found: Mapping[str, str], expected: Mapping[str, Sequence[str]]
 ) -> dict[str, float]:
-    """Exact match and F1 of answers by the rules of SQuAD (Rajpurkar et al. 2016, section 6.1).
+    """Return exact match and F1 of answers as in SQuAD (Rajpurkar et al. 2016, section 6.1).
 
-    Case, punctuation, articles and white space do not count. Of several right answers the one
-    that is nearest counts; F1 is of the words in common.
+    Case, punctuation, articles and white space are ignored. Of several correct answers the closest
+    one counts; F1 is over the common words.
 
     Args:
-        found: the answer to each question, by its id; one that is missing is wrong.
-        expected: right answers to each question; none or only empty ones: it has no answer, and
-            "" is right.
+        found: Answer to each question, by question id; a missing answer is wrong.
+        expected: Correct answers to each question. If there are none, or only empty ones, the
+            question has no answer, and "" is correct.
 
     Returns:
         `exact_match` and `f1` in percent.
 
     Raises:
-        ValueError: if there are no questions.
+        ValueError: If there are no questions.
     """
     if not expected:
-        raise ValueError("expected must have a question, got none")
+        raise ValueError("expected must have at least one question, got none")
     exact = f1 = 0.0
     for question, answers in expected.items():
         if question not in found:

@@ -1,4 +1,6 @@
-"""Trained translators in forms that others run: SavedModel, CTranslate2, ONNX, Hugging Face."""
+"""Exports of translators to other formats: SavedModel, CTranslate2, ONNX, Hugging Face."""
+
+from __future__ import annotations
 
 from keras_transformer.export.ctranslate2 import ctranslate2
 from keras_transformer.export.hugging_face import hugging_face

@@ -1,4 +1,4 @@
-"""A translator as a folder that CTranslate2 runs: C++, few megabytes, no Python needed."""
+"""Export a translator to CTranslate2, a small C++ runtime that needs no Python."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def ctranslate2(
     quantization: str | None = None,
     overwrite: bool = False,
 ) -> Path:
-    """Writes a model folder of CTranslate2, with the SentencePiece models beside it.
+    """Write a model folder for CTranslate2, with the SentencePiece models in it.
 
     ```python
     export.ctranslate2("saved_models/grammar", "served/grammar", quantization="int8")
-    # any process with the packages ctranslate2 and sentencepiece:
+    # in any process with the packages ctranslate2 and sentencepiece:
     source = SentencePieceProcessor("served/grammar/source.spm")
     target = SentencePieceProcessor("served/grammar/target.spm")
     tokens = source.encode("The old man loves the dog.", out_type=str) + ["</s>"]
@@ -45,23 +45,24 @@ def ctranslate2(
     print(target.decode_pieces(found[0].hypotheses[0]))
     ```
 
-    What the tokenizer puts around a text is for the caller to put there: EOS after the source, and
-    of M2M-100, NLLB-200 and mBART-50 the languages' tokens, the target's as `target_prefix`.
+    The caller must add the special tokens that the tokenizer adds to a text: EOS after the source,
+    and for M2M-100, NLLB-200 and mBART-50 the language tokens, that of the target as
+    `target_prefix`.
 
     Args:
-        folder: what `Translator.save` wrote.
-        out: the folder to write.
-        quantization: of the weights, one of `QUANTIZATIONS`; None keeps float32.
-        overwrite: whether to replace `out` if it exists.
+        folder: A folder written by `Translator.save`.
+        out: The folder to write.
+        quantization: Type of the weights, one of `QUANTIZATIONS`; None keeps float32.
+        overwrite: Whether to replace `out` if it exists.
 
     Returns:
         The path `out`.
 
     Raises:
-        ImportError: without the package `ctranslate2`.
-        ValueError: if `folder` is no saved translator, its tokenizer has no SentencePiece model,
-            several tokens end a text, or the quantization is another.
-        FileExistsError: if `out` exists, or holds files of another origin.
+        ImportError: If the package `ctranslate2` is missing.
+        ValueError: If `folder` is not a saved translator, its tokenizer has no SentencePiece model,
+            the model has several EOS tokens, or the quantization is unknown.
+        FileExistsError: If `out` exists and `overwrite` is False, or `out` holds other files.
     """
     accepted = f"one of {QUANTIZATIONS} or None"
     require(quantization in (*QUANTIZATIONS, None), "quantization", quantization, accepted)
@@ -94,17 +95,17 @@ def specification(
     target_pieces: Sequence[str],
     unk_id: int | None = None,
 ) -> Any:
-    """CTranslate2's specification of a model, for its method `save`.
+    """Return CTranslate2's specification of a model, which has a method `save`.
 
     Args:
-        config: of the model.
-        weights: by Keras path, in float32.
-        source_pieces, target_pieces: the vocabularies in the order of their ids.
-        unk_id: of the unknown piece.
+        config: The model's config.
+        weights: Weights in float32, by Keras path.
+        source_pieces, target_pieces: The vocabularies, ordered by id.
+        unk_id: Id of the unknown token; None if the vocabulary has none.
 
     Raises:
-        ImportError: without the package `ctranslate2`.
-        ValueError: if several tokens end a text.
+        ImportError: If the package `ctranslate2` is missing.
+        ValueError: If the model has several EOS tokens.
     """
     accepted = "one id for CTranslate2, whose models have one eos_token"
     require(len(config.eos_ids) == 1, "eos_id", config.eos_id, accepted)
@@ -140,14 +141,14 @@ def specification(
 
 
 class _Filler:
-    """Puts our weights where a specification has room for them."""
+    """Copies the weights of a model into a specification."""
 
     def __init__(self, config, weights, is_t5):
         self.config, self.weights, self.is_t5 = config, weights, is_t5
         self.shared = is_t5 or config.share_embeddings
 
     def stack(self, spec, side, embeddings):
-        """The encoder or the decoder, and its embedding."""
+        """Copy the encoder or the decoder, and its embedding."""
         config = self.config
         embeddings.weight = self.weights[f"{self._table(side)}/tokens/embeddings"]
         spec.scale_embeddings = False
@@ -173,7 +174,7 @@ class _Filler:
             self.feed_forward(layer.ffn, f"{block}/feed_forward")
 
     def attention(self, spec, path, projections):
-        """One attention sub-layer with its norm."""
+        """Copy an attention sub-layer with its norm."""
         for linear, name in zip(spec.linear, [*projections, "output"], strict=True):
             self.linear(linear, f"{path}/{name}")
         if self.is_t5:
@@ -181,7 +182,7 @@ class _Filler:
         self.norm(spec.layer_norm, f"{path}_norm/norm")
 
     def feed_forward(self, spec, path):
-        """One feed-forward sub-layer with its norm."""
+        """Copy a feed-forward sub-layer with its norm."""
         self.linear(spec.linear_0, f"{path}/hidden")
         if self.is_t5 and self.config.gated:
             self.linear(spec.linear_0_noact, f"{path}/gate")
@@ -189,7 +190,7 @@ class _Filler:
         self.norm(spec.layer_norm, f"{path}_norm/norm")
 
     def output(self, spec):
-        """Write the output projection; padding and BOS are never generated."""
+        """Copy the output projection; a bias of -1e9 keeps padding and BOS from being generated."""
         config = self.config
         if config.tie_output:
             table = self.weights[f"{self._own_table('decoder')}/tokens/embeddings"]
@@ -205,13 +206,13 @@ class _Filler:
             spec.scale_outputs = np.dtype("float32").type(config.d_model**-0.5)
 
     def linear(self, spec, path):
-        """A dense layer."""
+        """Copy a dense layer."""
         spec.weight = np.ascontiguousarray(self.weights[f"{path}/kernel"].T)
         if f"{path}/bias" in self.weights:
             spec.bias = self.weights[f"{path}/bias"]
 
     def norm(self, spec, path):
-        """A layer norm, or one that only scales."""
+        """Copy a layer norm, or an RMS norm, which has only a scale."""
         if f"{path}/scale" in self.weights:
             spec.gamma = self.weights[f"{path}/scale"]
         else:

@@ -1,4 +1,4 @@
-"""The translator as TensorFlow functions of strings: what `export.saved_model`'s process runs."""
+"""A translator as TensorFlow functions of strings; `export.saved_model` runs this in a process."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import functools
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 
@@ -25,23 +26,23 @@ IDS = tf.TensorSpec([None, None], tf.int32)
 LENGTHS = tf.TensorSpec([None], tf.int32)
 POWERS_OF_TWO = [1 << i for i in range(31)]
 
-# AutoGraph rewrites Python's control flow, of which there is none over tensors here, and takes half
-# the time of an export.
+# Without AutoGraph an export takes half the time. It rewrites Python control flow over tensors, and
+# there is none here.
 _function = functools.partial(tf.function, autograph=False)
 
 WARMUP_TEXTS = (["Hello."], ["And so it went on and on. " * 8])
 
 
 class TranslationModule(tf.Module):
-    """`translate`, `nbest` and `score` of a translator, as functions of tensors of strings.
+    """`translate`, `nbest` and `score` of a translator, as functions of string tensors.
 
     Args:
-        translator: the translator, its model on the TensorFlow backend.
-        search: the options of the search.
-        jit_compile: whether XLA compiles what lies between ids and ids.
+        translator: A translator whose model is on the TensorFlow backend.
+        search: The search options.
+        jit_compile: Whether to compile the model with XLA; the tokenizer is never compiled.
 
     Raises:
-        ValueError: if the tokenizer has no SentencePiece model.
+        ValueError: If the tokenizer has no SentencePiece model.
     """
 
     def __init__(self, translator: Translator, search: Search, jit_compile: bool):
@@ -51,15 +52,16 @@ class TranslationModule(tf.Module):
         self._beam_size = search.beam_size
         self._max_extra_length = search.max_extra_length
         self._jit_compile = jit_compile
-        # Tracked as an attribute, and so saved. Keras's own variables, which wrap these, would
-        # be saved beside them, and in a session, as TensorFlow Serving has one, only they filled.
+        # Kept in an attribute so that TensorFlow tracks and saves them. Keras's variables wrap
+        # these; if they were tracked, both would be saved, and a session, which TensorFlow Serving
+        # uses, would fill only Keras's.
         self._weights = [weight.value for weight in model.weights]
         self._source = self._target = side_of(tokenizer, "source")
         if not tokenizer.shared or isinstance(tokenizer, MarianTokenizer):
             self._target = side_of(tokenizer, "target")
         self._frames = tokenizer.source_frame, tokenizer.target_frame
-        # With signatures of their own, they are traced once and shared by all that call them. A
-        # search for the best alone ends earlier.
+        # With an input signature, each is traced once and shared by all callers. A search for only
+        # the best hypothesis ends earlier.
         given = len(self._frames[1].before)
         signature = [IDS, LENGTHS, IDS] if given else [IDS, LENGTHS]
         options = dict(input_signature=signature, jit_compile=jit_compile)
@@ -70,29 +72,29 @@ class TranslationModule(tf.Module):
             score_function(model, given), input_signature=[IDS, IDS], jit_compile=jit_compile
         )
 
-    def signatures(self):
-        """The functions by the names that they are served under."""
+    def signatures(self) -> dict[str, Any]:
+        """Return the functions by signature name."""
         functions = {name: getattr(self, name) for name in ("translate", "nbest", "score")}
         return {"serving_default": self.translate, **functions}
 
     @_function(input_signature=[TEXTS])
-    def translate(self, texts):
-        """The best translation of each text."""
+    def translate(self, texts: Any) -> dict[str, Any]:
+        """Return the best translation of each text."""
         ids_BKL, _ = self._hypotheses(texts, self._best, *self._frames)
         return {"translations": self._decode(ids_BKL[:, 0])}
 
     @_function(input_signature=[TEXTS])
-    def nbest(self, texts):
-        """All `beam_size` translations of each text with their scores, best first."""
+    def nbest(self, texts: Any) -> dict[str, Any]:
+        """Return all `beam_size` translations of each text with their scores, best first."""
         ids_BKL, scores_BK = self._hypotheses(texts, self._search, *self._frames)
         decoded = self._decode(tf.reshape(ids_BKL, [-1, tf.shape(ids_BKL)[2]]))
         return {"translations": tf.reshape(decoded, [-1, self._beam_size]), "scores": scores_BK}
 
     @_function(input_signature=[TEXTS, TEXTS])
-    def score(self, sources, targets):
-        """log p(target | source) of each pair."""
+    def score(self, sources: Any, targets: Any) -> dict[str, Any]:
+        """Return log p(target | source) of each pair."""
         tf.debugging.assert_equal(
-            tf.size(sources), tf.size(targets), "sources and targets must be as many"
+            tf.size(sources), tf.size(targets), "sources and targets must have the same length"
         )
         ids = []
         for name, side, texts, frame in (
@@ -109,12 +111,12 @@ class TranslationModule(tf.Module):
         return {"scores": self._score(*ids)[: tf.size(sources)]}
 
     def _hypotheses(self, texts, search, source_frame, target_frame):
-        """Ids (B, K, L), all padding where there is no hypothesis, and scores (B, K)."""
+        """Return ids (B, K, L), all padding if there is no hypothesis, and scores (B, K)."""
         config = self._config
         ids_BS = self._encode(self._source, texts, *source_frame)
         lengths_B = tf.reduce_sum(tf.cast(ids_BS != config.pad_id, tf.int32), axis=1)
         limits_B = tf.minimum(lengths_B + self._max_extra_length, config.max_length - 1)
-        is_empty_B = lengths_B <= sum(map(len, source_frame))  # or a row of padding
+        is_empty_B = lengths_B <= sum(map(len, source_frame))  # also true for rows of padding
         first = []
         if given := _columns(target_frame[0], tf.size(texts)):
             rows = tf.shape(ids_BS)[0] - tf.size(texts)
@@ -129,12 +131,12 @@ class TranslationModule(tf.Module):
         return ids_BKL[: tf.size(texts)], scores_BK[: tf.size(texts)]
 
     def _encode(self, side, texts, before, after):
-        """Ids of at most `max_length` tokens with those of the frame around them, padded."""
+        """Return padded ids, the frame's special tokens included, cut to `max_length` tokens."""
         config = self._config
         content = side.tokenize(texts)[:, : config.max_length - len(before) - len(after)]
         before, after = (_columns(ids, tf.size(texts)) for ids in (before, after))
         ids = tf.concat([*before, content, *after], axis=1)
-        # One row at least: reshaping nothing to an unknown size is undefined.
+        # At least one row: reshaping an empty tensor to an unknown size is undefined.
         rows, length = tf.unstack(tf.maximum(ids.bounding_shape(out_type=tf.int32), 1))
         if self._jit_compile:
             rows = tf.gather(POWERS_OF_TWO, tf.searchsorted(POWERS_OF_TWO, [rows])[0])
@@ -142,20 +144,20 @@ class TranslationModule(tf.Module):
         return ids.to_tensor(config.pad_id, shape=tf.stack([rows, length]))
 
     def _decode(self, ids_RL):
-        """Texts of rows of ids up to their EOS."""
+        """Return the text of each row of ids, up to its EOS."""
         config = self._config
         is_end_RL = tf.reduce_any([ids_RL == end for end in config.eos_ids], axis=0)
         is_text_RL = tf.cumsum(tf.cast(is_end_RL, tf.int32), axis=1) == 0
         is_text_RL &= (ids_RL != config.pad_id) & (ids_RL != config.bos_id)
-        # The model's vocabulary may be larger, rounded up, than a foreign tokenizer's.
+        # The vocabulary of an imported model may be larger than its tokenizer's: rounded up.
         is_text_RL &= ids_RL < self._target.size
         return self._target.detokenize(tf.ragged.boolean_mask(ids_RL, is_text_RL))
 
 
 class ManyLanguagesModule(TranslationModule):
-    """Besides `translate_between`, for a tokenizer whose languages are tokens.
+    """A `TranslationModule` with `translate_between`, for tokenizers with language tokens.
 
-    Args: as of `TranslationModule`.
+    Args: Those of `TranslationModule`.
     """
 
     def __init__(self, translator: Translator, search: Search, jit_compile: bool):
@@ -166,21 +168,23 @@ class ManyLanguagesModule(TranslationModule):
         )
         self._languages = tf.lookup.StaticHashTable(ids, -1, name="languages")
 
-    def signatures(self):
+    def signatures(self) -> dict[str, Any]:
         """Return the signatures of `TranslationModule`, and `translate_between`."""
         return {**super().signatures(), "translate_between": self.translate_between}
 
     @_function(input_signature=[TEXTS, TEXTS, TEXTS])
-    def translate_between(self, texts, source_languages, target_languages):
-        """The best translation of each text, from and into a language of its own."""
+    def translate_between(
+        self, texts: Any, source_languages: Any, target_languages: Any
+    ) -> dict[str, Any]:
+        """Return the best translation of each text, from and into the languages of its row."""
         frames = []
         for frame, codes in zip(self._frames, (source_languages, target_languages), strict=True):
             tokens_B = self._languages.lookup(codes)
-            tf.debugging.assert_non_negative(tokens_B, "a language is not one of this model's")
+            tf.debugging.assert_non_negative(tokens_B, "a language is unknown to the model")
             tf.debugging.assert_equal(
-                tf.size(codes), tf.size(texts), "languages and texts must be as many"
+                tf.size(codes), tf.size(texts), "languages and texts must have the same length"
             )
-            # The one token of the frame that is a language gives way to another's, row by row.
+            # Replace the language token of the frame by that of each row's language.
             before, after = ([*part] for part in frame)
             (before or after)[-1] = tokens_B
             frames.append((before, after))
@@ -189,12 +193,12 @@ class ManyLanguagesModule(TranslationModule):
 
 
 def _columns(ids, rows):
-    """Columns (B, 1), each of one id or of a tensor of them."""
+    """Return a column (B, 1) for each of `ids`, an id or a tensor of ids (B,)."""
     return [tf.broadcast_to(tf.reshape(id_, [-1, 1]), [rows, 1]) for id_ in ids]
 
 
 def main() -> None:
-    """Does the task that the first argument describes in JSON."""
+    """Run the export that the first command-line argument describes in JSON."""
     task = json.loads(sys.argv[1])
     try:
         translator = Translator.load(task["folder"], **task["languages"])

@@ -1,4 +1,4 @@
-"""A translator as a folder that `transformers` loads."""
+"""Export a translator to a folder that `transformers` loads."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from keras_transformer.text.hugging_face import write_tokenizer
 def hugging_face(
     folder: str | os.PathLike, out: str | os.PathLike, *, overwrite: bool = False
 ) -> Path:
-    """Writes a checkpoint with its tokenizer in Hugging Face's layout.
+    """Write a checkpoint with its tokenizer in Hugging Face's layout.
 
     ```python
     export.hugging_face("saved_models/grammar", "served/grammar")
-    # any process with `transformers` and `sentencepiece`:
+    # in any process with `transformers` and `sentencepiece`:
     tokenizer = AutoTokenizer.from_pretrained("served/grammar")
     model = AutoModelForSeq2SeqLM.from_pretrained("served/grammar")
     found = model.generate(**tokenizer(["The old man loves the dog."], return_tensors="pt"))
     print(tokenizer.batch_decode(found, skip_special_tokens=True))
     ```
 
-    An imported model goes out as what it was. One that was trained here goes out as Marian, with
-    Marian's tokenizer; with norms before the sub-layers, which Marian does not have, as Pegasus,
-    which differs in just that. See `checkpoints.standard` for how its weights are laid out anew.
+    An imported model is written in its original family. A model trained here is written as Marian,
+    with Marian's tokenizer; a pre-norm model as Pegasus, which is Marian with pre-norm.
+    `checkpoints.standard` describes how its weights are converted.
 
     Args:
-        folder: what `Translator.save` wrote.
-        out: the folder to write.
-        overwrite: whether to replace `out` if it exists.
+        folder: A folder written by `Translator.save`.
+        out: The folder to write.
+        overwrite: Whether to replace `out` if it exists.
 
     Returns:
         The path `out`.
 
     Raises:
-        ValueError: if `folder` is no saved translator, or no family there has such a model or
-            such a tokenizer; says what stands in the way.
-        FileExistsError: if `out` exists, or holds files of another origin.
+        ValueError: If `folder` is not a saved translator, or no family of `transformers` supports
+            its model or tokenizer; the message names the option that is not supported.
+        FileExistsError: If `out` exists and `overwrite` is False, or `out` holds other files.
     """
     out = Path(out)
     check_free(out, overwrite)
@@ -60,14 +60,14 @@ def hugging_face(
         num_beams=4,
         max_length=config.max_length,
     )
-    # Neither padding nor a second beginning is ever found here.
+    # As in this library, padding and BOS are never generated.
     if never := sorted({config.pad_id, config.bos_id} - {*config.eos_ids}):
         generation["bad_words_ids"] = [[i] for i in never]
     with replacing(out, lose_others=False) as temporary:
         write_checkpoint(temporary, config, weights)
         write_tokenizer(temporary, tokenizer)
         tasks = getattr(tokenizer, "model", {}).get("task_specific_params")
-        if tasks:  # of T5: the texts before a source, which are its tokenizer's here
+        if tasks:  # T5's prompts; here they belong to the tokenizer, there to the model's config
             theirs = read_json(temporary / CONFIG)
             write_json(temporary / CONFIG, theirs | {"task_specific_params": tasks})
         write_json(temporary / "generation_config.json", generation)

@@ -1,4 +1,4 @@
-"""A translator as ONNX graphs, for onnxruntime and what else runs them."""
+"""Export a translator to ONNX graphs, for onnxruntime and other ONNX runtimes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def onnx(
     target_language: str | None = None,
     overwrite: bool = False,
 ) -> Path:
-    """Writes an encoder, a decoder step with its cache, and a small program that runs them.
+    """Write an encoder, a decoder step with its cache, and a small program that runs them.
 
     ```bash
     pip install numpy onnxruntime sentencepiece
@@ -32,30 +32,31 @@ def onnx(
 
     - `encoder.onnx`: `source_ids` (B, S) int64 -> `source_mask`, and `cross_key_i`,
       `cross_value_i` (B, N, S, H) of each decoder block;
-    - `decoder.onnx`: `token_ids` (B, 1) int64, these, and `past_key_i`, `past_value_i`
-      (B, N, T, H), T from 0 on -> `logits` (B, V) and `present_key_i`, `present_value_i`
+    - `decoder.onnx`: `token_ids` (B, 1) int64, the encoder's outputs, and `past_key_i`,
+      `past_value_i` (B, N, T, H), T >= 0 -> `logits` (B, V) and `present_key_i`, `present_value_i`
       (B, N, T + 1, H);
-    - `translator.json`: special ids, vocabularies, what stands around a text; two SentencePiece
-      models; and `translate.py`, a beam search in NumPy to run as it is or to copy from.
+    - `translator.json`: special ids, vocabularies, and the special tokens around a text;
+    - `source.spm` and `target.spm`: the SentencePiece models;
+    - `translate.py`: a beam search in NumPy, to run as it is or to copy from.
 
-    The export runs PyTorch in a process of its own, whatever backend runs here.
+    The export runs PyTorch in a separate process, whatever backend runs here.
 
     Args:
-        folder: what `Translator.save` wrote.
-        out: the folder to write.
-        source_language, target_language: as of `Translator.load`; the program translates between
-            these two.
-        overwrite: whether to replace `out` if it exists.
+        folder: A folder written by `Translator.save`.
+        out: The folder to write.
+        source_language, target_language: The languages between which the program translates, as in
+            `Translator.load`.
+        overwrite: Whether to replace `out` if it exists.
 
     Returns:
         The path `out`.
 
     Raises:
-        ImportError: without PyTorch, `onnx` or `onnxscript`.
-        ValueError: if `folder` is no saved translator, its weights are quantized, its tokenizer
-            has no SentencePiece model, or a language is not chosen.
-        FileExistsError: if `out` exists, or holds files of another origin.
-        RuntimeError: if the export itself fails.
+        ImportError: If PyTorch, `onnx` or `onnxscript` is missing.
+        ValueError: If `folder` is not a saved translator, its weights are quantized, its tokenizer
+            has no SentencePiece model, or a language is missing.
+        FileExistsError: If `out` exists and `overwrite` is False, or `out` holds other files.
+        RuntimeError: If the export itself fails.
     """
     for name in ("torch", "onnx", "onnxscript"):
         if importlib.util.find_spec(name) is None:

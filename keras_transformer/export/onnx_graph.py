@@ -1,10 +1,12 @@
-"""The model as two ONNX graphs, traced by PyTorch: what `export.onnx`'s process runs."""
+"""A model as two ONNX graphs, traced by PyTorch; `export.onnx` runs this in a process."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -14,17 +16,24 @@ from keras_transformer.inference.translator import Translator
 from keras_transformer.models import EncoderDecoder
 
 OPSET = 18
-LARGEST = 1_500_000_000  # bytes of weights that lie in the graph's file, not beside it: 2 GB end it
+# Bytes of weights above which they are stored beside the graph's file, which is limited to 2 GB.
+LARGEST = 1_500_000_000
 
 
 class EncoderGraph(torch.nn.Module):
-    """Source ids (B, S) to the mask and each decoder block's cross keys and values (B, N, S, H)."""
+    """The encoder: maps source ids (B, S) to the source mask and the cross-attention caches.
+
+    The caches are the keys and values (B, N, S, H) of each decoder block.
+
+    Args:
+        model: The model.
+    """
 
     def __init__(self, model: EncoderDecoder):
         super().__init__()
         self.model = model
 
-    def forward(self, source_ids):
+    def forward(self, source_ids: Any) -> tuple[Any, ...]:
         source_ids = source_ids.to(torch.int32)
         first_ids = torch.full_like(source_ids[:, :1], self.model.config.bos_id)
         _, state, _ = self.model.prefill(source_ids, first_ids, 1)
@@ -33,13 +42,21 @@ class EncoderGraph(torch.nn.Module):
 
 
 class DecoderGraph(torch.nn.Module):
-    """A token a row (B, 1) after what is cached (B, N, T, H) to logits (B, V), and the caches."""
+    """A decoder step: maps one token per row (B, 1) and caches (B, N, T, H) to logits (B, V).
+
+    It also returns the caches with the token's keys and values appended.
+
+    Args:
+        model: The model.
+    """
 
     def __init__(self, model: EncoderDecoder):
         super().__init__()
         self.model = model
 
-    def forward(self, token_ids, source_mask, cross, past):
+    def forward(
+        self, token_ids: Any, source_mask: Any, cross: Sequence[Any], past: Sequence[Any]
+    ) -> tuple[Any, ...]:
         pairs = list(zip(cross[::2], cross[1::2], past[::2], past[1::2], strict=True))
         caches = [
             {"cross": {"key": a, "value": b}, "self": {"key": c, "value": d}}
@@ -53,12 +70,12 @@ class DecoderGraph(torch.nn.Module):
 
 
 def names(kind: str, layers: int) -> list[str]:
-    """Names of the inputs or outputs of a kind: a key and a value a block."""
+    """Return the names of the inputs or outputs of a kind: a key and a value for each block."""
     return [f"{kind}_{x}_{i}" for i in range(layers) for x in ("key", "value")]
 
 
 def write(model: EncoderDecoder, folder: Path) -> None:
-    """Writes `encoder.onnx` and `decoder.onnx`; batch, source and past are of any size."""
+    """Write `encoder.onnx` and `decoder.onnx`; batch, source and past lengths are dynamic."""
     layers = model.config.num_decoder_layers
     source_ids = torch.tensor([[5, 6, 7, model.config.eos_ids[0]], [5, 6, 7, 8]])
     batch, source, past = (torch.export.Dim(name) for name in ("batch", "source", "past"))
@@ -97,12 +114,12 @@ def write(model: EncoderDecoder, folder: Path) -> None:
 
 def _save(program, path, external_data):
     for node in program.model.graph.all_nodes():
-        node.metadata_props.clear()  # PyTorch notes there in which file of this machine it arose
+        node.metadata_props.clear()  # PyTorch records paths of this machine there
     program.save(path, external_data=external_data)
 
 
 def main() -> None:
-    """Does the task that the first argument describes in JSON."""
+    """Run the export that the first command-line argument describes in JSON."""
     task = json.loads(sys.argv[1])
     try:
         translator = Translator.load(task["folder"], "float32")

@@ -1,11 +1,13 @@
-"""Translates lines of stdin with the ONNX graphs beside this file, or in the folder given.
+"""Translate lines of stdin with the ONNX graphs in FOLDER, by default the folder of this file.
 
     python translate.py [FOLDER] < english.txt > german.txt
 
-It needs numpy, onnxruntime and sentencepiece, and nothing of the project that wrote it: copy it,
-change it. Text by text, beam search as of Wu et al. 2016: a text ends when `beam_size` hypotheses
-have, and the best of them has a better score than any unfinished one has so far.
+Requires only numpy, onnxruntime and sentencepiece; copy and change this file as needed. Texts are
+translated one by one, with the beam search of Wu et al. 2016: it ends when `beam_size` hypotheses
+are finished and the best of them scores at least as high as every unfinished hypothesis.
 """
+
+from __future__ import annotations
 
 import json
 import re
@@ -20,14 +22,14 @@ NEVER = -1e9
 
 
 class OnnxTranslator:
-    """Text to text.
+    """A translator that runs on onnxruntime.
 
     Args:
-        folder: with `encoder.onnx`, `decoder.onnx`, `translator.json` and the two `.spm`.
-        threads: of each operation; 0: as onnxruntime likes.
+        folder: The folder with `encoder.onnx`, `decoder.onnx`, `translator.json` and two `.spm`.
+        threads: Threads per operation; 0: onnxruntime's default.
     """
 
-    def __init__(self, folder, threads=0):
+    def __init__(self, folder: str | Path, threads: int = 0):
         folder = Path(folder)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
@@ -42,12 +44,25 @@ class OnnxTranslator:
         )
         self.source_ids = {piece: i for i, piece in enumerate(self.facts["source_pieces"])}
 
-    def translate(self, text, beam_size=4, length_penalty=0.6, max_extra_length=50):
-        """The best translation of a text; of one without any piece, ""."""
+    def translate(
+        self,
+        text: str,
+        beam_size: int = 4,
+        length_penalty: float = 0.6,
+        max_extra_length: int = 50,
+    ) -> str:
+        """Return the best translation of a text, or "" if the text has no tokens.
+
+        Args:
+            text: The source text; it is cut to the model's `max_length` tokens.
+            beam_size: Number of hypotheses kept.
+            length_penalty: Alpha of Wu et al. 2016; higher values favour longer texts.
+            max_extra_length: Maximum number of tokens beyond those of the source.
+        """
         facts = self.facts
         before, after = facts["source_frame"]
         unknown = facts["unk_id"]
-        # What stands in a text as it is, such as ">>fra<<", cuts it.
+        # Symbols such as ">>fra<<" are tokens themselves: split the text at them.
         symbols = facts["symbols"]
         parts = re.split(f"({symbols})", text, flags=re.DOTALL) if symbols else [text]
         pieces = []
@@ -66,7 +81,7 @@ class OnnxTranslator:
 
     def _search(self, source_ids, limit, beam_size, length_penalty):
         facts = self.facts
-        ends = np.atleast_1d(facts["eos_id"])  # one token, or several
+        ends = np.atleast_1d(facts["eos_id"])  # one EOS token, or several
         names = [x.name for x in self.encoder.get_outputs()]
         memory = dict(zip(names, self.encoder.run(None, {"source_ids": source_ids}), strict=True))
         memory = {x: np.repeat(y, beam_size, axis=0) for x, y in memory.items()}
@@ -74,7 +89,7 @@ class OnnxTranslator:
         shape = next(y.shape for x, y in memory.items() if x.startswith("cross_"))
         past = {x: np.zeros((shape[0], shape[1], 0, shape[3]), "float32") for x in pasts}
         tokens = np.full(beam_size, facts["bos_id"])
-        totals = np.where(np.arange(beam_size) == 0, 0.0, NEVER)  # one beam to begin with
+        totals = np.where(np.arange(beam_size) == 0, 0.0, NEVER)  # start with one beam
         rows = [[] for _ in range(beam_size)]
         finished = []
         for length in range(1, limit + 1):

@@ -1,4 +1,4 @@
-"""A saved translator as a TensorFlow SavedModel, strings in and strings out, from any backend."""
+"""Export a translator to a TensorFlow SavedModel of strings, from any backend."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import check_free, replacing
 
-BAD_INPUT = 65  # the exporting process's exit status when what it was given is wrong
+BAD_INPUT = 65  # exit status of the exporting process if its input is wrong
 
 
 @spelled_out(Search, TRANSLATE)
@@ -31,51 +31,52 @@ def saved_model(
     overwrite: bool = False,
     **options: Any,
 ) -> Path:
-    """Writes the SavedModel `<out>/<version>`, as TensorFlow Serving looks for it.
+    """Write the SavedModel `<out>/<version>`, where TensorFlow Serving looks for it.
 
     ```python
     path = export.saved_model("saved_models/grammar", "serving/grammar")
-    # any process with TensorFlow and tensorflow-text, without keras_transformer:
-    loaded = tf.saved_model.load(path)  # keep it: a function alone loses its variables
+    # in any process with TensorFlow and tensorflow-text, without keras_transformer:
+    loaded = tf.saved_model.load(path)  # keep a reference: its functions alone lose the variables
     loaded.translate(tf.constant(["The old man loves the dog."]))["translations"]
     ```
 
-    The signatures, for any number B of texts, none included:
+    The signatures take any number B of texts, including 0:
 
     - `serving_default` and `translate`: `texts` (B,) -> `translations` (B,);
-    - `nbest`: `texts` (B,) -> `translations` (B, beam_size) and their `scores`, best first;
-      where there are fewer, "" with the score -1e9;
+    - `nbest`: `texts` (B,) -> `translations` (B, beam_size) and their `scores`, best first,
+      filled up with "" of score -1e9;
     - `score`: `sources` (B,), `targets` (B,) -> `scores` (B,), log p(target | source);
-    - `translate_between`, of M2M-100, NLLB-200 and mBART-50: `texts`, `source_languages` and
+    - `translate_between`, for M2M-100, NLLB-200 and mBART-50: `texts`, `source_languages` and
       `target_languages` (B,) -> `translations` (B,).
 
-    They give what `Translator.translate`, `nbest` and `score` give; a text longer than the model's
-    `max_length` is cut without a warning, in `score` it is an error. All texts of a call are one
-    batch. Beside them lies a file of warm-up requests, which TensorFlow Serving runs before it
-    answers others.
+    The results are those of `Translator.translate`, `nbest` and `score`. A text longer than the
+    model's `max_length` is cut without a warning; in `score` it is an error. All texts of a call
+    form one batch. The SavedModel includes warmup requests, which TensorFlow Serving runs before it
+    answers other requests.
 
-    The export runs TensorFlow in a process of its own, on the CPU, whatever backend runs here;
-    the SavedModel is bound to no device.
+    The export runs TensorFlow in a separate process, on the CPU, whatever backend runs here. The
+    SavedModel runs on any device.
 
     Args:
-        folder: what `Translator.save` wrote.
-        out: the served model's folder, named as the model.
-        version: a whole number of at least 1; TensorFlow Serving takes the highest.
-        source_language, target_language: as of `Translator.load`.
-        jit_compile: compiles search and score by XLA, for GPUs. Each new shape costs seconds, so
-            lengths are padded to multiples of 16 and batches to powers of two.
-        overwrite: whether to replace this version if it exists.
-        options: of the search, as of `Translator.translate`.
+        folder: A folder written by `Translator.save`.
+        out: The folder of the served model; its name is the model's name.
+        version: A whole number, at least 1; TensorFlow Serving loads the highest.
+        source_language, target_language: As in `Translator.load`.
+        jit_compile: Whether to compile search and score with XLA, for GPUs. Compiling each new
+            shape takes seconds, so lengths are padded to multiples of 16 and batches to powers of
+            two.
+        overwrite: Whether to replace this version if it exists.
+        options: Search options, as in `Translator.translate`.
 
     Returns:
         The path `<out>/<version>`.
 
     Raises:
-        ImportError: without TensorFlow or tensorflow-text.
-        ValueError: on an option out of range, or if `folder` is no saved translator, its
-            tokenizer has no SentencePiece model, or a language is unknown or not chosen.
-        FileExistsError: if the version exists, or holds files of another origin.
-        RuntimeError: if the export itself fails.
+        ImportError: If TensorFlow or tensorflow-text is missing.
+        ValueError: If an option is out of range, `folder` is not a saved translator, its tokenizer
+            has no SentencePiece model, or a language is unknown or missing.
+        FileExistsError: If the version exists and `overwrite` is False, or it holds other files.
+        RuntimeError: If the export itself fails.
     """
     whole = isinstance(version, int) and not isinstance(version, bool)
     require(whole and version >= 1, "version", version, "a whole number of at least 1")
@@ -99,12 +100,22 @@ def saved_model(
 
 
 def run_elsewhere(module: str, task: dict, backend: str) -> None:
-    """Has a module of this package do a task in a process where Keras runs on this backend."""
+    """Run a module of this package in a process whose Keras uses another backend.
+
+    Args:
+        module: The module, which takes `task` as JSON in its first command-line argument.
+        task: The task; its "folder" is named in errors.
+        backend: The Keras backend of the process.
+
+    Raises:
+        ValueError: If the process ends with status `BAD_INPUT`; with what it printed.
+        RuntimeError: If it ends with another status than 0; with the end of its stderr.
+    """
     environment = {
         **os.environ,
         "KERAS_BACKEND": backend,
         "PYTHONPATH": os.pathsep.join(sys.path),
-        # Tracing needs no GPU, whose memory the process here may hold.
+        # Tracing needs no GPU, and the parent process may hold the GPU's memory.
         "CUDA_VISIBLE_DEVICES": "-1",
         "TF_CPP_MIN_LOG_LEVEL": "3",
     }

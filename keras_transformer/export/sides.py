@@ -1,6 +1,8 @@
-"""The tokenizers' languages as TensorFlow functions, by tensorflow-text."""
+"""The source and the target side of a tokenizer as TensorFlow functions, by tensorflow-text."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import tensorflow as tf
 import tensorflow_text as tf_text
@@ -10,12 +12,12 @@ from keras_transformer.text.pieces import SPACE, SentencePieces
 
 
 class SentencePieceSide(tf.Module):
-    """A language of a tokenizer whose ids are those of its SentencePiece model.
+    """A side of a tokenizer whose ids are those of its SentencePiece model.
 
     Args:
-        model: the serialized model.
-        name: a name of its own; without, two of them would be the first when they are loaded
-            (tensorflow/text issue 1304, open as of 2.21).
+        model: The serialized model.
+        name: A unique name. Without names, two tokenizers both become the first one when they are
+            loaded (tensorflow/text issue 1304, open in 2.21).
     """
 
     def __init__(self, model: bytes, name: str):
@@ -23,22 +25,22 @@ class SentencePieceSide(tf.Module):
         self._tokenizer = tf_text.SentencepieceTokenizer(model, tf.int32, name=name)
         self.size = int(self._tokenizer.vocab_size())
 
-    def tokenize(self, texts):
-        """Ids of each text, ragged, without EOS."""
+    def tokenize(self, texts: Any) -> Any:
+        """Return the ids of each text, ragged, without EOS."""
         return self._tokenizer.tokenize(texts)
 
-    def detokenize(self, ids):
-        """Texts of ragged ids."""
+    def detokenize(self, ids: Any) -> Any:
+        """Return the text of each row of ragged ids."""
         return self._tokenizer.detokenize(ids)
 
 
 class PiecesSide(tf.Module):
-    """A language whose pieces a vocabulary of its own numbers, as in pretrained models.
+    """A side whose ids come from a separate vocabulary, as in pretrained models.
 
     Args:
-        pieces: of the tokenizer.
-        skipped: ids that are no text.
-        name: as of `SentencePieceSide`.
+        pieces: The pieces of this side, with their SentencePiece model.
+        skipped: Ids that `detokenize` leaves out.
+        name: A unique name, as in `SentencePieceSide`.
     """
 
     def __init__(self, pieces: SentencePieces, skipped: set[int], name: str):
@@ -52,12 +54,12 @@ class PiecesSide(tf.Module):
         )
         self._ids = tf.lookup.StaticHashTable(ids, pieces.unk_id, name=f"{name}_ids")
 
-    def tokenize(self, texts):
-        """Ids of each text, ragged, nothing before or after them."""
+    def tokenize(self, texts: Any) -> Any:
+        """Return the ids of each text, ragged, without special tokens around them."""
         if not self._symbols:
             pieces = self._tokenizer.tokenize(texts)
             return pieces.with_flat_values(self._ids.lookup(pieces.flat_values))
-        # Marked, the text is cut at the marks into segments, some of which are symbols.
+        # Mark the symbols with \0 and split there: each segment is a symbol or plain text.
         marked = tf.strings.regex_replace(texts, f"(?s)({self._symbols})", "\0\\1\0")
         segments = tf.strings.split(marked, "\0")
         flat = segments.flat_values
@@ -69,24 +71,29 @@ class PiecesSide(tf.Module):
         pieces = segments.with_flat_values(tf.concat([symbols, pieces], axis=1)).merge_dims(1, 2)
         return pieces.with_flat_values(self._ids.lookup(pieces.flat_values))
 
-    def detokenize(self, ids):
-        """Texts of ragged ids; what is no text is left out."""
+    def detokenize(self, ids: Any) -> Any:
+        """Return the text of each row of ragged ids, without skipped ids."""
         is_text = tf.ragged.map_flat_values(tf.gather, tf.constant(self._is_text), ids)
         ids = tf.ragged.boolean_mask(ids, is_text)
         pieces = tf.ragged.map_flat_values(tf.gather, tf.constant(self._surfaces), ids)
         texts = tf.strings.reduce_join(pieces, axis=1)
-        texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")  # bytes may not fit together
+        # Byte tokens may form invalid UTF-8; transcoding replaces it.
+        texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")
         return tf.strings.strip(tf.strings.regex_replace(texts, SPACE, " "))
 
 
 def side_of(tokenizer: Tokenizer, language: str) -> tf.Module:
-    """The "source" or the "target" of a tokenizer.
+    """Return a side of a tokenizer as a TensorFlow module.
+
+    Args:
+        tokenizer: The tokenizer.
+        language: "source" or "target".
 
     Raises:
-        ValueError: if it has no SentencePiece model.
+        ValueError: If the tokenizer has no SentencePiece model.
     """
     name = f"{language}_tokenizer"
     if not isinstance(tokenizer, MarianTokenizer | MultilingualTokenizer):
         return SentencePieceSide(getattr(tokenizer, f"{language}_model"), name)
-    tokenizer.source_model  # noqa: B018, an error where there is none
+    tokenizer.source_model  # noqa: B018, raises if there is none
     return PiecesSide(tokenizer.side(language), tokenizer.skipped_ids(), name)

@@ -1,8 +1,8 @@
-"""Requests that TensorFlow Serving sends to a SavedModel itself before it answers others.
+"""Warmup requests, which TensorFlow Serving sends to a SavedModel before it answers others.
 
 The file is a TFRecord of `tensorflow.serving.PredictionLog` messages (apis/prediction_log.proto,
-predict.proto and model.proto of TensorFlow Serving). Four nested fields are written here by hand,
-so that the package tensorflow-serving-api is not needed.
+predict.proto and model.proto of TensorFlow Serving). This module encodes the four nested fields
+itself, so that the package tensorflow-serving-api is not needed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ WARMUP_FILE = "assets.extra/tf_serving_warmup_requests"
 
 
 def write_warmup(path: Path, model_name: str, batches: Iterable[Sequence[str]]) -> None:
-    """Writes one request to `serving_default` for each batch of texts.
+    """Write one request to `serving_default` for each batch of texts.
 
     Args:
-        path: `<version>/` + `WARMUP_FILE`.
-        model_name: the name that the model is served by.
-        batches: the texts of each request.
+        path: The file to write, `WARMUP_FILE` in the folder of the version.
+        model_name: The name under which the model is served.
+        batches: The texts of each request.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with tf.io.TFRecordWriter(str(path)) as writer:
@@ -30,16 +30,16 @@ def write_warmup(path: Path, model_name: str, batches: Iterable[Sequence[str]]) 
 
 
 def prediction_log(model_name: str, signature_name: str, texts: Sequence[str]) -> bytes:
-    """A serialized PredictionLog with one predict request whose input is `texts`."""
+    """Return a serialized PredictionLog with one predict request whose input is `texts`."""
     model_spec = _field(1, model_name.encode()) + _field(3, signature_name.encode())
     tensor = tf.make_tensor_proto(texts, dtype=tf.string).SerializeToString()
     named_input = _field(1, b"texts") + _field(2, tensor)
     request = _field(1, model_spec) + _field(2, named_input)
-    return _field(6, _field(1, request))  # predict_log, its request
+    return _field(6, _field(1, request))  # predict_log.request
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """A length-delimited field of a protocol buffer: tag, length as varint, content."""
+    """Return a length-delimited field of a protocol buffer: tag, length as varint, content."""
     length, varint = len(content), b""
     while length > 127:
         varint += bytes([length & 127 | 128])

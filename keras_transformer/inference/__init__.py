@@ -1,1 +1,1 @@
-"""From input to output with a saved model: translators, language models, transcribers."""
+"""Inference with saved models: translators, language models, transcribers."""

@@ -1,4 +1,4 @@
-"""Language models that go on with a text: tokenizer, model and search behind one object."""
+"""Language models that continue texts: tokenizer, model and search in one object."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from keras_transformer.text.tokenizer import checked_texts
 
 
 class CausalLM:
-    """Goes on with texts, by a GPT, a LLaMA or any other model with `prefill`.
+    """Continues texts with a GPT, a LLaMA or any other model with `prefill`.
 
     ```python
     writer = CausalLM.load("saved_models/shakespeare")
@@ -40,16 +40,16 @@ class CausalLM:
         print(piece, end="", flush=True)
     ```
 
-    Texts are sorted by length and go through the model in batches of a token budget; a batch's
-    shorter prompts are padded on the left and none of their tokens sees the padding, so what else
-    is in the batch changes nothing.
+    Texts are sorted by length and processed in batches of a token budget. Shorter prompts of a
+    batch are padded on the left, and the padding is masked, so the result for a prompt does not
+    depend on the others in its batch.
 
     Args:
-        model: a `GPT`, a `LLaMA`, or any model with its `config` and `prefill`.
-        tokenizer: the one it was trained with.
+        model: A `GPT`, a `LLaMA`, or any model with their `config` and `prefill`.
+        tokenizer: Tokenizer that the model was trained with.
 
     Raises:
-        ValueError: if the tokenizer has more pieces than the model.
+        ValueError: If the tokenizer has more pieces than the model.
     """
 
     def __init__(self, model: DecoderOnly, tokenizer: TextTokenizer):
@@ -72,19 +72,19 @@ class CausalLM:
         tokens_per_batch: int = 8192,
         **options: Any,
     ) -> list[str]:
-        """Return what follows each prompt, the prompt left out.
+        """Return the continuation of each prompt, without the prompt.
 
         Args:
-            prompts: texts; an empty one begins with the model's BOS.
-            stop: texts before which the result ends.
-            seed: of the draws; None: another one each time.
-            tokens_per_batch: most tokens in a batch, those to come included.
-            options: of `search.Generation`, such as `max_new_tokens=100`, `temperature=None`,
-                `top_k=0`, `top_p=1.0`, `repetition_penalty=1.0` and `beam_size=1`.
+            prompts: Texts to continue; for an empty one generation starts from BOS.
+            stop: Texts that end the result; they are not part of it.
+            seed: Seed of sampling; None: a new one for each call.
+            tokens_per_batch: Maximum tokens in a batch, new tokens included.
+            options: Options of `search.Generation`: `max_new_tokens=100`, `temperature=None`,
+                `top_k=0`, `top_p=1.0`, `repetition_penalty=1.0`, `beam_size=1` and others.
 
         Raises:
-            TypeError: for an option of another name.
-            ValueError: for an argument out of range, or a prompt that leaves no position.
+            TypeError: If an option is unknown.
+            ValueError: If an argument is out of range, or a prompt leaves no position free.
         """
         search = Generation.of(options, GENERATE)
         stop = checked_texts(stop, "stop")
@@ -98,7 +98,7 @@ class CausalLM:
         seed: int | None = None,
         tokens_per_batch: int = 8192,
     ) -> list[list[int]]:
-        """Return what `generate` adds, from ids to ids, without EOS."""
+        """Return the ids that `generate` adds to each prompt of ids, without EOS."""
         search = search or Generation()
         limit = self.model.config.max_length
         prompts = [list(prompt) or [self.model.config.bos_id] for prompt in prompts]
@@ -106,7 +106,7 @@ class CausalLM:
             if len(prompt) >= limit:
                 raise ValueError(
                     f"prompts must have fewer than {limit} tokens each, the model's max_length, "
-                    f"got {len(prompt)} in number {i}"
+                    f"got {len(prompt)} in prompt {i}"
                 )
         if seed is None:
             seed = int(np.random.default_rng().integers(1 << 31))
@@ -115,7 +115,7 @@ class CausalLM:
         for chosen, rows, _ in search_batches(lengths, tokens_per_batch, 1 << 30):
             batch = [prompts[i] for i in chosen]
             arguments = list(left_padded(batch, rows, self.model.config.pad_id))
-            # EOS follows the last token that there is room for.
+            # One more than the maximum of new tokens: the last position holds EOS.
             limits = [min(search.max_new_tokens, limit - len(prompt)) + 1 for prompt in batch]
             arguments.insert(1, np.array(limits + [1] * (rows - len(batch)), "int32"))
             if search.temperature is not None:
@@ -139,9 +139,16 @@ class CausalLM:
         seed: int | None = None,
         **options: Any,
     ) -> Iterator[str]:
-        """Yield what `generate` returns of one prompt, piece by piece as they are found.
+        """Yield what `generate` returns for one prompt, piece by piece as it is generated.
 
-        A piece is held back as long as it could be the beginning of a `stop`, or half a character.
+        A piece is held back while it may be the beginning of a `stop` text or of a character.
+
+        Args:
+            prompt: Text to continue; if empty, generation starts from BOS.
+            stop: Texts that end the result; they are not part of it.
+            seed: Seed of sampling; None: a new one for each call.
+            options: Sampling options of `search.Generation`, `repetition_penalty` and
+                `max_new_tokens`.
         """
         search = Generation.of(options, STREAM)
         stop = checked_texts(stop, "stop")
@@ -168,7 +175,7 @@ class CausalLM:
             yield text[given:]
 
     def _tokens(self, prompt, search, seed):
-        """One token after the other, each chosen by a search of one token that is compiled once."""
+        """Yield tokens one by one; the function of a step is compiled once."""
         prompt = prompt or [self.model.config.bos_id]
         draws = uniforms([[seed, 0]], search.max_new_tokens + 1)
         most = min(search.max_new_tokens, self.model.config.max_length - len(prompt))
@@ -215,14 +222,14 @@ class CausalLM:
         return self._runner(self.model, key, lambda: run, arguments)
 
     def score(self, texts: Sequence[str], *, tokens_per_batch: int = 8192) -> list[float]:
-        """log p(text): the sum over its tokens, but the first, of which nothing is said.
+        """Return log p(text) of each text: the sum over its tokens except the first.
 
         Args:
-            texts: of at most the model's `max_length` tokens each.
-            tokens_per_batch: most tokens in a batch, padding included.
+            texts: Texts of at most the model's `max_length` tokens each.
+            tokens_per_batch: Maximum tokens in a batch, padding included.
 
         Raises:
-            ValueError: if a text is too long.
+            ValueError: If a text is too long.
         """
         ids, limit = self._encode(texts), self.model.config.max_length
         for text, row in zip(texts, ids, strict=True):
@@ -255,36 +262,36 @@ class CausalLM:
         return self.tokenizer.encode(checked_texts(texts))
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Writes `model.keras`, `tokenizer.json` and `config.json`; any backend reads them."""
+        """Write `model.keras`, `tokenizer.json` and `config.json`; any backend can load them."""
         save_folder(folder, self.model, self.tokenizer, {"task": "causal_lm"})
 
     @classmethod
     def load(cls, folder: str | os.PathLike, precision: str | None = None) -> CausalLM:
-        """Reads what `save` wrote, under any backend.
+        """Load what `save` wrote, on any backend.
 
         Args:
-            folder: where it was saved.
-            precision: as of `Translator.load`; None: as it was saved.
+            folder: Folder that `save` wrote.
+            precision: See `Translator.load`; None: as saved.
 
         Raises:
-            ValueError: if the folder is no saved language model, or a file of it is broken.
+            ValueError: If the folder is not a saved language model, or a file in it is broken.
         """
         return cls(*load_with_tokenizer(folder, "language model", DecoderOnly, precision))
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike, dtype: str | None = None) -> CausalLM:
-        """A GPT-2, LLaMA or Mistral of a folder in Hugging Face's layout.
+        """Load a GPT-2, LLaMA or Mistral from a folder in Hugging Face's layout.
 
         Args:
-            folder: with `config.json`, weights and tokenizer files.
+            folder: Folder with `config.json`, weights and tokenizer files.
             dtype: Keras dtype policy of the model; None: "float32".
 
         Raises:
-            FileNotFoundError, ValueError: as of `checkpoints.hugging_face.read_model`.
+            FileNotFoundError, ValueError: See `checkpoints.hugging_face.read_model`.
         """
         model = hugging_face.read_model(folder, dtype=usable_precision(dtype or "float32"))
         if not isinstance(model, DecoderOnly):
-            raise ValueError(f"{folder} is no language model but a {type(model).__name__}")
+            raise ValueError(f"{folder} is not a language model but a {type(model).__name__}")
         return cls(model, TextTokenizer.read(folder))
 
 

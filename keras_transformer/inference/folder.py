@@ -1,4 +1,4 @@
-"""A model and its tokenizer as one folder: written whole, checked when it is read."""
+"""Saved folders: a model with its tokenizer and config, written safely and checked on loading."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ PRECISIONS = (*FLOATS, "int8")
 def save_folder(
     folder: str | os.PathLike, model: keras.Model, tokenizer: Any, facts: Mapping[str, Any]
 ) -> None:
-    """Writes `model.keras`, the tokenizer's files and `config.json`.
+    """Write `model.keras`, the tokenizer's files and `config.json`.
 
-    What else is in the folder stays, but for what killed processes left of a save. All is written
-    under other names first: if that fails, what was there before is untouched. Any backend reads
-    what any other wrote.
+    Other files in the folder are kept, except those that killed processes left. Everything is
+    written under other names first: if that fails, the existing files are untouched. Any backend
+    can load what another one saved.
 
     Args:
-        folder: made if it is missing.
-        model: of one config, LoRA's products still beside its weights or not.
-        tokenizer: has `save(folder)` and `fingerprint()`; None: the model reads no text.
-        facts: what else `config.json` is to say, plain values.
+        folder: Folder to write to; created if missing.
+        model: Model with a `config`; LoRA products not yet merged are merged into what is saved.
+        tokenizer: Object with `save(folder)` and `fingerprint()`; None: the model reads no text.
+        facts: Further entries of `config.json`, plain values.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    # A plain copy leaves optimizer and loss behind, which loading would need the classes of.
+    # The copy has no optimizer and no loss; with them, loading would need their classes.
     plain = merged(model)
     config = {
         "format": FORMAT,
@@ -64,9 +64,9 @@ def save_folder(
         plain.save(temporary / MODEL)
         write_json(temporary / CONFIG, config)
         # The tokenizer first and its fingerprint last: a kill in between can leave files of two
-        # models, but none that are then taken for one.
+        # models, but loading then rejects them.
         for name in (*names, MODEL, CONFIG):
-            if (folder / name).is_dir():  # a keras-hub tokenizer's files
+            if (folder / name).is_dir():  # files of a keras-hub tokenizer
                 shutil.rmtree(folder / name)
             os.replace(temporary / name, folder / name)
 
@@ -77,31 +77,33 @@ def read_config(
     tokenizer_file: str | None = None,
     precision: str | None = None,
 ) -> dict[str, Any]:
-    """The `config.json` of a folder, once it is seen to be such a one.
+    """Return the `config.json` of a saved folder after checking the folder.
 
     Args:
-        folder: what `save_folder` wrote.
-        what: a word for it, "translator".
-        tokenizer_file: a file that must be there, too; None: it may have none.
-        precision: checked as of `load_model`.
+        folder: Folder that `save_folder` wrote.
+        what: Kind of the saved object in error messages, such as "translator".
+        tokenizer_file: Tokenizer file that must exist; None: there may be no tokenizer.
+        precision: Precision to check, see `load_model`.
 
     Raises:
-        ValueError: if it is none, or the precision is another.
+        ValueError: If the folder is not such an object, or the precision is unknown.
     """
     accepted = f"one of {PRECISIONS} or None"
     require(precision in (*PRECISIONS, None), "precision", precision, accepted)
     folder = Path(folder)
     if not folder.is_dir():
         problem = "it is a file" if folder.is_file() else "there is no such folder"
-        raise ValueError(f"{folder} is no saved {what}: {problem}")
+        raise ValueError(f"{folder} is not a saved {what}: {problem}")
     for name in filter(None, (CONFIG, MODEL, tokenizer_file)):
         if not (folder / name).is_file():
-            raise ValueError(f"{folder} is no saved {what}: it has no {name}")
+            raise ValueError(f"{folder} is not a saved {what}: it has no {name}")
     config = read_json(folder / CONFIG)
     if not isinstance(config, dict) or config.get("format") != FORMAT:
-        raise ValueError(f'{folder / CONFIG} is no {what}\'s: it must have "format": {FORMAT}')
-    some_text = "a text", lambda x: isinstance(x, str) and x != ""
-    text_or_none = "a text or null", lambda x: x is None or some_text[1](x)
+        raise ValueError(
+            f'{folder / CONFIG} is not the config of a {what}: it must have "format": {FORMAT}'
+        )
+    some_text = "a non-empty string", lambda x: isinstance(x, str) and x != ""
+    text_or_none = "a non-empty string or null", lambda x: x is None or some_text[1](x)
     for name, (accepted, fits) in {
         "model": ("an object", lambda x: isinstance(x, dict)),
         "tokenizer": some_text if tokenizer_file else text_or_none,
@@ -115,10 +117,10 @@ def read_config(
 
 
 def other_kind(path: str | os.PathLike) -> str | None:
-    """Describe in a phrase a path that is no saved folder; None if nothing is known of it.
+    """Describe in a phrase a path that is not a saved folder; None if its kind is unknown.
 
     Raises:
-        ValueError: if the JSON file that would tell is broken.
+        ValueError: If the JSON file that identifies it is broken.
     """
     path = Path(path)
 
@@ -133,18 +135,18 @@ def other_kind(path: str | os.PathLike) -> str | None:
         logs = [f"{name} {x:.4g}" for name, x in (state["history"] or [{}])[-1].items()]
         place = f"after epoch {epoch}" + (f" and step {step}" if step else "")
         place += f" ({', '.join(logs)})" if logs else ""
-        return f"a checkpoint {place}; keras-transformer average makes a model of such"
+        return f"a checkpoint {place}; keras-transformer average makes a model of checkpoints"
     if found := latest(path / CHECKPOINTS) or latest(path):
         return f"a run that has not saved its model yet; its last checkpoint is {found}"
     if has("saved_model.pb") or any(path.glob("*/saved_model.pb")):
-        return "a SavedModel; TensorFlow with tensorflow-text loads it, and TensorFlow Serving"
+        return "a SavedModel; TensorFlow with tensorflow-text or TensorFlow Serving loads it"
     if has("encoder.onnx", "decoder.onnx"):
-        return "a model in ONNX; ONNX Runtime runs it"
+        return "an ONNX model; ONNX Runtime runs it"
     if has("model.bin") and any(path.glob("*_vocabulary.*")):
-        return "a model of CTranslate2; ctranslate2.Translator loads it"
+        return "a CTranslate2 model; ctranslate2.Translator loads it"
     theirs = read_json(path / CONFIG) if has(CONFIG) else None
     if isinstance(theirs, dict) and (kind := theirs.get("model_type")):
-        return f"a checkpoint of {kind} in Hugging Face's layout, for keras-transformer import"
+        return f"a Hugging Face checkpoint of type {kind}; keras-transformer import converts it"
     return None
 
 
@@ -152,7 +154,7 @@ def count_parameters(folder: str | os.PathLike) -> int:
     """Return the number of weights of a saved folder, without reading them.
 
     Raises:
-        ValueError: if its `model.keras` cannot be read.
+        ValueError: If its `model.keras` cannot be read.
     """
     path, sizes = Path(folder, MODEL), []
 
@@ -170,27 +172,28 @@ def count_parameters(folder: str | os.PathLike) -> int:
 
 def _unreadable(path, error):
     if not zipfile.is_zipfile(path):
-        return ValueError(f"{path} cannot be read: it is damaged, no whole zip archive")
-    told = " ".join(str(error).split())  # Keras shows whole configs
+        return ValueError(f"{path} cannot be read: it is damaged, not a complete zip archive")
+    told = " ".join(str(error).split())  # Keras's messages hold whole configs
     return ValueError(f"{path} cannot be read: {type(error).__name__}: {told:.300}")
 
 
 def load_model(
     folder: str | os.PathLike, config: Mapping[str, Any], tokenizer: Any, precision: str | None
 ) -> keras.Model:
-    """The model of a folder.
+    """Load the model of a saved folder.
 
     Args:
-        folder: what `save_folder` wrote.
-        config: its `read_config`.
-        tokenizer: read from there.
+        folder: Folder that `save_folder` wrote.
+        config: Its config, from `read_config`.
+        tokenizer: Its tokenizer.
         precision: "float32", "bfloat16" or "float16" for weights and arithmetic of that type;
-            "int8" for dense and embedding weights of 8 bits, a scale a row or column; None: as
-            the model was saved. What this machine does not compute in becomes float32, with a
+            "int8" for dense and embedding weights of 8 bits, with one scale per row or column;
+            None: as saved. A type that this machine cannot compute in becomes float32, with a
             warning.
 
     Raises:
-        ValueError: if the tokenizer is not the one that it was trained with, or it cannot be read.
+        ValueError: If the tokenizer is not the one that the model was trained with, the precision
+            does not fit, or the model cannot be read.
     """
     folder = Path(folder)
     if tokenizer.fingerprint() != config.get("tokenizer"):
@@ -198,10 +201,12 @@ def load_model(
     try:
         with unfilled():
             model = keras.saving.load_model(folder / MODEL, compile=False)
-    except Exception as error:  # a broken file raises all sorts
+    except Exception as error:  # a broken file can raise any error
         raise _unreadable(folder / MODEL, error) from error
     if not isinstance(model, ConfiguredModel):
-        raise ValueError(f"{folder / MODEL} is a {type(model).__name__}, no model of this library")
+        raise ValueError(
+            f"{folder / MODEL} is a {type(model).__name__}, not a model of keras_transformer"
+        )
     if model.quantization:
         accepted = f"{model.quantization!r} or None: {folder} has no other weights"
         require(precision in (model.quantization, None), "precision", precision, accepted)
@@ -224,22 +229,23 @@ def load_with_tokenizer(
     family: type[keras.Model] = keras.Model,
     precision: str | None = None,
 ) -> tuple[keras.Model, TextTokenizer]:
-    """The model of one text and its `TextTokenizer`, as `save_folder` wrote them.
+    """Load a model with one input text and its `TextTokenizer` from a saved folder.
 
     Args:
-        folder: where they are.
-        what: a word for it, "language model".
-        family: the class that the model must be of.
-        precision: as of `load_model`.
+        folder: Folder that `save_folder` wrote.
+        what: Kind of the saved object in error messages, such as "language model".
+        family: Class that the model must have.
+        precision: See `load_model`.
 
     Raises:
-        ValueError: if the folder is none, its model is another, or a file of it is broken.
+        ValueError: If the folder is not such an object, its model has another class, or a file is
+            broken.
     """
     config = read_config(folder, what, FILE, precision)
-    if "task" not in config:  # a translator's, whose tokenizer.json is another
-        raise ValueError(f"{folder} is no saved {what} but a translator")
+    if "task" not in config:  # a translator, whose tokenizer.json has another form
+        raise ValueError(f"{folder} is not a saved {what} but a translator")
     tokenizer = TextTokenizer.read(folder)
     model = load_model(folder, config, tokenizer, precision)
     if not isinstance(model, family):
-        raise ValueError(f"{folder} is no saved {what} but a {type(model).__name__}")
+        raise ValueError(f"{folder} is not a saved {what} but a {type(model).__name__}")
     return model, tokenizer

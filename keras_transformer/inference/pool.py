@@ -1,4 +1,4 @@
-"""A translator in several processes, each with a share of the cores."""
+"""A translator in several processes, each with its share of the cores."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ from typing import Any
 
 from keras_transformer.backend import keep_compilations
 from keras_transformer.config import require, require_whole
-from keras_transformer.inference.translator import Hypothesis, Translator
+from keras_transformer.inference.hypotheses import Hypothesis
+from keras_transformer.inference.translator import Translator
 from keras_transformer.text.tokenizer import checked_texts
 
-_PIECES = 4  # for each process, so that none waits long for the last
-_LEAST, _MOST = 16, 1024  # texts of a piece
+_PIECES = 4  # per process, so that none waits long for the last one
+_LEAST, _MOST = 16, 1024  # texts in a piece
 
 
 class TranslatorPool:
-    """Processes that translate side by side, each with its share of the cores.
+    """Processes that translate in parallel, each with its share of the cores.
 
     ```python
     with TranslatorPool("saved_models/grammar", processes=2) as pool:
         pool.translate(["The old man loves the dog."], beam_size=4)
     ```
 
-    For a CPU of many cores, where the threads of one process no longer hasten its small
-    operations; on two cores it wins next to nothing (benchmarks/results). Each process holds the
-    model. A GPU is better off with one process and large batches.
+    For CPUs with many cores, where more threads in one process no longer speed up its small
+    operations; on two cores it gains almost nothing (benchmarks/results). Each process holds a copy
+    of the model. On a GPU, use one process and large batches instead.
 
     Args:
-        folder: a saved translator.
-        processes: how many, at least 1; by default one for each core this process may use.
-        precision, source_language, target_language: as of `Translator.load`.
+        folder: Folder of a saved translator.
+        processes: Number of processes, at least 1; None: one per core that this process may use.
+        precision, source_language, target_language: See `Translator.load`.
 
     Raises:
-        ValueError: if `processes` is out of range, or what `Translator.load` raises.
+        ValueError: If `processes` is out of range, or for the reasons of `Translator.load`.
     """
 
     def __init__(
@@ -74,18 +75,18 @@ class TranslatorPool:
             raise
 
     def translate(self, texts: Sequence[str], **options: Any) -> list[str]:
-        """Translate like `Translator.translate`, without `prefixes` and `constraint`."""
+        """Return the same as `Translator.translate`; it takes no `prefixes` and no `constraint`."""
         return self._each("translate", texts, options)
 
     def nbest(self, texts: Sequence[str], **options: Any) -> list[list[Hypothesis]]:
-        """Translate like `Translator.nbest`, without `prefixes` and `constraint`."""
+        """Return the same as `Translator.nbest`; it takes no `prefixes` and no `constraint`."""
         found = self._each("nbest", texts, options)
         return [[Hypothesis(*hypothesis) for hypothesis in hypotheses] for hypotheses in found]
 
     def translate_stream(
         self, texts: Iterable[str], *, chunk_size: int = 2048, **options: Any
     ) -> Iterator[str]:
-        """Translate like `translate_stream`; each process gets `chunk_size` texts at a time."""
+        """Yield the same as `Translator.translate_stream`, with `chunk_size` texts per process."""
         require_whole("chunk_size", chunk_size, 1)
 
         def stream(texts):
@@ -95,7 +96,7 @@ class TranslatorPool:
         return stream(iter(texts))
 
     def close(self) -> None:
-        """Ends the processes."""
+        """End the processes."""
         self._end()
 
     def __enter__(self):
@@ -130,7 +131,7 @@ class TranslatorPool:
 
 
 def _start(cores):
-    """A process that may use these cores alone: it inherits them from the thread that starts it."""
+    """Start a process on these cores only: it inherits them from the thread that starts it."""
     allowed = os.sched_getaffinity(0) if cores else None
     try:
         if cores:
@@ -160,7 +161,7 @@ def _send(worker, message):
     try:
         worker.stdin.write(json.dumps(message) + "\n")
         worker.stdin.flush()
-    except (OSError, ValueError):  # a broken or a closed pipe: `_receive` says what happened
+    except (OSError, ValueError):  # a broken or closed pipe: `_receive` reports the cause
         return
 
 
@@ -177,7 +178,7 @@ def _receive(worker):
 
 
 def _serve() -> None:
-    # What libraries print goes to stderr; the answers alone to stdout.
+    # Output of libraries goes to stderr; only the answers go to stdout.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     keep_compilations()

@@ -1,4 +1,4 @@
-"""Pretrained models of Hugging Face: a folder or a name becomes what the model does."""
+"""Pretrained models in Hugging Face's layout, loaded as objects for their tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from keras_transformer.checkpoints import hugging_face
 from keras_transformer.config import require
 from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.inference.folder import FLOATS, PRECISIONS, save_folder
-from keras_transformer.inference.transcriber import Transcriber, hearing_of
+from keras_transformer.inference.hearing import hearing_of
+from keras_transformer.inference.transcriber import Transcriber
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import DecoderOnly, Speech, ViT
 from keras_transformer.system.extras import missing
@@ -28,14 +29,14 @@ FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "merges.txt", "vocab.txt
 
 @dataclass(frozen=True)
 class PretrainedModel:
-    """A BERT, RoBERTa, ALBERT or ESM-2, to fine-tune; or a ViT.
+    """A BERT, RoBERTa, ALBERT or ESM-2 to fine-tune, or a ViT.
 
     Args:
-        model: with its `config`; `with_head` puts another head on it, but on a ViT.
-        tokenizer: None for a ViT.
+        model: Model with its `config`; except for a ViT, `with_head` gives it another head.
+        tokenizer: Tokenizer of the model; None for a ViT.
 
     Raises:
-        ValueError: if the tokenizer has more pieces than the model.
+        ValueError: If the tokenizer has more pieces than the model.
     """
 
     model: keras.Model
@@ -49,10 +50,10 @@ class PretrainedModel:
             )
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Writes `model.keras`, `tokenizer.json` and `config.json`.
+        """Write `model.keras`, `tokenizer.json` and `config.json`.
 
-        `folder.load_with_tokenizer` reads them, but for a ViT, and so does `--start-from` of the
-        scripts that train classifiers, taggers and finders of answers.
+        Except for a ViT, `folder.load_with_tokenizer` reads them, and so does `--start-from` of
+        the scripts that train classifiers, taggers and question answering.
         """
         save_folder(folder, self.model, self.tokenizer, {"task": "pretrained"})
 
@@ -63,37 +64,41 @@ def load_pretrained(
     target_language: str | None = None,
     precision: str | None = None,
 ) -> Translator | CausalLM | Transcriber | PretrainedModel:
-    """A model in Hugging Face's layout, behind what one does with it.
+    """Load a model in Hugging Face's layout as an object for its task.
 
-    A `Translator` of Marian (the 1,400 of OPUS-MT), M2M-100, NLLB-200, mBART-50, T5, T5 v1.1, mT5
-    and MADLAD-400; a `CausalLM` of GPT-2, LLaMA and Mistral; a `Transcriber` of Whisper; of BERT,
-    RoBERTa, ALBERT, ESM-2 and ViT a `PretrainedModel`. All have `save(folder)`.
+    Marian (the 1,400 models of OPUS-MT), M2M-100, NLLB-200, mBART-50, T5, T5 v1.1, mT5 and
+    MADLAD-400 become a `Translator`; GPT-2, LLaMA and Mistral a `CausalLM`; Whisper a
+    `Transcriber`; BERT, RoBERTa, ALBERT, ESM-2 and ViT a `PretrainedModel`. All have
+    `save(folder)`.
 
     ```python
     translator = load_pretrained("Helsinki-NLP/opus-mt-en-de")
     translator.translate(["My name is Sarah."])
-    translator.save("saved_models/opus-mt-en-de")  # from there on as one of our own
+    translator.save("saved_models/opus-mt-en-de")  # from now on like any saved translator
 
     many = load_pretrained("facebook/nllb-200-distilled-600M", "eng_Latn", "deu_Latn")
     many.between("deu_Latn", "fra_Latn").translate(["Ich heiße Sarah."])
     ```
 
     Args:
-        source: a folder with `config.json`, weights and tokenizer files; or the name of a model
-            on the hub, which is fetched once and then kept in `huggingface_hub`'s cache.
-        source_language, target_language: codes of a multilingual model, such as "de" (M2M-100),
-            "deu_Latn" (NLLB-200), "de_DE" (mBART-50), "deu" (a tag of Marian) or "de" (T5,
-            MADLAD-400); None: as its files say. `Translator.between` chooses others.
-        precision: as of `Translator.load`; None: float32.
+        source: Folder with `config.json`, weights and tokenizer files; or the name of a model on
+            the hub, which is downloaded once and kept in the cache of `huggingface_hub`.
+        source_language, target_language: Language codes of a multilingual model, such as "de"
+            (M2M-100), "deu_Latn" (NLLB-200), "de_DE" (mBART-50), "deu" (a tag of Marian) or "de"
+            (T5, MADLAD-400); None: the languages in its files. `Translator.between` chooses others.
+        precision: See `Translator.load`; None: float32.
+
+    Returns:
+        The object for the family of the model.
 
     Raises:
-        ImportError: if the name of a model is given and `huggingface_hub` is missing.
-        FileNotFoundError: if there is neither such a folder nor such a model, or a file is
+        ImportError: If a model name is given and `huggingface_hub` is not installed.
+        FileNotFoundError: If there is neither such a folder nor such a model, or a file is
             missing.
-        ConnectionError: if the model is not in the cache and the hub cannot be reached.
-        PermissionError: if the model asks for a login.
-        ValueError: if the family or a language is unknown, the precision is another, or a file
-            is broken or does not fit the others.
+        ConnectionError: If the model is not in the cache and the hub cannot be reached.
+        PermissionError: If the model requires a login.
+        ValueError: If the family, a language or the precision is unknown, or a file is broken or
+            does not match the others.
     """
     require(
         precision in (*PRECISIONS, None), "precision", precision, f"one of {PRECISIONS} or None"
@@ -102,7 +107,7 @@ def load_pretrained(
     is_folder = Path(source).is_dir()
     config = Path(source, CONFIG) if is_folder else _fetched(os.fspath(source), [CONFIG]) / CONFIG
     if not config.is_file():
-        raise FileNotFoundError(f"{source} is no checkpoint: it has no {CONFIG}")
+        raise FileNotFoundError(f"{source} is not a checkpoint: it has no {CONFIG}")
     theirs = read_json(config)
     kind = theirs.get("model_type") if isinstance(theirs, dict) else None
     family = hugging_face.family_of({"model_type": kind}, config)
@@ -110,11 +115,11 @@ def load_pretrained(
     for name, language in languages.items():
         translates = kind in KINDS
         require(translates or language is None, name, language, f"None: {source} is a {kind!r}")
-    hugging_face.read_config(config.parent)  # before gigabytes are fetched
+    hugging_face.read_config(config.parent)  # fails before gigabytes are downloaded
     folder = Path(source) if is_folder else _fetched(os.fspath(source), FILES)
     if not is_folder and not any(folder.glob("*.safetensors")):
         folder = _fetched(os.fspath(source), ["pytorch_model*.bin"])
-    # The tokenizer first, before gigabytes are read.
+    # The tokenizer first: it fails before gigabytes are read.
     if kind in KINDS:
         tokenizer = read_tokenizer(folder, theirs)
         usual = _usual_languages(folder, tokenizer)
@@ -140,7 +145,7 @@ def _model(folder, precision):
 
 
 def _usual_languages(folder, tokenizer):
-    """Return the languages that the folder names, if they can be chosen."""
+    """Return the languages named in the folder; None for one that cannot be chosen."""
     options = folder / "tokenizer_config.json"
     options = read_json(options) if options.is_file() else {}
     options = options if isinstance(options, dict) else {}
@@ -154,7 +159,7 @@ def _usual_languages(folder, tokenizer):
 
 
 def _fetched(name: str, patterns: list[str]) -> Path:
-    """The folder of a model of the hub in the cache, with these files of it."""
+    """Return the cache folder of a model on the hub after downloading these files of it."""
     try:
         import huggingface_hub
         from huggingface_hub import errors
@@ -163,11 +168,11 @@ def _fetched(name: str, patterns: list[str]) -> Path:
     try:
         return Path(huggingface_hub.snapshot_download(name, allow_patterns=patterns))
     except errors.GatedRepoError as error:
-        raise PermissionError(f"the model {name} asks for a login: {error}") from error
+        raise PermissionError(f"the model {name} requires a login: {error}") from error
     except (errors.HFValidationError, errors.RepositoryNotFoundError) as error:
         raise FileNotFoundError(f"there is no folder {name} and no model of that name") from error
     except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, OSError) as error:
         raise ConnectionError(
-            f"there is no folder {name}; as a model's name it is not in the cache of "
+            f"there is no folder {name}; a model of that name is not in the cache of "
             f"huggingface_hub, and the hub cannot be reached: {error}"
         ) from error

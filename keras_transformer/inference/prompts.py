@@ -1,4 +1,4 @@
-"""Prompts on their way into a language model, and texts on their way out."""
+"""Prompts as input of a language model, and stop texts in its output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keras_transformer.text.tokenizer import round_up
 def left_padded(
     prompts: Sequence[Sequence[int]], rows: int, pad_id: int
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return prompts that end in the last column, and 0 where there is padding: (B, P), or None."""
+    """Return prompts padded on the left, and segments (B, P), 0 for padding; None if all are 1."""
     longest = round_up(max(map(len, prompts)), LENGTH_MULTIPLE)
     full = rows == len(prompts) and all(len(prompt) == longest for prompt in prompts)
     if full and not COMPILES_EACH_SHAPE:
@@ -29,13 +29,13 @@ def left_padded(
 
 
 def before_stop(text: str, stop: Sequence[str]) -> str:
-    """Return the text before the first of `stop`."""
+    """Return the text that precedes the first of `stop`."""
     ends = [place for mark in stop if (place := text.find(mark)) >= 0]
     return text[: min(ends)] if ends else text
 
 
 def held_back(text: str, stop: Sequence[str]) -> int:
-    """Return how many characters at the end may yet become another, or part of a stop."""
+    """Return how many characters at the end may still change or be part of a stop text."""
     broken = len(text) - len(text.rstrip("\ufffd"))
     parts = (
         size for mark in stop for size in range(len(mark) - 1, 0, -1) if text.endswith(mark[:size])

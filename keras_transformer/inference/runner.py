@@ -1,4 +1,4 @@
-"""Batches of few shapes, and functions over a model that are compiled once."""
+"""Batches with few different shapes, and functions over a model that are compiled once."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ LENGTH_MULTIPLE = 16 if COMPILES_EACH_SHAPE else 1
 def search_batches(
     lengths: Sequence[int], tokens_per_batch: int, max_length: int
 ) -> Iterator[tuple[list[int], int, int]]:
-    """Yields (places in `lengths`, rows, length) of batches, the longest texts first.
+    """Yield batches as (indices into `lengths`, rows, length), the longest texts first.
 
-    Where each shape costs a compilation, lengths are multiples of 16 as far as the model has
-    positions, and rows powers of two.
+    On backends that compile each shape, lengths are multiples of 16, at most `max_length`, and rows
+    are powers of two.
 
     Args:
-        lengths: tokens of each text.
-        tokens_per_batch: most tokens in a batch, padding included; a text alone may have more.
-        max_length: of the model.
+        lengths: Number of tokens of each text.
+        tokens_per_batch: Maximum tokens in a batch, padding included; a single text may have more.
+        max_length: The model's `max_length`.
     """
     require_whole("tokens_per_batch", tokens_per_batch, 1)
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
@@ -48,12 +48,12 @@ def search_batches(
 
 
 def until_end(ids: Iterable[int], eos_ids: Sequence[int]) -> list[int]:
-    """The ids before the first one that ends a text."""
+    """Return the ids that precede the first EOS id."""
     return list(itertools.takewhile(lambda one: one not in eos_ids, ids))
 
 
 class Runner:
-    """Runs functions of tensors over a model, each compiled once for each key."""
+    """Runs functions of tensors over a model, each compiled once per key."""
 
     def __init__(self):
         self._compiled: dict[Hashable, Callable] = {}
@@ -61,20 +61,20 @@ class Runner:
     def __call__(
         self, model: keras.Model, key: Hashable, make: Callable[[], Callable], arguments: Any
     ) -> Any:
-        """Return what the function of the key gives.
+        """Return the result of the function of a key.
 
         Args:
-            model: whose variables it reads.
-            key: what tells it from the other functions of this model.
-            make: makes the function when the key is new.
-            arguments: arrays, numbers, None and trees of these.
+            model: Model whose variables the function reads.
+            key: Distinguishes the function from others of this model.
+            make: Makes the function; called if the key is new.
+            arguments: Arrays, numbers, None and trees of these.
         """
         if key not in self._compiled:
             self._compiled[key] = compiled(make(), model)
         return self._compiled[key](*(keras.tree.map_structure(_tensor, x) for x in arguments))
 
     def arrays(self, *arguments: Any) -> list[np.ndarray]:
-        """Return the same as a list of arrays."""
+        """Return the result of a call as a list of arrays."""
         return [ops.convert_to_numpy(x) for x in keras.tree.flatten(self(*arguments))]
 
 
@@ -83,9 +83,9 @@ def _tensor(x):
 
 
 def score_function(model: EncoderDecoder, given: int = 0) -> Callable:
-    """`score(source_ids (B, S), labels (B, T))` -> log p(labels | source) (B,).
+    """Return `score(source_ids (B, S), labels (B, T))` -> log p(labels | source) (B,).
 
-    The first `given` labels, such as a language, are conditions, too.
+    The first `given` labels, such as a language, are given: their probability does not count.
     """
     config = model.config
 

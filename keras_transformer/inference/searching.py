@@ -15,11 +15,11 @@ from keras_transformer.search import Generation, Search
 def translation_function(search: Search, model: EncoderDecoder, constraint: Any = None) -> Callable:
     """Return `find(source, max_lengths, prefix, uniforms, constraint_state)` -> ids, scores.
 
-    A function of tensors: source ids (B, S), most target tokens a row (B,), first target tokens
-    (B, P) padded, random numbers (B, L) for sampling, a state of the `constraint` if there is one
-    (`decoding`), the last three or None; returns ids (B, K, L) and scores (B, K), best first.
-    Where `prefill` takes more than one tensor of the source, such as features and their number, it
-    is a dict of them.
+    The arguments of `find` are tensors: source ids (B, S), maximum target tokens per row (B,),
+    first target tokens (B, P), padded, random numbers (B, L) for sampling, and the state of the
+    `constraint` (see `decoding`); the last three may be None. It returns ids (B, K, L) and scores
+    (B, K), best first. If the model's `prefill` takes several tensors of the source, such as
+    features and their number, `source` is a dict of them.
     """
     config = model.config
     beam_size = 1 if search.temperature is not None else search.beam_size
@@ -57,20 +57,20 @@ def translation_function(search: Search, model: EncoderDecoder, constraint: Any 
 def generation_function(search: Generation, model: DecoderOnly) -> Callable:
     """Return `find(token_ids, max_lengths, segments=None, uniforms=None)` -> ids, scores.
 
-    A function of tensors: prompts (B, P) that end in the last column, most new tokens a row, EOS
-    included (B,), 0 in the places of padding before a prompt and 1 elsewhere (B, P), random
-    numbers (B, L); returns new ids (B, K, L), filled with -1, and scores (B, K).
+    The arguments of `find` are tensors: prompts (B, P), padded on the left, maximum new tokens per
+    row, EOS included (B,), segments (B, P), which are 0 for padding and 1 elsewhere, and random
+    numbers (B, L). It returns new ids (B, K, L), padded with -1, and scores (B, K).
     """
     config = model.config
 
     def find(token_ids, max_lengths, segments=None, uniforms=None):
         prompt_length = ops.shape(token_ids)[1]
-        length = search.max_new_tokens + 1  # at the last place all end
+        length = search.max_new_tokens + 1  # the last position only holds EOS
         logits, state, step = model.prefill(
             token_ids, prompt_length + length, search.beam_size, segments
         )
 
-        # -1 is no token: rows that are done need one all the same.
+        # Finished rows hold -1, which is not a token; the step needs a valid one.
         def next_step(token_ids, *arguments):
             return step(ops.maximum(token_ids, 0), *arguments)
 
@@ -95,7 +95,7 @@ def generation_function(search: Generation, model: DecoderOnly) -> Callable:
 
 
 def next_token(search: Generation, logits_BV: Any, seen_BV: Any, uniform_B: Any) -> Any:
-    """Return the token (B,) that `generation_function` takes where nothing is forced."""
+    """Return the token (B,) that `generation_function` takes if none is forced."""
     logits_BV = ops.cast(logits_BV, "float32")
     if search.repetition_penalty != 1.0:
         logits_BV = penalize_repetition(logits_BV, seen_BV, search.repetition_penalty)
@@ -104,7 +104,7 @@ def next_token(search: Generation, logits_BV: Any, seen_BV: Any, uniform_B: Any)
 
 
 def _seen(token_ids, segments, vocab_size):
-    """Which tokens stand in each prompt: (B, V)."""
+    """Return which tokens occur in each prompt: (B, V)."""
     if segments is not None:
         token_ids = ops.where(ops.equal(segments, 0), -1, token_ids)
     places = ops.arange(vocab_size, dtype="int32")

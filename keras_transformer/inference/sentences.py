@@ -1,4 +1,4 @@
-"""Sentences on their way into a search: as ids, with their limits, in arrays."""
+"""Sentences as input of a search: token ids, length limits, padded arrays."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from keras_transformer.text.tokenizer import checked_texts
 def encoded(
     tokenizer: Tokenizer, texts: Sequence[str], name: str, limit: int, strict: bool
 ) -> list[list[int]]:
-    """Return the ids of each text, with those that stand around it.
+    """Return the ids of each text, including the special tokens around it.
 
     Args:
-        tokenizer: of the model.
-        texts: of the target side where `name` is "targets", else of the source side.
-        name: what errors call the texts.
-        limit: the model's `max_length`.
-        strict: whether a longer text raises; else it is cut with a warning.
+        tokenizer: Tokenizer of the model.
+        texts: Target texts if `name` is "targets", else source texts.
+        name: Name of the texts in error messages.
+        limit: The model's `max_length`.
+        strict: Whether a longer text raises ValueError; else it is cut with a warning.
     """
     texts = checked_texts(texts, name)
     if name == "targets":
@@ -49,17 +49,17 @@ def encoded_prefixes(
     """Return the ids that each translation must begin with.
 
     Args:
-        tokenizer: of the model.
-        prefixes: a text for each of `count` sources; None: only what all targets begin with.
-        count: number of sources.
-        limit: most tokens of a prefix.
+        tokenizer: Tokenizer of the model.
+        prefixes: One text per source; None: only the tokens that all targets begin with.
+        count: Number of sources.
+        limit: Maximum tokens of a prefix.
     """
     frame = tokenizer.target_frame
     if prefixes is None:
         return [list(frame.before)] * count
     prefixes = checked_texts(prefixes, "prefixes")
     if len(prefixes) != count:
-        raise ValueError(f"prefixes must be as many as texts, got {len(prefixes)} for {count}")
+        raise ValueError(f"prefixes must have one entry per text, got {len(prefixes)} for {count}")
     ids = [x[: -len(frame.after)] for x in tokenizer.encode_target(prefixes)]
     for prefix, tokens in zip(prefixes, ids, strict=True):
         if len(tokens) > limit:
@@ -71,7 +71,7 @@ def encoded_prefixes(
 
 
 def padded(sequences: Sequence[Sequence[int]], rows: int, length: int, pad_id: int) -> np.ndarray:
-    """Return the sequences as one array (rows, length), filled with `pad_id`."""
+    """Return the sequences as one array (rows, length), padded with `pad_id`."""
     array = np.full((rows, length), pad_id, "int32")
     for row, tokens in enumerate(sequences):
         array[row, : len(tokens)] = tokens
@@ -85,7 +85,7 @@ def most_tokens(
     search: Search,
     max_length: int,
 ) -> np.ndarray:
-    """Return the most tokens of each translation: (rows,), 1 for rows that only fill a batch."""
+    """Return the maximum tokens of each translation (rows,); 1 for rows that only fill a batch."""
     limits = np.ones(rows, "int32")
     for row, (source, prefix) in enumerate(zip(sources, prefixes, strict=True)):
         longest = max(len(source), len(prefix)) + search.max_extra_length
@@ -94,5 +94,5 @@ def most_tokens(
 
 
 def extended(x: np.ndarray, count: int) -> np.ndarray:
-    """Return x with its last row repeated `count` times: rows that only fill a batch."""
+    """Return x with its last row repeated `count` times, for rows that only fill a batch."""
     return np.concatenate([x, np.repeat(x[-1:], count, axis=0)])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,54 +15,15 @@ from keras_transformer.config import require, require_whole
 from keras_transformer.data.audio import log_mel, read_wav, resample
 from keras_transformer.decoding import IMPOSSIBLE, decode
 from keras_transformer.inference.folder import CONFIG, load_with_tokenizer, read_config, save_folder
+from keras_transformer.inference.hearing import Hearing
 from keras_transformer.inference.runner import Runner, search_batches, until_end
 from keras_transformer.models import Speech
 from keras_transformer.search import TRANSCRIBE, Transcription, spelled_out
-from keras_transformer.system.files import read_json
 from keras_transformer.text.single import FILE, TextTokenizer
 
 HOP = 0.01  # seconds of a frame
 TASK = "speech"  # in config.json
 TASKS = ("transcribe", "translate")
-
-
-@dataclass(frozen=True)
-class Hearing:
-    """The input that a speech model was trained on, and the tokens that begin its output.
-
-    Args:
-        sample_rate: in Hz.
-        pads_clips: whether each clip is as long as the model takes, silence included (Whisper).
-        is_multilingual: whether language and task stand before a text.
-        suppressed, suppressed_first: ids that a text never has, or not at its beginning.
-    """
-
-    sample_rate: int = 16_000
-    pads_clips: bool = True
-    is_multilingual: bool = True
-    suppressed: tuple[int, ...] = ()
-    suppressed_first: tuple[int, ...] = ()
-
-    def __post_init__(self):
-        require_whole("sample_rate", self.sample_rate, 1)
-        for name in ("pads_clips", "is_multilingual"):
-            value = getattr(self, name)
-            require(isinstance(value, bool), name, value, "true or false")
-        for name in ("suppressed", "suppressed_first"):
-            ids = getattr(self, name)
-            whole = isinstance(ids, tuple) and all(type(x) is int for x in ids)
-            require(whole, name, ids, "ids, whole numbers")
-
-    @classmethod
-    def of(cls, facts: Any) -> Hearing:
-        """From JSON, which names each field."""
-        names = {field.name for field in fields(cls)}
-        whole = isinstance(facts, Mapping) and facts.keys() == names
-        require(whole, "hearing", facts, f"an object of {sorted(names)}")
-        values: dict[str, Any] = {
-            name: tuple(x) if isinstance(x, list) else x for name, x in facts.items()
-        }
-        return cls(**values)
 
 
 class Transcriber:
@@ -280,20 +241,6 @@ class Transcriber:
         except ValueError as error:
             raise ValueError(f"{Path(folder, CONFIG)}: {error}") from error
         return cls(*load_with_tokenizer(folder, "transcriber", Speech, precision), hearing)
-
-
-def hearing_of(folder: str | os.PathLike, tokenizer: TextTokenizer) -> Hearing:
-    """Read the `generation_config.json` of a Whisper folder, if there is one."""
-    path = Path(folder, "generation_config.json")
-    facts = read_json(path) if path.is_file() else {}
-    is_multilingual = facts.get("is_multilingual")
-    if is_multilingual is None:
-        is_multilingual = tokenizer.id_of("<|transcribe|>") is not None
-    return Hearing(
-        is_multilingual=is_multilingual,
-        suppressed=tuple(facts.get("suppress_tokens") or ()),
-        suppressed_first=tuple(facts.get("begin_suppress_tokens") or ()),
-    )
 
 
 def _quietest(samples: np.ndarray) -> int:

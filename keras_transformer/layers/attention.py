@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import keras
@@ -26,7 +26,7 @@ from keras_transformer.layers.rotary import rotate
 
 
 class _Recorders(threading.local):
-    active: tuple[dict[str, Any], ...] = ()  # of this thread: others' calls are not its own
+    active: tuple[dict[str, Any], ...] = ()  # per thread: calls in other threads are not recorded
 
 
 _recorders = _Recorders()
@@ -34,7 +34,7 @@ _recorders = _Recorders()
 
 @contextlib.contextmanager
 def record_attention() -> Iterator[dict[str, Any]]:
-    """Collects the attention weights of every layer called inside, for pictures.
+    """Collect the attention weights of every layer called in the context, for plots.
 
     ```python
     with record_attention() as weights:
@@ -42,11 +42,11 @@ def record_attention() -> Iterator[dict[str, Any]]:
     weights["decoder/block_0/cross_attention"]  # (B, N, T, S), rows sum to 1
     ```
 
-    Call the model itself: `predict` and `fit` run compiled code that has nothing to collect. What
-    other threads call meanwhile is not collected.
+    Call the model itself: `predict` and `fit` run compiled code, from which nothing is collected.
+    Calls in other threads are not collected.
 
     Yields:
-        A dict that fills with layer path -> (B, N, T, S) weights.
+        A dict from layer path to weights (B, N, T, S), filled by the calls.
     """
     weights: dict[str, Any] = {}
     outer = _recorders.active
@@ -60,16 +60,16 @@ def record_attention() -> Iterator[dict[str, Any]]:
 def dot_product_attention(
     query_BNTH: Any, key_BNSH: Any, value_BNSH: Any, mask: Any = None, bias: Any = None
 ) -> tuple[Any, Any]:
-    """softmax(Q K^T / sqrt(H)) V, equation 1 of the paper.
+    """Return softmax(Q K^T / sqrt(H)) V, equation 1 of the paper, and the weights.
 
     Args:
-        query_BNTH, key_BNSH, value_BNSH: queries, keys and values, a head apart.
-        mask: boolean, True = attend, broadcasts to (B, N, T, S). A query that may see nothing
+        query_BNTH, key_BNSH, value_BNSH: Queries, keys and values of each head.
+        mask: Boolean, True = attend, broadcasts to (B, N, T, S). A query without any allowed key
             gets the mean of all values, not NaN.
-        bias: added to the scaled products, broadcasts to (B, N, T, S).
+        bias: Added to the scaled products, broadcasts to (B, N, T, S).
 
     Returns:
-        The attended values (B, N, T, H) and the weights (B, N, T, S).
+        The attended values (B, N, T, H) and the attention weights (B, N, T, S).
     """
     weights_BNTS = attention_weights(query_BNTH, key_BNSH, mask, bias)
     return keras.ops.matmul(weights_BNTS, value_BNSH), weights_BNTS
@@ -79,45 +79,52 @@ def dot_product_attention(
 class MultiHeadAttention(Layer):
     """MultiHead(Q, K, V) = Concat(head_1 ... head_N) W^O (section 3.2.2).
 
-    Queries, keys and values come from one fused projection in self-attention; in
-    cross-attention, keys and values from one projection of the memory.
+    Self-attention makes queries, keys and values in one fused projection. Cross-attention makes
+    keys and values in one projection of the memory.
 
     Args:
-        num_heads: N; must divide the width of the query.
+        num_heads: N; must divide the width of the query, unless `head_dim` is given.
         cross_attention: False attends to the query's own sequence, True to `memory`.
-        causal: whether later positions are hidden from a query.
-        options: those of `AttentionOptions`, and of a Keras layer.
+        causal: Whether later positions are hidden from a query.
+        options: Fields of `AttentionOptions` and arguments of `keras.layers.Layer`.
 
     Call arguments:
         query: (B, T, D).
-        memory: (B, S, E), what cross-attention attends to; not needed with a `cache`.
-        attention_mask: boolean, True = attend, or the numbers that `mask_bias` makes of it,
-            broadcasts to (B, N, T, S); beside `causal` and the window. With a self-attention
-            cache it is the whole truth about the cache's places, and None lets each query see all
-            up to its own position.
-        bias: added to the scaled products, broadcasts to (B, N, T, S).
-        rotation: of the query's positions, from `Rotary`, which queries and keys are turned by.
-        cache: what an earlier call returned. In self-attention the new keys and values are
-            written into it at `index`, or with a window, of one position, at `index` modulo the
-            window; in cross-attention it stands in for `memory`, and the
-            query may have a whole multiple of its rows (all beams of a sentence side by side).
-        index: position of the first query, with a self-attention cache.
+        memory: (B, S, E), the sequence that cross-attention attends to; not needed with a `cache`.
+        attention_mask: Boolean, True = attend, or the output of `mask_bias` for it; broadcasts to
+            (B, N, T, S). It is combined with `causal` and the window. With a self-attention cache
+            it replaces both, covers all places of the cache, and None lets each query attend to
+            all positions up to its own.
+        bias: Added to the scaled products, broadcasts to (B, N, T, S).
+        rotation: Output of `Rotary` for the query's positions; queries and keys are rotated by it.
+        cache: The cache that an earlier call returned. Self-attention writes the new keys and
+            values into it at `index`; with a window, the T queries must be the beams of one
+            position, and are written at `index` modulo T times the window. Cross-attention uses
+            the cache instead of `memory`, and the query may have a whole multiple of its rows
+            (the beams of a sentence in consecutive rows).
+        index: Place of the first query in a self-attention cache.
 
     Returns:
-        output (B, T, D), and the cache: `{"key", "value"}`, each (B, K, S, H).
+        The output (B, T, D) and the cache `{"key", "value"}`, each (B, K, S, H).
 
     Raises:
-        ValueError: as of `AttentionOptions`; if D is not divisible by `num_heads` without a
-            `head_dim`; if `memory` is given to self-attention, or neither memory nor cache to
-            cross-attention.
+        ValueError: If `AttentionOptions` refuses an option; if D is not divisible by `num_heads`
+            and there is no `head_dim`; if self-attention is given `memory`, or cross-attention
+            neither `memory` nor `cache`.
     """
 
     @property
-    def mask_sources(self):
-        """As of `Layer`."""
+    def mask_sources(self) -> Mapping[str, str]:  # type: ignore[override]
+        """The argument that holds the keys which `attention_mask` masks; see `Layer`."""
         return {"attention_mask": "memory" if self.cross_attention else "query"}
 
-    def __init__(self, num_heads, cross_attention=False, causal=False, **options):
+    def __init__(
+        self,
+        num_heads: int,
+        cross_attention: bool = False,
+        causal: bool = False,
+        **options: Any,
+    ):
         own = AttentionOptions.taken(options, num_heads=num_heads)
         super().__init__(**options)
         self.options = own
@@ -126,7 +133,7 @@ class MultiHeadAttention(Layer):
         self.cross_attention = cross_attention
         self.pattern = Pattern(causal, self.options.window, self.options.global_tokens)
 
-    def build(self, query_shape, memory_shape=None):
+    def build(self, query_shape: Any, memory_shape: Any = None) -> None:
         d_model, head_dim = query_shape[-1], self.options.head_dim
         if head_dim is None and d_model % self.num_heads:
             raise ValueError(
@@ -160,14 +167,14 @@ class MultiHeadAttention(Layer):
 
     def call(
         self,
-        query,
-        memory=None,
-        attention_mask=None,
-        bias=None,
-        rotation=None,
-        cache=None,
-        index=None,
-    ):
+        query: Any,
+        memory: Any = None,
+        attention_mask: Any = None,
+        bias: Any = None,
+        rotation: tuple[Any, Any] | None = None,
+        cache: dict[str, Any] | None = None,
+        index: Any = None,
+    ) -> tuple[Any, dict[str, Any]]:
         if cache is not None:
             return self._step(query, memory, attention_mask, bias, rotation, cache, index)
         if self.cross_attention:
@@ -186,7 +193,7 @@ class MultiHeadAttention(Layer):
         return self._output(attended_BNTH, query), cache
 
     def _step(self, query, memory, attention_mask, bias, rotation, cache, index):
-        """With a cache: new positions of a sequence, or beams that look at one memory."""
+        """Attend with a cache: new positions of a sequence, or beams that share one memory."""
         length = query.shape[1]
         if self.cross_attention:
             query_BNTH, cache = self._cross(query, memory, cache)
@@ -199,7 +206,7 @@ class MultiHeadAttention(Layer):
         query_BNTH, cache = self._self(query, memory, rotation, cache, index)
         filled = dict(filled=filled, queries=length)
         if length == 1 and self.num_kv_heads < self.num_heads and bias is None:
-            # Queries that share a head of keys are neighbours on one axis: nothing is repeated.
+            # Query heads that share a key head form one axis, so that no keys are repeated.
             rows, _, _, head_dim = quick.shape(query_BNTH)
             groups = self.num_heads // self.num_kv_heads
             grouped = quick.reshape(query_BNTH, (rows, self.num_kv_heads, groups, head_dim))
@@ -212,7 +219,7 @@ class MultiHeadAttention(Layer):
         return self._output(attended_BNTH, query), cache
 
     def _for_each_head(self, cache):
-        """Keys and values (B, N, S, H), those of one of K heads for several queries'."""
+        """Return keys and values (B, N, S, H): each of K heads repeated for its query heads."""
         groups = self.num_heads // self.num_kv_heads
         both = cache["key"], cache["value"]
         return both if groups == 1 else tuple(quick.repeat(x, groups, axis=1) for x in both)
@@ -243,7 +250,7 @@ class MultiHeadAttention(Layer):
     def _split(self, projected):
         if self.num_kv_heads == self.num_heads:
             return quick.split(projected, 3, axis=-1)
-        # As many parts as all heads make: equal ones have a cheap gradient.
+        # Split into single heads: the gradient of an equal split is cheap.
         heads = quick.split(projected, self.num_heads + 2 * self.num_kv_heads, axis=-1)
         ends = self.num_heads, self.num_heads + self.num_kv_heads
         parts = heads[: ends[0]], heads[ends[0] : ends[1]], heads[ends[1] :]
@@ -257,25 +264,25 @@ class MultiHeadAttention(Layer):
             key, value = quick.split(self.key_value(memory), 2, axis=-1)
             heads = self.num_kv_heads
             cache = {"key": self._heads(key, rows, heads), "value": self._heads(value, rows, heads)}
-        # The beams of a sentence attend as further queries to its one copy of keys and values.
+        # The beams of a sentence are further queries to its single copy of keys and values.
         query_BNTH = self._heads(self.query(query), quick.shape(cache["key"])[0], self.num_heads)
         return self._unscaled(query_BNTH), cache
 
     def _unscaled(self, query_BNTH):
-        """Attention divides by sqrt(H): where that is not wanted it is multiplied before."""
+        """Return the queries, times sqrt(H) if not `scaled`: attention divides by it later."""
         return query_BNTH if self.options.scaled else query_BNTH * query_BNTH.shape[-1] ** 0.5
 
     def _heads(self, x_BTD, rows, num_heads):
         x_BTNH = quick.reshape(x_BTD, (rows, -1, num_heads, x_BTD.shape[-1] // num_heads))
         return quick.transpose(x_BTNH, (0, 2, 1, 3))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         own = {"cross_attention": self.cross_attention, "causal": self.pattern.causal}
         return {**super().get_config(), **own, **self.options.to_dict()}
 
 
 def _small_queries(width, head_dim):
-    """Glorot's values, the first `width` columns divided by sqrt(H), which products are not."""
+    """Return Glorot values, the query columns divided by sqrt(H) because products are not."""
 
     def initial(shape, dtype=None):
         kernel = keras.initializers.GlorotUniform()(shape, dtype)

@@ -1,6 +1,8 @@
-"""Features of sound to sequences: two convolutions and sinusoids (Radford et al. 2022, 2.2)."""
+"""Embed audio features: two convolutions and sinusoids (Radford et al. 2022, section 2.2)."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import keras
 
@@ -12,28 +14,28 @@ from keras_transformer.layers.masks import length_mask
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class AudioEmbedding(Layer):
-    """Dropout(GELU(Conv(GELU(Conv(features)))) + PE), the second convolution of stride 2.
+    """Dropout(GELU(Conv(GELU(Conv(features)))) + PE), the second convolution with stride 2.
 
-    Both are three frames wide. The positions are sinusoids in fairseq's layout, kept as a weight
-    that is not trained, because checkpoints have them.
+    Both kernels are three frames wide. The positions are sinusoids in fairseq's layout, stored as
+    a weight that is not trained, because checkpoints contain them.
 
     Args:
         d_model: D.
-        max_frames: F, most frames of a clip.
-        dropout: rate in [0, 1) on the sum.
+        max_frames: F, the maximum number of frames of a clip.
+        dropout: Dropout rate in [0, 1) on the sum.
 
     Call arguments:
         features: (B, T, mels), T at most F.
-        num_frames: (B,), how many frames of each clip are no padding: a clip becomes what it
-            becomes alone; None: all.
+        num_frames: (B,), the number of frames of each clip without padding; None: no padding.
+            Padding does not change a clip's output.
 
     Returns:
-        (B, ceil(T / 2), D), of a clip's frames the first ceil(num_frames / 2).
+        (B, ceil(T / 2), D); the first ceil(num_frames / 2) positions of a clip are not padding.
     """
 
-    def __init__(self, d_model, max_frames, dropout=0.0, **kwargs):
+    def __init__(self, d_model: int, max_frames: int, dropout: float = 0.0, **kwargs: Any):
         super().__init__(**kwargs)
-        self.supports_masking = False  # what comes out has other positions
+        self.supports_masking = False  # outputs and inputs have different positions
         self.d_model = d_model
         self.max_frames = max_frames
         self.rate = dropout
@@ -52,7 +54,7 @@ class AudioEmbedding(Layer):
             name=name,
         )
 
-    def build(self, features_shape):
+    def build(self, features_shape: Any) -> None:
         self.first.build((None, None, features_shape[-1]))
         self.second.build((None, None, self.d_model))
         places = -(-self.max_frames // 2)
@@ -64,8 +66,8 @@ class AudioEmbedding(Layer):
             name="positions",
         )
 
-    def call(self, features, num_frames=None, training=False):
-        # Padded by hand: "same" pads a stride of 2 at one end alone.
+    def call(self, features: Any, num_frames: Any = None, training: bool = False) -> Any:
+        # Padded explicitly: "same" with stride 2 pads at one end only.
         x = self.first(_padded(_without(features, num_frames)))
         x = self.second(_padded(_without(x, num_frames)))
         places_T = quick.arange(quick.shape(x)[1], dtype="int32")
@@ -73,7 +75,7 @@ class AudioEmbedding(Layer):
         x = x + keras.ops.cast(positions, x.dtype)
         return dropout(x, self.rate, self.seed_generator) if training and self.rate else x
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         own = dict(d_model=self.d_model, max_frames=self.max_frames, dropout=self.rate)
         return {**super().get_config(), **own}
 
@@ -83,7 +85,7 @@ def _padded(x):
 
 
 def _without(x, num_frames):
-    """Zero where a clip has ended, as the convolutions pad one that is alone."""
+    """Return x with zeros after the end of each clip, as if the clip were padded alone."""
     if num_frames is None:
         return x
     mask_B11T = length_mask(num_frames, quick.shape(x)[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
+from typing import Any
 
 import keras
 
@@ -22,34 +23,37 @@ from keras_transformer.layers.stack import Stack
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class DecoderBlock(Layer):
-    """Causal self-attention, cross-attention to the memory, feed-forward; each with its norm.
+    """A decoder block: causal self-attention, cross-attention, feed-forward, each with its norm.
 
     Args:
-        num_heads, d_ff: attention heads, and the width inside the feed-forward.
-        cross_attention: False leaves cross-attention out, for a decoder-only model.
-        options: those of `BlockOptions`, of which a window is of the self-attention alone, and of
-            a Keras layer.
+        num_heads: Number of attention heads.
+        d_ff: Width inside the feed-forward.
+        cross_attention: Whether there is cross-attention; False for a decoder-only model.
+        options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`. `window` and
+            `global_tokens` apply to the self-attention only.
 
     Call arguments:
         x: (B, T, D).
         memory: (B, S, D), the encoder's output; not needed with a `cache`.
-        attention_mask: boolean, which of the sequence's own positions may be seen *beside* the
-            causal order, broadcasts to (B, N, T, T); None: all. With a cache it is the whole
-            truth about the cache's positions, (B, N, T, S); None: the causal order.
-        cross_attention_mask: boolean, which memory positions may be seen, (B, N, T, S).
-        cache: what an earlier call returned, its self-attention part wide enough for all
-            positions to come.
-        index: place in the cache of the first token of `x`, with a cache.
-        bias: of the self-attention, broadcasts to (B, N, T, T), or (B, N, T, S) with a cache.
-        rotation: of the self-attention.
+        attention_mask: Boolean, True = attend, broadcasts to (B, N, T, T): which positions of `x`
+            may be seen, *in addition to* the causal order; None: all. With a cache it covers the
+            cache's positions, (B, N, T, S), and replaces the causal order; None: the causal order.
+        cross_attention_mask: Boolean, True = attend, broadcasts to (B, N, T, S): which memory
+            positions may be seen; None: all.
+        cache: The cache that an earlier call returned, with room in its self-attention part for
+            all later positions.
+        index: Place of the first token of `x` in the cache.
+        bias: Bias of the self-attention, broadcasts to (B, N, T, T), or (B, N, T, S) with a cache.
+        rotation: Output of `Rotary` for the positions of `x`, for the self-attention.
 
     Returns:
-        (B, T, D), and the cache `{"self": {"key", "value"}, "cross": {"key", "value"}}`.
+        The output (B, T, D) and the cache
+        `{"self": {"key", "value"}, "cross": {"key", "value"}}`.
     """
 
     mask_sources = MappingProxyType({"attention_mask": "x", "cross_attention_mask": "memory"})
 
-    def __init__(self, num_heads, d_ff, cross_attention=True, **options):
+    def __init__(self, num_heads: int, d_ff: int, cross_attention: bool = True, **options: Any):
         own = BlockOptions.taken(options, num_heads=num_heads, d_ff=d_ff)
         super().__init__(**options)
         self.options, policy = own, self.dtype_policy
@@ -72,7 +76,7 @@ class DecoderBlock(Layer):
         )
         self.feed_forward_norm = AddNorm(**add_norm, dtype=policy, name="feed_forward_norm")
 
-    def build(self, x_shape, memory_shape=None):
+    def build(self, x_shape: Any, memory_shape: Any = None) -> None:
         self.self_attention.build(x_shape)
         self.self_attention_norm.build(x_shape)
         if self.cross_attention:
@@ -83,16 +87,16 @@ class DecoderBlock(Layer):
 
     def call(
         self,
-        x,
-        memory=None,
-        attention_mask=None,
-        cross_attention_mask=None,
-        cache=None,
-        index=None,
-        bias=None,
-        rotation=None,
-        training=False,
-    ):
+        x: Any,
+        memory: Any = None,
+        attention_mask: Any = None,
+        cross_attention_mask: Any = None,
+        cache: dict[str, Any] | None = None,
+        index: Any = None,
+        bias: Any = None,
+        rotation: tuple[Any, Any] | None = None,
+        training: bool = False,
+    ) -> tuple[Any, dict[str, Any]]:
         cache = cache or {"self": None, "cross": None}
         attended, self_cache = self.self_attention(
             self.self_attention_norm(x),
@@ -115,59 +119,69 @@ class DecoderBlock(Layer):
         transformed = self.feed_forward(self.feed_forward_norm(x))
         return self.feed_forward_norm(x, transformed, training=training), new_cache
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         own = {"cross_attention": self.cross_attention is not None}
         return {**super().get_config(), **own, **self.options.to_dict()}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Decoder(Stack):
-    """A stack of `DecoderBlock`s, with a last norm when the blocks are pre-norm.
+    """A stack of `DecoderBlock`s, with a final norm if the blocks are pre-norm.
 
     Args:
-        num_layers: number of blocks.
-        num_heads, d_ff: attention heads, and the width inside the feed-forward.
-        cross_attention: as of `DecoderBlock`.
-        relative_positions: number of buckets and largest distance of a `RelativeBias` that the
-            self-attention of all blocks shares; None: none.
-        rotary: arguments of a `Rotary` that the self-attention of all blocks shares; None: none.
-        options: those of `BlockOptions`, and of a Keras layer.
+        num_layers: Number of blocks.
+        num_heads: Number of attention heads per block.
+        d_ff: Width inside the feed-forward.
+        cross_attention: Whether the blocks have cross-attention.
+        relative_positions: Number of buckets and maximum distance of a `RelativeBias` that all
+            blocks share in their self-attention; None: no such bias.
+        rotary: Arguments of a `Rotary` that all blocks share in their self-attention; None: no
+            rotary positions.
+        options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
 
     Call arguments:
         x: (B, T, D).
-        memory, attention_mask, cross_attention_mask: as of `DecoderBlock`.
-        cache: what an earlier call returned.
-        index: position of the first token of `x`, with a cache.
-        beam_size: K, tokens that stand side by side at each position of the cache and of `x`.
-        positions: (B, T), of the tokens, for rotary ones; None: `index`, `index` + 1 ...
+        memory, attention_mask, cross_attention_mask: See `DecoderBlock`.
+        cache: The cache that an earlier call returned.
+        index: Position of the first token of `x` when there is a cache.
+        beam_size: K, the number of beams. In `x` and the cache, the tokens of all beams at one
+            position are adjacent.
+        positions: (B, T) token positions for `rotary`; None: `index`, `index` + 1 ...
 
     Returns:
-        (B, T, D), and the cache: a list with each block's.
+        The output (B, T, D) and the cache, a list with one entry per block.
     """
 
     mask_sources = DecoderBlock.mask_sources
 
-    def __init__(self, num_layers, num_heads, d_ff, cross_attention=True, **options):
+    def __init__(
+        self,
+        num_layers: int,
+        num_heads: int,
+        d_ff: int,
+        cross_attention: bool = True,
+        **options: Any,
+    ):
         super().__init__(num_layers, num_heads, d_ff, **options)
         self.cross_attention = cross_attention
         self.blocks = self._new_blocks(DecoderBlock, num_layers, cross_attention=cross_attention)
         self._surround(bidirectional=False)
 
-    def build(self, x_shape, memory_shape=None):
+    def build(self, x_shape: Any, memory_shape: Any = None) -> None:
         self._build(self.blocks, x_shape, memory_shape)
 
     def call(
         self,
-        x,
-        memory=None,
-        attention_mask=None,
-        cross_attention_mask=None,
-        cache=None,
-        index=0,
-        beam_size=1,
-        positions=None,
-        training=False,
-    ):
+        x: Any,
+        memory: Any = None,
+        attention_mask: Any = None,
+        cross_attention_mask: Any = None,
+        cache: Any = None,
+        index: Any = 0,
+        beam_size: int = 1,
+        positions: Any = None,
+        training: bool = False,
+    ) -> tuple[Any, list[dict[str, Any]]]:
         bias = self._bias(x, cache, index, beam_size)
         rotation = self._rotation(x, index, beam_size, positions) if self.rotary else None
         caches = []
@@ -187,7 +201,7 @@ class Decoder(Stack):
         return (self.norm(x) if self.norm else x), caches
 
     def _bias(self, x, cache, index, beam_size):
-        """(1, N or 1, T, S); all beams of a position are at the same distance from a query."""
+        """Return the bias (1, N, T, S); all beams of a position are equally far from a query."""
         if not self.relative_bias:
             return None
         length = quick.shape(x)[1] // beam_size
@@ -200,7 +214,7 @@ class Decoder(Stack):
         bias = self.relative_bias(queries, keys)
         if beam_size == 1:
             return bias
-        # One position at a time, whose beams all see the same.
+        # Beams are decoded one position at a time; the bias is the same for all of them.
         return quick.repeat(bias, beam_size, axis=3)
 
     def _rotation(self, x, index, beam_size, positions):
@@ -211,16 +225,18 @@ class Decoder(Stack):
                 positions = quick.repeat(positions, beam_size, axis=0)
         return self.rotary(positions)
 
-    def compute_output_spec(self, x, memory=None, *arguments, cache=None, **options):
-        """Tell at once what a trace of the whole stack would find out."""
+    def compute_output_spec(
+        self, x: Any, memory: Any = None, *arguments: Any, cache: Any = None, **options: Any
+    ) -> Any:
+        """Return the output specs, where possible without tracing the whole stack."""
         output = self._like(x)
         if output is None or cache is not None or self.cross_attention == (memory is None):
             return super().compute_output_spec(x, memory, *arguments, cache=cache, **options)
-        options, sources = self.options, {"self": x}
+        options, sources = self.options, {"self": x}  # type: ignore[assignment]
         if self.cross_attention:
             sources["cross"] = memory
-        head_dim = options.head_dim or x.shape[-1] // options.num_heads
-        heads = options.num_kv_heads or options.num_heads
+        head_dim = options.head_dim or x.shape[-1] // options.num_heads  # type: ignore[attr-defined]
+        heads = options.num_kv_heads or options.num_heads  # type: ignore[attr-defined]
 
         def spec(source):
             rows, length = source.shape[:2]
@@ -232,5 +248,5 @@ class Decoder(Stack):
         ]
         return output, caches
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "cross_attention": self.cross_attention}

@@ -1,6 +1,8 @@
-"""Keras's own dense and normalization layers, computed by `keras_transformer.backend`."""
+"""Keras's dense and normalization layers, computed by `keras_transformer.backend`."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import keras
 from keras import ops
@@ -11,24 +13,24 @@ from keras_transformer.layers.layer import DirectCalls
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Dense(DirectCalls, keras.layers.Dense):
-    """activation(x W + b): `keras.layers.Dense` in one pass over the result where it can be.
+    """activation(x W + b): `keras.layers.Dense` in one pass over the result where possible.
 
-    Args and call arguments: those of `keras.layers.Dense`; quantization and LoRA too.
+    Arguments, call arguments, quantization and LoRA are those of `keras.layers.Dense`.
     """
 
-    def call(self, inputs, training=None):
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
         return linear(inputs, self.kernel, self.bias, self.activation)
 
-    def quantized_call(self, inputs, training=None):
-        """Return the call of a quantized layer, of 8 bits by our own kernel where it can be."""
+    def quantized_call(self, inputs: Any, training: bool | None = None) -> Any:
+        """Call the quantized layer; int8 weights use the backend's own kernel where possible."""
         is_ours = self.quantization_mode == "int8" and not self.lora_enabled
         if not is_ours or not has_int8_linear(inputs):
             return super().quantized_call(inputs, training=training)
         x = int8_linear(inputs, self._kernel, self.kernel_scale, self.bias)
         return x if self.activation is None else self.activation(x)
 
-    def quantize(self, mode=None, type_check=True, **options):
-        """Quantize the layer; `keras.layers.Dense` refuses its subclasses by default."""
+    def quantize(self, mode: Any = None, type_check: bool = True, **options: Any) -> None:
+        """Quantize the layer; by default `keras.layers.Dense` refuses subclasses of itself."""
         super().quantize(mode, type_check=False, **options)
 
 
@@ -36,10 +38,11 @@ class Dense(DirectCalls, keras.layers.Dense):
 class LayerNormalization(DirectCalls, keras.layers.LayerNormalization):
     """(x - mean) / sqrt(variance + epsilon) * gamma + beta over the last axis (Ba et al. 2016).
 
-    Args and call arguments: those of `keras.layers.LayerNormalization`, `axis` the last.
+    Arguments and call arguments are those of `keras.layers.LayerNormalization`; `axis` must be the
+    last one.
     """
 
-    def call(self, inputs):
+    def call(self, inputs: Any) -> Any:
         return layer_norm(inputs, self.gamma, self.beta, self.epsilon)
 
 
@@ -47,32 +50,33 @@ class LayerNormalization(DirectCalls, keras.layers.LayerNormalization):
 class RMSNormalization(DirectCalls, keras.layers.RMSNormalization):
     """x / sqrt(mean(x^2) + epsilon) * scale over the last axis (Zhang and Sennrich 2019).
 
-    Args and call arguments: those of `keras.layers.RMSNormalization`, `axis` the last.
+    Arguments and call arguments are those of `keras.layers.RMSNormalization`; `axis` must be the
+    last one.
     """
 
-    def call(self, x):
+    def call(self, x: Any) -> Any:
         return rms_norm(x, self.scale, self.epsilon)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Bias(DirectCalls, keras.layers.Layer):
-    """x + b, b along the last axis, for logits.
+    """A bias over the last axis, x + b, for logits.
 
     Args:
-        trained: whether b is; Marian's is not.
+        trained: Whether b is trained; Marian's is not.
     """
 
-    def __init__(self, trained=False, **kwargs):
+    def __init__(self, trained: bool = False, **kwargs: Any):
         super().__init__(**kwargs)
         self.trained = trained
 
-    def build(self, x_shape):
+    def build(self, x_shape: Any) -> None:
         self.bias = self.add_weight(
             shape=(x_shape[-1],), initializer="zeros", trainable=self.trained, name="bias"
         )
 
-    def call(self, x):
+    def call(self, x: Any) -> Any:
         return x + ops.cast(self.bias, x.dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "trained": self.trained}

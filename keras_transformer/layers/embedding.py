@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import keras
 import numpy as np
 
@@ -13,18 +15,18 @@ from keras_transformer.layers.residual import normalization
 
 SINUSOIDS = ("sinusoidal", "sinusoidal_halves", "sinusoidal_tensor2tensor")
 POSITIONS = ("learned", "none", *SINUSOIDS)
-_EXACT = {"bfloat16": 2**8, "float16": 2**11, "float32": 2**24}  # whole numbers up to here
+_EXACT = {"bfloat16": 2**8, "float16": 2**11, "float32": 2**24}  # exact for integers up to here
 
 
 def sinusoids(max_length: int, d_model: int, layout: str = "sinusoidal") -> np.ndarray:
-    """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(the same) (section 3.5).
+    """Return PE(p, 2i) = sin(p / 10000^(2i/D)), PE(p, 2i+1) = cos(the same) (section 3.5).
 
     Args:
-        max_length: number of positions.
+        max_length: Number of positions p.
         d_model: D, even.
         layout: "sinusoidal" is the paper's; "sinusoidal_halves" has all sines before all cosines,
-            as Marian does; "sinusoidal_tensor2tensor" besides lets the rates end at just 1/10000,
-            as fairseq does.
+            as in Marian; "sinusoidal_tensor2tensor" also makes the last rate exactly 1/10000, as
+            in fairseq.
 
     Returns:
         (max_length, D) float32.
@@ -46,47 +48,49 @@ class PositionalEmbedding(Layer):
         vocab_size: V.
         d_model: D.
         positions: "learned", "none", or one of the layouts of `sinusoids`.
-        max_length: number of positions there are.
-        dropout: rate in [0, 1) on the sum (section 5.4).
-        scale: whether embeddings are multiplied by sqrt(D).
-        position_offset: number of the first position; those before it are there, unused.
-        norm: whether the sum is layer-normalized, with `epsilon`.
-        num_types: kinds of tokens, each with a vector that is added (Devlin et al. 2019, Figure
-            2); 0: no such vectors.
-        tokens: the token table of another such layer, to share it; None: an own one.
+        max_length: Number of positions.
+        dropout: Dropout rate in [0, 1) on the sum (section 5.4).
+        scale: Whether embeddings are multiplied by sqrt(D).
+        position_offset: Number of the first position; lower ones are in the table, but unused.
+        norm: Whether the sum is layer-normalized.
+        epsilon: Epsilon of that norm.
+        num_types: Number of token types, each with a vector that is added (Devlin et al. 2019,
+            Figure 2); 0: no such vectors.
+        tokens: The token table of another `PositionalEmbedding`, to share it; None: a new table.
 
     Call arguments:
-        inputs: ids (B, T); with `reverse`, the stream (B, T, D).
-        index: position of the first token; 0 but for cached decoding.
-        reverse: True projects the stream to logits.
-        positions: (B, T), of the tokens; None: `index`, `index` + 1 ...
-        type_ids: (B, T), with `num_types`.
+        inputs: Token ids (B, T); with `reverse`, hidden states (B, T, D).
+        index: Position of the first token; 0 except in cached decoding.
+        reverse: Whether to project hidden states to logits.
+        positions: (B, T) token positions; None: `index`, `index` + 1 ...
+        type_ids: (B, T) token types, if there are `num_types`; None: all 0.
 
     Returns:
         (B, T, D); with `reverse`, logits (B, T, V).
 
     Raises:
-        ValueError: for another kind of positions, sinusoids of an odd width, or inputs longer than
-            `max_length` without `positions` of their own.
+        ValueError: If `positions` is unknown, if D is odd with sinusoids, if inputs are longer
+            than `max_length` and come without `positions`, or if ids come in a dtype that does
+            not hold all of them exactly.
     """
 
     def __init__(
         self,
-        vocab_size,
-        d_model,
-        positions="sinusoidal",
-        max_length=1024,
-        dropout=0.0,
-        scale=True,
-        position_offset=0,
-        norm=False,
-        epsilon=1e-6,
-        num_types=0,
-        tokens=None,
-        **kwargs,
+        vocab_size: int,
+        d_model: int,
+        positions: str = "sinusoidal",
+        max_length: int = 1024,
+        dropout: float = 0.0,
+        scale: bool = True,
+        position_offset: int = 0,
+        norm: bool = False,
+        epsilon: float = 1e-6,
+        num_types: int = 0,
+        tokens: Any = None,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.autocast = False  # lest ids become numbers of 16 bits; `call` casts the stream
+        self.autocast = False  # ids must not be cast to 16 bits; `call` casts hidden states
         if positions not in POSITIONS:
             raise ValueError(f"positions must be one of {POSITIONS}, got {positions!r}")
         if positions.startswith("sinusoidal") and d_model % 2:
@@ -103,8 +107,8 @@ class PositionalEmbedding(Layer):
             epsilon=epsilon,
             num_types=num_types,
         )
-        # Scaled by sqrt(D) in the forward direction, so that both directions start at unit size.
-        # In the weights' own type: in mixed precision rows are cast, not the whole table.
+        # The lookup is multiplied by sqrt(D), so that both directions start at unit scale.
+        # The table is in the variable dtype: mixed precision casts the rows looked up, not all.
         self.tokens = tokens or keras.layers.ReversibleEmbedding(
             vocab_size,
             d_model,
@@ -116,7 +120,7 @@ class PositionalEmbedding(Layer):
             name="tokens",
         )
         if tokens:
-            tokens.is_shared = True  # for the config of the layer that it was made by, too
+            tokens.is_shared = True  # `get_config` of the layer that made it reads this too
         self.types = self._table(num_types, "types") if num_types else None
         if positions == "learned":
             self.learned = self._table(max_length + position_offset, "positions")
@@ -137,7 +141,7 @@ class PositionalEmbedding(Layer):
             name=name,
         )
 
-    def build(self, inputs_shape):
+    def build(self, inputs_shape: Any) -> None:
         if not self.tokens.built:
             self.tokens.build()
         if self.positions == "learned":
@@ -147,7 +151,15 @@ class PositionalEmbedding(Layer):
         if self.norm:
             self.norm.build((None, None, self.d_model))
 
-    def call(self, inputs, index=0, reverse=False, positions=None, type_ids=None, training=False):
+    def call(
+        self,
+        inputs: Any,
+        index: Any = 0,
+        reverse: bool = False,
+        positions: Any = None,
+        type_ids: Any = None,
+        training: bool = False,
+    ) -> Any:
         is_plain = not (self.tokens.quantization_mode or self.tokens.lora_enabled)
         if reverse and is_plain:
             x = quick.cast(inputs, self.compute_dtype)
@@ -164,12 +176,12 @@ class PositionalEmbedding(Layer):
             x = x * self.d_model**0.5
         if self.positions != "none":
             if positions is None:
-                # Beyond the table some backends give NaN, or the last position again.
+                # Beyond the table, some backends return NaN and others the last position.
                 length = inputs.shape[1]
                 is_known = isinstance(length, int) and not in_symbolic_scope()
                 fits = not is_known or length <= self.max_length
                 require(fits, "inputs", length, f"at most {self.max_length} tokens long")
-                # cumsum, not arange: a symbolic length has no arange in an ONNX graph.
+                # cumsum, not arange: an ONNX graph has no arange of a symbolic length.
                 positions = index + quick.cumsum(quick.ones_like(inputs[0], dtype="int32"), 0) - 1
             else:
                 positions = self._whole("positions", positions)
@@ -186,14 +198,14 @@ class PositionalEmbedding(Layer):
         return x
 
     def _whole(self, name, x):
-        """Whole numbers, also of what `keras.Input` and `Sequential` take for floats."""
+        """Return x as integers; `keras.Input` and `Sequential` make inputs floats by default."""
         dtype = keras.backend.standardize_dtype(x.dtype)
         if dtype in ("int32", "int64"):
             return x
         largest = max(self.vocab_size, self.max_length + self.options["position_offset"]) - 1
         if largest > _EXACT.get(dtype, largest):
             raise ValueError(
-                f"{name} must be whole numbers, got {dtype}, which has each of them up to "
+                f"{name} must be whole numbers, got {dtype}, which is exact up to "
                 f'{_EXACT[dtype]} only: put keras.Input((None,), dtype="int32") before this layer'
             )
         return quick.cast(x, "int32")
@@ -203,10 +215,10 @@ class PositionalEmbedding(Layer):
             return self.learned(positions)
         return quick.take(keras.ops.convert_to_tensor(self.sinusoids), positions, axis=0)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         shared = {}
         if getattr(self.tokens, "is_shared", False):
-            # Keras (3.15) itself leaves the number out of the first such object in a model.
+            # Keras (3.15) omits this id for the first of the objects that share it in a model.
             tokens = keras.saving.serialize_keras_object(self.tokens)
             shared["tokens"] = tokens | {"shared_object_id": id(self.tokens)}
         return {
@@ -221,7 +233,7 @@ class PositionalEmbedding(Layer):
         }
 
     @classmethod
-    def from_config(cls, config):
-        # Keras finds the same table for all layers of a model that share it.
+    def from_config(cls, config: dict[str, Any]) -> PositionalEmbedding:
+        # Keras returns the same table for all layers of a model that share it.
         tokens = keras.saving.deserialize_keras_object(config.get("tokens"))
         return cls(**config | {"tokens": tokens})

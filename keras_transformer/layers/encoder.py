@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
+from typing import Any
 
 import keras
 
@@ -22,17 +23,18 @@ from keras_transformer.layers.stack import Stack
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class EncoderBlock(Layer):
-    """Self-attention, then feed-forward, each in a residual connection with a norm.
+    """An encoder block: self-attention and feed-forward, each with residual connection and norm.
 
     Args:
-        num_heads, d_ff: attention heads, and the width inside the feed-forward.
-        options: those of `BlockOptions`, and of a Keras layer.
+        num_heads: Number of attention heads.
+        d_ff: Width inside the feed-forward.
+        options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
 
     Call arguments:
         x: (B, T, D).
-        attention_mask: boolean, True = attend, broadcasts to (B, N, T, T).
-        bias: of the attention, broadcasts to (B, N, T, T).
-        rotation: of the attention.
+        attention_mask: Boolean, True = attend, broadcasts to (B, N, T, T).
+        bias: Attention bias, broadcasts to (B, N, T, T).
+        rotation: Output of `Rotary` for the positions of `x`.
 
     Returns:
         (B, T, D).
@@ -40,7 +42,7 @@ class EncoderBlock(Layer):
 
     mask_sources = MappingProxyType({"attention_mask": "x"})
 
-    def __init__(self, num_heads, d_ff, **options):
+    def __init__(self, num_heads: int, d_ff: int, **options: Any):
         own = BlockOptions.taken(options, num_heads=num_heads, d_ff=d_ff)
         super().__init__(**options)
         self.options, policy = own, self.dtype_policy
@@ -54,7 +56,7 @@ class EncoderBlock(Layer):
         )
         self.feed_forward_norm = AddNorm(**add_norm, dtype=policy, name="feed_forward_norm")
 
-    def build(self, x_shape):
+    def build(self, x_shape: Any) -> None:
         for layer in (
             self.attention,
             self.attention_norm,
@@ -63,7 +65,14 @@ class EncoderBlock(Layer):
         ):
             layer.build(x_shape)
 
-    def call(self, x, attention_mask=None, bias=None, rotation=None, training=False):
+    def call(
+        self,
+        x: Any,
+        attention_mask: Any = None,
+        bias: Any = None,
+        rotation: tuple[Any, Any] | None = None,
+        training: bool = False,
+    ) -> Any:
         attended, _ = self.attention(
             self.attention_norm(x), attention_mask=attention_mask, bias=bias, rotation=rotation
         )
@@ -71,27 +80,28 @@ class EncoderBlock(Layer):
         transformed = self.feed_forward(self.feed_forward_norm(x))
         return self.feed_forward_norm(x, transformed, training=training)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.options.to_dict()}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Encoder(Stack):
-    """A stack of `EncoderBlock`s, with a last norm when the blocks are pre-norm.
+    """A stack of `EncoderBlock`s, with a final norm if the blocks are pre-norm.
 
     Args:
-        num_layers: number of blocks.
-        num_heads, d_ff: attention heads, and the width inside the feed-forward.
-        relative_positions: number of buckets and largest distance of a `RelativeBias` that all
-            blocks share; None: none.
-        rotary: arguments of a `Rotary` that all blocks share; None: none.
-        shared: whether all blocks are one, run `num_layers` times (Lan et al. 2020, section 3.1).
-        options: those of `BlockOptions`, and of a Keras layer.
+        num_layers: Number of blocks.
+        num_heads: Number of attention heads per block.
+        d_ff: Width inside the feed-forward.
+        relative_positions: Number of buckets and maximum distance of a `RelativeBias` that all
+            blocks share; None: no such bias.
+        rotary: Arguments of a `Rotary` that all blocks share; None: no rotary positions.
+        shared: Whether one block is run `num_layers` times (Lan et al. 2020, section 3.1).
+        options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
 
     Call arguments:
         x: (B, T, D).
-        attention_mask: boolean, True = attend, broadcasts to (B, N, T, T).
-        positions: (T,) or (B, T), of the tokens, for rotary ones; None: 0, 1, 2 ...
+        attention_mask: Boolean, True = attend, broadcasts to (B, N, T, T).
+        positions: (T,) or (B, T) token positions for `rotary`; None: 0, 1, 2 ...
 
     Returns:
         (B, T, D), the memory that a decoder attends to.
@@ -99,21 +109,29 @@ class Encoder(Stack):
 
     mask_sources = EncoderBlock.mask_sources
 
-    def __init__(self, num_layers, num_heads, d_ff, shared=False, **options):
+    def __init__(
+        self, num_layers: int, num_heads: int, d_ff: int, shared: bool = False, **options: Any
+    ):
         super().__init__(num_layers, num_heads, d_ff, **options)
         self.shared = shared
         self.own_blocks = self._new_blocks(EncoderBlock, 1 if shared else num_layers)
         self._surround(bidirectional=True)
 
-    def build(self, x_shape):
+    def build(self, x_shape: Any) -> None:
         self._build(self.own_blocks, x_shape)
 
     @property
-    def blocks(self):
-        """The block of each layer; where `shared`, the same one."""
+    def blocks(self) -> list[EncoderBlock]:
+        """The block of each layer; the same one for all if `shared`."""
         return self.own_blocks * (self.num_layers // len(self.own_blocks))
 
-    def call(self, x, attention_mask=None, positions=None, training=False):
+    def call(
+        self,
+        x: Any,
+        attention_mask: Any = None,
+        positions: Any = None,
+        training: bool = False,
+    ) -> Any:
         bias = rotation = None
         if self.relative_bias or self.rotary:
             places = quick.arange(quick.shape(x)[1], dtype="int32")
@@ -127,12 +145,12 @@ class Encoder(Stack):
             )
         return self.norm(x) if self.norm else x
 
-    def compute_output_spec(self, x, *arguments, **options):
-        """Tell at once what a trace of the whole stack would find out."""
+    def compute_output_spec(self, x: Any, *arguments: Any, **options: Any) -> Any:
+        """Return the output spec, where possible without tracing the whole stack."""
         output = self._like(x)
         if output is None:
             return super().compute_output_spec(x, *arguments, **options)
         return output
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "shared": self.shared}

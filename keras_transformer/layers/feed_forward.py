@@ -15,7 +15,7 @@ _APPROXIMATE = {"gelu_tanh": functools.partial(keras.activations.gelu, approxima
 
 
 def activation_of(name: str) -> Any:
-    """Return an activation as a dense layer takes it: a name that Keras has, or a function."""
+    """Return an activation in a form that a dense layer accepts: a Keras name or a function."""
     return _APPROXIMATE.get(name, name)
 
 
@@ -26,8 +26,9 @@ class FeedForward(Layer):
     With a gate, (activation(x W_1) * x V) W_2 (Shazeer 2020, "GLU Variants Improve Transformer").
 
     Args:
-        d_ff: width of the hidden layer.
-        options: those of `FeedForwardOptions`, and of a Keras layer.
+        d_ff: Width of the hidden layer.
+        activation: Activation of the hidden layer, a Keras name or "gelu_tanh".
+        options: Fields of `FeedForwardOptions` and arguments of `keras.layers.Layer`.
 
     Call arguments:
         x: (B, T, D).
@@ -36,7 +37,7 @@ class FeedForward(Layer):
         (B, T, D).
     """
 
-    def __init__(self, d_ff, activation="relu", **options):
+    def __init__(self, d_ff: int, activation: str = "relu", **options: Any):
         own = FeedForwardOptions.taken(options, d_ff=d_ff, activation=activation)
         super().__init__(**options)
         self.options = own
@@ -47,16 +48,16 @@ class FeedForward(Layer):
         use_bias, dtype = self.options.use_bias, self.dtype_policy
         return Dense(units, activation=activation, use_bias=use_bias, dtype=dtype, name=name)
 
-    def build(self, x_shape):
+    def build(self, x_shape: Any) -> None:
         self.output_projection = self._dense(x_shape[-1], "output")
         self.hidden.build(x_shape)
         if self.gate:
             self.gate.build(x_shape)
         self.output_projection.build((*x_shape[:-1], self.options.d_ff))
 
-    def call(self, x):
+    def call(self, x: Any) -> Any:
         hidden = self.hidden(x)
         return self.output_projection(hidden * self.gate(x) if self.gate else hidden)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.options.to_dict()}

@@ -1,4 +1,4 @@
-"""Base class of the layers, whose calls inside one another cost little."""
+"""Base class of the layers, with a mixin that makes nested calls cheap."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from keras_transformer.backend.private import attached_mask, is_rematerialized, 
 
 
 class _Outer(threading.local):
-    dtype: str | None = None  # of the layer around, while one of ours runs
+    dtype: str | None = None  # compute dtype of the layer that is running, if it is ours
     fills: bool = True  # whether new weights get their initial values
 
 
@@ -25,9 +25,9 @@ _outer = _Outer()
 
 @contextlib.contextmanager
 def unfilled() -> Iterator[None]:
-    """Inside it weights begin as zeros, for a model whose weights are all given afterwards.
+    """Make new weights zeros in the context, for a model whose weights are all assigned later.
 
-    To draw a quarter of a billion random numbers takes longer than to read them from a file.
+    Drawing a quarter of a billion random numbers takes longer than reading them from a file.
     """
     before, _outer.fills = _outer.fills, False
     try:
@@ -43,10 +43,10 @@ def initializer(value: Any) -> Any:
 
 @contextlib.contextmanager
 def replacing_weights() -> Iterator[None]:
-    """Inside it weights are replaced by others without a long wait.
+    """Make the replacement of weights fast in the context.
 
-    Keras (3.15) collects garbage for each: seconds in a process with TensorFlow. What is there
-    already need not be looked through.
+    Keras (3.15) collects garbage for each replaced weight, which takes seconds in a process with
+    TensorFlow. `gc.freeze` excludes the objects that already exist.
     """
     gc.freeze()
     try:
@@ -56,15 +56,15 @@ def replacing_weights() -> Iterator[None]:
 
 
 class DirectCalls:
-    """A mixin: called inside another such layer, a layer goes straight to its `call`.
+    """A mixin for layers: a call from inside another such layer goes straight to `call`.
 
-    Before each `call` Keras casts arguments, looks for masks, fills in `training` and more: 80
-    microseconds, which in a small model are more than the arithmetic. Inside a block all of that
-    is known already. So layers hand `training` on by themselves, and use no implicit masks. Only
-    where calls run eagerly; where they are traced they cost nothing after.
+    Before each `call`, Keras casts arguments, looks for masks, fills in `training` and more. This
+    takes 80 microseconds, longer than the arithmetic of a small model, and is not needed inside a
+    block. In return, layers must pass `training` explicitly and use no implicit masks. Calls are
+    direct only in eager execution; traced calls cost nothing after the trace.
     """
 
-    # Of the Keras layer that this is mixed into.
+    # Attributes of the Keras layer that this is mixed into.
     built: bool
     compute_dtype: str
     quantization_mode: str | None
@@ -72,7 +72,7 @@ class DirectCalls:
     quantized_call: Callable
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """Call the layer, directly where that is possible."""
+        """Call the layer, directly where possible."""
         is_direct = IS_EAGER and self.built and not is_rematerialized(self)
         if is_direct and _outer.dtype == self.compute_dtype:
             call = self.quantized_call if self.quantization_mode else self.call
@@ -84,16 +84,16 @@ class DirectCalls:
     def _with_masks(self, arguments, options):
         return arguments, options
 
-    def add_weight(self, shape=None, initializer=None, **options):
-        """Add a weight like `keras.layers.Layer.add_weight`; of zeros inside `unfilled`."""
-        return super().add_weight(shape, initializer if _outer.fills else "zeros", **options)
+    def add_weight(self, shape: Any = None, initializer: Any = None, **options: Any) -> Any:
+        """Add a weight like `keras.layers.Layer.add_weight`; inside `unfilled` it is zeros."""
+        return super().add_weight(shape, initializer if _outer.fills else "zeros", **options)  # type: ignore[misc]
 
 
 @contextlib.contextmanager
 def direct_calls(layer: keras.layers.Layer) -> Iterator[None]:
-    """Inside it, calls of layers of this one's compute type are direct: the caller is one.
+    """Make calls of layers direct in the context, if they have this layer's compute dtype.
 
-    For functions beside `call` that are made of layer calls, such as a decoding step.
+    For functions other than `call` that consist of layer calls, such as a decoding step.
     """
     before, _outer.dtype = _outer.dtype, layer.compute_dtype
     try:
@@ -103,24 +103,24 @@ def direct_calls(layer: keras.layers.Layer) -> Iterator[None]:
 
 
 class Layer(DirectCalls, keras.layers.Layer):
-    """The base of the layers here.
+    """Base class of the layers in this package.
 
-    Masks are call arguments. The mask that Keras itself attaches to the output of `Masking` or
-    `Embedding(mask_zero=True)` becomes such an argument, where that one is not given, and is
-    attached to what this layer gives, too.
+    Masks are call arguments. If one is not given, the mask that Keras attached to the output of
+    `Masking` or `Embedding(mask_zero=True)` is used, which is also attached to the output of this
+    layer.
     """
 
-    # Call arguments that are masks of keys, and the argument of each that has these keys.
+    # Maps each call argument that is a mask of keys to the argument that holds these keys.
     mask_sources: Mapping[str, str] = MappingProxyType({})
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
         self.supports_masking = True
 
     def _with_masks(self, arguments, options):
-        """The arguments of a call, Keras's masks among them where no others are given."""
+        """Return the arguments of a call, with Keras's masks where no others are given."""
         given = dict(zip(self.call_signature_parameters, arguments, strict=False)) | options
-        if given.get("cache") is not None:  # whose keys are others
+        if given.get("cache") is not None:  # its keys are not those of the source argument
             return arguments, options
         found = {}
         for name, source in self.mask_sources.items():
@@ -133,21 +133,21 @@ class Layer(DirectCalls, keras.layers.Layer):
         return (given.pop(first),), given | found
 
     def compute_output_shape(self, *input_shapes: Any) -> Any:
-        """The shapes of what a call gives, of the shapes of its first arguments."""
+        """Return the shapes of a call's outputs, from the shapes of its first arguments."""
         inputs = [keras.KerasTensor(shape) for shape in input_shapes]
         if self.built:
             outputs = self.compute_output_spec(*inputs)
-        else:  # a copy, for this one may yet be built for other shapes
+        else:  # a copy: this layer may still be built for other shapes
             with unfilled():
                 outputs = type(self).from_config(self.get_config())(*inputs)
         return keras.tree.map_structure(lambda x: x.shape, outputs)
 
-    def compute_output_spec(self, *arguments, **options):
-        """Inferred by a call; Keras would go by `compute_output_shape`, which knows no types."""
+    def compute_output_spec(self, *arguments: Any, **options: Any) -> Any:
+        """Infer the specs by a call; Keras would use `compute_output_shape`, without dtypes."""
         return keras.Operation.compute_output_spec(self, *arguments, **options)
 
-    def get_build_config(self):
-        """Return the build config, and which layers inside are quantized."""
+    def get_build_config(self) -> dict[str, Any] | None:
+        """Return the build config, including how sub-layers are quantized."""
         config = super().get_build_config()
         quantized = {
             layer.path.removeprefix(f"{self.path}/"): layer.quantization_config
@@ -158,8 +158,8 @@ class Layer(DirectCalls, keras.layers.Layer):
             config["quantized"] = keras.saving.serialize_keras_object(quantized)
         return config
 
-    def build_from_config(self, config):
-        """As of `keras.layers.Layer`."""
+    def build_from_config(self, config: dict[str, Any] | None) -> None:
+        """Build the layer from its build config, and quantize the sub-layers named there."""
         config = dict(config or {})
         quantized = keras.saving.deserialize_keras_object(config.pop("quantized", {}))
         if not quantized:

@@ -10,20 +10,20 @@ from keras_transformer.backend import quick
 
 
 def padding_mask(ids_BS: Any, pad_id: int = 0) -> Any:
-    """Which key positions hold a token: (B, 1, 1, S).
+    """Return which key positions hold a token: (B, 1, 1, S).
 
     Args:
-        ids_BS: token ids.
-        pad_id: the id that pads.
+        ids_BS: Token ids.
+        pad_id: Id of the padding token.
     """
     return ops.expand_dims(ops.not_equal(ids_BS, pad_id), axis=(1, 2))
 
 
 def length_mask(lengths_B: Any, key_length: Any) -> Any:
-    """Which key positions stand before a row's end: (B, 1, 1, S).
+    """Return which key positions are within the length of their row: (B, 1, 1, S).
 
     Args:
-        lengths_B: of each row.
+        lengths_B: Length of each row.
         key_length: S.
     """
     places_S = quick.arange(key_length, dtype="int32")
@@ -31,11 +31,11 @@ def length_mask(lengths_B: Any, key_length: Any) -> Any:
 
 
 def segment_mask(query_segments_BT: Any, key_segments_BS: Any) -> Any:
-    """Which keys are of the query's own segment: (B, 1, T, S). Padding is seen by none.
+    """Return which keys are in the query's segment: (B, 1, T, S). No query sees padding.
 
     Args:
-        query_segments_BT, key_segments_BS: the number of each token's segment in its row, where
-            several sequences share one; 0 for padding.
+        query_segments_BT, key_segments_BS: Segment number of each token in its row, where several
+            sequences share a row; 0 for padding.
     """
     queries, keys = (
         ops.expand_dims(query_segments_BT, (1, 3)),
@@ -45,12 +45,12 @@ def segment_mask(query_segments_BT: Any, key_segments_BS: Any) -> Any:
 
 
 def causal_mask(query_length: Any, key_length: Any, index: Any = 0) -> Any:
-    """Which keys a query may see, itself and all before it (section 3.2.3): (1, 1, T, S).
+    """Return which keys a query may see: itself and earlier ones (section 3.2.3): (1, 1, T, S).
 
     Args:
         query_length: T.
         key_length: S.
-        index: position of the first query among the keys; 0 but for cached decoding.
+        index: Position of the first query among the keys; 0 except in cached decoding.
     """
     query_positions = quick.expand_dims(index + quick.arange(query_length, dtype="int32"), 1)
     key_positions = quick.expand_dims(quick.arange(key_length, dtype="int32"), 0)
@@ -58,10 +58,10 @@ def causal_mask(query_length: Any, key_length: Any, index: Any = 0) -> Any:
 
 
 def segment_positions(segments_BT: Any) -> Any:
-    """Return the position of each token in its own segment: (B, T) int32.
+    """Return the position of each token within its segment: (B, T) int32.
 
     Args:
-        segments_BT: the number of each token's segment in its row; 0 for padding.
+        segments_BT: Segment number of each token in its row; 0 for padding.
     """
     length = quick.shape(segments_BT)[1]
     before = causal_mask(length, length, index=-1)

@@ -1,7 +1,7 @@
-"""The options of blocks: each is declared, documented, checked and saved here, once.
+"""Options of blocks: each is declared, documented, validated and serialized here only.
 
-A layer takes them as keyword arguments, keeps them in its `options`, and a stack hands them to its
-blocks, a block to its sub-layers, as a whole.
+A layer takes them as keyword arguments and keeps them in `options`. A stack passes all of them to
+its blocks, and a block passes to each sub-layer the options that it has.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import Any, Self
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Base of the options of a layer."""
+    """Base class of the options of a layer."""
 
     @classmethod
     def taken(cls, given: dict[str, Any], **others: Any) -> Self:
-        """Return the options among a layer's keyword arguments, which are removed from these.
+        """Pop the options from a layer's keyword arguments and return them.
 
         Args:
-            given: the keyword arguments.
-            others: options that the layer has as arguments of its own.
+            given: Keyword arguments of the layer; changed in place.
+            others: Options that the layer takes as named arguments.
         """
         names = {field.name for field in dataclasses.fields(cls)} & given.keys()
         return cls(**others, **{name: given.pop(name) for name in names})
 
     def part(self, cls: type[Options]) -> dict[str, Any]:
-        """Return those of these options that are of another class, for a sub-layer."""
+        """Return the options that another options class has too, for a sub-layer."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(cls)}
 
     def to_dict(self) -> dict[str, Any]:
@@ -40,21 +40,22 @@ class AttentionOptions(Options):
     """Options of `MultiHeadAttention`.
 
     Args:
-        num_heads: N; must divide the width of the query.
-        num_kv_heads: K heads of keys and values, each for N / K queries' (Ainslie et al. 2023; 1:
-            Shazeer 2019); None: N.
+        num_heads: N; must divide the width of the query, unless `head_dim` is given.
+        num_kv_heads: K, the number of key and value heads, each shared by N / K query heads
+            (Ainslie et al. 2023; K = 1: Shazeer 2019); None: N.
         head_dim: H; None: D / N.
-        use_bias: whether the projections add a bias.
-        qkv_bias: whether those of queries, keys and values do; None: as `use_bias` says.
-        scaled: whether products are divided by sqrt(H); T5's are not (Raffel et al. 2020).
-        window: limits attention to so many nearby positions, the query's own counted (Beltagy et
-            al. 2020, section 3.1; Mistral); None: no limit. Time and memory are then linear in the
-            length, and the cache of self-attention is a rolling one.
-        global_tokens: the first so many positions, which see all and are seen by all in spite of
-            a window.
+        use_bias: Whether the projections add a bias.
+        qkv_bias: Whether the projections to queries, keys and values add a bias; None: the value
+            of `use_bias`.
+        scaled: Whether products are divided by sqrt(H); T5's are not (Raffel et al. 2020).
+        window: Limits attention to this many nearby positions, including the query's own (Beltagy
+            et al. 2020, section 3.1; Mistral); None: no limit. With a window, time and memory are
+            linear in the length, and self-attention uses a rolling cache.
+        global_tokens: Number of leading positions that attend to all positions, and that all
+            positions attend to, regardless of the window.
 
     Raises:
-        ValueError: if K does not divide N, the window is below 1, or `global_tokens` below 0.
+        ValueError: If K does not divide N, the window is below 1, or `global_tokens` below 0.
     """
 
     num_heads: int
@@ -82,10 +83,10 @@ class FeedForwardOptions(Options):
     """Options of `FeedForward`.
 
     Args:
-        d_ff: width of the hidden layer.
-        activation: name of the non-linearity, a Keras one or "gelu_tanh".
-        gated: whether there is a gate.
-        use_bias: whether the projections add a bias.
+        d_ff: Width of the hidden layer.
+        activation: Activation of the hidden layer, a Keras name or "gelu_tanh".
+        gated: Whether the hidden layer has a gate.
+        use_bias: Whether the projections add a bias.
     """
 
     d_ff: int
@@ -99,11 +100,10 @@ class AddNormOptions(Options):
     """Options of `AddNorm`.
 
     Args:
-        norm_first: which of the two positions the norm has: False post-norm (the paper), True
-            pre-norm.
-        dropout: rate in [0, 1) on the output of each sub-layer.
-        norm: kind of norm, "layer" or "rms".
-        epsilon: of the norm.
+        norm_first: False is post-norm, as in the paper; True is pre-norm.
+        dropout: Dropout rate in [0, 1) on the output of each sub-layer.
+        norm: Kind of norm, "layer" or "rms".
+        epsilon: Epsilon of the norm.
     """
 
     norm_first: bool = False
@@ -114,10 +114,10 @@ class AddNormOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class BlockOptions(AttentionOptions, FeedForwardOptions, AddNormOptions):
-    """Options of `EncoderBlock` and `DecoderBlock`: those of their sub-layers.
+    """Options of `EncoderBlock` and `DecoderBlock`: those of all their sub-layers.
 
     Args:
-        dropout: rate in [0, 1) on the output of each sub-layer.
+        dropout: Dropout rate in [0, 1) on the output of each sub-layer.
     """
 
     dropout: float = 0.1

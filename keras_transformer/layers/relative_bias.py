@@ -1,8 +1,9 @@
-"""A learned attention bias by the distance of two positions (Raffel et al. 2020, section 2.1)."""
+"""A learned attention bias for the distance of two positions (Raffel et al. 2020, 2.1)."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import keras
 import numpy as np
@@ -12,9 +13,9 @@ from keras_transformer.layers.layer import Layer
 
 
 def distance_buckets(num_buckets: int, max_distance: int) -> np.ndarray:
-    """The bucket of each distance from 0 to `max_distance`, all beyond being in the last.
+    """Return the bucket of each distance from 0 to `max_distance`; the last holds all beyond.
 
-    The first half of the buckets are for one distance each, the others for ever more of them,
+    Each bucket in the first half holds one distance; the others hold ranges that grow
     logarithmically.
 
     Returns:
@@ -22,7 +23,7 @@ def distance_buckets(num_buckets: int, max_distance: int) -> np.ndarray:
     """
     exact = num_buckets // 2
     distances = np.arange(max_distance + 1)
-    # In float32, which decides at the edges of buckets, as where T5 was trained.
+    # float32, as in T5's training: its rounding decides at the edges of buckets.
     far = np.log(np.maximum(distances, 1).astype("float32") / np.float32(exact))
     scaled = far / np.float32(math.log(max_distance / exact))
     far = exact + (scaled * (num_buckets - exact)).astype("int32")
@@ -31,27 +32,35 @@ def distance_buckets(num_buckets: int, max_distance: int) -> np.ndarray:
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class RelativeBias(Layer):
-    """b[bucket(s - t)], a learned number for each head and bucket of distances; T5's positions.
+    """b[bucket(s - t)], a learned number per head and distance bucket: T5's positions.
 
     Args:
         num_heads: N.
-        num_buckets: of distances; half of them for each direction if `bidirectional`.
-        max_distance: distances from here on share a bucket.
-        bidirectional: whether keys after the query have buckets of their own; else they have
-            that of distance 0.
+        num_buckets: Number of distance buckets; half of them for each direction if
+            `bidirectional`.
+        max_distance: Distance from which on all distances share a bucket.
+        bidirectional: Whether keys later than the query have separate buckets; if not, they are
+            in the bucket of distance 0.
 
     Call arguments:
         query_positions: (T,) int32.
         key_positions: (S,) int32.
 
     Returns:
-        (1, N, T, S), to be added to the products of queries and keys.
+        (1, N, T, S), to add to the products of queries and keys.
 
     Raises:
-        ValueError: if there are fewer than 4 buckets, or `max_distance` has one of its own.
+        ValueError: If `num_buckets` is odd or below 4, or `max_distance` is not above half of it.
     """
 
-    def __init__(self, num_heads, num_buckets=32, max_distance=128, bidirectional=True, **kwargs):
+    def __init__(
+        self,
+        num_heads: int,
+        num_buckets: int = 32,
+        max_distance: int = 128,
+        bidirectional: bool = True,
+        **kwargs: Any,
+    ):
         super().__init__(**kwargs)
         self.options = dict(
             num_heads=num_heads,
@@ -72,20 +81,21 @@ class RelativeBias(Layer):
             num_buckets, num_heads, dtype=self.dtype_policy, name="embedding"
         )
 
-    def build(self, query_positions_shape=None, key_positions_shape=None):
+    def build(self, query_positions_shape: Any = None, key_positions_shape: Any = None) -> None:
         self.embedding.build()
 
-    def call(self, query_positions, key_positions):
+    def call(self, query_positions: Any, key_positions: Any) -> Any:
+        offset_TS: Any = 0
         ahead_TS = quick.expand_dims(key_positions, 0) - quick.expand_dims(query_positions, 1)
         if self.options["bidirectional"]:
             offset_TS = quick.where(ahead_TS > 0, self.half, 0)
             distance_TS = keras.ops.abs(ahead_TS)
         else:
-            offset_TS, distance_TS = 0, quick.maximum(-ahead_TS, 0)
+            distance_TS = quick.maximum(-ahead_TS, 0)
         distance_TS = keras.ops.minimum(distance_TS, self.options["max_distance"])
         buckets = keras.ops.convert_to_tensor(self.buckets)
         bias_TSN = self.embedding(quick.take(buckets, distance_TS, axis=0) + offset_TS)
         return quick.expand_dims(quick.transpose(bias_TSN, (2, 0, 1)), 0)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.options}

@@ -1,6 +1,8 @@
-"""The residual connection around each sub-layer, and where its norm stands."""
+"""The residual connection around each sub-layer, with post-norm or pre-norm."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import keras
 
@@ -11,10 +13,10 @@ from keras_transformer.layers.options import AddNormOptions
 
 
 def normalization(norm: str, epsilon: float, dtype: object, name: str) -> keras.layers.Layer:
-    """The layer of a kind of norm: "layer" (Ba et al. 2016), or "rms" (Zhang and Sennrich 2019).
+    """Make a norm: "layer" (Ba et al. 2016) or "rms" (Zhang and Sennrich 2019).
 
     Raises:
-        ValueError: for another kind.
+        ValueError: If `norm` is neither.
     """
     kinds = {"layer": LayerNormalization, "rms": RMSNormalization}
     if norm not in kinds:
@@ -26,23 +28,23 @@ def normalization(norm: str, epsilon: float, dtype: object, name: str) -> keras.
 class AddNorm(Layer):
     """LayerNorm(x + Dropout(Sublayer(x))) (sections 3.1 and 5.4).
 
-    In pre-norm (`norm_first=True`; Xiong et al. 2020) the norm stands before the sub-layer and
-    the residual stream passes untouched: x + Dropout(Sublayer(LayerNorm(x))). Either way the
-    block reads `x = add_norm(x, sublayer(add_norm(x)))`.
+    In pre-norm (`norm_first=True`; Xiong et al. 2020) the norm is applied to the sub-layer's input
+    and not to the residual stream: x + Dropout(Sublayer(LayerNorm(x))). In both cases a block
+    computes `x = add_norm(x, sublayer(add_norm(x)))`.
 
     Args:
-        norm_first: which of the two positions the norm has.
-        options: those of `AddNormOptions`, and of a Keras layer.
+        norm_first: False is post-norm, as in the paper; True is pre-norm.
+        options: Fields of `AddNormOptions` and arguments of `keras.layers.Layer`.
 
     Call arguments:
         x: (B, T, D), the residual stream.
-        sublayer_output: (B, T, D), or None to ask for the sub-layer's input.
+        sublayer_output: (B, T, D), or None to get the sub-layer's input.
 
     Returns:
-        (B, T, D): the sub-layer's input, or with `sublayer_output` the new stream.
+        (B, T, D): the sub-layer's input, or with `sublayer_output` the new residual stream.
     """
 
-    def __init__(self, norm_first=False, **options):
+    def __init__(self, norm_first: bool = False, **options: Any):
         own = AddNormOptions.taken(options, norm_first=norm_first)
         super().__init__(**options)
         self.options = own
@@ -51,10 +53,10 @@ class AddNorm(Layer):
         self.norm = normalization(kind, epsilon, self.dtype_policy, "norm")
         self.seed_generator = keras.random.SeedGenerator()
 
-    def build(self, x_shape, sublayer_output_shape=None):
+    def build(self, x_shape: Any, sublayer_output_shape: Any = None) -> None:
         self.norm.build(x_shape)
 
-    def call(self, x, sublayer_output=None, training=False):
+    def call(self, x: Any, sublayer_output: Any = None, training: bool = False) -> Any:
         if sublayer_output is None:
             return self.norm(x) if self.norm_first else x
         if training and self.rate:
@@ -63,5 +65,5 @@ class AddNorm(Layer):
             x = x + sublayer_output
         return x if self.norm_first else self.norm(x)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.options.to_dict()}

@@ -1,4 +1,4 @@
-"""Rotary positions: queries and keys turned by an angle that grows with their place (RoPE)."""
+"""Rotary positions (RoPE): queries and keys are rotated by angles proportional to position."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keras_transformer.backend import quick
 from keras_transformer.config import is_number, require
 from keras_transformer.layers.layer import Layer
 
-SCALINGS = {  # what each form of scaling must say
+SCALINGS = {  # the required keys of each `rope_type`
     "linear": ("factor",),
     "llama3": (
         "factor",
@@ -23,11 +23,11 @@ SCALINGS = {  # what each form of scaling must say
     ),
     "yarn": ("factor", "original_max_position_embeddings"),
 }
-OPTIONAL = ("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")  # of "yarn"
+OPTIONAL = ("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")  # for "yarn"
 
 
 def check_scaling(theta: float, scaling: Any) -> None:
-    """Raises ValueError unless `rates` can be computed of these; names the number."""
+    """Raise ValueError, which names the bad value, if `rates` cannot be computed."""
     if scaling is None:
         return
     require(isinstance(scaling, Mapping), "scaling", scaling, "a dictionary or None")
@@ -52,21 +52,22 @@ def check_scaling(theta: float, scaling: Any) -> None:
 
 
 def rates(head_dim: int, theta: float, scaling: Mapping[str, Any] | None) -> tuple[Any, float]:
-    """Return the angular rate of each pair of numbers, and a factor of the result.
+    """Return the angular rate of each pair of features, and a factor for sine and cosine.
 
-    theta^(-2i/H) (Su et al. 2021, equation 15), slowed for texts longer than those of training:
-    "linear" all by a factor (Chen et al. 2023); "llama3" the slow ones, the fast ones not at all
-    (Llama 3.1); "yarn" likewise, and it sharpens attention (Peng et al. 2023, section 3). "dynamic"
-    is none of them: its angles change with the length so far, and cached keys would be wrong.
+    The rates are theta^(-2i/H) (Su et al. 2021, equation 15). For texts longer than in training,
+    `scaling` lowers them: "linear" divides all by a factor (Chen et al. 2023); "llama3" divides
+    the low rates and keeps the high ones (Llama 3.1); "yarn" does the same and sharpens attention
+    (Peng et al. 2023, section 3). "dynamic" is not supported: its angles change with the current
+    length, so cached keys would be wrong.
 
     Args:
         head_dim: H, even.
-        theta: the base.
-        scaling: `rope_type` and its numbers, by the names of Hugging Face's `rope_parameters`; of
-            those in `OPTIONAL` None is as absent. None: none.
+        theta: Base of the rates.
+        scaling: `rope_type` and its values, with the key names of Hugging Face's
+            `rope_parameters`; keys in `OPTIONAL` may be absent or None. None: no scaling.
 
     Returns:
-        (H / 2,) float64, and the factor of both sine and cosine.
+        The rates (H / 2,) float64, and the factor of both sine and cosine.
     """
     rate = theta ** (-np.arange(0, head_dim, 2) / head_dim)
     if scaling is None:
@@ -81,7 +82,7 @@ def rates(head_dim: int, theta: float, scaling: Mapping[str, Any] | None) -> tup
         kept = np.clip((turns - low) / (high - low), 0.0, 1.0)
         return kept * rate + (1 - kept) * slowed, 1.0
 
-    def place(turns):  # of the pair that turns so often over the length of training
+    def place(turns):  # index of the pair that rotates so many times over the training length
         return head_dim * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(theta))
 
     first = place(scaling.get("beta_fast") or 32)
@@ -89,45 +90,51 @@ def rates(head_dim: int, theta: float, scaling: Mapping[str, Any] | None) -> tup
     if scaling.get("truncate", True):
         first, last = math.floor(first), math.ceil(last)
     first, last = max(first, 0), min(last, head_dim - 1)
-    # The last may lie before the first, where the length of training is very short or very long.
+    # `last` may be less than `first` if the training length is very short or very long.
     ramp = (np.arange(head_dim // 2) - first) / (last - first or 0.001)
     kept = 1 - np.clip(ramp, 0.0, 1.0)
     return kept * rate + (1 - kept) * slowed, _sharpening(scaling)
 
 
 def _sharpening(scaling):
-    """The factor of sine and cosine: as given, or by the logarithm of how much longer texts are."""
+    """Return the factor of sine and cosine: the given one, or one from the log of `factor`."""
     given = scaling.get("attention_factor")
     if given is not None:
         return given
     logarithm = 0.1 * math.log(max(scaling["factor"], 1.0))
     both = scaling.get("mscale"), scaling.get("mscale_all_dim")
-    if all(both):  # as DeepSeek's models have them
+    if all(both):  # DeepSeek's models have both
         return (both[0] * logarithm + 1.0) / (both[1] * logarithm + 1.0)
     return logarithm + 1.0
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Rotary(Layer):
-    """cos and sin of position x rate, for `rotate` (Su et al. 2021, section 3.2).
+    """Cosine and sine of position times rate, for `rotate` (Su et al. 2021, section 3.2).
 
     Args:
         head_dim: H, even.
-        theta: base of the rates.
-        scaling: as of `rates`; None: none.
+        theta: Base of the rates.
+        scaling: Scaling of the rates, see `rates`; None: no scaling.
 
     Call arguments:
-        positions: (T,) or (B, T) whole numbers.
+        positions: (T,) or (B, T) integers.
 
     Returns:
         cos and sin, each (1 or B, 1, T, H / 2).
 
     Raises:
-        ValueError: if H is odd, or a form of scaling is unknown, lacks a number, or has one that
-            is out of range.
+        ValueError: If H is odd, or `scaling` has an unknown `rope_type`, lacks a key, or has a
+            value out of range.
     """
 
-    def __init__(self, head_dim, theta=10000.0, scaling=None, **kwargs):
+    def __init__(
+        self,
+        head_dim: int,
+        theta: float = 10000.0,
+        scaling: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ):
         super().__init__(**kwargs)
         if head_dim % 2:
             raise ValueError(f"head_dim must be even for rotary positions, got {head_dim}")
@@ -135,11 +142,11 @@ class Rotary(Layer):
         self.options = dict(
             head_dim=head_dim, theta=theta, scaling=None if scaling is None else dict(scaling)
         )
-        rate, self.factor = rates(**self.options)
+        rate, self.factor = rates(**self.options)  # type: ignore[arg-type]
         self.rates = rate.astype("float32")
         self.built = True
 
-    def call(self, positions):
+    def call(self, positions: Any) -> tuple[Any, Any]:
         if len(positions.shape) == 1:
             positions = quick.expand_dims(positions, 0)
         angles = quick.expand_dims(quick.cast(positions, "float32"), (1, 3))
@@ -147,16 +154,18 @@ class Rotary(Layer):
         both = keras.ops.cos(angles) * self.factor, keras.ops.sin(angles) * self.factor
         return tuple(quick.cast(x, self.compute_dtype) for x in both)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.options}
 
 
 def rotate(x_BNTH: Any, rotation: tuple[Any, Any]) -> Any:
-    """Each pair (x_i, x_{i + H/2}) turned by its angle: products of two depend on distance alone.
+    """Rotate each pair (x_i, x_{i + H/2}) by its angle.
+
+    The product of a query and a key then depends on their positions only by the distance.
 
     Args:
-        x_BNTH: queries or keys.
-        rotation: what `Rotary` gives for their positions.
+        x_BNTH: Queries or keys.
+        rotation: Output of `Rotary` for their positions.
     """
     cos, sin = rotation
     first, second = quick.split(x_BNTH, 2, axis=-1)

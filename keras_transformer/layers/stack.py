@@ -1,6 +1,8 @@
-"""Base of the encoder's and decoder's stacks: blocks, shared positions, a last norm."""
+"""Base class of the encoder and decoder stacks: blocks, shared positions, a final norm."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import keras
 
@@ -12,21 +14,29 @@ from keras_transformer.layers.rotary import Rotary
 
 
 class Stack(Layer):
-    """Base of `Encoder` and `Decoder`.
+    """Base class of `Encoder` and `Decoder`.
 
-    A subclass makes its blocks by `_new_blocks`, and then what stands around them by `_surround`.
+    A subclass makes its blocks with `_new_blocks`, then the layers around them with `_surround`.
 
     Args:
-        num_layers: number of blocks.
-        num_heads, d_ff: of each block.
-        relative_positions: number of buckets and largest distance of a `RelativeBias` that the
-            self-attention of all blocks shares; None: none.
-        rotary: arguments of a `Rotary` that the self-attention of all blocks shares; None: none.
-        options: those of `BlockOptions`, and of a Keras layer.
+        num_layers: Number of blocks.
+        num_heads: Number of attention heads per block.
+        d_ff: Width inside the feed-forward.
+        relative_positions: Number of buckets and maximum distance of a `RelativeBias` that all
+            blocks share in their self-attention; None: no such bias.
+        rotary: Arguments of a `Rotary` that all blocks share in their self-attention; None: no
+            rotary positions.
+        options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
     """
 
     def __init__(
-        self, num_layers, num_heads, d_ff, relative_positions=None, rotary=None, **options
+        self,
+        num_layers: int,
+        num_heads: int,
+        d_ff: int,
+        relative_positions: tuple[int, int] | None = None,
+        rotary: dict[str, Any] | None = None,
+        **options: Any,
     ):
         own = BlockOptions.taken(options, num_heads=num_heads, d_ff=d_ff)
         super().__init__(**options)
@@ -40,7 +50,7 @@ class Stack(Layer):
         ]
 
     def _surround(self, bidirectional):
-        """Makes the last norm and the positions that all blocks share."""
+        """Make the final norm and the positions that all blocks share."""
         options, policy = self.options, self.dtype_policy
         relative, rotary = self._positions["relative_positions"], self._positions["rotary"]
         self.norm = None
@@ -62,10 +72,10 @@ class Stack(Layer):
         self._width = shapes[0][-1]
 
     def _like(self, x):
-        """The stack's output for inputs that fit it, or None."""
+        """Return the spec of the stack's output, or None if the input x does not fit the stack."""
         fits = len(x.shape) == 3 and x.shape[-1] == self._width
         return keras.KerasTensor(x.shape, dtype=self.compute_dtype) if fits else None
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         own = {"num_layers": self.num_layers, **self._positions}
         return {**super().get_config(), **own, **self.options.to_dict()}

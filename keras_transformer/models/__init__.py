@@ -1,7 +1,7 @@
-"""Whole models: functional graphs built from one frozen config.
+"""Complete models: functional graphs, each built from one frozen config.
 
-Importing it registers all that a saved model can be made of, its optimizer and metrics too, so that
-`keras.saving.load_model` finds them.
+Importing this package registers all classes that a saved model can contain, including optimizers
+and metrics, so that `keras.saving.load_model` finds them.
 """
 
 from keras_transformer import metrics, optimizers  # noqa: F401

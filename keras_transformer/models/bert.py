@@ -1,6 +1,6 @@
-"""BERT and its kin: the paper's encoder on masked text (Devlin et al. 2019, section 3).
+"""BERT, RoBERTa and ALBERT: an encoder of masked text (Devlin et al. 2019, section 3).
 
-RoBERTa (Liu et al. 2019) differs in training, and its positions begin after the padding's;
+RoBERTa (Liu et al. 2019) differs in training, and numbers its positions from the padding id + 1.
 ALBERT (Lan et al. 2020, section 3.1) runs one block many times, on narrow token vectors.
 """
 
@@ -18,17 +18,19 @@ from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
 
 @dataclass(frozen=True)
 class BERTConfig(EncoderConfig):
-    """Sizes and choices of a BERT (defaults: BERT-base, Devlin et al. 2019, section 3).
+    """Config of a BERT (defaults: BERT-base, Devlin et al. 2019, section 3).
 
-    Args: those of `EncoderConfig`, and
-        d_embedding: E, width of the token vectors, which a dense layer then makes `d_model` wide
-            (ALBERT); None: they are as wide as the stream.
-        shared_blocks: whether all blocks are one (ALBERT).
-        num_types: kinds of tokens; 2: those of a first and a second text.
-        position_offset: number of the first position; 2 in RoBERTa.
+    It has the fields of `EncoderConfig` and the following.
+
+    Args:
+        d_embedding: E, width of the token vectors, which a dense layer projects to `d_model`
+            (ALBERT); None: `d_model`, without a projection.
+        shared_blocks: Whether one block is run `num_layers` times (ALBERT).
+        num_types: Number of token types; 2: tokens of a first and of a second text.
+        position_offset: Number of the first position; 2 in RoBERTa.
 
     Raises:
-        ValueError: on a value out of range.
+        ValueError: If a value is out of range.
     """
 
     d_embedding: int | None = None
@@ -46,18 +48,18 @@ class BERTConfig(EncoderConfig):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class BERT(EncoderOnly):
-    """A functional model from `token_ids` and `type_ids` to what its head gives.
+    """A functional model from `token_ids` and `type_ids` to the output of its head.
 
     Args:
-        config: sizes and choices.
-        dtype: Keras dtype policy such as "mixed_bfloat16"; None takes the global one.
+        config: The model's config.
+        dtype: Keras dtype policy such as "mixed_bfloat16"; None: the global one.
 
-    Call arguments, returns, raises: as of `EncoderOnly`.
+    Call arguments, return value and errors are those of `EncoderOnly`.
     """
 
     config_class = BERTConfig
 
-    def __init__(self, config: BERTConfig, dtype: Any = None, **kwargs):
+    def __init__(self, config: BERTConfig, dtype: Any = None, **kwargs: Any):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         embedding = PositionalEmbedding(
             config.vocab_size,
@@ -79,7 +81,7 @@ class BERT(EncoderOnly):
         encoder = Encoder(
             config.num_layers,
             num_heads=config.num_heads,
-            d_ff=config.d_ff,
+            d_ff=config.d_ff,  # type: ignore[arg-type]
             dropout=config.dropout,
             activation=config.activation,
             norm_first=False,

@@ -1,4 +1,4 @@
-"""ESM-2: a BERT of proteins, pre-norm and with rotary positions (Lin et al. 2023)."""
+"""ESM-2: a BERT for proteins, with pre-norm and rotary positions (Lin et al. 2023)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from keras_transformer.layers import Encoder, PositionalEmbedding
 from keras_transformer.layers.layer import Layer
 from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
 
-MASKED_IN_TRAINING = 0.15 * 0.8  # the share of tokens that were the mask's
+MASKED_IN_TRAINING = 0.15 * 0.8  # share of tokens replaced by the mask
 
 
 @dataclass(frozen=True)
 class ESMConfig(EncoderConfig):
-    """Sizes and choices of an ESM-2 (defaults: the one of 8 million parameters).
+    """Config of an ESM-2 (defaults: the model with 8 million parameters).
 
-    Args: those of `EncoderConfig`, and
-        theta: base of the rotary positions' rates.
-        token_dropout: whether the mask's vectors are zero and the others scaled, as of dropout.
-        mask_id: the id that masks.
+    It has the fields of `EncoderConfig` and the following.
+
+    Args:
+        theta: Base of the rotary positions' rates.
+        token_dropout: Whether vectors of masked tokens are zero and all others are scaled, as in
+            dropout.
+        mask_id: Id of the mask token.
 
     Raises:
-        ValueError: on a value out of range.
+        ValueError: If a value is out of range.
     """
 
     vocab_size: int = 33
@@ -51,13 +54,14 @@ class ESMConfig(EncoderConfig):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class MaskDropout(Layer):
-    """Embeddings as a dropout of just the masked tokens would leave them.
+    """Dropout of embeddings that drops exactly the masked tokens.
 
-    The mask's are zero, and all are multiplied by (1 - 0.12) / (1 - the sequence's share of
-    masked tokens), so that they are as large in use as in training, where 12 % were masked.
+    Their embeddings become zero, and all others are multiplied by (1 - 0.12) / (1 - the share of
+    masked tokens in the sequence), so that their scale is that of training, where 12 % were masked.
 
     Args:
-        mask_id, pad_id: the ids that mask and pad.
+        mask_id: Id of the mask token.
+        pad_id: Id of the padding token.
 
     Call arguments:
         x: (B, T, D).
@@ -67,12 +71,12 @@ class MaskDropout(Layer):
         (B, T, D).
     """
 
-    def __init__(self, mask_id, pad_id, **kwargs):
+    def __init__(self, mask_id: int, pad_id: int, **kwargs: Any):
         super().__init__(**kwargs)
         self.options = dict(mask_id=mask_id, pad_id=pad_id)
         self.built = True
 
-    def call(self, x, token_ids):
+    def call(self, x: Any, token_ids: Any) -> Any:
         is_masked_BT = ops.equal(token_ids, self.options["mask_id"])
         is_token_BT = ops.not_equal(token_ids, self.options["pad_id"])
         tokens_B, masked_B = (
@@ -83,24 +87,24 @@ class MaskDropout(Layer):
         factor_BT = ops.where(is_masked_BT, 0.0, ops.expand_dims(factor_B, -1))
         return x * ops.cast(ops.expand_dims(factor_BT, -1), x.dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.options}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class ESM(EncoderOnly):
-    """A functional model from `token_ids` to what its head gives.
+    """A functional model from `token_ids` to the output of its head.
 
     Args:
-        config: sizes and choices.
-        dtype: Keras dtype policy such as "mixed_bfloat16"; None takes the global one.
+        config: The model's config.
+        dtype: Keras dtype policy such as "mixed_bfloat16"; None: the global one.
 
-    Call arguments, returns, raises: as of `EncoderOnly`.
+    Call arguments, return value and errors are those of `EncoderOnly`.
     """
 
     config_class = ESMConfig
 
-    def __init__(self, config: ESMConfig, dtype: Any = None, **kwargs):
+    def __init__(self, config: ESMConfig, dtype: Any = None, **kwargs: Any):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         embedding = PositionalEmbedding(
             config.vocab_size,
@@ -117,7 +121,7 @@ class ESM(EncoderOnly):
         encoder = Encoder(
             config.num_layers,
             num_heads=config.num_heads,
-            d_ff=config.d_ff,
+            d_ff=config.d_ff,  # type: ignore[arg-type]
             dropout=config.dropout,
             activation=config.activation,
             norm_first=True,

@@ -1,4 +1,4 @@
-"""GPT-2: the decoder alone, pre-norm, with learned positions (Radford et al. 2019, section 2.3)."""
+"""GPT-2: a pre-norm decoder with learned positions (Radford et al. 2019, section 2.3)."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ from keras_transformer.models.decoder_only import DecoderOnly
 
 @dataclass(frozen=True)
 class GPTConfig(Config):
-    """Sizes and choices of a GPT (defaults: GPT-2 small, Radford et al. 2019, Table 2).
+    """Config of a GPT (defaults: GPT-2 small, Radford et al. 2019, Table 2).
 
     Args:
         vocab_size: V.
-        d_model: width of the residual stream; a multiple of `num_heads`.
-        d_ff: width inside the feed-forward; None: 4 `d_model`.
-        num_layers, num_heads: blocks, and attention heads of each.
-        dropout: rate in [0, 1) on sub-layer outputs and embeddings.
-        activation: of the feed-forward, one of `ACTIVATIONS`.
-        use_bias: whether projections add a bias.
-        epsilon: of the norms.
-        max_length: positions there are.
-        tie_output: whether the embedding makes the logits.
-        pad_id, bos_id, eos_id: special ids; in GPT-2 all are <|endoftext|>. `eos_id` may be
-            several, each of which ends a text.
+        d_model: Width of the residual stream; a multiple of `num_heads`.
+        d_ff: Width inside the feed-forward; None: 4 `d_model`.
+        num_layers: Number of blocks.
+        num_heads: Number of attention heads per block.
+        dropout: Dropout rate in [0, 1) on sub-layer outputs and embeddings.
+        activation: Activation of the feed-forward, one of `ACTIVATIONS`.
+        use_bias: Whether projections add a bias.
+        epsilon: Epsilon of the norms.
+        max_length: Number of positions.
+        tie_output: Whether the token embedding is also the output projection.
+        pad_id: Id of the padding token. In GPT-2 all three ids are <|endoftext|>.
+        bos_id: Id of the token that begins a text.
+        eos_id: Id of the token that ends a text; a tuple if several tokens do.
 
     Raises:
-        ValueError: on a value out of range.
+        ValueError: If a value is out of range.
     """
 
     vocab_size: int
@@ -64,15 +66,15 @@ class GPT(DecoderOnly):
     """A functional model from `token_ids` to the logits of each next token.
 
     Args:
-        config: sizes and choices.
-        dtype: Keras dtype policy such as "mixed_bfloat16"; None takes the global one.
+        config: The model's config.
+        dtype: Keras dtype policy such as "mixed_bfloat16"; None: the global one.
 
-    Call arguments, returns: as of `DecoderOnly`.
+    Call arguments and return value are those of `DecoderOnly`.
     """
 
     config_class = GPTConfig
 
-    def __init__(self, config: GPTConfig, dtype: Any = None, **kwargs):
+    def __init__(self, config: GPTConfig, dtype: Any = None, **kwargs: Any):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         embedding = PositionalEmbedding(
             config.vocab_size,
@@ -87,7 +89,7 @@ class GPT(DecoderOnly):
         decoder = Decoder(
             config.num_layers,
             num_heads=config.num_heads,
-            d_ff=config.d_ff,
+            d_ff=config.d_ff,  # type: ignore[arg-type]
             dropout=config.dropout,
             activation=config.activation,
             norm_first=True,

@@ -1,7 +1,7 @@
-"""Heads on an encoder, one a task.
+"""Heads on an encoder, one per task.
 
-A head is made of `(config, embedding, policy)` and called with hidden states (B, T, D) and the
-token ids (B, T) that they were made of. All families share these.
+A head is made from `(config, embedding, policy)` and called with hidden states (B, T, D) and the
+token ids (B, T) that they come from. All encoder-only families share these heads.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from keras_transformer.layers.residual import normalization
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Transform(Layer):
-    """norm(activation(x W + b)): what a masked LM's tied output projects.
+    """norm(activation(x W + b)), the input of a masked LM's tied output projection.
 
     Args:
-        width: E, of the token table.
-        activation, epsilon: of the dense layer, and of the norm.
+        width: E, width of the token table.
+        activation: Activation of the dense layer.
+        epsilon: Epsilon of the norm.
 
     Call arguments:
         x: (B, T, D).
@@ -32,26 +33,26 @@ class Transform(Layer):
         (B, T, E).
     """
 
-    def __init__(self, width, activation="gelu", epsilon=1e-12, **kwargs):
+    def __init__(self, width: int, activation: str = "gelu", epsilon: float = 1e-12, **kwargs: Any):
         super().__init__(**kwargs)
         self.options = dict(width=width, activation=activation, epsilon=epsilon)
         policy = self.dtype_policy
         self.dense = Dense(width, activation_of(activation), dtype=policy, name="dense")
         self.norm = normalization("layer", epsilon, policy, "norm")
 
-    def build(self, x_shape):
+    def build(self, x_shape: Any) -> None:
         self.dense.build(x_shape)
         self.norm.build((*x_shape[:-1], self.options["width"]))
 
-    def call(self, x):
+    def call(self, x: Any) -> Any:
         return self.norm(self.dense(x))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.options}
 
 
 class Hidden:
-    """The hidden states themselves: (B, T, D)."""
+    """The hidden states, unchanged: (B, T, D)."""
 
     def __init__(self, config: Any, embedding: Any, policy: Any):
         pass
@@ -61,10 +62,10 @@ class Hidden:
 
 
 class Pooled:
-    """Hidden states, and tanh(x_0 W + b) of the first (Devlin et al. 2019, section 3.1).
+    """The hidden states, and tanh(x_0 W + b) of the first (Devlin et al. 2019, section 3.1).
 
     Returns:
-        dict of `hidden` (B, T, D) and `pooled` (B, D).
+        Dict of `hidden` (B, T, D) and `pooled` (B, D).
     """
 
     def __init__(self, config: Any, embedding: Any, policy: Any):
@@ -75,7 +76,7 @@ class Pooled:
 
 
 class MaskedLM:
-    """Logits (B, T, V) of the token at each place, by the token table and a bias."""
+    """Logits (B, T, V) of the token at each position, from the token table and a bias."""
 
     def __init__(self, config: Any, embedding: Any, policy: Any):
         self.embedding = embedding
@@ -89,10 +90,10 @@ class MaskedLM:
 
 
 class NextSentence:
-    """Logits (B, 2): whether the second text follows the first (0), or not (1).
+    """Logits (B, 2): whether the second text follows the first (0) or not (1).
 
-    Not may mean another text (Devlin et al. 2019, section 3.1), or that the two have changed
-    places (Lan et al. 2020, section 3.1).
+    If not, the second text is from elsewhere (Devlin et al. 2019, section 3.1), or the two texts
+    are swapped (Lan et al. 2020, section 3.1).
     """
 
     def __init__(self, config: Any, embedding: Any, policy: Any):
@@ -104,10 +105,10 @@ class NextSentence:
 
 
 class Pretraining:
-    """Both tasks that BERT and ALBERT are trained on.
+    """Both training tasks of BERT and ALBERT.
 
     Returns:
-        dict of `masked_lm` (B, T, V) and `next_sentence` (B, 2).
+        Dict of `masked_lm` (B, T, V) and `next_sentence` (B, 2).
     """
 
     def __init__(self, config: Any, embedding: Any, policy: Any):
@@ -121,7 +122,7 @@ class Pretraining:
 
 
 class SequenceClassification:
-    """Logits (B, C), or with one label a number (B, 1), from the pooled first hidden state."""
+    """Logits (B, C), or for one label a number (B, 1), from the pooled first hidden state."""
 
     def __init__(self, config: Any, embedding: Any, policy: Any):
         self.pooled = Pooled(config, embedding, policy)
@@ -142,10 +143,10 @@ class TokenClassification:
 
 
 class SpanExtraction:
-    """Where an answer begins and ends (Devlin et al. 2019, section 4.2).
+    """The begin and end of an answer in the text (Devlin et al. 2019, section 4.2).
 
     Returns:
-        dict of `start` and `end`, logits (B, T) of each place.
+        Dict of `start` and `end`, logits (B, T) of each position.
     """
 
     def __init__(self, config: Any, embedding: Any, policy: Any):
@@ -157,9 +158,9 @@ class SpanExtraction:
 
 
 class SentenceEmbedding:
-    """The mean hidden state (B, D) of the tokens that are no padding.
+    """The mean hidden state (B, D) of all tokens except padding.
 
-    Reimers and Gurevych 2019, section 3, found it the best of three ways to pool.
+    Reimers and Gurevych 2019, section 3, found it the best of three ways of pooling.
     """
 
     def __init__(self, config: Any, embedding: Any, policy: Any):

@@ -1,7 +1,7 @@
 """LLaMA: RMS norms, rotary positions, a gated feed-forward (Touvron et al. 2023, section 2.2).
 
-Llama 2 and 3 and Mistral share heads of keys and values (Ainslie et al. 2023); Mistral besides
-looks only at a window of the text (Jiang et al. 2023, section 2).
+In Llama 2, Llama 3 and Mistral, query heads share key and value heads (Ainslie et al. 2023).
+Mistral also limits attention to a window (Jiang et al. 2023, section 2).
 """
 
 from __future__ import annotations
@@ -19,26 +19,29 @@ from keras_transformer.models.decoder_only import DecoderOnly
 
 @dataclass(frozen=True)
 class LLaMAConfig(Config):
-    """Sizes and choices of a LLaMA (defaults: 7B, Touvron et al. 2023, Table 2).
+    """Config of a LLaMA (defaults: 7B, Touvron et al. 2023, Table 2).
 
     Args:
         vocab_size: V.
-        d_model: width of the residual stream.
-        d_ff: width inside the feed-forward.
-        num_layers, num_heads: blocks, and attention heads of each.
-        num_kv_heads: heads of keys and values, which divide `num_heads`; None: as many.
-        head_dim: width of a head; None: `d_model / num_heads`.
-        dropout: rate in [0, 1) on sub-layer outputs and embeddings.
-        theta: base of the rotary positions' rates.
-        scaling: as of `layers.rotary.rates`; None: none.
-        window: how many positions a query sees; None: all before it.
-        epsilon: of the norms.
-        max_length: longest sequence that the model was made for.
-        tie_output: whether the embedding makes the logits.
-        pad_id, bos_id, eos_id: special ids; `eos_id` may be several, each of which ends a text.
+        d_model: Width of the residual stream.
+        d_ff: Width inside the feed-forward.
+        num_layers: Number of blocks.
+        num_heads: Number of query heads per block.
+        num_kv_heads: Number of key and value heads, which divides `num_heads`; None: `num_heads`.
+        head_dim: Width of a head; None: `d_model / num_heads`.
+        dropout: Dropout rate in [0, 1) on sub-layer outputs and embeddings.
+        theta: Base of the rotary positions' rates.
+        scaling: Scaling of the rates, see `layers.rotary.rates`; None: no scaling.
+        window: Number of positions that a query sees, including its own; None: all earlier ones.
+        epsilon: Epsilon of the norms.
+        max_length: Longest sequence in tokens that the model was made for.
+        tie_output: Whether the token embedding is also the output projection.
+        pad_id: Id of the padding token.
+        bos_id: Id of the token that begins a text.
+        eos_id: Id of the token that ends a text; a tuple if several tokens do.
 
     Raises:
-        ValueError: on a value out of range.
+        ValueError: If a value is out of range.
     """
 
     vocab_size: int
@@ -80,15 +83,15 @@ class LLaMA(DecoderOnly):
     """A functional model from `token_ids` to the logits of each next token.
 
     Args:
-        config: sizes and choices.
-        dtype: Keras dtype policy such as "mixed_bfloat16"; None takes the global one.
+        config: The model's config.
+        dtype: Keras dtype policy such as "mixed_bfloat16"; None: the global one.
 
-    Call arguments, returns: as of `DecoderOnly`.
+    Call arguments and return value are those of `DecoderOnly`.
     """
 
     config_class = LLaMAConfig
 
-    def __init__(self, config: LLaMAConfig, dtype: Any = None, **kwargs):
+    def __init__(self, config: LLaMAConfig, dtype: Any = None, **kwargs: Any):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         embedding = PositionalEmbedding(
             config.vocab_size,

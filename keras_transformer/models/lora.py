@@ -1,4 +1,4 @@
-"""Trained models made cheaper: to train further (LoRA), to keep and to run (8-bit weights)."""
+"""LoRA: cheap further training of a trained model (Hu et al. 2021)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from keras_transformer.layers.layer import unfilled
 
 
 def enable_lora(model: keras.Model, rank: int, alpha: float | None = None) -> None:
-    """Lets only W + (alpha / rank) A B be trained, for each dense layer's W (Hu et al. 2021).
+    """Replace each dense layer's W by W + (alpha / rank) A B; train only A and B (Hu et al. 2021).
 
-    A is (D, rank), random, and B (rank, F), zero: the model is at first the same. Everything else
-    is frozen: embeddings, norms, biases, and what makes logits.
+    A (D, rank) is random and B (rank, F) is zero, so at first the model is the same. Everything
+    else is frozen: W, embeddings, norms, biases and the output projection.
 
     Args:
-        model: built.
-        rank: of the products, at least 1.
-        alpha: scale; None: `rank`, so that the factor is 1.
+        model: A built model; changed in place.
+        rank: Rank of the products, at least 1.
+        alpha: Scale of the products; None: `rank`, so that the factor is 1.
 
     Raises:
-        ValueError: if the rank is out of range, or the model has LoRA already or 8-bit weights.
+        ValueError: If the rank is out of range, or the model has LoRA already or quantized weights.
     """
     require_whole("rank", rank, 1)
     layers = [x for x in _layers(model) if isinstance(x, keras.layers.Dense)]
@@ -33,7 +33,7 @@ def enable_lora(model: keras.Model, rank: int, alpha: float | None = None) -> No
         ("has quantized weights", any(x.quantization_mode for x in layers)),
     ):
         if has:
-            raise ValueError(f"LoRA needs a model without it, in floats: this one {problem}")
+            raise ValueError(f"LoRA needs a float model without LoRA: this one {problem}")
     for layer in layers:
         if layer is not getattr(model, "output_layer", None):
             layer.enable_lora(rank, lora_alpha=alpha)
@@ -43,15 +43,15 @@ def enable_lora(model: keras.Model, rank: int, alpha: float | None = None) -> No
 
 
 def lora_rank(weights: Mapping[str, Any]) -> int:
-    """The rank of the products that a checkpoint's weights, by path, have; 0 if there are none."""
+    """Return the LoRA rank of a checkpoint's weights, given by path; 0 if they have no LoRA."""
     ranks = (value.shape[-1] for path, value in weights.items() if "lora_kernel_a" in path)
     return next(ranks, 0)
 
 
 def merged(model: keras.Model) -> keras.Model:
-    """A copy of the model, LoRA's products added to the weights that they belong to.
+    """Return a copy of the model with LoRA's products added to the weights.
 
-    The copy has neither optimizer nor loss, and is trainable as a new model is.
+    The copy has no optimizer and no loss. Its weights are trainable as in a new model.
     """
     with unfilled():
         copy = type(model).from_config(model.get_config())

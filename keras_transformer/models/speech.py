@@ -22,26 +22,28 @@ from keras_transformer.models.encoder_decoder import EncoderDecoder, Parts
 
 @dataclass(frozen=True)
 class SpeechConfig(Config):
-    """Sizes and choices of a speech model (defaults: Whisper tiny, Radford et al. 2022, Table 1).
+    """Config of a speech model (defaults: Whisper tiny, Radford et al. 2022, Table 1).
 
     Args:
-        vocab_size: number of token ids.
-        num_mels: features of a frame.
-        d_model: width of the residual stream, even; a multiple of `num_heads`.
-        d_ff: width inside the feed-forward; None: 4 `d_model`.
-        num_encoder_layers, num_decoder_layers: blocks of each stack.
-        num_heads: attention heads.
-        dropout: rate in [0, 1) on sub-layer outputs and embeddings.
-        activation: of the feed-forward, one of `ACTIVATIONS`.
-        epsilon: of the norms.
-        max_frames: of a clip, two a position of the encoder.
-        max_length: of a text, in tokens.
-        pad_id, bos_id, eos_id: ids of the token that pads, of the one that the decoder's input
-            begins with, and of the one that ends, or of several that do. In Whisper's the first is
-            the last, too, which does for all but training.
+        vocab_size: Number of token ids.
+        num_mels: Number of mel features per frame.
+        d_model: Width of the residual stream, even; a multiple of `num_heads`.
+        d_ff: Width inside the feed-forward; None: 4 `d_model`.
+        num_encoder_layers: Number of encoder blocks.
+        num_decoder_layers: Number of decoder blocks.
+        num_heads: Number of attention heads per block.
+        dropout: Dropout rate in [0, 1) on sub-layer outputs and embeddings.
+        activation: Activation of the feed-forward, one of `ACTIVATIONS`.
+        epsilon: Epsilon of the norms.
+        max_frames: Longest clip in frames, two per encoder position.
+        max_length: Longest text in tokens.
+        pad_id: Id of the padding token. In Whisper it equals `eos_id`, which is sufficient except
+            in training.
+        bos_id: Id that the decoder's input begins with.
+        eos_id: Id of the token that ends a text; a tuple if several tokens do.
 
     Raises:
-        ValueError: on a value out of range.
+        ValueError: If a value is out of range.
     """
 
     vocab_size: int
@@ -73,9 +75,9 @@ class SpeechConfig(Config):
 
 
 class _SpeechParts(Parts):
-    """Features in the place of source ids."""
+    """Parts whose source is audio features instead of token ids."""
 
-    def read(self, inputs):
+    def read(self, inputs: dict[str, Any]) -> tuple[Any, Any]:
         num_frames = inputs.get("num_frames")
         x = self.source_embedding(inputs["features"], num_frames=num_frames)
         if num_frames is None:
@@ -88,28 +90,28 @@ class Speech(EncoderDecoder):
     """A functional model from `features` and `target_ids` to logits.
 
     Args:
-        config: sizes and choices.
-        dtype: Keras dtype policy such as "mixed_bfloat16"; None takes the global one.
+        config: The model's config.
+        dtype: Keras dtype policy such as "mixed_bfloat16"; None: the global one.
 
     Call arguments:
-        inputs: dict of `features` (B, frames, mels), floats, of `data.audio.log_mel`, and
-            `target_ids` (B, T), int32, that start with `config.bos_id`. Where clips are padded,
-            also `num_frames` (B,), int32, how many frames each has: its logits are those that it
-            has alone. Whisper is trained on clips of 30 seconds, silence included: nothing of
-            those is padding.
+        inputs: Dict of `features` (B, frames, mels), floats from `data.audio.log_mel`, and
+            `target_ids` (B, T), int32, which begin with `config.bos_id`. If clips are padded,
+            also `num_frames` (B,), int32, the number of frames of each; the logits of a clip are
+            then the same as for the clip alone. Whisper is trained on clips of 30 seconds that
+            include silence: none of it is padding.
 
     Returns:
-        logits (B, T, V).
+        Logits (B, T, V).
 
     Raises:
-        ValueError: if features are of another shape, or clips longer than `config.max_frames`.
+        ValueError: If features have another shape, or clips are longer than `config.max_frames`.
     """
 
     config_class = SpeechConfig
     source_name, source_dtype = "features", "float32"
     optional_inputs = frozenset({"num_frames"})
 
-    def __init__(self, config: SpeechConfig, dtype: Any = None, **kwargs):
+    def __init__(self, config: SpeechConfig, dtype: Any = None, **kwargs: Any):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         stack = dict(
             num_heads=config.num_heads,
@@ -147,16 +149,16 @@ class Speech(EncoderDecoder):
             target_embedding.tokens,
         )
         super().__init__(config, policy, parts, source_shape=(None, config.num_mels), **kwargs)
-        self.input_spec = None  # `call` says more clearly what it accepts
+        self.input_spec = None  # `call` raises a clearer error
 
-    def call(self, inputs, training=None, mask=None):
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Return the logits (B, T, V) of features and target ids."""
         if isinstance(inputs, dict):
             self._check(inputs["features"])
         return super().call(inputs, training=training, mask=mask)
 
     def target_length(self, source_length: Any) -> int:
-        """0: frames say little of it, so a search makes room for its `max_extra_length`."""
+        """Return 0: frames do not predict it, so a search uses only its `max_extra_length`."""
         return 0
 
     def prefill(
@@ -167,7 +169,7 @@ class Speech(EncoderDecoder):
         beam_size: int = 1,
         num_frames: Any = None,
     ) -> tuple[Any, Any, Callable]:
-        """Encode `features`, and prepare a search like `EncoderDecoder.prefill`."""
+        """Encode `features` and prefill the decoder, like `EncoderDecoder.prefill`."""
         self._check(features)
         if isinstance(length, int) and length > self.config.max_length:
             raise ValueError(f"length must be at most {self.config.max_length}, got {length}")

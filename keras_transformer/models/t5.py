@@ -1,9 +1,9 @@
 """T5: text to text with relative positions, RMS norms and no biases (Raffel et al. 2020).
 
-The encoder-decoder of T5, T5 v1.1, mT5 and MADLAD-400. Beside the paper's Transformer: positions
-enter as a learned bias of the attention that all blocks of a stack share (section 2.1), norms
-only scale and stand first, products of queries and keys are not scaled, and T5 v1.1 gates its
-feed-forward (Shazeer 2020).
+The encoder-decoder of T5, T5 v1.1, mT5 and MADLAD-400. It differs from the paper's Transformer:
+positions are a learned attention bias that all blocks of a stack share (section 2.1), norms only
+scale and precede each sub-layer, products of queries and keys are not scaled, and T5 v1.1 has a
+gated feed-forward (Shazeer 2020).
 """
 
 from __future__ import annotations
@@ -22,30 +22,32 @@ from keras_transformer.models.encoder_decoder import EncoderDecoder, Parts
 
 @dataclass(frozen=True)
 class T5Config(Config):
-    """Sizes and choices of a T5 (Raffel et al. 2020, sections 2.1 and 3.1; defaults of T5-small).
+    """Config of a T5 (Raffel et al. 2020, sections 2.1 and 3.1; defaults: T5-small).
 
     Args:
-        vocab_size: number of token ids, both sides.
-        d_model: width of the residual stream.
-        d_ff: width inside the feed-forward sub-layers.
-        num_encoder_layers, num_decoder_layers: blocks of each stack.
-        num_heads: attention heads.
-        head_dim: width of each, whatever `d_model` is.
-        num_buckets, max_distance: of the relative positions.
-        dropout: rate in [0, 1) on sub-layer outputs and embeddings.
-        activation: of the feed-forward.
-        gated: whether the feed-forward has a gate, as in v1.1.
-        tie_output: whether the embedding makes the logits, as before v1.1.
-        scale_output: whether what the logits are made of is divided by sqrt(d_model), as before
-            v1.1.
-        epsilon: of the norms.
-        max_length: longest sequence in tokens that is to be translated; nothing in the model
-            depends on it.
-        pad_id, bos_id, eos_id: ids of the token that pads, of the one that the decoder's input
-            begins with, which in T5 is the same, and of the one that ends, or of several that do.
+        vocab_size: Number of token ids of source and target.
+        d_model: Width of the residual stream.
+        d_ff: Width inside the feed-forward sub-layers.
+        num_encoder_layers: Number of encoder blocks.
+        num_decoder_layers: Number of decoder blocks.
+        num_heads: Number of attention heads per block.
+        head_dim: Width of a head, independent of `d_model`.
+        num_buckets: Number of distance buckets of the relative positions.
+        max_distance: Distance from which on all distances share a bucket.
+        dropout: Dropout rate in [0, 1) on sub-layer outputs and embeddings.
+        activation: Activation of the feed-forward, one of `ACTIVATIONS`.
+        gated: Whether the feed-forward has a gate, as in v1.1.
+        tie_output: Whether the token embedding is also the output projection; false in v1.1.
+        scale_output: Whether the input of the output projection is divided by sqrt(d_model); false
+            in v1.1.
+        epsilon: Epsilon of the norms.
+        max_length: Longest sequence in tokens to translate; the model does not depend on it.
+        pad_id: Id of the padding token.
+        bos_id: Id that the decoder's input begins with; in T5 it equals `pad_id`.
+        eos_id: Id of the token that ends a text; a tuple if several tokens do.
 
     Raises:
-        ValueError: on a value out of range.
+        ValueError: If a value is out of range.
     """
 
     vocab_size: int
@@ -82,12 +84,12 @@ class T5Config(Config):
 
     @property
     def source_vocab_size(self) -> int:
-        """`vocab_size`."""
+        """Number of source token ids: `vocab_size`."""
         return self.vocab_size
 
     @property
     def target_vocab_size(self) -> int:
-        """`vocab_size`."""
+        """Number of target token ids: `vocab_size`."""
         return self.vocab_size
 
 
@@ -96,15 +98,15 @@ class T5(EncoderDecoder):
     """A functional model from `source_ids` and `target_ids` to logits.
 
     Args:
-        config: sizes and choices.
-        dtype: Keras dtype policy such as "mixed_bfloat16"; None takes the global one.
+        config: The model's config.
+        dtype: Keras dtype policy such as "mixed_bfloat16"; None: the global one.
 
-    Call arguments, returns, raises: as of `EncoderDecoder`.
+    Call arguments, return value and errors are those of `EncoderDecoder`.
     """
 
     config_class = T5Config
 
-    def __init__(self, config: T5Config, dtype: Any = None, **kwargs):
+    def __init__(self, config: T5Config, dtype: Any = None, **kwargs: Any):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         stack = dict(
             num_heads=config.num_heads,
@@ -130,7 +132,7 @@ class T5(EncoderDecoder):
             dtype=policy,
             name="embedding",
         )
-        # As in T5's own code: nothing else makes what enters the first block as large as its sums.
+        # As in T5's own code: nothing else gives the first block's input the scale of its output.
         embedding.tokens.embeddings_initializer = initializer(
             keras.initializers.RandomNormal(stddev=1.0)
         )
@@ -139,7 +141,7 @@ class T5(EncoderDecoder):
             output_layer = Dense(config.vocab_size, use_bias=False, dtype=policy, name="output")
         output_scale = None
         if config.scale_output:
-            # A layer: the product of a symbolic tensor and a number is sparse to Keras (3.15).
+            # A layer: to Keras (3.15) the product of a symbolic tensor and a number is sparse.
             output_scale = keras.layers.Rescaling(
                 config.d_model**-0.5, dtype=policy, name="output_scale"
             )

@@ -14,7 +14,7 @@ from keras_transformer.models.encoder_decoder import EncoderDecoder, Parts
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Transformer(EncoderDecoder):
-    """Figure 1: a functional model from `source_ids` and `target_ids` to logits.
+    """The model of Figure 1: a functional model from `source_ids` and `target_ids` to logits.
 
     ```python
     model = Transformer(TransformerConfig.base(vocab_size=37_000))
@@ -22,18 +22,18 @@ class Transformer(EncoderDecoder):
     model.fit(batches)
     ```
 
-    With its config's fields it is also Marian's, M2M-100's, NLLB's and mBART-50's Transformer.
+    The fields of its config also cover Marian, M2M-100, NLLB and mBART-50.
 
     Args:
-        config: sizes and choices.
-        dtype: Keras dtype policy such as "mixed_bfloat16"; None takes the global one.
+        config: The model's config.
+        dtype: Keras dtype policy such as "mixed_bfloat16"; None: the global one.
 
-    Call arguments, returns, raises: as of `EncoderDecoder`.
+    Call arguments, return value and errors are those of `EncoderDecoder`.
     """
 
     config_class = TransformerConfig
 
-    def __init__(self, config: TransformerConfig, dtype: Any = None, **kwargs):
+    def __init__(self, config: TransformerConfig, dtype: Any = None, **kwargs: Any):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         stack = dict(
             num_heads=config.num_heads,
@@ -48,7 +48,7 @@ class Transformer(EncoderDecoder):
         source_embedding, tokens = target_embedding, None
         if config.share_embeddings:
             tokens = target_embedding.tokens
-            target_embedding.build((None, None))  # first, for the table to have its name
+            target_embedding.build((None, None))  # first: it names the shared table
         if not config.share_embeddings or config.norm_embeddings:
             source_embedding = _embedding(
                 config, config.source_vocab_size, policy, "source_embedding", tokens

@@ -1,4 +1,4 @@
-"""ViT: the encoder alone over patches of images (Dosovitskiy et al. 2021, section 3.1)."""
+"""ViT: a Transformer encoder on patches of images (Dosovitskiy et al. 2021, section 3.1)."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from keras_transformer.models.configured import ConfiguredModel
 
 @dataclass(frozen=True)
 class ViTConfig(Config):
-    """Sizes and choices of a ViT (defaults: ViT-Base/16, Dosovitskiy et al. 2021, Table 1).
+    """Config of a ViT (defaults: ViT-Base/16, Dosovitskiy et al. 2021, Table 1).
 
     Args:
-        num_classes: of images.
-        image_size: height and width in pixels, multiples of `patch_size`; or one number for both.
-        patch_size: side of a patch in pixels.
-        num_channels: of a pixel.
-        d_model: width of the residual stream; a multiple of `num_heads`.
-        d_ff: width inside the feed-forward; None: 4 `d_model`.
-        num_layers, num_heads: blocks, and attention heads of each.
-        dropout: rate in [0, 1) on sub-layer outputs and embeddings.
-        activation: of the feed-forward, one of `ACTIVATIONS`.
-        qkv_bias: whether queries, keys and values have a bias.
-        epsilon: of the norms.
+        num_classes: Number of image classes.
+        image_size: Height and width in pixels, multiples of `patch_size`; or one number for both.
+        patch_size: Side of a patch in pixels.
+        num_channels: Number of channels per pixel.
+        d_model: Width of the residual stream; a multiple of `num_heads`.
+        d_ff: Width inside the feed-forward; None: 4 `d_model`.
+        num_layers: Number of blocks.
+        num_heads: Number of attention heads per block.
+        dropout: Dropout rate in [0, 1) on sub-layer outputs and embeddings.
+        activation: Activation of the feed-forward, one of `ACTIVATIONS`.
+        qkv_bias: Whether the projections to queries, keys and values add a bias.
+        epsilon: Epsilon of the norms.
 
     Raises:
-        ValueError: on a value out of range.
+        ValueError: If a value is out of range.
     """
 
     num_classes: int
@@ -67,7 +68,7 @@ class ViTConfig(Config):
 
     @property
     def patches(self) -> tuple[int, int]:
-        """Rows and columns of patches."""
+        """Number of rows and of columns of patches."""
         size: Any = self.image_size
         rows, columns = size
         return rows // self.patch_size, columns // self.patch_size
@@ -75,30 +76,30 @@ class ViTConfig(Config):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class ViT(ConfiguredModel):
-    """A functional model from images to the logits of classes.
+    """A functional model from images to logits of classes.
 
     Args:
-        config: sizes and choices.
-        dtype: Keras dtype policy such as "mixed_bfloat16"; None takes the global one.
+        config: The model's config.
+        dtype: Keras dtype policy such as "mixed_bfloat16"; None: the global one.
 
     Call arguments:
-        images: (B, height, width, channels), floats, normalized as the model was trained.
+        images: (B, height, width, channels), floats, normalized as in the model's training.
 
     Returns:
-        logits (B, classes), made of the class token's last state. `hidden(images)` gives the
-        states of all tokens, (B, 1 + patches, D).
+        Logits (B, classes) from the class token's last hidden state. `hidden(images)` returns the
+        last hidden states of all tokens, (B, 1 + patches, D).
 
     Raises:
-        ValueError: if images are of another shape; `resized` makes a model for other sizes.
+        ValueError: If images have another shape; `resized` makes a model for other sizes.
     """
 
     config_class = ViTConfig
 
-    def __init__(self, config: ViTConfig, dtype: Any = None, **kwargs):
+    def __init__(self, config: ViTConfig, dtype: Any = None, **kwargs: Any):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         embedding = PatchEmbedding(
             config.d_model,
-            config.image_size,
+            config.image_size,  # type: ignore[arg-type]
             config.patch_size,
             dropout=config.dropout,
             dtype=policy,
@@ -107,7 +108,7 @@ class ViT(ConfiguredModel):
         encoder = Encoder(
             config.num_layers,
             num_heads=config.num_heads,
-            d_ff=config.d_ff,
+            d_ff=config.d_ff,  # type: ignore[arg-type]
             dropout=config.dropout,
             activation=config.activation,
             norm_first=True,
@@ -129,19 +130,19 @@ class ViT(ConfiguredModel):
         self.encoder = encoder
         self.head = head
         self.hidden = hidden
-        self.input_spec = None  # the embedding says more clearly what it accepts
+        self.input_spec = None  # the embedding raises a clearer error
         self._policy = policy
 
 
 def resized(model: ViT, image_size: tuple[int, int] | int) -> ViT:
-    """The same model for images of another size, its positions interpolated.
+    """Return a copy of the model for another image size, with interpolated positions.
 
     Args:
-        model: stays as it is.
-        image_size: height and width in pixels, or one number for both.
+        model: The model to copy; not changed.
+        image_size: Height and width in pixels, or one number for both.
 
     Raises:
-        ValueError: if it is no multiple of the model's `patch_size`.
+        ValueError: If `image_size` is not a multiple of the model's `patch_size`.
     """
     config = dataclasses.replace(model.config, image_size=image_size)
     with unfilled():

@@ -58,7 +58,8 @@ class VocabularyModel(ConfiguredModel):
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
         # Not a layer of this one: the paths of saved weights would change.
-        self._hidden_states = functools.partial(_HiddenStates(self))
+        layer: Any = _HiddenStates(self)
+        self._hidden_states = functools.partial(layer)
 
     def hidden(self, inputs: Any, training: bool | None = None) -> Any:
         """Return the last hidden states (B, T, D), which the output layer projects to logits.

@@ -1,4 +1,4 @@
-"""A translation server: LibreTranslate's API, TensorFlow Serving's predictions, and a page."""
+"""A translation server: the APIs of LibreTranslate and TensorFlow Serving, and a web page."""
 
 from __future__ import annotations
 

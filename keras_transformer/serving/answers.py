@@ -1,4 +1,4 @@
-"""The way of a request: from its texts through sentences and searches to its answer."""
+"""Compute the answer to a request: split texts into sentences, search, join the translations."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from keras_transformer.serving import markup
 from keras_transformer.serving.queue import Batcher
 from keras_transformer.serving.sentences import Sentences
 
-MOST_WEIGHTS = 3_000_000  # of attention, in all layers and heads
-PART = 500  # texts whose tokens are counted at a time
+MOST_WEIGHTS = 3_000_000  # attention weights per answer, over all layers and heads
+PART = 500  # texts per call that counts tokens
 
 
 async def translate_texts(
     batcher: Batcher, engines: Sequence[Any], language: str, texts: Sequence[str], alternatives: int
 ) -> list[list[str]]:
-    """The best translations of each text, best first, with its white space.
+    """Return the translations of each text, best first; white space is preserved.
 
     Args:
-        batcher: computes.
-        engines: of `Catalogue.route`.
-        language: the texts', for what splits sentences.
-        texts: any.
-        alternatives: how many more translations of each text, at most; those of a text of several
-            sentences differ in one or more of them.
+        batcher: The batcher that runs the engines.
+        engines: The engines from `Catalogue.route`.
+        language: Language of the texts, for sentence splitting.
+        texts: The texts.
+        alternatives: Maximum number of further translations per text. Those of a text of several
+            sentences differ in one or more sentences.
     """
     split = await asyncio.to_thread(_split, texts, language, engines[0])
     sentences = [sentence for one in split for sentence in one.texts]
@@ -48,14 +48,16 @@ async def translate_texts(
 async def translate_html(
     batcher: Batcher, engines: Sequence[Any], language: str, sources: Sequence[str]
 ) -> list[str]:
-    """HTML with its text translated and its tags around the words that they belong to.
+    """Translate the text in HTML and place the tags around the aligned words.
 
-    Args: as of `translate_texts`.
+    Args:
+        batcher, engines, language: As in `translate_texts`.
+        sources: HTML texts.
     """
     documents = await asyncio.to_thread(lambda: [markup.blocks(source) for source in sources])
     blocks = [block for document in documents for block in document if block.text]
     split = await asyncio.to_thread(_split, [x.text for x in blocks], language, engines[0])
-    # Where there are tags, alignments are needed, from one engine's language to the next.
+    # Sentences with tags need word alignments, through each engine in turn.
     texts = [sentence for one in split for sentence in one.texts]
     steps = [texts]
     for engine in engines:
@@ -87,7 +89,7 @@ async def translate_html(
 
 
 def _whole(block, split, translations, numbers, links):
-    """A block's HTML from its sentences' translations."""
+    """Return a block's HTML, made from the translations of its sentences."""
     translation = split.joined(translations)
     if not block.nodes:
         return markup.placed(block, translation, [], [])
@@ -112,14 +114,17 @@ def _split(texts, language, engine):
 
 
 async def _search(batcher, engines, texts, count):
-    """The best translations of each text, the last engine's alternatives."""
+    """Return `count` translations of each text, best first; the alternatives are the last engine's.
+
+    Earlier engines pass on only the best translation.
+    """
     for engine in engines[:-1]:
         texts = [x[0] for x in await _submitted(batcher, engine, texts, 1)]
     return await _submitted(batcher, engines[-1], texts, count)
 
 
 async def _submitted(batcher, engine, texts, count):
-    """Return the batcher's translations; tokens are counted outside the event loop, in parts."""
+    """Return the batcher's results; tokens are counted outside the event loop, `PART` at a time."""
     costs = []
     for start in range(0, len(texts), PART):
         costs += await asyncio.to_thread(engine.costs, texts[start : start + PART])
@@ -128,31 +133,31 @@ async def _submitted(batcher, engine, texts, count):
 
 @dataclass(frozen=True)
 class Aligner:
-    """For pairs of a sentence and its translation, the source word of each target word.
+    """An engine that finds the source word of each target word in pairs of sentences.
 
-    A batcher takes it for an engine, so that the pairs of a long document keep no one waiting.
+    It runs in a batcher, so that the pairs of a long document do not block other requests.
 
     Args:
-        engine: what translated them.
+        engine: The engine that translated the sentences.
     """
 
     engine: Any
 
     def costs(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
-        """Tokens of each source."""
+        """Return the number of tokens of each source."""
         return self.engine.costs([source for source, _ in pairs])
 
     def search(
         self, pairs: Sequence[tuple[str, str]], num_hypotheses: int, tokens_per_batch: int
     ) -> list[list[int | None]]:
-        """For each pair a number or None for each word of the translation."""
+        """Return, for each word of each translation, the index of its source word, or None."""
         return [self._links(source, target) for source, target in pairs]
 
     def _links(self, source, target):
         if self.engine.can_attend:
             try:
                 (links,) = align(self.engine.translator, [source], [target])
-            except ValueError:  # a translation that its own model cannot read
+            except ValueError:  # the translation has no token, or more than the model takes
                 pass
             else:
                 source_of = {j: i for i, j in links}
@@ -161,7 +166,7 @@ class Aligner:
 
 
 def _in_order(source_words, target_words):
-    """Without a model's alignment: words in the same order, at the same pace."""
+    """Align words by relative position, where the model gives no alignment."""
     pace = len(source_words) / max(len(target_words), 1)
     return [int(j * pace) if source_words else None for j in range(len(target_words))]
 
@@ -169,7 +174,7 @@ def _in_order(source_words, target_words):
 def _fits(engine):
     if engine.max_length is None:
         return lambda sentence: True
-    # No piece is shorter than a byte, and few sentences are longer than that.
+    # A token has at least one byte, so most sentences fit by their bytes and need no tokenizing.
     limit = engine.max_length
     return lambda sentence: (
         len(sentence.encode()) + 8 <= limit or engine.costs([sentence])[0] <= limit
@@ -179,16 +184,16 @@ def _fits(engine):
 async def attend(
     batcher: Batcher, engine: Any, text: str, translation: str | None
 ) -> dict[str, Any]:
-    """Attention for a sentence: tokens of both sides, and weights as nested lists.
+    """Return the attention for a sentence: tokens of both sides, and weights as nested lists.
 
     Args:
-        batcher: computes.
-        engine: of a translator.
-        text: the sentence.
-        translation: its translation; None: the best.
+        batcher: The batcher that runs the engine.
+        engine: The engine of a translator.
+        text: The sentence.
+        translation: Its translation; None: the model's best.
 
     Raises:
-        ValueError: if there are more than `MOST_WEIGHTS`.
+        ValueError: If there are more than `MOST_WEIGHTS` weights.
     """
     if translation is None:
         ((translation,),) = await _search(batcher, [engine], [text], 1)
@@ -208,7 +213,7 @@ async def attend(
 
 
 def _check_weights(translator, source, target):
-    """Weights of long sentences are more than a server can hold, or a browser show."""
+    """Raise ValueError for long sentences, whose weights are too many for a server or a browser."""
     model, tokenizer = translator.model, translator.tokenizer
     (s,), (t,) = (
         map(len, tokenizer.encode_source([source])),
@@ -219,5 +224,5 @@ def _check_weights(translator, source, target):
     if weights > MOST_WEIGHTS:
         raise ValueError(
             f"q must be shorter: the attention of {s} and {t} tokens has {weights} weights, "
-            f"{MOST_WEIGHTS} may be shown"
+            f"at most {MOST_WEIGHTS} can be shown"
         )

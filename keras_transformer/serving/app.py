@@ -19,6 +19,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keras_transformer import __version__
 from keras_transformer.serving import libretranslate, predict
@@ -31,20 +32,20 @@ from keras_transformer.serving.settings import Settings
 
 log = logging.getLogger("keras_transformer.serving")
 _POLICY = b"default-src 'self'; base-uri 'none'; form-action 'none'; object-src 'none'"
-# Swagger's page has its script and styles within, and pictures in its styles.
+# Swagger's page has inline scripts and styles, and images in its styles.
 _DOCS_POLICY = b"default-src 'self' 'unsafe-inline'; img-src 'self' data:"
 
 
 def create_app(load: Callable[[], Catalogue], settings: Settings | None = None) -> FastAPI:
-    """The server as an ASGI application, for uvicorn or another server of one process.
+    """Return the server as an ASGI application, for uvicorn or another single-process server.
 
     ```python
     app = create_app(lambda: Catalogue.load(["saved_models/multi30k"]))
     ```
 
     Args:
-        load: reads the models: when the application starts, and at SIGHUP again.
-        settings: of the server; None: their defaults.
+        load: Function that loads the models, called when the application starts and at SIGHUP.
+        settings: Settings of the server; None: the defaults.
     """
     settings = settings or Settings()
 
@@ -58,7 +59,7 @@ def create_app(load: Callable[[], Catalogue], settings: Settings | None = None) 
 
     app = FastAPIOffline(
         title="keras_transformer",
-        description="Translation by the API of LibreTranslate and by TensorFlow Serving's.",
+        description="Translation with the APIs of LibreTranslate and TensorFlow Serving.",
         version=__version__,
         lifespan=lifespan,
         redoc_url=None,
@@ -70,12 +71,12 @@ def create_app(load: Callable[[], Catalogue], settings: Settings | None = None) 
     @app.head("/health", include_in_schema=False)
     @app.get("/health", tags=["server"])
     async def health() -> dict[str, str]:
-        """Whether the server answers."""
+        """Return ok if the server is running."""
         return {"status": "ok"}
 
     @app.get("/metrics", tags=["server"], response_class=PlainTextResponse)
     async def metrics() -> Response:
-        """Counts for Prometheus."""
+        """Return metrics for Prometheus."""
         return PlainTextResponse(app.state.service.metrics.text())
 
     page = resources.files("keras_transformer.serving") / "page"
@@ -90,7 +91,7 @@ def create_app(load: Callable[[], Catalogue], settings: Settings | None = None) 
 
 
 def _answer_errors(app):
-    """Every error as `{"error": ...}`, as LibreTranslate's are."""
+    """Answer every error with `{"error": ...}`, as LibreTranslate does."""
 
     def answer(status, message, headers=None):
         return JSONResponse({"error": message}, status, headers=headers)
@@ -117,7 +118,7 @@ def _answer_errors(app):
 
     @app.exception_handler(Exception)
     async def failed(request, error):
-        return answer(500, "the server failed: its log says why")
+        return answer(500, "the server failed: see its log")
 
     @app.exception_handler(ImportError)
     async def missing(request, error):
@@ -125,19 +126,19 @@ def _answer_errors(app):
 
 
 class Watch:
-    """ASGI middleware that counts requests, gives them up after a time, and sets headers.
+    """ASGI middleware that counts requests, cancels them after a timeout, and sets headers.
 
     Args:
-        app: what it stands before.
-        server: the application, whose service counts.
-        timeout: seconds.
+        app: The ASGI application to wrap.
+        server: The FastAPI application, whose service has the metrics.
+        timeout: Maximum seconds per request.
     """
 
-    def __init__(self, app, server: FastAPI, timeout: float):
+    def __init__(self, app: ASGIApp, server: FastAPI, timeout: float):
         self.app, self.server, self.timeout = app, server, timeout
 
-    async def __call__(self, scope, receive, send):
-        """Handles a connection."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a connection."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         begun, status = time.monotonic(), None
@@ -150,7 +151,7 @@ class Watch:
                 policy = _DOCS_POLICY if _path(scope) == "/docs" else _POLICY
                 message["headers"] = [
                     *message["headers"],
-                    (b"cache-control", b"no-cache"),  # a page's files must be of one version
+                    (b"cache-control", b"no-cache"),  # the page's files must be of the same version
                     (b"content-security-policy", policy),
                     (b"x-content-type-options", b"nosniff"),
                 ]
@@ -161,7 +162,7 @@ class Watch:
                 await self.app(scope, receive, send_with_headers)
         except TimeoutError:
             if status is None:
-                message = f"not done within {self.timeout:g} seconds"
+                message = f"not finished within {self.timeout:g} seconds"
                 response = JSONResponse({"error": message}, 504)
                 await response(scope, receive, send_with_headers)
         finally:
@@ -172,7 +173,7 @@ class Watch:
 
 
 def _path(scope):
-    """The path of a request's route, as it stands in the code."""
+    """Return the path template of a request's route, as in `/v1/models/{name}`."""
     return getattr(scope.get("route"), "path", None) or "page"
 
 
@@ -180,9 +181,9 @@ def _reload_on_hangup(service):
     async def reload():
         try:
             await service.reload()
-            log.warning("models read again")
+            log.warning("models reloaded")
         except Exception:
-            log.exception("models could not be read: those from before stay")
+            log.exception("models could not be reloaded: the old ones stay in use")
 
     tasks = set()
 
@@ -191,22 +192,22 @@ def _reload_on_hangup(service):
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    # Not on Windows, and only where the loop runs in the main thread.
+    # Not available on Windows, nor where the loop runs outside the main thread.
     with contextlib.suppress(NotImplementedError, AttributeError, RuntimeError, ValueError):
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, begin)
 
 
 def run(app: FastAPI, host: str, port: int, patience: float, root_path: str = "") -> None:
-    """Serves until SIGTERM or SIGINT, then finishes what was accepted.
+    """Serve until SIGTERM or SIGINT, then finish the accepted requests.
 
     Args:
-        app: of `create_app`.
-        host, port: where; port 0 is any that is free.
-        patience: seconds that the end waits for answers.
-        root_path: prefix that a proxy takes off.
+        app: The application from `create_app`.
+        host, port: Address to listen on; port 0 chooses a free port.
+        patience: Maximum seconds that the shutdown waits for answers.
+        root_path: Path prefix that a proxy strips.
     """
     options = dict(timeout_graceful_shutdown=math.ceil(patience), root_path=root_path)
-    # A connection is kept longer than clients keep one that they do not use, lest it ends as they
-    # send a request; uvicorn's own 5 seconds are shorter than a long batch.
+    # Keep idle connections longer than clients do, so that none is closed while a client sends a
+    # request. Uvicorn's default of 5 seconds is shorter than a long batch.
     options |= dict(timeout_keep_alive=75, access_log=False, ws="none")
     uvicorn.run(app, host=host, port=port, **options)

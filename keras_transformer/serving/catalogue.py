@@ -1,4 +1,4 @@
-"""The models of a server: which languages they translate between, and how they are called."""
+"""The models of a server: their languages, and the engines that run them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Pair = tuple[str, str]
 
 
 class TranslatorEngine:
-    """A translator between two languages, as a batcher calls it.
+    """An engine for a batcher: a translator between two languages.
 
     Args:
-        translator: it.
-        options: of its search, as of `Translator.nbest`.
+        translator: The translator.
+        options: Search options, as in `Translator.nbest`.
     """
 
     can_attend = True
@@ -35,18 +35,18 @@ class TranslatorEngine:
         self._options = options
 
     def costs(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text."""
+        """Return the number of tokens of each text."""
         return [len(ids) for ids in self.translator.tokenizer.encode_source(list(texts))]
 
     def search(
         self, texts: Sequence[str], num_hypotheses: int = 1, tokens_per_batch: int = 4096
     ) -> list[list[str]]:
-        """The best translations of each text, best first.
+        """Return the best translations of each text, best first.
 
         Args:
-            texts: any.
-            num_hypotheses: of each text, at most.
-            tokens_per_batch: most source tokens that are computed at once, padding included.
+            texts: The texts.
+            num_hypotheses: Maximum number of translations per text.
+            tokens_per_batch: Maximum number of source tokens per batch, padding included.
         """
         found = self.translator.nbest(
             texts,
@@ -58,19 +58,19 @@ class TranslatorEngine:
 
 
 class SavedModelEngine:
-    """An exported SavedModel; its search is as it was exported.
+    """An engine for a batcher: a SavedModel, whose search options are those of its export.
 
     Args:
-        path: the version's folder.
+        path: The folder of the SavedModel's version.
     """
 
     can_attend = False
-    max_length = None  # which a SavedModel does not say
+    max_length = None  # a SavedModel does not store it
 
     def __init__(self, path: Path):
         try:
             import tensorflow as tf
-            import tensorflow_text  # noqa: F401  (its operations)
+            import tensorflow_text  # noqa: F401  (registers its operations)
         except ImportError as error:
             raise missing(f"{path} is a SavedModel: serving it", "tensorflow") from error
         self._tf = tf
@@ -78,20 +78,20 @@ class SavedModelEngine:
         signatures = {"translate", "nbest"}
         if not signatures <= set(self._model.signatures):
             raise ValueError(
-                f"{path} must have the signatures {sorted(signatures)}, as a SavedModel that "
-                f"keras-transformer exported has; it has {sorted(self._model.signatures)}"
+                f"{path} must have the signatures {sorted(signatures)}, as SavedModels exported by "
+                f"keras-transformer do; it has {sorted(self._model.signatures)}"
             )
 
     def costs(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, about."""
+        """Return an estimate of the number of tokens of each text."""
         return [1 + len(text) // 4 for text in texts]
 
     def search(
         self, texts: Sequence[str], num_hypotheses: int = 1, tokens_per_batch: int = 4096
     ) -> list[list[str]]:
-        """The best translations of each text, best first; no more than it was exported for.
+        """Return the best translations of each text, best first; at most the exported `beam_size`.
 
-        All texts are one batch.
+        All texts form one batch.
         """
         name = "translate" if num_hypotheses == 1 else "nbest"
         found = self._model.signatures[name](texts=self._tf.constant(list(texts)))
@@ -99,7 +99,7 @@ class SavedModelEngine:
         decoded = [[x.decode() for x in row] for row in rows]
         if num_hypotheses == 1:
             return decoded
-        kept = found["scores"].numpy() > -1e8  # below: no hypothesis
+        kept = found["scores"].numpy() > -1e8  # lower scores: no hypothesis
         return [
             [x for x, is_one in zip(row, real, strict=True) if is_one][:num_hypotheses]
             for row, real in zip(decoded, kept.tolist(), strict=True)
@@ -107,14 +107,14 @@ class SavedModelEngine:
 
 
 class Model:
-    """A loaded model: its name, folder and languages, and an engine for each pair of these.
+    """A loaded model: its name, folder and language pairs, with an engine for each pair.
 
     Args:
-        name: what it is called.
-        folder: where it lies.
-        pairs: the codes that requests use, and what the model calls these languages.
-        make: makes the engine of a model's two languages.
-        default: the pair that is meant if none is said.
+        name: Name of the model.
+        folder: Folder of the model.
+        pairs: Maps language pairs in the codes of requests to the model's own codes.
+        make: Function that makes the engine for a source and a target, in the model's own codes.
+        default: The pair of requests without languages; None if there is none.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Model:
         self._engines: dict[Pair, Any] = {}
 
     def engine(self, pair: Pair) -> Any:
-        """Return the engine of two languages."""
+        """Return the engine for a language pair."""
         if pair not in self._engines:
             self._engines[pair] = self._make(*self.pairs[pair])
         return self._engines[pair]
@@ -141,16 +141,16 @@ class Catalogue:
 
     ```python
     catalogue = Catalogue.load(["saved_models/multi30k", "de-fr=serving/tatoeba"])
-    engines = catalogue.route("en", "fr")  # of both, one after the other
+    engines = catalogue.route("en", "fr")  # two engines, to run one after the other
     ```
 
-    Where no model has a pair, two are used, through a third language.
+    If no model translates between two languages, two models are chained through a third language.
 
     Args:
-        models: the loaded ones; the first that has a pair serves it.
+        models: Loaded models. If several have a language pair, the first of them serves it.
 
     Raises:
-        ValueError: if there is none, or two have one name.
+        ValueError: If there are no models, or two have the same name.
     """
 
     def __init__(self, models: Sequence[Model]):
@@ -173,17 +173,17 @@ class Catalogue:
         precision: str | None = None,
         **options: Any,
     ) -> Catalogue:
-        """Reads models and has each translate once, so that the first request need not wait.
+        """Load models, and translate once with each, so that the first request does not wait.
 
         Args:
-            specifications: `FOLDER` or `SOURCE-TARGET=FOLDER`: saved translators, or SavedModels
-                (the folder that TensorFlow Serving is given, or one of its versions).
-            precision: as of `Translator.load`.
-            options: of the search of translators, as of `Translator.translate`.
+            specifications: `FOLDER` or `SOURCE-TARGET=FOLDER`, with the folder of a saved
+                translator, or of a SavedModel (as given to TensorFlow Serving, or of one version).
+            precision: Precision of translators, as in `Translator.load`.
+            options: Search options of translators, as in `Translator.translate`.
 
         Raises:
-            ValueError: if one is neither, or its languages are not known.
-            ImportError: without TensorFlow, for a SavedModel.
+            ValueError: If a folder is neither, or its languages are unknown.
+            ImportError: If TensorFlow is missing, for a SavedModel.
         """
         Search.of(options, TRANSLATE)
         models = []
@@ -198,16 +198,16 @@ class Catalogue:
         return cls(models)
 
     def targets(self, source: str) -> list[str]:
-        """Languages that one is translated into."""
+        """Return the languages into which a source language is translated."""
         direct = set(self._direct[source])
         further = direct.union(*(self._direct.get(x, ()) for x in direct))
         return sorted(further - {source})
 
     def route(self, source: str, target: str) -> list[Any]:
-        """The engines that lead from one language to another: one, or two.
+        """Return the one or two engines that translate from one language to another.
 
         Raises:
-            ValueError: if there is no way.
+            ValueError: If the source is unknown, or cannot be translated to the target.
         """
         require(source in self._direct, "source", source, f"one of {', '.join(self.sources)}")
         direct = self._direct[source]
@@ -222,14 +222,14 @@ class Catalogue:
 
 
 def parse(text: str) -> tuple[Path, Pair | None]:
-    """Reads `FOLDER` or `SOURCE-TARGET=FOLDER`: the folder, and the languages if they are said."""
+    """Parse `FOLDER` or `SOURCE-TARGET=FOLDER`; return the folder, and the languages or None."""
     source, target, folder = re.fullmatch(r"(?:(\w{2,})-(\w{2,})=)?(.*)", text, re.DOTALL).groups()
     require(folder, "model", text, "FOLDER or SOURCE-TARGET=FOLDER")
     return Path(folder), (source, target) if source else None
 
 
 def _exported(folder, pair, path):
-    require(pair is not None, "model", str(folder), f"SOURCE-TARGET={folder}, being a SavedModel")
+    require(pair is not None, "model", str(folder), f"SOURCE-TARGET={folder}, for a SavedModel")
     name = (path.parent if path.name.isdecimal() else path).resolve().name
     engine = SavedModelEngine(path)
     return Model(name, folder, {pair: pair}, lambda source, target: engine, pair)
@@ -247,7 +247,7 @@ def _saved(folder, pair, options, precision):
             if codes[0] != codes[1]:
                 pairs.setdefault(codes, names)
     elif None in own:
-        raise ValueError(f"{folder} does not say its languages: give it as SOURCE-TARGET={folder}")
+        raise ValueError(f"{folder} does not name its languages: give it as SOURCE-TARGET={folder}")
     else:
         pairs = {tuple(map(short_code, own)): own}
     default = None if None in own else tuple(map(short_code, own))
@@ -259,7 +259,7 @@ def _saved(folder, pair, options, precision):
 
 
 def _saved_model(folder):
-    """The folder of the SavedModel's highest version, or None if it is none."""
+    """Return the folder of the SavedModel's highest version; None if `folder` is no SavedModel."""
     if (folder / "saved_model.pb").is_file():
         return folder
     versions = [x for x in folder.glob("*/saved_model.pb") if x.parent.name.isdecimal()]

@@ -1,4 +1,4 @@
-"""Which language a text is in."""
+"""Language detection."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ except ImportError as error:
 
 
 class Detector:
-    """Tells languages apart by the bytes of a text (Lui and Baldwin 2012, langid.py).
+    """Detects the language of a text from its bytes (Lui and Baldwin 2012, langid.py).
 
     Args:
-        languages: codes of those that texts may be in; what the detector does not know is left
-            out, and with none left it is all that it knows.
+        languages: Codes of the candidate languages. Codes unknown to the detector are ignored; if
+            none is left, all languages that it knows are candidates.
     """
 
     def __init__(self, languages: Sequence[str]):
@@ -29,7 +29,7 @@ class Detector:
         self._identifier.set_languages(known or None)
 
     def detect(self, text: str) -> list[dict[str, str | float]]:
-        """The likely languages, best first: `language`, and `confidence` from 0 to 100."""
+        """Return the likely languages, best first: `language`, and `confidence` from 0 to 100."""
         ranked = self._identifier.rank(text)
         best = [(code, share) for code, share in ranked if share >= 0.01] or ranked[:1]
         return [{"confidence": round(100 * share, 1), "language": code} for code, share in best]

@@ -1,4 +1,4 @@
-"""Files in, files of the same kind out: plain text, HTML, subtitles, office documents."""
+"""Translate files, keeping their format: plain text, HTML, subtitles, office documents."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Translate = Callable[[list[str], str], Awaitable[list[str]]]
 
 
 async def translate_file(name: str, content: bytes, translate: Translate) -> bytes:
-    """A file's translation.
+    """Return the translation of a file.
 
     Args:
-        name: its suffix says what kind it is, one of `SUFFIXES`.
-        content: the file.
-        translate: gives the translations of texts, which are "text" or "html".
+        name: Name of the file; its suffix, one of `SUFFIXES`, gives the type.
+        content: Content of the file.
+        translate: Function that translates texts, given as "text" or as "html".
 
     Raises:
-        ValueError: for another kind, or a file that is not of its kind.
-        ImportError: if the library for its kind is missing.
+        ValueError: If the suffix is unknown, or the content is not of that type.
+        ImportError: If the library for this type is missing.
     """
     suffix = PurePath(name).suffix.lower()
     require(suffix in SUFFIXES, "file", name, f"one of {', '.join(SUFFIXES)}")
@@ -51,7 +51,8 @@ async def _html(content, translate):
 
 
 async def _subtitles(content, translate):
-    # Not by the package srt: its expressions take hours for some hundred kilobytes of digits.
+    # Not parsed by the package srt, whose regular expressions take hours for some hundred kB of
+    # digits.
     lines = content.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
     times = [i for i, line in enumerate(lines) if _TIMES.fullmatch(line)]
     if not times:
@@ -59,7 +60,7 @@ async def _subtitles(content, translate):
     places = []
     for begin, end in zip(times, [*times[1:], len(lines)], strict=True):
         if end < len(lines) and lines[end - 1].strip().isdecimal():
-            end -= 1  # the number of the next
+            end -= 1  # the number of the next subtitle
         while end > begin + 1 and not lines[end - 1].strip():
             end -= 1
         if end > begin + 1:
@@ -73,7 +74,7 @@ async def _subtitles(content, translate):
 
 
 def _wrapped(text, lines):
-    """The text in so many lines, about as long as each other; tags stay whole."""
+    """Wrap the text to a number of lines of about equal length; tags are not broken."""
     if lines == 1:
         return text
     words = [(x, len(re.sub("<[^<>]*>", "", x))) for x in re.findall(r"(?:<[^<>]*>|\S)+", text)]
@@ -91,7 +92,7 @@ def _wrapped(text, lines):
 async def _office(content, translate):
     members, trees = await asyncio.to_thread(_opened, content)
     paragraphs = [slots for tree in trees.values() for slots in _paragraphs(tree)]
-    # The parts of a paragraph, of one format each, are elements for as long as it is translated.
+    # Each differently formatted part of a paragraph becomes an HTML element for the translation.
     marked = [
         "".join(f'<span id="{i}">{html.escape(x.text)}</span>' for i, x in enumerate(slots))
         for slots in paragraphs
@@ -103,7 +104,7 @@ async def _office(content, translate):
 
 
 def _opened(content):
-    """The members of an office document, and the trees of those with text."""
+    """Return the members of an office document, and the XML trees of those with text."""
     etree = _etree()
     parser = etree.XMLParser(resolve_entities=False, no_network=True)
     try:
@@ -117,14 +118,14 @@ def _opened(content):
             if _TEXT_PARTS.fullmatch(x.filename)
         }
     except (*_BROKEN, etree.XMLSyntaxError) as error:
-        raise ValueError(f"file must be a document of its kind: {error}") from error
+        raise ValueError(f"file must be a document of its type: {error}") from error
     if not trees:
-        raise ValueError("file must be a document of its kind: it has no part with text")
+        raise ValueError("file must be a document of its type: it has no part with text")
     return members, trees
 
 
 def _closed(members, trees):
-    """The document with what the trees are now."""
+    """Return the document with the changed trees."""
     etree = _etree()
     for member, tree in trees.items():
         document = tree.getroottree()
@@ -139,7 +140,7 @@ def _closed(members, trees):
 
 
 class _Slot:
-    """A place for text in an XML tree: in an element, or after it."""
+    """A place for text in an XML tree: inside an element ("text"), or after it ("tail")."""
 
     def __init__(self, element, place):
         self.element, self.place = element, place
@@ -156,7 +157,7 @@ class _Slot:
 
 
 def _paragraphs(tree):
-    """The places for text of each paragraph that has any."""
+    """Return the slots of each paragraph that has text."""
     paragraphs: dict[Any, list[_Slot]] = {}
     for element in tree.iter(*_TEXTS):
         office = element.tag.startswith(f"{{{_ODF}}}")
@@ -172,7 +173,7 @@ def _paragraphs(tree):
 
 
 def _fill(slots, marked):
-    """Puts a translation into the slots; if their order has changed, all into the longest."""
+    """Put a translation into the slots; if their order has changed, all into the longest slot."""
     order, texts = [], {i: "" for i in range(len(slots))}
     last, before = None, ""
     for number, inner, loose in _PARTS.findall(marked):
@@ -210,7 +211,7 @@ _TEXT_PARTS = re.compile(
     r"content\.xml|word/(document|footnotes|endnotes|header\d*|footer\d*)\.xml"
     r"|ppt/slides/slide\d+\.xml"
 )
-# What reading a damaged archive raises.
+# Exceptions raised for a damaged archive.
 _BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError)
 _BROKEN += (struct.error, zlib.error, lzma.LZMAError)
 _TIMES = re.compile(r"\s*\d+:\d+:\d+[,.]\d+ *--> *\d+:\d+:\d+[,.]\d+.*")

@@ -1,4 +1,4 @@
-"""Limits of a server: sizes, rates, an API key."""
+"""Limits of a server: body size, request rate, API key."""
 
 from __future__ import annotations
 
@@ -6,27 +6,30 @@ import secrets
 
 import limits
 from fastapi import HTTPException, Request
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keras_transformer.serving.settings import Settings
 
 FILES = "/translate_file"
-ROOM = 65_536  # bytes of a body beside its texts
+ROOM = 65_536  # bytes allowed in a body besides its texts
 
 
 class BodyLimit:
     """ASGI middleware that stops reading a body that is too long, and answers 413.
 
+    The limit is 12 bytes per allowed character: a JSON escape has six bytes, and a character beyond
+    the basic plane has two escapes.
+
     Args:
-        app: what it stands before.
-        settings: of the server. A character has at most six bytes in JSON's escapes, two escapes
-            beyond the basic plane.
+        app: The ASGI application to wrap.
+        settings: Settings of the server.
     """
 
-    def __init__(self, app, settings: Settings):
+    def __init__(self, app: ASGIApp, settings: Settings):
         self.app, self.settings = app, settings
 
-    async def __call__(self, scope, receive, send):
-        """Handles a connection."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a connection."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         is_file = scope["path"].removeprefix(scope.get("root_path", "")) == FILES
@@ -38,17 +41,17 @@ class BodyLimit:
             message = await receive()
             read += len(message.get("body", b""))
             if read > limit + ROOM:
-                raise HTTPException(413, f"a body may have {limit + ROOM} bytes")
+                raise HTTPException(413, f"a body must have at most {limit + ROOM} bytes")
             return message
 
         return await self.app(scope, receive_some, send)
 
 
 class Guard:
-    """Checks the key and the rate of requests.
+    """Checks the API key and the rate of requests.
 
     Args:
-        settings: of the server.
+        settings: Settings of the server.
     """
 
     def __init__(self, settings: Settings):
@@ -60,23 +63,23 @@ class Guard:
             self._limiter = limits.strategies.MovingWindowRateLimiter(storage)
 
     def check(self, request: Request, key: str | None = None) -> None:
-        """Lets a request pass.
+        """Raise HTTPException if a request is not allowed.
 
         Args:
-            request: it.
-            key: what it gives as `api_key`; else its header `Authorization: Bearer` counts.
+            request: The request.
+            key: Its field `api_key`; if empty, its header `Authorization: Bearer` is used.
 
         Raises:
-            HTTPException: 403 for another key, 429 if there were too many.
+            HTTPException: 403 if the key is wrong, 429 if there were too many requests.
         """
         address = request.client.host if request.client else ""
         if self._rate and not self._limiter.hit(self._rate, address):
             wait = {"Retry-After": "60"}
-            message = f"more than {self._rate.amount} requests in a minute: slow down"
+            message = f"more than {self._rate.amount} requests per minute: slow down"
             raise HTTPException(429, message, wait)
         if self._key is None:
             return
         kind, _, given = request.headers.get("authorization", "").partition(" ")
         given = key or (given if kind.lower() == "bearer" else "")
         if not secrets.compare_digest(given.encode(), self._key.encode()):
-            raise HTTPException(403, "api_key must be given, and be this server's")
+            raise HTTPException(403, "api_key is missing or wrong")

@@ -1,4 +1,4 @@
-"""The API of LibreTranslate, which its clients speak, and one of attention for the page."""
+"""The API of LibreTranslate, for its clients, and an API of attention weights for the page."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ router = APIRouter(tags=["translate"], responses=ERRORS)
     "/translate", openapi_extra=body_of(TranslateRequest), response_model_exclude_none=True
 )
 async def translate(request: Request) -> TranslateResponse:
-    """Translates a text or a list of texts, plain or HTML."""
+    """Translate a text or a list of texts, plain or HTML."""
     asked = await read(request, TranslateRequest)
     service = _admitted(request, asked.api_key)
     texts = [asked.q] if isinstance(asked.q, str) else asked.q
@@ -59,7 +59,7 @@ async def translate(request: Request) -> TranslateResponse:
 
 @router.post("/detect", openapi_extra=body_of(DetectRequest))
 async def detect(request: Request) -> list[Detection]:
-    """The languages that a text may be in, the likeliest first."""
+    """Detect the language of a text; the candidates are ordered by confidence."""
     asked = await read(request, DetectRequest)
     service = _admitted(request, asked.api_key)
     _check_size(service, [asked.q])
@@ -68,7 +68,7 @@ async def detect(request: Request) -> list[Detection]:
 
 @router.get("/languages")
 async def languages(request: Request) -> list[LanguageEntry]:
-    """Languages, and for each those that it is translated into."""
+    """List the languages, and for each those into which it is translated."""
     catalogue = request.app.state.service.catalogue
     targets = {code: catalogue.targets(code) for code in catalogue.sources}
     every = sorted({code for codes in targets.values() for code in codes} | set(targets))
@@ -85,7 +85,7 @@ async def translate_a_file(
     target: Annotated[str, Form()],
     api_key: Annotated[str, Form()] = "",
 ) -> FileResponse:
-    """Translates a text, HTML, subtitle or office file, and says where the result is."""
+    """Translate a text, HTML, subtitle or office file, and return the URL of the result."""
     service = _admitted(request, api_key or None)
     content = await file.read()
     language = source
@@ -111,17 +111,17 @@ async def translate_a_file(
 
 @router.get("/download_file/{token}/{name}", response_class=Download)
 async def download_file(request: Request, token: str, name: str) -> Download:
-    """A translated file, for an hour."""
+    """Return a translated file; it is kept for an hour."""
     path = _files(request.app) / token / name
     inside = path.resolve().is_relative_to(_files(request.app).resolve())
     if not inside or len({token, name} & {"", ".", ".."}) or not os.path.isfile(path):
-        raise HTTPException(404, "there is no such file, or no longer")
+        raise HTTPException(404, "the file does not exist, or has expired")
     return Download(path, filename=name, content_disposition_type="attachment")
 
 
 @router.post("/attention", openapi_extra=body_of(AttentionRequest))
 async def attention(request: Request) -> AttentionResponse:
-    """The attention of every layer and head for a sentence and its translation."""
+    """Return the attention of every layer and head for a sentence and its translation."""
     asked = await read(request, AttentionRequest)
     service = _admitted(request, asked.api_key)
     _check_size(service, [asked.q, asked.translation or ""])
@@ -129,7 +129,7 @@ async def attention(request: Request) -> AttentionResponse:
     engines = service.catalogue.route(source, asked.target)
     if len(engines) > 1 or not engines[0].can_attend:
         raise HTTPException(
-            400, f"there are no pictures from {source} to {asked.target}: no one model to look into"
+            400, f"attention from {source} to {asked.target} needs a single saved translator"
         )
     found = await answers.attend(service.batcher, engines[0], asked.q, asked.translation)
     return AttentionResponse(**found)
@@ -158,7 +158,7 @@ async def frontend_settings(request: Request) -> dict[str, Any]:
 
 
 def _admitted(request, key):
-    """The service, for those that may ask it."""
+    """Check the key and the rate of a request, and return the service."""
     request.app.state.guard.check(request, key)
     return request.app.state.service
 
@@ -172,7 +172,7 @@ def _check_size(service, texts):
 
 
 def _source(service, source, texts):
-    """The texts' language, and if it had to be found out, what was found."""
+    """Return the language of the texts, and the detection for "auto", else None."""
     if source != "auto":
         return source, None
     best, *_ = service.detector.detect(" ".join(texts)[:2000])
@@ -180,7 +180,7 @@ def _source(service, source, texts):
 
 
 async def _translated(service, texts, source, target, kind, alternatives, limited=True):
-    """The translations of each text, best first."""
+    """Return the translations of each text, best first."""
     if limited:
         _check_size(service, texts)
     most = service.settings.most_alternatives
@@ -196,13 +196,13 @@ async def _translated(service, texts, source, target, kind, alternatives, limite
 
 
 def remove_files(app: FastAPI) -> None:
-    """Removes all translated files."""
+    """Remove all translated files."""
     if hasattr(app.state, "files"):
         app.state.files.cleanup()
 
 
 def _files(app):
-    """The folder of translated files, without those that are old."""
+    """Return the folder of translated files, after removing expired ones."""
     if not hasattr(app.state, "files"):
         app.state.files = tempfile.TemporaryDirectory(prefix="keras-transformer-")
     folder = Path(app.state.files.name)

@@ -1,7 +1,7 @@
-"""HTML in, the same tags out: text is translated, and each tag stands around the words it did.
+"""Translation of HTML: the text is translated, the tags are kept.
 
-Tags are kept letter by letter, each exactly once. Inside a block, a paragraph say, those that
-stand in a line of text are put where the alignment of the words says.
+Every tag is kept unchanged and occurs exactly once. Inside a block, such as a paragraph, the word
+alignment determines the places of inline tags.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ UNTRANSLATED = frozenset(
 )
 VOID = frozenset(["img", "input", "wbr"])
 
-DEEPEST = 100  # elements within each other in a line of text; tags of deeper ones stand alone
+DEEPEST = 100  # nesting depth of inline elements; deeper tags are treated as points
 
-# A tag that the text's end cuts off is one as well: so no `<` is looked at from more than once.
+# A tag cut off by the end of the text also matches, so that no `<` is scanned more than once.
 _TAG = re.compile(
     r"<!--.*?(?:-->|\Z)|<[!?][^>]*(?:>|\Z)|<(?P<end>/?)(?P<name>[a-zA-Z][^\s/>]*+)"
     r"(?P<rest>(?:\"[^\"]*(?:\"|\Z)|'[^']*(?:'|\Z)|[^>\"'])*+)(?:>|\Z)",
@@ -82,7 +82,7 @@ Span = tuple[int, int]
 
 @dataclass
 class Node:
-    """A tag in a line of text, or an element with what is in it; places count characters."""
+    """An inline tag, or an inline element with its children; positions count characters."""
 
     begin: int
     end: int
@@ -93,12 +93,12 @@ class Node:
 
 @dataclass
 class Block:
-    """Text that is translated as a whole, with the tags in it; or what is kept as it is.
+    """A text that is translated as a whole, with its inline tags; or HTML that is kept unchanged.
 
     Args:
-        raw: what is kept, if there is no text.
-        text: without tags.
-        nodes: the tags.
+        raw: The HTML to keep, if there is no text.
+        text: The text without tags.
+        nodes: The inline tags.
     """
 
     raw: str = ""
@@ -107,7 +107,7 @@ class Block:
 
 
 def blocks(source: str) -> list[Block]:
-    """Splits HTML: together the blocks are all of it."""
+    """Split HTML into blocks, which together are all of it."""
     found: list[Block] = []
     items: list[tuple[str, str, str]] = []  # kind, name, raw
 
@@ -153,7 +153,10 @@ def _is_untranslated(name, attributes):
 
 
 def _end_of_element(source, name, place):
-    """The index after the end tag of an element begun before `place`; the end if it has none."""
+    """Return the index after the end tag of the element whose start tag ends at `place`.
+
+    Return the length of the source if there is no end tag.
+    """
     depth = 1
     for tag in re.compile(rf"<(/?){re.escape(name)}(?=[\s/>])[^>]*(?:>|\Z)", re.I).finditer(
         source, place
@@ -165,7 +168,7 @@ def _end_of_element(source, name, place):
 
 
 def _block(items):
-    """One block of text and inline tags: an element's tags are found, others are points."""
+    """Make a block of text and inline tags: matching tags become elements, others points."""
     text = ""
     root = Node(0, 0, "")
     stack = [(root, "")]
@@ -190,7 +193,7 @@ def _block(items):
 
 
 def _dissolve(stack):
-    """An element without an end is a tag; what is in it stands beside it."""
+    """Make an element without an end tag a point, and move its children up to its parent."""
     node, _ = stack.pop()
     stack[-1][0].children += node.children
     node.end, node.children = node.begin, []
@@ -199,25 +202,24 @@ def _dissolve(stack):
 def placed(
     block: Block, translation: str, aligned: Sequence[int | None], target_words: Sequence[Span]
 ) -> str:
-    """A block's translation with its tags.
+    """Return a block's translation with its tags.
 
     Args:
-        block: with text.
-        translation: of its text.
-        aligned: for each of the translation's words the number of the source's word that it is
-            a translation of, or None.
-        target_words: where the translation's words stand.
+        block: A block with text.
+        translation: Translation of its text.
+        aligned: For each word of the translation, the index of its source word, or None.
+        target_words: Start and end of each word in the translation.
     """
     source_words = words(block.text)
     begins, ends = [begin for begin, _ in source_words], [end for _, end in source_words]
-    partners: dict[int, list[int]] = defaultdict(list)  # of each of the source's words, in order
+    partners: dict[int, list[int]] = defaultdict(list)  # target words of each source word, in order
     for j, i in enumerate(aligned):
         if i is not None:
             partners[i].append(j)
-    tags: list[tuple[int, str]] = []  # where in the translation, in this order
+    tags: list[tuple[int, str]] = []  # (position in the translation, tag), in output order
 
     def choose(node, low, high):
-        """The words among [low, high) that a tag stands around, or before which it stands."""
+        """Return the range of words in [low, high) inside a tag; for a point, an empty range."""
         first, last = bisect_right(ends, node.begin), bisect_left(begins, node.end)
         if first < last:
             held = (j for i in range(first, last) for j in partners[i] if low <= j < high)
@@ -227,7 +229,7 @@ def placed(
         return at, at
 
     def place(nodes, low, high, end):
-        """Siblings, none over another, among the words [low, high), which reach to `end`."""
+        """Place siblings without overlap among the words [low, high), which reach to `end`."""
         for (first, last), node in sorted(
             ((choose(node, low, high), node) for node in nodes), key=lambda x: x[0][0]
         ):
@@ -251,13 +253,13 @@ def placed(
 
 
 def _space(text, node):
-    """Return the second of the two spaces around a tag that stands for a word, or ''."""
+    """Return " " for a point between two spaces, which stands for a word; else ""."""
     around = text[max(node.begin - 1, 0) : node.begin + 1]
     return " " if not node.closing and len(around) == 2 and around.isspace() else ""
 
 
 def _longest_run(numbers):
-    """The ends of the longest run, in which no more than one is missing at a time, or None."""
+    """Return start and end of the longest run, with gaps of at most one number; None if empty."""
     runs: list[list[int]] = []
     for number in numbers:
         if not runs or number - runs[-1][-1] > 2:

@@ -1,4 +1,4 @@
-"""TensorFlow Serving's REST API: models by name, and `:predict`."""
+"""The REST API of TensorFlow Serving: models by name, and `:predict`."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ router = APIRouter(prefix="/v1/models", tags=["predict"], responses=ERRORS | {40
     response_model_exclude_none=True,
 )
 async def predict(request: Request, name: str) -> PredictResponse:
-    """Translates texts as they are, without splitting them into sentences."""
+    """Translate texts without splitting them into sentences."""
     request.app.state.guard.check(request)
-    # As TensorFlow Serving: curl -d says that its JSON is a form.
+    # Like TensorFlow Serving, ignore the content type: `curl -d` declares its JSON as a form.
     asked = await read(request, PredictRequest, forms=False)
     if (asked.instances is None) == (asked.inputs is None):
-        raise HTTPException(400, "instances or inputs must be given, and not both")
+        raise HTTPException(400, "exactly one of instances and inputs must be given")
     service = request.app.state.service
     model = _model(service, name)
     if model.default is None:
-        raise HTTPException(400, f"{name} is of many languages: it has no pair to predict with")
+        raise HTTPException(400, f"{name} is multilingual and has no default pair: use /translate")
     texts = asked.instances if asked.inputs is None else asked.inputs
     texts = texts["texts"] if isinstance(texts, dict) else texts
     texts = [texts] if isinstance(texts, str) else texts
@@ -47,7 +47,7 @@ async def predict(request: Request, name: str) -> PredictResponse:
 
 @router.get("/{name}")
 async def status(request: Request, name: str) -> dict[str, Any]:
-    """Whether a model is there."""
+    """Return the status of a model."""
     _model(request.app.state.service, name)
     ready = {"error_code": "OK", "error_message": ""}
     return {"model_version_status": [{"version": "1", "state": "AVAILABLE", "status": ready}]}

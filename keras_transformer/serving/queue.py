@@ -1,4 +1,4 @@
-"""Requests that arrive together become one search."""
+"""Dynamic batching: texts of concurrent requests are translated together."""
 
 from __future__ import annotations
 
@@ -14,40 +14,46 @@ from keras_transformer.config import require
 
 
 class QueueFullError(Exception):
-    """More waits than may: ask again later."""
+    """The queue is full; the client should retry later."""
 
 
 class TooLargeError(Exception):
-    """A request is more than may ever wait."""
+    """A request is larger than the queue."""
 
 
 class Engine(Protocol):
-    """The interface of an engine that translates a batch; equal engines share batches."""
+    """The interface of an engine, which translates batches; equal engines share batches."""
 
     def costs(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text."""
+        """Return the number of tokens of each text."""
 
     def search(
         self, texts: Sequence[str], num_hypotheses: int, tokens_per_batch: int
     ) -> list[list[str]]:
-        """The best translations of each text, best first, of so many tokens at once."""
+        """Return the best translations of each text, best first.
+
+        Args:
+            texts: The texts.
+            num_hypotheses: Maximum number of translations per text.
+            tokens_per_batch: Maximum number of source tokens to compute at once.
+        """
 
 
 class Batcher:
-    """Collects texts of many requests and has one thread translate them, a batch at a time.
+    """Collects texts of many requests and translates them in one thread, batch by batch.
 
-    While a batch is computed, what arrives waits, and is the next batch. A batch takes from each
-    request in turn, so that a long document does not keep a sentence waiting.
+    Texts that arrive while a batch is computed form the next batch. A batch takes texts from each
+    request in turn, so that a long document does not delay a single sentence.
 
     Args:
-        tokens_per_batch: source tokens of a batch, at which it is full.
-        delay: seconds that a text may wait for company while nothing is computed.
-        most_waiting: tokens that may wait; what exceeds them is refused.
-        watch: called with the number of texts and the tokens of each batch, and the seconds it
-            took.
+        tokens_per_batch: Number of source tokens at which a batch is full.
+        delay: Maximum seconds that a text waits for others while nothing is computed.
+        most_waiting: Maximum number of tokens in the queue; further requests are refused.
+        watch: Function called after each batch with its number of texts, its number of tokens, and
+            the seconds that it took.
 
     Raises:
-        ValueError: on a value out of range.
+        ValueError: If a value is out of range.
     """
 
     def __init__(
@@ -76,20 +82,21 @@ class Batcher:
         num_hypotheses: int = 1,
         costs: Sequence[int] | None = None,
     ) -> Future[list[list[str]]]:
-        """Has texts translated.
+        """Queue texts for translation.
 
         Args:
-            engine: what does it.
-            texts: any.
-            num_hypotheses: of each text, at most.
-            costs: tokens of each text; None: the engine is asked.
+            engine: The engine that translates them.
+            texts: The texts.
+            num_hypotheses: Maximum number of translations per text.
+            costs: Number of tokens of each text; None: the engine counts them.
 
         Returns:
-            The best translations of each text. If it is cancelled, what is left of it is dropped.
+            A future of the best translations of each text. If it is cancelled, its remaining texts
+            are dropped.
 
         Raises:
-            TooLargeError: if these texts alone are more than may wait.
-            QueueFullError: if too much waits.
+            TooLargeError: If these texts alone exceed `most_waiting`.
+            QueueFullError: If they exceed it together with the texts in the queue.
         """
         costs = engine.costs(texts) if costs is None and texts else costs or []
 
@@ -99,14 +106,22 @@ class Batcher:
         return self._add(_Job((engine, num_hypotheses), run, list(texts), list(costs)))
 
     def call(self, function: Callable[[], Any], cost: int = 1) -> Future:
-        """Has a function called in its turn, in the thread that computes.
+        """Queue a function to be called in the batcher's thread.
 
-        Raises: as `submit`.
+        Args:
+            function: The function.
+            cost: Number of tokens that it counts for.
+
+        Returns:
+            A future of the function's result.
+
+        Raises:
+            TooLargeError, QueueFullError: As in `submit`.
         """
         return self._add(_Job(object(), lambda texts: [function()], [""], [cost], alone=True))
 
     def close(self) -> None:
-        """Finishes all that was accepted, and accepts no more."""
+        """Finish all accepted requests, and accept no more."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -118,12 +133,16 @@ class Batcher:
             return job.future
         tokens = sum(job.costs)
         if tokens > self.most_waiting:
-            raise TooLargeError(f"a request may have {self.most_waiting} tokens, got {tokens}")
+            raise TooLargeError(
+                f"a request must have at most {self.most_waiting} tokens, got {tokens}"
+            )
         with self._changed:
             if self._closing:
                 raise QueueFullError("the server is shutting down")
             if self.waiting + tokens > self.most_waiting:
-                raise QueueFullError(f"{self.waiting} tokens wait, {self.most_waiting} may")
+                raise QueueFullError(
+                    f"{self.waiting} of at most {self.most_waiting} tokens are waiting"
+                )
             self.waiting += tokens
             self._jobs.append(job)
             self._changed.notify_all()
@@ -142,7 +161,7 @@ class Batcher:
                 self._run(batch)
 
     def _wait_for_company(self):
-        """Until the batch is full, or its first text has waited for `delay` seconds."""
+        """Wait until the batch is full, or its first text has waited for `delay` seconds."""
         first = self._jobs[0]
         while not self._closing and not first.alone:
             left = first.arrived + self.delay - time.monotonic()
@@ -151,7 +170,7 @@ class Batcher:
             self._changed.wait(left)
 
     def _take(self):
-        """Texts that the same search translates, as (job, their numbers), a few of each in turn."""
+        """Take a batch: job -> indices of its texts, from all jobs with the same search in turn."""
         key = self._jobs[0].key
         batch: dict[_Job, list[int]] = {}
         tokens, others = 0, deque()
@@ -179,7 +198,7 @@ class Batcher:
         try:
             found = iter(next(iter(batch)).run(texts))
         except Exception as error:
-            if len(batch) > 1:  # one of them may spoil it for the others
+            if len(batch) > 1:  # one job may have made the batch fail: run each alone
                 for job, numbers in batch.items():
                     self._run({job: numbers})
             else:
@@ -197,7 +216,7 @@ class Batcher:
 
 
 class _Job:
-    """The unfinished part of a request."""
+    """The texts of a request, and the results so far."""
 
     def __init__(self, key: Hashable, run, texts, costs, alone=False):
         self.key, self.run, self.texts, self.costs, self.alone = key, run, texts, costs, alone
@@ -208,6 +227,6 @@ class _Job:
 
 
 def _finish(setter, value):
-    """Answers who still waits."""
+    """Set a future's result or exception, unless it was cancelled."""
     with contextlib.suppress(InvalidStateError):
         setter(value)

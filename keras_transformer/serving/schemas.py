@@ -1,4 +1,4 @@
-"""Schemas of requests and answers, for validation and for OpenAPI."""
+"""Schemas of requests and answers, for validation and OpenAPI."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _writable(text: str) -> str:
 
 Text = Annotated[str, AfterValidator(_writable)]
 Language = Annotated[str, Field(min_length=1, max_length=32, examples=["en"])]
-ApiKey = Annotated[str | None, Field(description="If the server asks for one.")]
+ApiKey = Annotated[str | None, Field(description="API key, if the server requires one.")]
 
 
 class _Model(BaseModel):
@@ -26,27 +26,31 @@ class _Model(BaseModel):
 
 
 class TranslateRequest(_Model):
-    """One text or several, to be translated."""
+    """One or more texts to translate."""
 
     q: Text | list[Text] = Field(
-        description="Text or texts.", examples=["The old man loves the dog."]
+        description="A text or a list of texts.", examples=["The old man loves the dog."]
     )
-    source: Language = Field(description='Their language, or "auto".')
-    target: Language = Field(description="The language to translate into.")
-    format: Literal["text", "html"] | None = Field(None, description="None: text.")
-    alternatives: int = Field(0, ge=0, description="How many more translations of each, at most.")
+    source: Language = Field(description='Language of the texts, or "auto".')
+    target: Language = Field(description="Language to translate into.")
+    format: Literal["text", "html"] | None = Field(
+        None, description="Format of the texts; null: text."
+    )
+    alternatives: int = Field(
+        0, ge=0, description="Maximum number of further translations per text."
+    )
     api_key: ApiKey = None
 
 
 class Detection(_Model):
-    """A language and how sure it is."""
+    """A language and its confidence in percent."""
 
     confidence: float = Field(ge=0, le=100)
     language: str
 
 
 class TranslateResponse(_Model):
-    """A list where there was a list of texts."""
+    """Translations: lists if the request had a list of texts."""
 
     translatedText: str | list[str]
     detectedLanguage: Detection | list[Detection] | None = None
@@ -54,14 +58,14 @@ class TranslateResponse(_Model):
 
 
 class DetectRequest(_Model):
-    """A text whose language is asked for."""
+    """A text whose language to detect."""
 
     q: Text = Field(min_length=1, examples=["Guten Tag"])
     api_key: ApiKey = None
 
 
 class LanguageEntry(_Model):
-    """A language, and those that it is translated into."""
+    """A language, and the languages into which it is translated."""
 
     code: str
     name: str
@@ -69,13 +73,13 @@ class LanguageEntry(_Model):
 
 
 class FileResponse(_Model):
-    """Where the translated file is."""
+    """The URL of a translated file."""
 
     translatedFileUrl: str
 
 
 class AttentionRequest(_Model):
-    """A sentence, and its translation if another than the best is to be looked at."""
+    """A sentence, and optionally its translation; without it, the model's best is used."""
 
     q: Text = Field(min_length=1)
     source: Language
@@ -85,10 +89,10 @@ class AttentionRequest(_Model):
 
 
 class AttentionResponse(_Model):
-    """Weights of each layer and head, rows sum to 1.
+    """Attention weights of each layer and head; rows sum to 1.
 
     Row t of `cross` and `decoder` is the query that predicts target token t; column t of `decoder`
-    is the key that reads input token t.
+    is the key of input token t.
     """
 
     translation: str
@@ -101,7 +105,7 @@ class AttentionResponse(_Model):
 
 
 class PredictRequest(_Model):
-    """TensorFlow Serving's two forms: rows (`instances`) or a column (`inputs`)."""
+    """Texts in one of TensorFlow Serving's two forms: rows (`instances`) or a column (`inputs`)."""
 
     signature_name: Literal["", "serving_default", "translate"] = "serving_default"
     instances: list[Text | dict[Literal["texts"], Text]] | None = None
@@ -116,7 +120,7 @@ class PredictResponse(_Model):
 
 
 class ErrorResponse(_Model):
-    """An error."""
+    """An error message."""
 
     error: str
 
@@ -126,7 +130,12 @@ FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 def body_of(model: type[BaseModel], forms: bool = True) -> dict[str, Any]:
-    """The request body of a route that takes JSON, or a form too, for the OpenAPI document."""
+    """Return the OpenAPI description of a request body, in JSON or as a form.
+
+    Args:
+        model: Schema of the body.
+        forms: Whether forms are accepted besides JSON.
+    """
     schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
     kinds = ("application/json", FORMS[0]) if forms else ("application/json",)
     return {
@@ -135,15 +144,16 @@ def body_of(model: type[BaseModel], forms: bool = True) -> dict[str, Any]:
 
 
 async def read(request: Request, model: type[T], forms: bool = True) -> T:
-    """A request's JSON object or form.
+    """Read and validate the body of a request.
 
     Args:
-        request: it.
-        model: what it should hold.
-        forms: whether it may be a form; else it is JSON, whatever kind it says it is.
+        request: The request.
+        model: Schema of the body.
+        forms: Whether forms are accepted. If False, the body is read as JSON, whatever its content
+            type.
 
     Raises:
-        HTTPException: 400 if it is neither, or not what the model says.
+        HTTPException: 400 if the body is neither JSON nor a form, or does not match the schema.
     """
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
     try:
@@ -164,7 +174,7 @@ async def read(request: Request, model: type[T], forms: bool = True) -> T:
 
 
 def said(errors: Any) -> str:
-    """The first of pydantic's errors in a line: field, problem, value."""
+    """Return the first of pydantic's errors in one line: field, problem, value."""
     first = errors[0]
     place = str((first["loc"] or ("body",))[0])
     return f"{place}: {first['msg']}, got {_short(first.get('input'))}"

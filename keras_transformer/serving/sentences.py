@@ -1,4 +1,4 @@
-"""Long texts as sentences, which models are trained on, and together again with their space."""
+"""Split long texts into sentences, as in training data, and join them with their white space."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BREAKS = re.compile(r"(?<=[,;:،、，；：])(?P<comma>\s*)|\s+")
 
 @dataclass(frozen=True)
 class Sentences:
-    """A text in parts that together are it, and which of them are sentences.
+    """A text split into parts, some of which are sentences; the parts joined are the text.
 
     ```python
     sentences = Sentences.of("One. Two.\\n", "en")
@@ -27,8 +27,8 @@ class Sentences:
     ```
 
     Args:
-        parts: sentences and the white space around them.
-        numbers: which of the parts are sentences.
+        parts: Sentences and the white space around them.
+        numbers: Indices of the parts that are sentences.
     """
 
     parts: tuple[str, ...]
@@ -38,13 +38,13 @@ class Sentences:
     def of(
         cls, text: str, language: str, fits: Callable[[str], bool] = lambda sentence: True
     ) -> Sentences:
-        """Splits a text: a line end always ends a sentence.
+        """Split a text; a line break always ends a sentence.
 
         Args:
-            text: any.
-            language: its code, such as "en".
-            fits: whether a sentence is short enough; one that is not is split at a comma, a
-                space, or anywhere.
+            text: The text.
+            language: Its language code, such as "en".
+            fits: Predicate: whether a sentence is short enough. Longer ones are split at a comma,
+                else at a space, else anywhere.
         """
         parts, numbers = [], []
         for line in text.splitlines(keepends=True):
@@ -64,11 +64,11 @@ class Sentences:
 
     @property
     def texts(self) -> list[str]:
-        """The sentences."""
+        """Return the sentences."""
         return [self.parts[i] for i in self.numbers]
 
     def joined(self, texts: Sequence[str]) -> str:
-        """The text with others in the sentences' places."""
+        """Return the text with `texts` in place of its sentences."""
         parts = list(self.parts)
         for i, text in zip(self.numbers, texts, strict=True):
             parts[i] = text
@@ -76,7 +76,7 @@ class Sentences:
 
 
 def _pieces(sentence, fits):
-    """The sentence in pieces that fit."""
+    """Split a sentence into pieces that fit, as near to the middle as possible."""
     core = sentence.rstrip()
     if fits(core) or len(core) == 1:
         return [sentence]

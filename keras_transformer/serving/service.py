@@ -1,4 +1,4 @@
-"""The state of a running server: its models, its queue, its counts."""
+"""The state of a running server: models, queue, metrics."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from keras_transformer.serving.settings import Settings
 
 
 class Service:
-    """State that all requests of a server share.
+    """State shared by all requests of a server.
 
     Args:
-        load: reads the models; called again by `reload`.
-        settings: of the server.
+        load: Function that loads the models; `reload` calls it again.
+        settings: Settings of the server.
     """
 
     def __init__(self, load: Callable[[], Catalogue], settings: Settings):
@@ -38,24 +38,24 @@ class Service:
         return catalogue, Detector(catalogue.sources)
 
     async def reload(self) -> None:
-        """Reads the models again, and uses them from then on.
+        """Reload the models and use them for new requests.
 
-        What was accepted before is finished by the models it was accepted for.
+        Requests accepted earlier are finished with the old models.
 
         Raises:
-            Exception: what reading raised; then the models stay.
+            Exception: Any error of loading; the old models then stay in use.
         """
         async with self._reloading:
             self.catalogue, self.detector = await asyncio.to_thread(self._read)
             self.metrics.reloads.inc()
 
     async def close(self) -> None:
-        """Finishes what was accepted."""
+        """Finish the accepted requests."""
         await asyncio.to_thread(self.batcher.close)
 
 
 class Metrics:
-    """Counts for Prometheus."""
+    """Metrics for Prometheus."""
 
     def __init__(self):
         self._registry = registry = CollectorRegistry()
@@ -65,32 +65,34 @@ class Metrics:
         )
         self.seconds = Histogram(
             f"{name}_request_seconds",
-            "From a request to its answer.",
+            "Seconds from a request to its answer.",
             ["path"],
             registry=registry,
             buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
         )
         self.sentences = Counter(f"{name}_sentences", "Sentences translated.", registry=registry)
-        self.tokens = Counter(f"{name}_source_tokens", "Their source tokens.", registry=registry)
+        self.tokens = Counter(
+            f"{name}_source_tokens", "Source tokens translated.", registry=registry
+        )
         self.batch_sentences = Histogram(
             f"{name}_batch_sentences",
-            "Sentences of a batch.",
+            "Sentences per batch.",
             registry=registry,
             buckets=[2**i for i in range(11)],
         )
         self.batch_seconds = Histogram(
-            f"{name}_batch_seconds", "Computing a batch.", registry=registry
+            f"{name}_batch_seconds", "Seconds to compute a batch.", registry=registry
         )
-        self.waiting = Gauge(f"{name}_waiting_tokens", "Tokens that wait.", registry=registry)
-        self.reloads = Counter(f"{name}_reloads", "Times models were swapped.", registry=registry)
+        self.waiting = Gauge(f"{name}_waiting_tokens", "Tokens in the queue.", registry=registry)
+        self.reloads = Counter(f"{name}_reloads", "Reloads of the models.", registry=registry)
 
     def watch(self, sentences: int, tokens: int, seconds: float) -> None:
-        """Enters a batch."""
+        """Record a batch."""
         self.sentences.inc(sentences)
         self.tokens.inc(tokens)
         self.batch_sentences.observe(sentences)
         self.batch_seconds.observe(seconds)
 
     def text(self) -> bytes:
-        """All of them, in Prometheus's format."""
+        """Return all metrics in Prometheus's text format."""
         return prometheus_client.generate_latest(self._registry)

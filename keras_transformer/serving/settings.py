@@ -9,21 +9,23 @@ from keras_transformer.config import require
 
 @dataclass(frozen=True)
 class Settings:
-    """Limits of a server, and its batching.
+    """Limits and batching of a server.
 
     Args:
-        tokens_per_batch: source tokens of a batch, at which it is full.
-        delay: seconds that a text may wait for company while nothing is computed.
-        most_waiting: tokens that may wait; more are answered 429, and a request of more 413.
-        timeout: seconds until a request is given up, 504.
-        most_characters: of a request's texts; more are answered 413.
-        most_bytes: of a file, likewise.
-        most_alternatives: that a request may ask for.
-        api_key: what requests must give; None: nothing.
-        requests_per_minute: of one address, beyond which 429; None: any.
+        tokens_per_batch: Number of source tokens at which a batch is full.
+        delay: Maximum seconds that a text waits for others while nothing is computed.
+        most_waiting: Maximum number of tokens in the queue. If it is full, requests get 429; a
+            single request that is larger gets 413.
+        timeout: Maximum seconds per request; then it gets 504.
+        most_characters: Maximum characters of text per request; larger ones get 413.
+        most_bytes: Maximum bytes per file; larger ones get 413.
+        most_alternatives: Maximum number of alternatives that a request may ask for.
+        api_key: Key that requests must send; None: no key is needed.
+        requests_per_minute: Maximum requests per minute from one address; further ones get 429;
+            None: no limit.
 
     Raises:
-        ValueError: on a value out of range.
+        ValueError: If a value is out of range.
     """
 
     tokens_per_batch: int = 4096

@@ -1,1 +1,1 @@
-"""The ground: files, start-up, optional packages, errors in one line."""
+"""System helpers: files, start-up, optional packages, error messages."""

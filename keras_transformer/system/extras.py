@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# As in pyproject.toml. Copied here because a checkout on the import path has no metadata to read,
-# and because the error names the packages, not this project: pip would look for that in its index.
+# A copy of the extras in pyproject.toml, because a checkout on the import path has no metadata to
+# read. The error names the packages, not this project, which pip would look for in its index.
 PACKAGES = {
     "tensorflow": ("tensorflow>=2.20,<2.22", "tensorflow-text>=2.20,<2.22"),
     "jax": ("jax>=0.4.38",),
@@ -33,17 +33,17 @@ PACKAGES = {
 
 
 def pip_install(*extras: str) -> str:
-    """Return the command that installs the packages of these extras."""
+    """Return the pip command that installs the packages of these extras."""
     packages = [f'"{package}"' for extra in extras for package in PACKAGES[extra]]
     return " ".join(["pip install", *packages])
 
 
 def missing(purpose: str, *extras: str) -> ImportError:
-    """Return the error for a package of an extra that is not installed.
+    """Return the error to raise when a package of an extra is not installed.
 
     Args:
-        purpose: what needs it, the subject of the sentence: "reading images".
-        extras: the extras that bring it, of `PACKAGES`.
+        purpose: The subject of the message, for example "reading images".
+        extras: The extras that contain the package; keys of `PACKAGES`.
     """
     names = " and ".join(f'"{extra}"' for extra in extras)
     many = "s" if len(extras) > 1 else ""

@@ -1,4 +1,4 @@
-"""Messages for errors that the user of a command can fix."""
+"""Errors that the user of a command can fix, and their messages."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ BAD_INPUT = (ValueError, OSError, ImportError)
 
 
 def in_one_line(error: BaseException) -> str:
-    """The error's message; its class where it has none."""
+    """Return the error's message on one line, or the name of its class if it has none."""
     return " ".join(str(error).split()) or type(error).__name__

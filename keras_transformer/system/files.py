@@ -1,4 +1,4 @@
-"""Writing files and folders so that a kill or a full disk leaves the old ones whole."""
+"""Write files and folders so that a killed process or a full disk leaves the old ones intact."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 LOCK = ".lock"
-# `scratch`'s folders, and those of the versions that called `tempfile` for them.
+# The folders of `scratch`, and those that older versions made with `tempfile`.
 _SCRATCH = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}\.partial|\.saving\.[a-z0-9_]{8}")
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
-# A system error inside the message of a library in Rust or of HDF5.
+# A system error number in the message of a Rust library or of HDF5.
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)|\berrno = (\d+)")
 
 
 def check_free(path: str | os.PathLike, overwrite: bool) -> None:
-    """Raises FileExistsError if there is something at `path`, unless it may be overwritten."""
+    """Raise FileExistsError if `path` exists and `overwrite` is False."""
     if Path(path).exists() and not overwrite:
         raise FileExistsError(
             f"{path} exists: choose another, or replace it (--overwrite; overwrite=True in Python)"
@@ -34,19 +34,19 @@ def check_free(path: str | os.PathLike, overwrite: bool) -> None:
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike, *, lose_others: bool = True) -> Iterator[Path]:
-    """Yields a temporary path beside `path`; on success it takes the place of `path`.
+    """Yield a temporary path beside `path`; on success, move it to `path`.
 
-    What is written there may be a file or a folder. If the body raises, it is removed, as are
-    folders that were made for it, and what was at `path` is untouched. The temporary name keeps
-    the suffix, which some writers look at.
+    Write a file or a folder at the temporary path. If the body raises, the temporary path and the
+    parent folders created for it are removed, and `path` keeps its old content. The temporary name
+    keeps the suffix, because some writers depend on it.
 
     Args:
-        path: the file or folder.
-        lose_others: whether files of the old folder that the new one does not have may be lost.
+        path: The file or folder to replace.
+        lose_others: Whether to delete files of the old folder that the new folder lacks.
 
     Raises:
-        FileExistsError: if there are such files, and they may not.
-        OSError: if the disk is full; it names `path`.
+        FileExistsError: If the new folder lacks files of the old one and `lose_others` is False.
+        OSError: If the disk is full; the message names `path`.
     """
     path = Path(path)
     with _made(path.parent), scratch(path) as room:
@@ -57,7 +57,7 @@ def replacing(path: str | os.PathLike, *, lose_others: bool = True) -> Iterator[
         if not lose_others:
             _check_others(path, temporary)
         if path.is_dir() and temporary.exists():
-            # A folder cannot be replaced in one step: the old one steps aside first.
+            # A folder cannot be replaced in one step: move the old one away first.
             os.replace(path, old)
             try:
                 os.replace(temporary, path)
@@ -70,18 +70,18 @@ def replacing(path: str | os.PathLike, *, lose_others: bool = True) -> Iterator[
 
 @contextlib.contextmanager
 def scratch(path: str | os.PathLike) -> Iterator[Path]:
-    """Yields an empty folder beside `path` to prepare its content in, and removes it at the end.
+    """Yield an empty folder beside `path` to prepare its content in, and remove it at the end.
 
-    Such folders of processes that were killed are removed first. A process holds a lock inside
-    its own, which the system releases at its death.
+    Scratch folders of killed processes are removed first. Each process holds a lock inside its
+    scratch folder; the operating system releases the lock when the process ends.
 
     Raises:
-        OSError: if the disk is full; it names `path`.
+        OSError: If the disk is full; the message names `path`.
     """
     path = Path(path)
     remove_stale(path.parent, path.name)
     lock = None
-    while lock is None:  # another process may take a new folder for a stale one
+    while lock is None:  # another process may remove the new folder as stale before it is locked
         room = path.parent / f".{path.name}.{secrets.token_hex(4)}.partial"
         room.mkdir()
         with contextlib.suppress(FileNotFoundError):
@@ -93,7 +93,7 @@ def scratch(path: str | os.PathLike) -> Iterator[Path]:
             raise
         raise OSError(
             number,
-            f"{os.strerror(number)}: {path} could not be written; what was there before is whole",
+            f"{os.strerror(number)}: {path} could not be written; its old content is intact",
         ) from error
     finally:
         lock.release()
@@ -101,7 +101,7 @@ def scratch(path: str | os.PathLike) -> Iterator[Path]:
 
 
 def remove_stale(folder: str | os.PathLike, name: str | None = None) -> None:
-    """Removes what killed processes left of `scratch` in a folder; of `name` only if given."""
+    """Remove scratch folders of killed processes from `folder`; with `name`, only those for it."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -110,11 +110,13 @@ def remove_stale(folder: str | os.PathLike, name: str | None = None) -> None:
         target, room = found["name"] or "saving", Path(folder, found.string)
         if name not in (None, target):
             continue
-        with contextlib.suppress(OSError):  # another user's, say, or another process was faster
+        # OSError: it belongs to another user, for example, or another process removed it first.
+        with contextlib.suppress(OSError):
             lock = _lock(room / f"{target}{LOCK}")
             if not isinstance(lock, FileLock):
                 continue
-            # A kill between the two moves of `replacing`: the new folder is whole.
+            # The process was killed between the two moves of `replacing`: the new folder is
+            # complete.
             if _old(room, target).exists() and not Path(folder, target).exists():
                 os.replace(room / target, Path(folder, target))
             lock.release()
@@ -123,12 +125,12 @@ def remove_stale(folder: str | os.PathLike, name: str | None = None) -> None:
 
 @contextlib.contextmanager
 def locked(folder: str | os.PathLike) -> Iterator[None]:
-    """Makes a folder this process's own for a while, and removes what killed processes left there.
+    """Hold an exclusive lock on a folder, and remove what killed processes left there.
 
-    The system releases the lock when the process ends, however it ends.
+    The operating system releases the lock when the process ends, even if it is killed.
 
     Raises:
-        ValueError: if another process has it.
+        ValueError: If another process holds the lock.
     """
     folder = Path(folder)
     path = folder / LOCK
@@ -136,10 +138,10 @@ def locked(folder: str | os.PathLike) -> Iterator[None]:
         lock = _lock(path)
         if lock is None:
             owner = ""
-            with contextlib.suppress(OSError):  # Windows lets nobody read it
+            with contextlib.suppress(OSError):  # Windows does not let others read a locked file
                 owner = (number := path.read_text()) and f" (process {number})"
             raise ValueError(
-                f"{folder} is in use by another run{owner}: wait for its end, or choose another "
+                f"{folder} is in use by another run{owner}: wait until it ends, or choose another "
                 "folder"
             )
         try:
@@ -149,13 +151,13 @@ def locked(folder: str | os.PathLike) -> Iterator[None]:
                 remove_stale(place)
             yield
         finally:
-            with contextlib.suppress(OSError):  # Windows keeps it until it is closed
+            with contextlib.suppress(OSError):  # Windows cannot delete it before it is closed
                 path.unlink()
             lock.release()
 
 
 def removed(*paths: str | os.PathLike) -> None:
-    """Removes files and folders, those that there are."""
+    """Remove these files and folders; ignore those that do not exist."""
     for path in map(Path, paths):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
@@ -165,7 +167,7 @@ def removed(*paths: str | os.PathLike) -> None:
 
 @contextlib.contextmanager
 def _made(folder: Path) -> Iterator[None]:
-    """Makes a folder and those above it; what is empty of them at the end is removed."""
+    """Make a folder and its missing parents; at the end, remove those of them that are empty."""
     made = [x for x in (folder, *folder.parents) if not x.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -177,14 +179,14 @@ def _made(folder: Path) -> Iterator[None]:
 
 
 class _NoLock:
-    """Where the file system has no locks."""
+    """A stand-in for a lock on file systems without locks."""
 
     def release(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def _lock(path: Path) -> FileLock | _NoLock | None:
-    """The lock, held; None if another has it."""
+    """Acquire the lock and return it; None if another process holds it."""
     lock = FileLock(path)
     try:
         lock.acquire(timeout=0)
@@ -213,7 +215,7 @@ def _old(room, name):
 
 
 def _open_to_others(path, folder_mode):
-    """Gives files that were made for their owner alone, as by `tempfile`, the umask's modes."""
+    """Give files created with owner-only modes, as by `tempfile`, the modes that the umask sets."""
     if os.name != "posix":
         return
     for x in (path, *path.rglob("*")):
@@ -225,7 +227,7 @@ def _open_to_others(path, folder_mode):
 
 
 def _full_disk(error: Exception) -> int | None:
-    """The system's number of an error that says that the disk or the user's share of it is full."""
+    """Return the errno if the disk or the user's quota is full; None for other errors."""
     number = getattr(error, "errno", None)
     if number is None and (found := _SYSTEM_ERROR.search(str(error))):
         number = int(found[1] or found[2])
@@ -233,14 +235,18 @@ def _full_disk(error: Exception) -> int | None:
 
 
 def write_json(path: str | os.PathLike, value: Any) -> None:
-    """Writes `value` as indented JSON."""
+    """Write `value` as indented JSON."""
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
 def read_json(path: str | os.PathLike) -> Any:
-    """Reads JSON; ValueError names the file when it is broken."""
+    """Read a JSON file.
+
+    Raises:
+        ValueError: If the file is not valid JSON; the message names it.
+    """
     try:
         return json.loads(Path(path).read_text("utf-8"))
-    except (ValueError, RecursionError) as error:  # of JSON or of UTF-8
+    except (ValueError, RecursionError) as error:  # ValueError: bad JSON or bad UTF-8
         raise ValueError(f"{path} is not valid JSON: {error}") from error

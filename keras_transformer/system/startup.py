@@ -1,6 +1,6 @@
-"""Start-up, before Keras is imported: the choice of a backend, quiet logs.
+"""Start-up before Keras is imported: choose a backend, silence logs.
 
-It imports the standard library only.
+This module imports only the standard library.
 """
 
 from __future__ import annotations
@@ -12,31 +12,33 @@ import os
 import re
 import sys
 import tempfile
-from importlib.machinery import PathFinder
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from types import ModuleType
 
 from keras_transformer.system.extras import pip_install
 
 BACKENDS = ("tensorflow", "jax", "torch")
-AS_KERAS_WRITES = {  # its configuration file, at its first import (3.15)
+AS_KERAS_WRITES = {  # the configuration file that Keras 3.15 writes at its first import
     "backend": "tensorflow",
     "floatx": "float32",
     "epsilon": 1e-07,
     "image_data_format": "channels_last",
     "nnx_enabled": False,
 }
-# The package index has another project under the name of our command, with a module named as ours.
+# PyPI has another project with the name of our command; its module has the name of ours, too.
 OTHER_PROJECT = "github.com/CyberZHG/keras-transformer"
 
 
 def prepare() -> None:
-    """Prepare the process for Keras: once, when the package is imported.
+    """Prepare the process for Keras; called once, when the package is imported.
 
     Raises:
-        ImportError: if no backend is installed, or not the one that is asked for, or if the other
-            project of the name `keras-transformer` is installed.
-        ValueError: if KERAS_BACKEND or Keras's configuration file asks for an unknown backend.
-        SystemExit: in place of both in a process of our command line, after one line on stderr.
+        ImportError: If no backend or not the requested one is installed, or if the other project
+            named `keras-transformer` is installed.
+        ValueError: If KERAS_BACKEND or Keras's configuration file names an unknown backend.
+        SystemExit: Instead of these two in a command-line process, after one line on stderr.
     """
     try:
         refuse_other_project()
@@ -47,27 +49,27 @@ def prepare() -> None:
             _say(str(error))
             raise SystemExit(2) from None
         raise
-    # TensorFlow's C++ logs an error for each machine without a GPU.
+    # TensorFlow's C++ code logs an error on machines without a GPU.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    # PyTorch on CPU: large pages for large tensors. Mapping (tokens x vocabulary) anew at each step
-    # in small pages costs more than computing it.
+    # PyTorch on CPU: use large pages for large tensors. With small pages, mapping the memory of
+    # (tokens x vocabulary) at each step costs more time than computing it.
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     if "tensorflow" not in sys.modules and PathFinder in sys.meta_path:
         sys.meta_path.insert(sys.meta_path.index(PathFinder), QuietTensorFlow())
 
 
 def refuse_other_project() -> None:
-    """Raise ImportError if the other project is installed: both own the folder keras_transformer.
+    """Raise ImportError if the other project is installed: both use the folder keras_transformer.
 
-    Reading folder names takes under a millisecond, where `importlib.metadata` takes 30.
+    Reading folder names takes less than 1 ms; `importlib.metadata` takes 30 ms.
     """
     for folder in sys.path:
         with contextlib.suppress(OSError):
             for name in os.listdir(folder or "."):
                 if name.startswith("keras_transformer-") and _is_other_project(folder, name):
                     raise ImportError(
-                        f"another project of the name keras-transformer is installed in {folder}, "
-                        "and has a module keras_transformer too, so that the files of both mix: "
+                        f"another project named keras-transformer is installed in {folder}; it has "
+                        "a module keras_transformer too, so the files of both are mixed: "
                         "pip uninstall keras-transformer transformer-for-keras, then install this "
                         "project again"
                     )
@@ -81,10 +83,14 @@ def _is_other_project(folder: str, name: str) -> bool:
 def choose_backend() -> None:
     """Set KERAS_BACKEND unless Keras would choose an installed backend by itself.
 
-    Keras takes the backend of KERAS_BACKEND, else of its configuration file, else TensorFlow. At
-    its first import it writes that file with "tensorflow", whatever is installed. So one line says
-    which backend was taken where there is no such file yet, and where one that a user wrote names
-    a backend that is not installed.
+    Keras uses the backend in KERAS_BACKEND, else the one in its configuration file, else
+    TensorFlow. At its first import Keras writes that file with "tensorflow", whatever is installed.
+    A line on stderr therefore names the chosen backend if that file does not exist yet, or if a
+    user wrote it and it names a backend that is not installed.
+
+    Raises:
+        ImportError: If no backend or not the requested one is installed.
+        ValueError: If the requested backend is unknown.
     """
     installed = [name for name in BACKENDS if importlib.util.find_spec(name)]
     if not installed:
@@ -101,7 +107,7 @@ def choose_backend() -> None:
     path = _keras_configuration()
     try:
         values, first = json.loads(path.read_text("utf-8")), False
-    except (OSError, ValueError):  # none, or no JSON: Keras goes by its defaults
+    except (OSError, ValueError):  # missing, or not JSON: Keras uses its defaults
         values, first = {}, not path.exists()
     if not isinstance(values, dict):
         raise ValueError(f"{path} must hold a JSON object, got {values!r}")
@@ -109,13 +115,13 @@ def choose_backend() -> None:
     if configured is not None:
         _check(f'"backend" in {path}', configured)
     if configured not in installed:
-        os.environ["KERAS_BACKEND"] = installed[0]  # child processes need not say it again
+        os.environ["KERAS_BACKEND"] = installed[0]  # so that child processes do not say it again
         if first:
-            _say(f"the backend is {installed[0]}; KERAS_BACKEND chooses another")
+            _say(f"the backend is {installed[0]}; set KERAS_BACKEND to choose another")
         elif not values.items() <= AS_KERAS_WRITES.items():
             _say(
-                f"{path} chooses {configured}, which is not installed: {installed[0]} is used "
-                f"(KERAS_BACKEND={installed[0]} chooses it without this line)"
+                f"{path} chooses {configured}, which is not installed: using {installed[0]} "
+                f"(set KERAS_BACKEND={installed[0]} to hide this message)"
             )
 
 
@@ -125,14 +131,14 @@ def _check(name: str, backend: object) -> None:
 
 
 def _keras_configuration() -> Path:
-    """Return the path of Keras's configuration file, found as Keras 3.15 finds it."""
+    """Return the path of Keras's configuration file, by the rules of Keras 3.15."""
     home = os.path.expanduser("~")
     home = home if os.access(home, os.W_OK) else "/tmp"
     return Path(os.environ.get("KERAS_HOME", f"{home}/.keras")).expanduser() / "keras.json"
 
 
 def _is_command_line() -> bool:
-    """Whether this process runs `keras-transformer`, or a module of ours by `python -m`."""
+    """Whether this process runs `keras-transformer`, or a module of this project with `-m`."""
     program, given = sys.argv[0] if sys.argv else "", sys.orig_argv
     if program == "-m" and "-m" in given:  # Python is still looking for the module
         package = given[given.index("-m") + 1].split(".")[0]
@@ -145,14 +151,17 @@ def _say(message: str) -> None:
 
 
 class QuietTensorFlow:
-    """A finder that imports TensorFlow without the lines that TF_CPP_MIN_LOG_LEVEL ought to hide.
+    """An import finder that hides the log lines that TF_CPP_MIN_LOG_LEVEL should hide.
 
-    TensorFlow 2.21 logs some lines while its libraries are loaded, before it reads that variable.
-    So stderr goes to a file during the import, and from there, less those lines, to stderr.
+    TensorFlow 2.21 logs some lines while its libraries load, before it reads that variable.
+    During the import, stderr is therefore redirected to a file; the remaining lines are written to
+    stderr afterwards.
     """
 
-    def find_spec(self, name, path=None, target=None):
-        """Return the spec of TensorFlow as `PathFinder` finds it, with a quiet loader."""
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec that `PathFinder` finds for TensorFlow, with a quiet loader."""
         spec = PathFinder.find_spec(name, path, target) if name == "tensorflow" else None
         if spec is None or spec.loader is None:
             return None
@@ -172,7 +181,7 @@ def _filtered_stderr():
     hidden = "IWE"[: int(level) if level.isdigit() else 0]
     try:
         stderr = os.dup(2) if hidden else None
-    except OSError:  # it is closed
+    except OSError:  # stderr is closed
         stderr = None
     if stderr is None:
         yield
@@ -189,7 +198,12 @@ def _filtered_stderr():
 
 
 def without_log_lines(text: bytes, hidden: str) -> bytes:
-    """Return the text without the lines that Abseil logged at a hidden level: I, W or E."""
+    """Return the text without lines that Abseil logged at a hidden level.
+
+    Args:
+        text: What was written to stderr.
+        hidden: Letters of the hidden levels: any of I, W and E.
+    """
     heading = rb"WARNING: All log messages before absl::InitializeLog\(\) .*"
     logged = rb"[%s]\d{4} [\d:.]+ +\d+ \S+:\d+\] .*" % hidden.encode()
     return re.sub(rb"(?m)^(?:%s|%s)(?:\n|\Z)" % (heading, logged), b"", text)

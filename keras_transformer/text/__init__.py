@@ -1,10 +1,11 @@
-"""Text: tokenizers, which turn it into ids and back."""
+"""Tokenizers: text to token ids and back."""
 
 from keras_transformer.text.hugging_face import read_tokenizer
 from keras_transformer.text.keras_hub import KerasHubTokenizer
+from keras_transformer.text.loading import load_tokenizer
 from keras_transformer.text.marian import MarianTokenizer
 from keras_transformer.text.multilingual import MultilingualTokenizer
-from keras_transformer.text.sentence_piece import SentencePieceTokenizer, load_tokenizer
+from keras_transformer.text.sentence_piece import SentencePieceTokenizer
 from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.text.words import WordTokenizer
 

@@ -1,4 +1,4 @@
-"""The tokenizer of a folder in Hugging Face's layout."""
+"""Read and write tokenizers of encoder-decoder models in Hugging Face's layout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from keras_transformer.text.tokenizer import Tokenizer
 
 OPTIONS, FAST = "tokenizer_config.json", "tokenizer.json"
 MODELS = ("sentencepiece.bpe.model", "spiece.model", "sentencepiece.model")
-FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # in place of SentencePiece's first three
+FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # replace SentencePiece's first three
 SENTINEL, TARGET_TAG = r"<extra_id_\d+>", r"<2[A-Za-z_]+>"
 FACTS = (
     "model_type", "vocab_size", "pad_token_id", "eos_token_id", "decoder_start_token_id",
@@ -29,17 +29,16 @@ KINDS = ("m2m_100", "marian", "mbart", "mt5", "pegasus", "t5")
 
 
 def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Tokenizer:
-    """The tokenizer that belongs to a `config.json`.
+    """Read the tokenizer that belongs to a `config.json`.
 
     Args:
-        folder: with its files: a SentencePiece model, which is preferred for being what the model
-            was trained with, or a `tokenizer.json`.
-        config: the model's, which numbers T5's special tokens and says how many ids there are.
+        folder: Folder with a SentencePiece model, which is preferred because the model was
+            trained with it, or a `tokenizer.json`.
+        config: The model's config, which gives T5's special ids and the size of the vocabulary.
 
     Raises:
-        FileNotFoundError: if a file is missing.
-        ValueError: if the kind of model is unknown, a file is broken, or they do not fit each
-            other.
+        FileNotFoundError: If a file is missing.
+        ValueError: If the kind of model is unknown, a file is broken, or the files do not match.
     """
     folder, kind = Path(folder), config.get("model_type")
     if kind not in KINDS:
@@ -47,7 +46,9 @@ def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Toke
     if kind == "marian" or (folder / "source.spm").is_file():
         return MarianTokenizer.read(folder, bos_id=_id(config, "decoder_start_token_id", None))
     if kind == "pegasus":
-        raise ValueError(f"{folder} has no Marian tokenizer, the one that is read for Pegasus")
+        raise ValueError(
+            f"{folder} has no source.spm: Pegasus is read with a Marian tokenizer only"
+        )
     options = _json(folder / OPTIONS)
     content = _sentencepiece_model(folder)
     if content is None:
@@ -56,11 +57,13 @@ def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Toke
     if kind in ("t5", "mt5"):
         return _t5(folder, content, own, config, options)
     if kind == "mbart" and (options.get("tokenizer_class") or "").startswith("MBartTokenizer"):
-        raise ValueError(f"{folder} is of mBART-25, whose tokenizer is not known; mBART-50's is")
+        raise ValueError(
+            f"{folder} has the tokenizer of mBART-25, which is not supported; mBART-50's is"
+        )
     if (folder / "vocab.json").is_file():  # M2M-100; NLLB has none
         ids = _json(folder / "vocab.json")
         if sorted(ids.values()) != list(range(len(ids))):
-            raise ValueError(f"{folder / 'vocab.json'} must have each id from 0 on once")
+            raise ValueError(f"{folder / 'vocab.json'} must have each id from 0 on exactly once")
         codes = WMT21 if options.get("language_codes") == "wmt21" else M2M100
         pieces, names = sorted(ids, key=ids.get), {code: f"__{code}__" for code in codes}
     else:
@@ -81,7 +84,7 @@ def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Toke
 
 
 def _language_options(ids, names, options, folder):
-    """Special ids of fairseq's vocabularies, and where the languages' tokens are."""
+    """Return the special ids of a fairseq vocabulary and the ids of its language tokens."""
     if missing := [piece for piece in FAIRSEQ if piece not in ids]:
         raise ValueError(f"the vocabulary in {folder} must have the pieces {missing}")
     return dict(
@@ -110,7 +113,7 @@ def _t5(folder, content, own, config, options):
 
 
 def _task_options(config, pieces):
-    """Special ids of a T5 and what its tasks or tags are."""
+    """Return the special ids of a T5, and its task prefixes or language tags."""
     tasks = {}
     for name, task in (config.get("task_specific_params") or {}).items():
         if match := re.fullmatch(r"translation_\w+_to_(\w+)", name):
@@ -127,7 +130,7 @@ def _task_options(config, pieces):
 
 
 def _id(config, name, default):
-    """A special id: a number, or the first of a list; the default if there is none."""
+    """Return a special id: a number, or the first of a list; the default if there is none."""
     value = config.get(name)
     if isinstance(value, list) and value:
         value = value[0]
@@ -135,7 +138,7 @@ def _id(config, name, default):
 
 
 def _fast(folder, config, options):
-    """Read a folder that has a `tokenizer.json` alone."""
+    """Read a folder that has only a `tokenizer.json`."""
     if not (folder / FAST).is_file():
         raise FileNotFoundError(
             f"{folder} holds no tokenizer: there is neither {FAST} nor one of {', '.join(MODELS)}"
@@ -165,14 +168,14 @@ def _fast(folder, config, options):
 
 
 def _filled(pieces, folder, options, config):
-    """The vocabulary with what the folder adds, and names for what the model's matrix adds."""
+    """Return the vocabulary, then the added tokens, then placeholders up to `vocab_size`."""
     try:
         listed = dict(options.get("added_tokens_decoder") or {})
         added = {int(i): token["content"] for i, token in listed.items()}
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
-            f"added_tokens_decoder in {folder / OPTIONS} must have a token with its content for "
-            f"each id: {error!r}"
+            f"added_tokens_decoder in {folder / OPTIONS} must map each id to a token with "
+            f"a content: {error!r}"
         ) from error
     for i, content in sorted(added.items()):
         if i == len(pieces):
@@ -181,14 +184,14 @@ def _filled(pieces, folder, options, config):
             found = repr(pieces[i]) if i < len(pieces) else "nothing"
             raise ValueError(
                 f"{folder / OPTIONS} and the vocabulary differ: token {i} is {content!r} in the "
-                f"one and {found} in the other"
+                f"former and {found} in the latter"
             )
     _check_size(len(pieces), folder, config)
     return pieces + [f"<unused_{i}>" for i in range(len(pieces), config["vocab_size"])]
 
 
 def _check_size(size, folder, config):
-    if not size <= config["vocab_size"] < size + 128:  # a matrix may have rows to spare
+    if not size <= config["vocab_size"] < size + 128:  # an embedding may have spare rows
         raise ValueError(
             f"the tokenizer in {folder} does not match its model: it has {size:,} pieces, the "
             f"model {config['vocab_size']:,}"
@@ -196,13 +199,13 @@ def _check_size(size, folder, config):
 
 
 def _listed_languages(folder, options):
-    """NLLB's languages, where the folder lists them."""
+    """Return NLLB's languages as the folder lists them; an empty list if it does not."""
     for found in (options, _json(folder / "special_tokens_map.json")):
         for name in ("additional_special_tokens", "extra_special_tokens"):
             tokens = found.get(name) or []
             tokens = [x.get("content") if isinstance(x, dict) else x for x in tokens]
             tokens = [x for x in tokens if re.fullmatch(r"[a-z]{3}_[A-Z][a-z]{3}", str(x))]
-            if set(tokens) == set(NLLB200):  # in an order of its own; more of them stand elsewhere
+            if set(tokens) == set(NLLB200):  # in any order; additional ones have ids elsewhere
                 return tokens
     return []
 
@@ -236,12 +239,12 @@ def _json(path):
 
 
 def write_tokenizer(folder: str | os.PathLike, tokenizer: Tokenizer) -> None:
-    """Writes a tokenizer's files as `transformers` and `read_tokenizer` read them.
+    """Write a tokenizer's files so that `transformers` and `read_tokenizer` can read them.
 
-    One of our own goes out as Marian's: two SentencePiece models and a vocabulary.
+    A tokenizer trained here is written as Marian's: two SentencePiece models and a vocabulary.
 
     Raises:
-        ValueError: if it has no SentencePiece model.
+        ValueError: If the tokenizer has no SentencePiece model.
     """
     folder = Path(folder)
     if isinstance(tokenizer, MultilingualTokenizer):

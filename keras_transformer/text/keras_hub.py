@@ -1,4 +1,4 @@
-"""Adapter that lets a keras-hub tokenizer stand where ours does."""
+"""Adapter for tokenizers of keras-hub."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from keras_transformer.system.extras import missing
 from keras_transformer.text.tokenizer import Tokenizer, round_up
 
-# How the published vocabularies call their special tokens, most usual first.
+# Names of the special tokens in published vocabularies, most common first.
 _TOKENS = {
     "pad_id": ("<pad>", "[PAD]"),
     "unk_id": ("<unk>", "[UNK]"),
@@ -23,19 +23,19 @@ class KerasHubTokenizer(Tokenizer):
     """A keras-hub tokenizer (SentencePiece, byte-pair, WordPiece, ...) with the special ids added.
 
     Args:
-        tokenizer: Has `tokenize`, `detokenize`, `vocabulary_size`, `token_to_id` and
-            `id_to_token`, as every `keras_hub.tokenizers.Tokenizer` with a vocabulary. Special
-            tokens that it adds by itself are taken off again.
-        target: The same for the target language. None: `tokenizer` for both.
-        pad_id: The padding id. None: that of "<pad>" or the like in the vocabulary. An id beyond
-            the vocabulary enlarges it. The same holds for the next three.
-        unk_id: The unknown id; not needed by the model, so that it may be missing.
-        bos_id: The id that begins the decoder's input.
-        eos_id: The id that ends every sequence.
+        tokenizer: Object with `tokenize`, `detokenize`, `vocabulary_size`, `token_to_id` and
+            `id_to_token`, like every `keras_hub.tokenizers.Tokenizer` with a vocabulary. Special
+            tokens that it adds are removed.
+        target: Tokenizer of the target language. None: `tokenizer` for both languages.
+        pad_id: Padding id. None: the id of "<pad>" or a similar token in the vocabulary. An id
+            beyond the vocabulary enlarges it. The same holds for the next three.
+        unk_id: Id of unknown text; it may be missing, because the model does not need it.
+        bos_id: Id that begins the decoder's input.
+        eos_id: Id that ends every sequence.
 
     Raises:
-        ValueError: If an id is neither given nor found, two of padding, beginning and end are
-            the same, or the two vocabularies have them at different places.
+        ValueError: If an id is neither given nor found, two of padding, BOS and EOS are equal, or
+            the two vocabularies have different ids for one of them.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class KerasHubTokenizer(Tokenizer):
             return given
         found = {_find(tokenizer, _TOKENS[name]) for tokenizer in (self._source, self._target)}
         if len(found) > 1:
-            raise ValueError(f"{name} differs in the two vocabularies: {found}; give {name}")
+            raise ValueError(f"{name} differs in the two vocabularies: {found}; pass {name}")
         (id_,) = found
         if id_ is None and name != "unk_id":
             raise ValueError(f"{name} must be given: the vocabulary has none of {_TOKENS[name]}")
@@ -95,7 +95,7 @@ class KerasHubTokenizer(Tokenizer):
         return [[*(int(i) for i in row if i not in special), self.eos_id] for row in rows]
 
     def _decode(self, side: Any, ids: list[list[int]]) -> list[str]:
-        # The model may know ids that the vocabulary, before it was enlarged, does not.
+        # The model may produce ids of the enlarged vocabulary that the tokenizer does not have.
         known = [[id_ for id_ in row if id_ < side.vocabulary_size()] for row in ids]
         return [side.detokenize(row) if row else "" for row in known]
 
@@ -117,7 +117,7 @@ class KerasHubTokenizer(Tokenizer):
         ids = {name: getattr(self, name) for name in _TOKENS}
         configs = [_keras_saving().serialize_keras_object(side) for side in sides]
         for config in configs:
-            # A layer's name counts the layers of the process; it says nothing of the ids.
+            # A layer's name depends on a counter of the process, and the ids do not depend on it.
             config["config"].pop("name", None)
         return {**ids, "tokenizers": configs}
 
@@ -127,14 +127,14 @@ class KerasHubTokenizer(Tokenizer):
         sides = []
         for name, config in zip(names, manifest["tokenizers"], strict=True):
             if not (folder / name).is_dir():
-                raise FileNotFoundError(f"{folder} holds no whole tokenizer: {name} is missing")
+                raise FileNotFoundError(f"{folder} holds no complete tokenizer: {name} is missing")
             sides.append(_keras_saving().deserialize_keras_object(config))
             sides[-1].load_assets(os.fspath(folder / name))
         return cls(*sides, **{name: manifest[name] for name in _TOKENS})
 
 
 def _keras_saving() -> Any:
-    """`keras.saving`, which knows keras-hub's classes once that is imported (slowly)."""
+    """Return `keras.saving` after the (slow) import of keras-hub, which registers its classes."""
     try:
         import keras_hub  # noqa: F401
     except ImportError as error:
@@ -145,11 +145,11 @@ def _keras_saving() -> Any:
 
 
 def _find(tokenizer: Any, tokens: tuple[str, ...]) -> int | None:
-    """The id of the first of `tokens` that the vocabulary has."""
+    """Return the id of the first of `tokens` that the vocabulary has; None if it has none."""
     for token in tokens:
         try:
             id_ = int(tokenizer.token_to_id(token))
-            # Some give the unknown id for what they do not have.
+            # Some tokenizers return the unknown id for a missing token.
             if tokenizer.id_to_token(id_) == token:
                 return id_
         except (KeyError, ValueError):

@@ -1,7 +1,7 @@
-"""The languages of pretrained translation models, in the order that numbers their tokens.
+"""Languages of pretrained translation models, in the order of their token ids.
 
-M2M-100: Fan et al. 2020, Table 1, and WMT21 of Tran et al. 2021, by fairseq's names. mBART-50: Tang
-et al. 2020, Table 1. NLLB-200: NLLB Team 2022, Table 1, by FLORES-200's names.
+M2M-100: Fan et al. 2020, Table 1, and WMT21: Tran et al. 2021, with fairseq's names. mBART-50: Tang
+et al. 2020, Table 1. NLLB-200: NLLB Team 2022, Table 1, with FLORES-200's names.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from keras_transformer.system.extras import missing
 
 
 def short_code(language: str) -> str:
-    """The code that corpora use, of two letters where there is one: "de" for "deu_Latn", "de_DE".
+    """Return the code that corpora use: "de" for "deu_Latn" and "de_DE"; two letters if possible.
 
     Args:
-        language: a model's name of it.
+        language: A model's code of the language.
 
     Returns:
-        The code, of the language as a whole ("ar" for "arb_Arab"); `language` itself if it is no
-        language's code.
+        The code of the language as a whole ("ar" for "arb_Arab"); `language` itself if it is not
+        a language code.
 
     Raises:
-        ImportError: if it has not two letters and langcodes is missing.
+        ImportError: If `language` does not have two letters and langcodes is not installed.
     """
     if len(language) == 2:
         return language

@@ -1,4 +1,4 @@
-"""Marian's tokenizers: SentencePiece cuts a text up, a vocabulary of its own numbers the pieces."""
+"""Marian's tokenizers: SentencePiece splits a text, a separate vocabulary numbers the pieces."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ TAG = r"^>>.*?<<"
 class MarianTokenizer(Tokenizer):
     """The tokenizer of OPUS-MT models, with the ids and texts of `transformers.MarianTokenizer`.
 
-    A source that begins with a tag such as ">>fra<<" has it as its first token, by which a
-    multilingual model knows what to translate into; `between` puts it there. Text that looks like
-    "</s>" is spelled out, where `transformers` would end the sequence.
+    A tag such as ">>fra<<" at the beginning of a source text becomes one token, which tells a
+    multilingual model the target language; `between` adds it. Text that looks like "</s>" is
+    encoded as plain text, whereas `transformers` would end the sequence.
 
     Args:
-        source_model, target_model: serialized SentencePiece models of the two languages.
-        vocabulary: ids of the pieces.
-        target_vocabulary: ids of the target's pieces; None: one vocabulary for both.
-        bos_id: what the decoder begins with; None: padding.
+        source_model, target_model: Serialized SentencePiece models of the two languages.
+        vocabulary: Ids of the pieces.
+        target_vocabulary: Ids of the target's pieces. None: one vocabulary for both languages.
+        bos_id: Id that begins the decoder's input. None: the padding id.
 
     Raises:
-        ValueError: if a model cannot be read, or a vocabulary lacks a special piece, has an id
-            twice, or has others than 0, 1, 2 ...
+        ValueError: If a model cannot be read, a vocabulary lacks a special piece, or its ids are
+            not 0, 1, 2, ..., each exactly once.
     """
 
     def __init__(
@@ -53,9 +53,11 @@ class MarianTokenizer(Tokenizer):
             {name: side.ids[piece] for name, piece in _SPECIAL.items()}
             for side in (self._source, self._target)
         )
-        # Padding begins the decoder's input, so that the target's is the one that counts.
+        # Padding begins the decoder's input, so the padding id of the target is used.
         if (ids["unk_id"], ids["eos_id"]) != (other["unk_id"], other["eos_id"]):
-            raise ValueError(f"vocabulary and target_vocabulary differ: {ids} and {other}")
+            raise ValueError(
+                f"vocabulary and target_vocabulary must agree on special ids, got {ids} and {other}"
+            )
         self.pad_id, self.unk_id, self.eos_id = other.values()
         self.bos_id = self.pad_id if bos_id is None else bos_id
         self.source_vocab_size = len(self._source.pieces)
@@ -77,11 +79,11 @@ class MarianTokenizer(Tokenizer):
 
     @property
     def symbols(self) -> str:
-        """Regular expression of the tag that a source may begin with."""
+        """Regular expression of the tag that a source text may begin with."""
         return self._source.symbols
 
     def side(self, language: str) -> SentencePieces:
-        """The pieces of the "source" or the "target"."""
+        """Return the pieces of "source" or "target"."""
         return getattr(self, f"_{language}")
 
     @property
@@ -95,7 +97,7 @@ class MarianTokenizer(Tokenizer):
         return self._target.model
 
     def pieces_of(self, language: str) -> list[str]:
-        """The vocabulary of the "source" or the "target" in the order of its ids."""
+        """Return the vocabulary of "source" or "target" in the order of its ids."""
         return self.side(language).pieces
 
     def skipped_ids(self) -> set[int]:
@@ -135,16 +137,17 @@ class MarianTokenizer(Tokenizer):
     def read(
         cls, folder: str | os.PathLike, shared: bool | None = None, bos_id: int | None = None
     ) -> MarianTokenizer:
-        """Reads the files of a Hugging Face folder: two `.spm`, `vocab.json`, `target_vocab.json`.
+        """Read the files of a Hugging Face folder: two `.spm`, `vocab.json`, `target_vocab.json`.
 
         Args:
-            folder: where they are.
-            shared: whether there is one vocabulary; None: as `tokenizer_config.json` says.
-            bos_id: as of the class.
+            folder: The folder.
+            shared: Whether both languages share one vocabulary. None: `tokenizer_config.json`
+                decides.
+            bos_id: Id that begins the decoder's input. None: the padding id.
 
         Raises:
-            FileNotFoundError: if one is missing.
-            ValueError: as the class; or if a vocabulary is no JSON object.
+            FileNotFoundError: If a file is missing.
+            ValueError: As for the class, or if a vocabulary is not a JSON object.
         """
         folder = Path(folder)
         if shared is None:
@@ -154,7 +157,7 @@ class MarianTokenizer(Tokenizer):
         names += [] if shared else ["target_vocab.json"]
         for name in names:
             if not (folder / name).is_file():
-                raise FileNotFoundError(f"{folder} holds no whole tokenizer: {name} is missing")
+                raise FileNotFoundError(f"{folder} holds no complete tokenizer: {name} is missing")
         source, target = ((folder / name).read_bytes() for name in names[:2])
         own, *others = (read_json(folder / name) for name in names[2:])
         return cls(source, target, own, others[0] if others else None, bos_id)
@@ -171,7 +174,7 @@ def _pieces(
         raise ValueError(f"{ids_name} must have the pieces {missing}")
     pieces = sorted(ids, key=lambda piece: ids[piece])
     if [ids[piece] for piece in pieces] != list(range(len(ids))):
-        raise ValueError(f"{ids_name} must have each id from 0 to {len(ids) - 1} once")
+        raise ValueError(f"{ids_name} must have each id from 0 to {len(ids) - 1} exactly once")
     try:
         return SentencePieces(model, pieces, ids[UNK], symbols)
     except ValueError as error:

@@ -10,27 +10,27 @@ from keras_transformer.text.pieces import FastPieces, SentencePieces
 from keras_transformer.text.tokenizer import Frame, Tokenizer
 
 STYLES = ("prefix", "suffix", "task")
-ORIGINALS = "hugging_face"  # folder of the files that it was read from
+ORIGINALS = "hugging_face"  # folder of the files that a tokenizer was read from
 
 
 class MultilingualTokenizer(Tokenizer):
-    """One vocabulary for many languages, and for each a token or a text that names it.
+    """One vocabulary for many languages, with a token or a text that names the language.
 
-    With the ids of `transformers`, but for white space at a text's end, for which some of its
-    tokenizers have a token and SentencePiece, which the models were trained with, has none; and
-    for text that looks like a special token, which is spelled out.
+    The ids are those of `transformers`, with two exceptions. White space at the end of a text gets
+    no token, as in SentencePiece, with which the models were trained; some tokenizers of
+    `transformers` have one. Text that looks like a special token is encoded as plain text.
 
     Args:
-        pieces: the vocabulary and what cuts texts into it.
-        style: how a language enters: "prefix" is `[language] X </s>` on both sides, "suffix"
-            `X </s> [language]`, where the target's language still is the first token that a
-            search is given; "task" is a text before the source.
-        pad_id, unk_id, bos_id, eos_id: special ids; the decoder begins with `bos_id`.
-        content_size: ids from here on are not text.
-        languages: ids of the languages' tokens, of style "prefix" and "suffix".
-        tasks: texts before the source by target language, of style "task".
-        originals: contents of the files that it was read from, by name, to be saved again.
-        model: what of the model's `config.json` it was read with.
+        pieces: The vocabulary, with the method that splits texts into its pieces.
+        style: Position of the language. "prefix": `[language] X </s>` on both sides; "suffix":
+            `X </s> [language]` in the source, as "prefix" in the target; "task": a text that
+            precedes the source.
+        pad_id, unk_id, bos_id, eos_id: Special ids; the decoder's input begins with `bos_id`.
+        content_size: Ids from this number on are not text.
+        languages: Ids of the language tokens, for the styles "prefix" and "suffix".
+        tasks: Texts that precede the source, by target language, for the style "task".
+        originals: Contents of the files that it was read from, by name, to be saved again.
+        model: The fields of the model's `config.json` that it was read with.
     """
 
     shared = True
@@ -65,11 +65,11 @@ class MultilingualTokenizer(Tokenizer):
 
     @property
     def symbols(self) -> str:
-        """Regular expression of the pieces that stand in a text as they are; "" for none."""
+        """Regular expression of the pieces that are matched literally in a text; "" for none."""
         return getattr(self.pieces, "symbols", "")
 
     def side(self, language: str) -> SentencePieces | FastPieces:
-        """The pieces of the "source" or the "target", which are the same."""
+        """Return the pieces of "source" or "target", which are the same."""
         return self.pieces
 
     @property
@@ -92,7 +92,7 @@ class MultilingualTokenizer(Tokenizer):
         if language is None:
             raise ValueError(
                 f"{side}_language must be chosen among this model's {len(self.languages)}, such "
-                f"as {', '.join(list(self.languages)[:8])}: by Translator.between"
+                f"as {', '.join(list(self.languages)[:8])}; use Translator.between"
             )
         token = self.languages[language]
         if is_suffix:
@@ -118,13 +118,13 @@ class MultilingualTokenizer(Tokenizer):
     def source_model(self) -> bytes:
         """The serialized SentencePiece model of all languages; ValueError if there is none."""
         if isinstance(self.pieces, FastPieces):
-            raise ValueError("its tokenizer has no SentencePiece model, only a tokenizer.json")
+            raise ValueError("the tokenizer has no SentencePiece model, only a tokenizer.json")
         return self.pieces.model
 
     target_model = source_model
 
     def pieces_of(self, language: str) -> list[str]:
-        """The vocabulary in the order of its ids."""
+        """Return the vocabulary in the order of its ids."""
         return self.pieces.pieces
 
     def skipped_ids(self) -> set[int]:

@@ -1,4 +1,4 @@
-"""Texts as the pieces of a vocabulary: what the tokenizers of pretrained models are made of."""
+"""Text to pieces of a vocabulary and back: building blocks of pretrained models' tokenizers."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ import sentencepiece
 
 from keras_transformer.system.extras import missing
 
-SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # what SentencePiece writes for a space
+SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece's symbol for a space
 
 
 def offsets(processor: sentencepiece.SentencePieceProcessor, text: str) -> list[tuple[int, int]]:
-    """Where in a text each of its pieces stands; all pieces of one character stand where it is.
+    """Return the character span of each piece of a text; pieces of one character share its span.
 
     Args:
-        processor: cuts the text up.
-        text: any text, before it is normalized.
+        processor: SentencePiece model that splits the text.
+        text: Any text, before normalization.
     """
     found = processor.encode(text, return_type="offset_mapping")
     places = list(found["offsets"])
-    # SentencePiece gives a character to its last byte, or the last of what it is normalized to.
+    # If a character is spelled as bytes or normalized to several characters, SentencePiece gives
+    # its span to the last of its pieces and empty spans to the others.
     for i in range(len(places) - 2, -1, -1):
         is_empty = places[i][0] == places[i][1] == places[i + 1][0]
         if is_empty and found["pieces"][i] != SPACE:
@@ -30,20 +31,20 @@ def offsets(processor: sentencepiece.SentencePieceProcessor, text: str) -> list[
 
 
 class SentencePieces:
-    """SentencePiece cuts a text up, a vocabulary of its own numbers the pieces.
+    """A SentencePiece model that splits texts, and a separate vocabulary that numbers the pieces.
 
     Text that looks like a piece of the vocabulary which SentencePiece does not know, such as
-    "</s>", is spelled out, unless `symbols` matches it.
+    "</s>", is encoded as plain text, unless `symbols` matches it.
 
     Args:
-        model: a serialized SentencePiece model.
-        pieces: the vocabulary in the order of its ids.
-        unk_id: the id of what the vocabulary lacks.
-        symbols: regular expression of the pieces that stand in a text as they are, and cut it;
+        model: Serialized SentencePiece model.
+        pieces: The vocabulary in the order of its ids.
+        unk_id: Id of pieces that the vocabulary lacks.
+        symbols: Regular expression of pieces that are matched literally in a text and split it;
             "" for none. tensorflow-text must understand it, too (RE2).
 
     Raises:
-        ValueError: if the model cannot be read.
+        ValueError: If the model cannot be read.
     """
 
     def __init__(self, model: bytes, pieces: Sequence[str], unk_id: int, symbols: str = ""):
@@ -54,10 +55,10 @@ class SentencePieces:
             self.processor = sentencepiece.SentencePieceProcessor()
             self.processor.LoadFromSerializedProto(model)
         except (RuntimeError, TypeError) as error:
-            raise ValueError("it must be the bytes of a SentencePiece model") from error
+            raise ValueError("model must be the bytes of a SentencePiece model") from error
 
     def encode(self, text: str) -> list[int]:
-        """Ids of a text, nothing before or after them."""
+        """Return the ids of a text, without special ids."""
         ids: list[int] = []
         for i, segment in enumerate(self._segments(text)):
             pieces = [segment] if i % 2 else self._cut(segment)
@@ -65,7 +66,7 @@ class SentencePieces:
         return ids
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
-        """Where in a text each of its ids stands."""
+        """Return the character span of each id of a text."""
         found, begin = [], 0
         for i, segment in enumerate(self._segments(text)):
             places = [(0, len(segment))] if i % 2 else offsets(self.processor, segment)
@@ -74,7 +75,7 @@ class SentencePieces:
         return found
 
     def _segments(self, text):
-        """Those at odd places are symbols."""
+        """Split a text at its symbols, which are the items of odd index."""
         return self._symbols.split(text) if self._symbols else [text]
 
     def _cut(self, text):
@@ -84,7 +85,7 @@ class SentencePieces:
             raise ValueError(f"texts must be valid Unicode, got {text!r:.80}") from error
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, without spaces at its ends."""
+        """Return the text of ids, without white space at its ends."""
         text = self.processor.decode_pieces([self.pieces[i] for i in ids])
         return text.replace(SPACE, " ").strip()
 
@@ -101,14 +102,14 @@ class SentencePieces:
 
 
 class FastPieces:
-    """The pieces of a `tokenizer.json`, by the library `tokenizers`.
+    """The pieces of a `tokenizer.json`, read with the library `tokenizers`.
 
     Args:
-        content: of the file.
+        content: Contents of the file.
 
     Raises:
-        ImportError: without `tokenizers`.
-        ValueError: if it cannot be read.
+        ImportError: If `tokenizers` is not installed.
+        ValueError: If the content cannot be read.
     """
 
     def __init__(self, content: bytes):
@@ -118,11 +119,11 @@ class FastPieces:
             raise missing("a tokenizer.json without a SentencePiece model", "pretrained") from error
         try:
             self._tokenizer = tokenizers.Tokenizer.from_buffer(content)
-        except Exception as error:  # the library's own, without a class
+        except Exception as error:  # the library raises Exception itself
             raise ValueError(f"tokenizer.json cannot be read: {error}") from error
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        self._tokenizer.encode_special_tokens = True  # as text: what looks so is spelled out
+        self._tokenizer.encode_special_tokens = True  # as plain text
         vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
         size = max(vocabulary.values()) + 1
         self.pieces = [""] * size
@@ -131,16 +132,16 @@ class FastPieces:
         self.ids = vocabulary
 
     def encode(self, text: str) -> list[int]:
-        """Ids of a text, nothing before or after them."""
+        """Return the ids of a text, without special ids."""
         try:
             return self._tokenizer.encode(text, add_special_tokens=False).ids
         except (UnicodeError, TypeError) as error:
             raise ValueError(f"texts must be valid Unicode, got {text!r:.80}") from error
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
-        """Where in a text each of its ids stands."""
+        """Return the character span of each id of a text."""
         return self._tokenizer.encode(text, add_special_tokens=False).offsets
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, without spaces at its ends."""
+        """Return the text of ids, without white space at its ends."""
         return self._tokenizer.decode(list(ids), skip_special_tokens=True).strip()

@@ -16,21 +16,9 @@ from typing import Any
 import sentencepiece
 
 from keras_transformer.config import require_whole
-from keras_transformer.system.files import read_json
-from keras_transformer.text.hugging_face import read_tokenizer
-from keras_transformer.text.keras_hub import KerasHubTokenizer
-from keras_transformer.text.marian import MarianTokenizer
-from keras_transformer.text.multilingual import ORIGINALS, MultilingualTokenizer
 from keras_transformer.text.pieces import offsets
 from keras_transformer.text.subword_sampling import SubwordSampler
-from keras_transformer.text.tokenizer import (
-    MANIFEST,
-    MAX_VOCAB_SIZE,
-    Tokenizer,
-    checked_texts,
-    round_up,
-)
-from keras_transformer.text.words import WordTokenizer
+from keras_transformer.text.tokenizer import MAX_VOCAB_SIZE, Tokenizer, checked_texts, round_up
 
 KINDS = ("bpe", "unigram")
 SPECIAL_IDS = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}
@@ -201,41 +189,6 @@ class SentencePieceTokenizer(Tokenizer):
             if not (folder / name).is_file():
                 raise FileNotFoundError(f"{folder} holds no whole tokenizer: {name} is missing")
         return cls(*((folder / name).read_bytes() for name in names), kind=manifest["kind"])
-
-
-def load_tokenizer(folder: str | os.PathLike) -> Tokenizer:
-    """Reads the tokenizer that `Tokenizer.save` wrote to `folder`.
-
-    Raises:
-        FileNotFoundError: If tokenizer.json or a file that it needs is missing.
-        ValueError: If tokenizer.json is broken, or a file is not the one that was saved.
-    """
-    folder = Path(folder)
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise FileNotFoundError(f"{folder} holds no tokenizer: {MANIFEST} is missing")
-    manifest = read_json(path)
-    kinds = (SentencePieceTokenizer, KerasHubTokenizer, MarianTokenizer, WordTokenizer)
-    loaders = {kind.__name__: kind._load for kind in kinds}
-    loaders[MultilingualTokenizer.__name__] = _load_originals
-    name = manifest.get("class") if isinstance(manifest, dict) else None
-    if not isinstance(name, str) or name not in loaders:
-        raise ValueError(f'{path} must name its "class", one of {sorted(loaders)}')
-    try:
-        tokenizer = loaders[name](folder, manifest)
-        expected = manifest["fingerprint"]
-    except KeyError as error:
-        raise ValueError(f"{path} lacks {error}: save the tokenizer again") from error
-    if tokenizer.fingerprint() != expected:
-        raise ValueError(
-            f"the files in {folder} are not those that were saved with {MANIFEST}: "
-            f"fingerprint {tokenizer.fingerprint()}, expected {expected}"
-        )
-    return tokenizer
-
-
-def _load_originals(folder, manifest):
-    return read_tokenizer(folder / ORIGINALS, manifest["model"])
 
 
 class _Model:

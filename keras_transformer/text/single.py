@@ -21,7 +21,7 @@ KINDS = ("bytes", "characters", "wordpiece")
 
 
 class TextTokenizer:
-    """Text to ids and back by the library `tokenizers`, in the format of its `tokenizer.json`.
+    """A tokenizer of the library `tokenizers`, saved in its format `tokenizer.json`.
 
     ```python
     tokenizer = TextTokenizer.train(texts, kind="bytes", vocab_size=8000)
@@ -29,12 +29,13 @@ class TextTokenizer:
     ```
 
     Args:
-        content: of a `tokenizer.json`.
-        add_special_tokens: whether a text is framed as the file says, such as by [CLS] and [SEP].
+        content: Contents of a `tokenizer.json`.
+        add_special_tokens: Whether texts get the special tokens that the file defines, such as
+            [CLS] and [SEP].
 
     Raises:
-        ImportError: without `tokenizers`.
-        ValueError: if the content cannot be read.
+        ImportError: If `tokenizers` is not installed.
+        ValueError: If the content cannot be read.
     """
 
     def __init__(self, content: bytes, add_special_tokens: bool = False):
@@ -42,7 +43,7 @@ class TextTokenizer:
             self._tokenizer = _library().Tokenizer.from_buffer(content)
         except ImportError:
             raise
-        except Exception as error:  # the library's own, without a class
+        except Exception as error:  # the library raises Exception itself
             raise ValueError(f"{FILE} cannot be read: {error}") from error
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
@@ -58,22 +59,22 @@ class TextTokenizer:
         vocab_size: int = 8000,
         lowercase: bool = True,
     ) -> TextTokenizer:
-        """Learns the pieces.
+        """Train a tokenizer.
 
         Args:
-            texts: to learn from.
+            texts: Training texts.
             kind: "bytes": byte-pair encoding of bytes (Radford et al. 2019, section 2.2), which
-                spells any text; "characters": those of the texts, whatever `vocab_size`;
-                "wordpiece": BERT's (Devlin et al. 2019, section 3).
-            vocab_size: pieces, at most.
-            lowercase: whether word pieces are of texts without case and accents.
+                spells any text; "characters": all characters of the texts, whatever `vocab_size`;
+                "wordpiece": BERT's pieces (Devlin et al. 2019, section 3).
+            vocab_size: Most pieces of the vocabulary, from 1 to 1,000,000.
+            lowercase: Whether "wordpiece" removes case and accents.
 
         Raises:
-            ValueError: for another kind, or a vocabulary of none or of more than a million pieces.
+            ValueError: If `kind` is unknown or `vocab_size` is out of range.
         """
         require(kind in KINDS, "kind", kind, f"one of {KINDS}")
         require_whole("vocab_size", vocab_size, 1)
-        # The library takes memory for all of them at once.
+        # The library allocates memory for all pieces at once.
         most = f"at most {MAX_VOCAB_SIZE:,}"
         require(vocab_size <= MAX_VOCAB_SIZE, "vocab_size", vocab_size, most)
         library = _library()
@@ -117,12 +118,12 @@ class TextTokenizer:
     def read(cls, folder: str | os.PathLike) -> TextTokenizer:
         """Read a folder in Hugging Face's layout, or one that `save` wrote.
 
-        It has a `tokenizer.json`; or `vocab.json` and `merges.txt`, as GPT-2, RoBERTa and Whisper
-        have; or `vocab.txt`, as BERT and ESM have. Which of these, its `config.json` says.
+        It has a `tokenizer.json`; or `vocab.json` and `merges.txt`, like GPT-2, RoBERTa and
+        Whisper; or `vocab.txt`, like BERT and ESM. Its `config.json` gives the kind of model.
 
         Raises:
-            FileNotFoundError: if none of these is there.
-            ValueError: if a file cannot be read.
+            FileNotFoundError: If the folder has none of these.
+            ValueError: If a file cannot be read.
         """
         folder, library = Path(folder), _library()
         options, config = (
@@ -138,7 +139,7 @@ class TextTokenizer:
             return cls(content, framed and options.get("add_special_tokens", True))
         try:
             found = from_vocabulary(library, folder, options, config.get("model_type"))
-        except Exception as error:  # the library's own, without a class
+        except Exception as error:  # the library raises Exception itself
             raise ValueError(f"the vocabulary in {folder} cannot be read: {error}") from error
         if found is None:
             raise FileNotFoundError(
@@ -149,26 +150,28 @@ class TextTokenizer:
         return cls(tokenizer.to_str().encode(), add_special_tokens=framed)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of each text."""
+        """Return the ids of each text."""
         found = _encoded(self._tokenizer, checked_texts(texts), self.add_special_tokens)
         return [encoding.ids for encoding in found]
 
     def encode_words(self, texts: Sequence[Sequence[str]]) -> list[tuple[list[int], list[int]]]:
-        """Ids of texts that are split into words, and the place in `ids` where each word begins.
+        """Return the ids of texts that are split into words, and the index of each word's first id.
 
-        A word without any piece, such as a space, has that of the next, and where there is no next
-        one, the last place.
+        A word without pieces, such as a space, gets the index of the next word that has one; if
+        there is none, the last index.
 
         Raises:
-            ValueError: if a text is no sequence of strings, or none of its words has a piece and
-                nothing frames it.
+            ValueError: If a text is not a sequence of strings, or none of its words has a piece
+                and no special tokens are added.
         """
         texts = [checked_texts(words, f"texts[{i}]") for i, words in enumerate(texts)]
         found = _encoded(self._tokenizer, texts, self.add_special_tokens, is_pretokenized=True)
         results = []
         for words, encoding in zip(texts, found, strict=True):
             if words and not encoding.ids:
-                raise ValueError(f"texts must have a piece each, got none in {words!r:.80}")
+                raise ValueError(
+                    f"texts must have at least one piece each, got none in {words!r:.80}"
+                )
             owners = np.array([-1 if x is None else x for x in encoding.word_ids])
             last = len(owners) - 1
             later = [np.flatnonzero(owners >= i) for i in range(len(words))]
@@ -178,22 +181,23 @@ class TextTokenizer:
     def encode_pairs(
         self, pairs: Sequence[tuple[str, str]], max_length: int
     ) -> list[tuple[list[int], list[int], list[tuple[int, int]]]]:
-        """Ids of two texts in a row, which text each is of, and where it stands in the second.
+        """Encode each pair of texts as one sequence, with the spans of its ids in the second text.
 
         Args:
-            pairs: of texts; the second is cut where both are too long together.
-            max_length: most ids.
+            pairs: Pairs of texts; the second is truncated if both together are too long.
+            max_length: Most ids of a pair.
 
         Returns:
-            For each pair: ids; 0 for the first text and 1 for the second; and the first character
-            of each piece in the second text and the one after its last, (-1, -1) for all others.
+            For each pair: its ids; for each id 0 for the first text or 1 for the second; and for
+            each id its first character in the second text and the one after its last, or
+            (-1, -1) if it is not of the second text.
 
         Raises:
-            ValueError: if a pair is not two strings, or its first text leaves no room for a piece
+            ValueError: If a pair is not two strings, or a first text leaves no room for a piece
                 of the second.
         """
         pairs = [
-            # Which of them are pairs is checked below.
+            # The number of texts in each is checked below.
             tuple(checked_texts(pair, f"pairs[{i}]"))  # type: ignore[misc]
             for i, pair in enumerate(pairs)
         ]
@@ -215,23 +219,23 @@ class TextTokenizer:
         return results
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
-        """The text of each list of ids, special tokens left out."""
+        """Return the text of each list of ids, without special tokens."""
         return self._tokenizer.decode_batch([list(row) for row in ids], skip_special_tokens=True)
 
     def id_of(self, piece: str) -> int | None:
-        """The id of a piece; None if there is no such piece."""
+        """Return the id of a piece; None if there is no such piece."""
         return self._tokenizer.token_to_id(piece)
 
     def pieces(self) -> dict[str, int]:
-        """All pieces and their ids."""
+        """Return all pieces and their ids."""
         return self._tokenizer.get_vocab(with_added_tokens=True)
 
     def fingerprint(self) -> str:
-        """SHA-256 (hex) over what determines the ids."""
+        """Return a SHA-256 (hex) of all that determines the ids."""
         return hashlib.sha256(self.content).hexdigest()
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Writes `tokenizer.json`, which `read` and `transformers` read."""
+        """Write `tokenizer.json`, which `read` and `transformers` can read."""
         with replacing(Path(folder) / FILE) as temporary:
             temporary.write_bytes(self.content)
 
@@ -239,7 +243,7 @@ class TextTokenizer:
 def _encoded(tokenizer, texts, add_special_tokens=True, **options):
     try:
         return tokenizer.encode_batch(texts, add_special_tokens=add_special_tokens, **options)
-    except TypeError as error:  # of strings it refuses nothing else
+    except TypeError as error:  # for strings there is no other cause
         raise ValueError("texts must be valid Unicode, got a lone surrogate") from error
 
 

@@ -1,9 +1,9 @@
 """Subword regularization: random segmentations of a text, reproducible by seed.
 
-The sentencepiece library samples too, but since 0.2.2 its generator is salted anew in each
-process, so that no seed brings the same pieces back: a training run that resumes after a kill
-could not repeat its own data. This is the same mathematics over the model's pieces and scores,
-drawing from a generator that the caller seeds.
+The sentencepiece library samples, too, but since 0.2.2 its generator is salted anew in each
+process, so no seed reproduces its pieces, and a training run that resumes after a kill could not
+repeat its data. This module applies the same mathematics to the model's pieces and scores, with
+a generator that the caller seeds.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from collections.abc import Callable, Mapping
 
 import sentencepiece
 
-# SentencePiece writes a space as U+2581, and a piece has it at its beginning only: words are
+# SentencePiece writes a space as U+2581. Pieces have it at their beginning only, so words are
 # segmented independently of each other.
 _WORD = re.compile("▁[^▁]*|[^▁]+")
-# What SentencePiece's unigram model takes off the lowest score for an unknown character.
+# SentencePiece's unigram model scores an unknown character this much below the lowest score.
 _UNKNOWN_PENALTY = 10.0
 
 
 def bpe_dropout(
     word: str, scores: Mapping[str, float], dropout: float, random: Callable[[], float]
 ) -> list[str]:
-    """Merges `word` by byte-pair encoding in which each merge is left out with some probability.
+    """Segment `word` by byte-pair encoding that drops each merge with some probability.
 
-    Algorithm 1 of Provilkov et al. 2020, "BPE-Dropout": of all merges possible at a step each is
-    dropped with probability `dropout`, the best of the rest is applied, until none is left.
+    Algorithm 1 of Provilkov et al. 2020, "BPE-Dropout": in each step every possible merge is
+    dropped with probability `dropout` and the best remaining one is applied, until none remains.
 
     Args:
         word: Normalized text.
-        scores: Every piece and its score; a pair may merge if it is a piece, best score first.
+        scores: Score of every piece; a pair may merge if the result is a piece, best score first.
         dropout: From 0 (plain byte-pair encoding) to 1 (single characters).
-        random: Returns floats of [0, 1).
+        random: Function that returns floats in [0, 1).
 
     Returns:
         The pieces, which join to `word`.
@@ -61,20 +61,20 @@ def sample_unigram(
     longest: int,
     unknown: float,
 ) -> list[str]:
-    """Draws a segmentation of `word` with a probability proportional to P(segmentation)^alpha.
+    """Sample a segmentation of `word` with a probability proportional to P(segmentation)^alpha.
 
     Section 3.2 of Kudo 2018, "Subword Regularization", over all segmentations (l = infinity):
-    forward filtering sums the probability of each beginning of the word, backward sampling draws
+    forward filtering sums the probability of each prefix of the word, backward sampling draws
     the pieces from the end.
 
     Args:
         word: Normalized text.
-        scores: Every piece and its log probability.
+        scores: Log probability of every piece.
         alpha: Smoothing, above 0: towards 0 all segmentations become equally likely, and large
-            values leave the best one only.
-        random: Returns floats of [0, 1).
-        longest: Characters in the longest piece.
-        unknown: Log probability of a character that is no piece.
+            values leave only the best one.
+        random: Function that returns floats in [0, 1).
+        longest: Length of the longest piece in characters.
+        unknown: Log probability of a character that is not a piece.
 
     Returns:
         The pieces, which join to `word`.
@@ -101,29 +101,29 @@ def sample_unigram(
 
 
 def _draw(choices: list[tuple[int, float]], total: float, random: Callable[[], float]) -> int:
-    """One of (value, log weight) with a probability proportional to its weight."""
+    """Draw one of (value, log weight) with a probability proportional to its weight."""
     remaining = random()
     for value, weight in choices:
         remaining -= math.exp(weight - total)
         if remaining < 0:
             return value
-    return choices[-1][0]  # where rounding left something over
+    return choices[-1][0]  # if rounding leaves a remainder
 
 
 class SubwordSampler:
-    """Samples the ids of a text under a SentencePiece model.
+    """Sampler of random ids of a text under a SentencePiece model.
 
     Args:
-        processor: The model; special, byte and unused pieces of it are never matched with text.
+        processor: The model; its special, byte and unused pieces are never matched with text.
         kind: "bpe" (`bpe_dropout`) or "unigram" (`sample_unigram`).
 
     Call arguments:
         text: Any text.
-        strength: The dropout of "bpe", the alpha of "unigram".
-        random: Returns floats of [0, 1).
+        strength: Dropout for "bpe", alpha for "unigram".
+        random: Function that returns floats in [0, 1).
 
     Returns:
-        The ids, without any special id.
+        The ids, without special ids.
     """
 
     def __init__(self, processor: sentencepiece.SentencePieceProcessor, kind: str):
@@ -142,7 +142,7 @@ class SubwordSampler:
                 longest=max(map(len, self._scores)),
                 unknown=min(self._scores.values()) - _UNKNOWN_PENALTY,
             )
-        # Without byte fallback these are all the unknown piece.
+        # Without byte fallback each of these is the unknown id.
         self._byte_ids = [processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
 
     def __call__(self, text: str, strength: float, random: Callable[[], float]) -> list[int]:

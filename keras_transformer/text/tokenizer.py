@@ -1,4 +1,4 @@
-"""Interface of tokenizers: ids of both languages of a translation model, a saved folder."""
+"""Base class of tokenizers: text to ids and back for two languages, saved as a folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_VOCAB_SIZE = 1_000_000
 
 
 def checked_texts(texts: Iterable[str], name: str = "texts") -> list[str]:
-    """Lists `texts`; ValueError names `name` when that is one string or holds anything else."""
+    """Return `texts` as a list; raise ValueError, naming `name`, unless it holds only strings."""
     if isinstance(texts, str | bytes):
         raise ValueError(f"{name} must be a sequence of strings, got the one string {texts!r:.80}")
     texts = list(texts)
@@ -33,18 +33,18 @@ def checked_texts(texts: Iterable[str], name: str = "texts") -> list[str]:
 
 
 def round_up(size: int, multiple: int = 8) -> int:
-    """The next multiple: matrices of such sizes are multiplied at the hardware's full speed."""
+    """Round `size` up to a multiple: hardware multiplies matrices of such sizes fastest."""
     return -(-size // multiple) * multiple
 
 
 class Frame(NamedTuple):
-    """The ids that stand before and after those of a text."""
+    """Special ids that precede and follow the ids of a text."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]
 
     def around(self, ids: Sequence[int], room: int | None = None) -> list[int]:
-        """The ids, cut for all to be at most `room` tokens, in their frame."""
+        """Return `ids` inside the frame, truncated to at most `room` tokens in total."""
         if room is not None:
             ids = ids[: max(0, room - len(self.before) - len(self.after))]
         return [*self.before, *ids, *self.after]
@@ -54,16 +54,16 @@ class Tokenizer(abc.ABC):
     """Text to ids and back, for the source and the target language of a translation model.
 
     Attributes:
-        shared: Whether both languages have one vocabulary.
+        shared: Whether both languages share one vocabulary.
         source_vocab_size: Rows of the model's source embedding, a multiple of 8 for every
-            tokenizer made here; the ids are below it.
-        target_vocab_size: The same of the target; equal to it when `shared`.
-        pad_id: Fills sequences up; one for both languages, as are the following.
-        unk_id: Stands for what the vocabulary cannot spell; None if it can spell everything.
-        bos_id: Begins the decoder's input.
-        eos_id: Ends every sequence.
-        source_languages, target_languages: Codes that `between` takes; none if any will do.
-        source_frame, target_frame: What stands around the ids of a text.
+            tokenizer trained here; all ids are smaller.
+        target_vocab_size: Rows of the target embedding; the same number if `shared`.
+        pad_id: Padding id. It and the ids below are the same for both languages.
+        unk_id: Id of text that the vocabulary cannot spell; None if it can spell everything.
+        bos_id: Id that begins the decoder's input.
+        eos_id: Id that ends every sequence.
+        source_languages, target_languages: Codes that `between` accepts; empty: it accepts any.
+        source_frame, target_frame: Special ids around the ids of a text.
     """
 
     source_languages: tuple[str, ...] = ()
@@ -83,15 +83,15 @@ class Tokenizer(abc.ABC):
 
     @property
     def target_frame(self) -> Frame:
-        """The special tokens around the ids of a target text; a search is given those before it."""
+        """Special tokens around the ids of a target text; every search begins with `before`."""
         return Frame((), (self.eos_id,))
 
     def between(self, source_language: str | None, target_language: str | None) -> Tokenizer:
-        """This tokenizer for two of its languages; itself where it has no choice of them.
+        """Return this tokenizer for two of its languages; itself if there are none to choose.
 
         Raises:
-            ValueError: If a code is none of `source_languages` or `target_languages`; names those
-                that look like it.
+            ValueError: If a code is not in `source_languages` or `target_languages`; the message
+                lists similar ones.
         """
         for name, code in dict(source=source_language, target=target_language).items():
             known = getattr(self, f"{name}_languages")
@@ -108,16 +108,16 @@ class Tokenizer(abc.ABC):
     def encode_source(
         self, texts: Sequence[str], *, sampling: float = 0.0, seed: int | None = None
     ) -> list[list[int]]:
-        """Source texts as ids.
+        """Encode source texts as ids.
 
         Args:
-            texts: Any texts; one that is empty or only spaces becomes `[eos_id]`.
+            texts: Any texts; an empty one, or one of spaces only, becomes `[eos_id]`.
             sampling: Strength of subword regularization, from 0 (off) to 1.
-            seed: Not negative. The same seed and texts give the same ids, in every thread and
-                process and whatever was sampled before. None: other ids at each call.
+            seed: Not negative. The same seed and texts give the same ids in every thread and
+                process, whatever was sampled earlier. None: different ids in each call.
 
         Returns:
-            One list a text: its ids and `eos_id`, without `bos_id`.
+            One list per text: its ids and `eos_id`, without `bos_id`.
 
         Raises:
             ValueError: If `texts` are not strings, or `sampling` or `seed` are out of range.
@@ -127,22 +127,22 @@ class Tokenizer(abc.ABC):
     def encode_target(
         self, texts: Sequence[str], *, sampling: float = 0.0, seed: int | None = None
     ) -> list[list[int]]:
-        """Target texts as ids, as `encode_source` does; the batcher adds `bos_id` where it must."""
+        """Encode target texts as ids, like `encode_source`; the batcher adds `bos_id` if needed."""
         return self._encode(self._target, *_checked(texts, sampling, seed))
 
     def decode_source(self, ids: Iterable[Sequence[int]]) -> list[str]:
-        """Texts of source ids, as `decode_target` does."""
+        """Decode source ids to texts, like `decode_target`."""
         return self._decode(self._source, [self._content(row) for row in ids])
 
     def decode_target(self, ids: Iterable[Sequence[int]]) -> list[str]:
-        """Texts of target ids.
+        """Decode target ids to texts.
 
         Args:
-            ids: One row a text, lists or an integer array; `pad_id` and `bos_id` are left out,
-                and so is everything from the first `eos_id` on.
+            ids: One row per text, as lists or an integer array. `pad_id`, `bos_id` and
+                everything from the first `eos_id` on are left out.
 
         Returns:
-            One text a row.
+            One text per row.
 
         Raises:
             ValueError: If `ids` is one row instead of several.
@@ -150,20 +150,20 @@ class Tokenizer(abc.ABC):
         return self._decode(self._target, [self._content(row) for row in ids])
 
     def spans(self, language: str, text: str) -> list[tuple[int, int]]:
-        """Where in a text each of its ids stands.
+        """Return the character span of each id of a text.
 
         Args:
-            language: "source" or "target", whose ids are meant.
-            text: any text.
+            language: "source" or "target": the side whose ids are used.
+            text: Any text.
 
         Returns:
-            The first character of each id and the one after its last, those of the frame left
-            out. Neither ever falls from one id to the next. White space at a span's ends is not
-            of it; an id that stands for nothing else, or for no character, has an empty span.
-            Several ids of one character, such as its bytes, all have its span.
+            First character, and the one after the last, of each id, without the ids of the frame.
+            Both never decrease from one id to the next. A span excludes white space at its ends;
+            an id of white space only, or of no character, has an empty span. Several ids of one
+            character, such as its bytes, all have its span.
 
         Raises:
-            ValueError: If `text` is no string.
+            ValueError: If `text` is not a string.
         """
         (text,) = checked_texts([text], "text")
         found, start, end = [], 0, 0
@@ -177,7 +177,7 @@ class Tokenizer(abc.ABC):
         return found
 
     def fingerprint(self) -> str:
-        """SHA-256 (hex) over what determines the ids: two tokenizers that share it are the same."""
+        """Return a SHA-256 (hex) of all that determines the ids: equal hashes, equal tokenizers."""
         config = [type(self).__name__, self.shared, self._config()]
         digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
         for name, content in sorted(self._files().items()):
@@ -185,10 +185,10 @@ class Tokenizer(abc.ABC):
         return digest.hexdigest()
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Writes tokenizer.json and the files that it needs; `load_tokenizer` reads them back.
+        """Write tokenizer.json and the files that it needs; `load_tokenizer` reads them back.
 
-        Each file is replaced whole or not at all, tokenizer.json last: its fingerprint tells a
-        folder in which a killed process left files of two tokenizers.
+        Each file is replaced atomically, tokenizer.json last: its fingerprint reveals a folder in
+        which a killed process left files of two tokenizers.
         """
         folder = Path(folder)
         for name, content in self._files().items():
@@ -198,15 +198,15 @@ class Tokenizer(abc.ABC):
         write_json(folder / MANIFEST, {**manifest, "fingerprint": self.fingerprint()})
 
     def skipped_ids(self) -> set[int]:
-        """Ids that are no text."""
+        """Return the ids that are not text."""
         ids = {self.pad_id, self.unk_id, self.bos_id, self.eos_id}
         return {i for i in ids if i is not None}
 
     def pieces_of(self, language: str) -> list[str]:
-        """The vocabulary of the "source" or the "target" in the order of its ids.
+        """Return the vocabulary of "source" or "target" in the order of its ids.
 
         Raises:
-            ValueError: If there is none to be had.
+            ValueError: If this kind of tokenizer does not list its vocabulary.
         """
         raise ValueError(f"a {type(self).__name__} does not list its pieces")
 
@@ -218,7 +218,7 @@ class Tokenizer(abc.ABC):
             row = row[: row.index(self.eos_id)]
         return [id_ for id_ in row if id_ not in (self.pad_id, self.bos_id)]
 
-    # What a kind of tokenizer adds: its two sides (the same object if shared) and these.
+    # A subclass sets its two sides (the same object if shared) and defines the methods below.
     _source: Any
     _target: Any
 
@@ -231,7 +231,7 @@ class Tokenizer(abc.ABC):
     def _decode(self, side: Any, ids: list[list[int]]) -> list[str]: ...
 
     def _spans(self, side: Any, text: str) -> Sequence[tuple[int, int]]:
-        """Where the ids of a text stand in it; what knows better than by decoding, overrides it."""
+        """Find the span of each id by decoding; subclasses that know exact spans override it."""
         (ids,) = self._encode(side, [text], 0.0, None)
         return _spans_by_decoding(lambda row: self._decode(side, [list(row)])[0], ids[:-1], text)
 
@@ -245,10 +245,10 @@ class Tokenizer(abc.ABC):
 def _spans_by_decoding(
     decode: Callable[[Sequence[int]], str], ids: Sequence[int], text: str
 ) -> list[tuple[int, int]]:
-    """Where the ids of a text stand in it, of which nothing is known but how they decode.
+    """Find the span of each id of a text, given only a function that decodes ids.
 
-    An id ends where the text of all ids up to it ends; that text is laid beside the original,
-    from which it may differ in case, spaces and whatever else normalization changes.
+    An id ends where the decoded text of all ids up to it ends. That text is aligned with the
+    original, from which it may differ in case, spaces and anything else that normalization changes.
     """
     whole = decode(ids)
     steps = difflib.SequenceMatcher(None, _folded(whole), _folded(text), autojunk=False)
@@ -257,7 +257,7 @@ def _spans_by_decoding(
         for i in range(begin, end + 1):
             places[i] = first + (i - begin) * (last - first) // max(1, end - begin)
     decoded = [decode(ids[: i + 1]) for i in range(len(ids))]
-    same = (os.path.commonprefix([whole, text]) for text in decoded)  # noqa: RUF071, of characters
+    same = (os.path.commonprefix([whole, text]) for text in decoded)  # noqa: RUF071, by character
     ends = [places[len(prefix)] for prefix in same]
     return list(zip([0, *ends], ends, strict=False))
 

@@ -1,4 +1,4 @@
-"""Tokenizers from the vocabularies that folders of BERT, GPT-2, RoBERTa, Whisper and ESM hold."""
+"""Tokenizers from the vocabulary files of BERT, GPT-2, RoBERTa, Whisper and ESM checkpoints."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ WORDS, MERGES, LINES, ADDED = "vocab.json", "merges.txt", "vocab.txt", "added_to
 def from_vocabulary(
     library: Any, folder: Path, options: Mapping[str, Any], kind: str | None
 ) -> tuple[Any, bool] | None:
-    """A tokenizer of the library, and whether it frames texts; None if there is no vocabulary.
+    """Make a tokenizer of the library `tokenizers` from the vocabulary files of a folder.
 
     Args:
-        library: `tokenizers`.
-        folder: with `vocab.json` and `merges.txt`, or `vocab.txt`.
-        options: of its `tokenizer_config.json`.
-        kind: the `model_type` of its model, which says how a text is split and framed; None: as
-            GPT-2's or BERT's.
+        library: The module `tokenizers`.
+        folder: Folder with `vocab.json` and `merges.txt`, or `vocab.txt`.
+        options: Contents of its `tokenizer_config.json`.
+        kind: The `model_type` of its model, which determines how texts are split and which
+            special tokens are added. None: like GPT-2 or BERT.
+
+    Returns:
+        The tokenizer and whether it adds special tokens; None if there is no vocabulary.
     """
     if (folder / WORDS).is_file() and (folder / MERGES).is_file():
         return _byte_pairs(library, folder, options, framed=kind in ("roberta", "xlm-roberta"))
@@ -56,7 +59,7 @@ def _byte_pairs(library, folder, options, framed):
 
 
 def _residues(library, path):
-    """ESM's: each letter is a token, and so is a run of what is none."""
+    """Make ESM's tokenizer: each letter is a token, and so is each run of other characters."""
     pieces = path.read_text(encoding="utf-8").split()
     tokenizer = library.Tokenizer(
         library.models.WordLevel({piece: i for i, piece in enumerate(pieces)}, unk_token="<unk>")

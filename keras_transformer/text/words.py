@@ -1,4 +1,4 @@
-"""A tokenizer of whole words, and of classes of words for those that are rare."""
+"""A tokenizer of whole words, with classes for rare words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FILES = ("source.json", "target.json")
 def word_class(word: str) -> str:
     """Return the shape of a word: capitals, digits, hyphen, and its last two letters if long.
 
-    So parsers treat rare words (Petrov et al. 2006); "Painted" is "<A~ed>", "1,200" is "<0>".
+    Parsers replace rare words by it (Petrov et al. 2006): "Painted" is "<A~ed>", "1,200" is "<0>".
     """
     shape = "A" if word[:1].isupper() else "a" if word[:1].isalpha() else ""
     shape += "A" if len(word) > 1 and word.isupper() else ""
@@ -32,14 +32,15 @@ def word_class(word: str) -> str:
 
 
 class WordTokenizer(Tokenizer):
-    """Words that are split by spaces already, each of them one id, on either side.
+    """A tokenizer of texts whose words are separated by spaces, with one id per word.
 
-    A source word that was rare in training is its class, `word_class`, or unknown. `sampling` makes
-    a source word its class with this probability, so that classes are trained as well. Target words
-    are all known, or unknown.
+    A source word that was rare in training gets the id of its `word_class`, or is unknown if the
+    class was rare, too. With probability `sampling` any source word gets the id of its class, so
+    that classes are trained as well. A target word of the training texts has its own id, any other
+    is unknown.
 
     Args:
-        source_words, target_words: the vocabularies, the four special ones first.
+        source_words, target_words: The vocabularies, each with the four special tokens first.
     """
 
     def __init__(self, source_words: Sequence[str], target_words: Sequence[str]):
@@ -55,14 +56,14 @@ class WordTokenizer(Tokenizer):
     def train(
         cls, source_texts: Iterable[str], target_texts: Iterable[str], *, min_count: int = 2
     ) -> WordTokenizer:
-        """Collects the words.
+        """Make the vocabularies from training texts.
 
         Args:
-            source_texts, target_texts: words with spaces between them.
-            min_count: how often a source word, or a class, must be there to have an id.
+            source_texts, target_texts: Texts of words separated by spaces.
+            min_count: Fewest occurrences of a source word, or of a class, that gets an id.
 
         Raises:
-            ValueError: if texts are no strings, or `min_count` is no whole number from 1 on.
+            ValueError: If texts are not strings, or `min_count` is not an integer from 1 on.
         """
         require_whole("min_count", min_count, 1)
         counts: Counter[str] = Counter()
@@ -79,7 +80,7 @@ class WordTokenizer(Tokenizer):
         return cls(list(source_words), [*SPECIAL, *sorted(targets - set(SPECIAL))])
 
     def pieces_of(self, language: str) -> list[str]:
-        """The words of the "source" or the "target" in the order of their ids."""
+        """Return the words of "source" or "target" in the order of their ids."""
         return list(getattr(self, f"_{language}"))
 
     def _encode(self, side, texts, sampling, seed):

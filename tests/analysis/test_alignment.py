@@ -215,5 +215,5 @@ def test_bad_input(translator, source, target, message):
 
 @pytest.mark.once("words and names: no tensor differs")
 def test_not_as_many(translator):
-    with pytest.raises(ValueError, match="as many, got 1 and 2"):
+    with pytest.raises(ValueError, match="the same length, got 1 and 2"):
         align(translator, ["x"], ["x", "x"])

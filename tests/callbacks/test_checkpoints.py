@@ -70,7 +70,7 @@ def test_a_disk_that_is_full_at_a_checkpoint_is_one_error(tmp_path, data, monkey
         raise safetensors.SafetensorError("I/O error: No space left on device (os error 28)")
 
     monkeypatch.setattr(weights, "save_file", full_disk)
-    said = "No space left on device: .*epoch-0002 could not be written; what .* before is whole"
+    said = "No space left on device: .*epoch-0002 could not be written; its old content is intact"
     with pytest.raises(OSError, match=said):
         fit(new_model(), data, 2, Checkpoints(folder), initial_epoch=1)
     assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -132,9 +132,9 @@ def test_where_a_run_was_stopped_is_known_and_what_is_overtaken_is_not_taken(tmp
         write_json(tmp_path / name / "state.json", state)
     checkpoints = Checkpoints(tmp_path, run=run)
     assert (checkpoints.epoch, checkpoints.step) == (1, 2)
-    with pytest.raises(ValueError, match="steps_per_epoch must be more than 2, where .* got 2"):
+    with pytest.raises(ValueError, match="steps_per_epoch must be more than 2, the step .* got 2"):
         checkpoints.fit(None, None, steps_per_epoch=2, epochs=4)
-    with pytest.raises(ValueError, match=r"another run \(seed: 0 then, 1 now\)"):
+    with pytest.raises(ValueError, match=r"another run \(seed: 0 before, 1 now\)"):
         Checkpoints(tmp_path, run={"seed": 1})
     write_json(tmp_path / "epoch-0002" / "state.json", {"run": run, "history": [{}, {}]})
     checkpoints = Checkpoints(tmp_path, run=run)
@@ -145,11 +145,11 @@ def test_where_a_run_was_stopped_is_known_and_what_is_overtaken_is_not_taken(tmp
 @pytest.mark.parametrize(
     "name, content, message",
     [
-        ("weights.safetensors", b"half", "is no whole safetensors file"),
-        ("optimizer.safetensors", b"", "is no whole safetensors file"),
+        ("weights.safetensors", b"half", "is not a complete safetensors file"),
+        ("optimizer.safetensors", b"", "is not a complete safetensors file"),
         ("optimizer.safetensors", None, ""),
         ("optimizer.safetensors", {"00000": np.ones(3, "float32")}, "does not fit: .*missing"),
-        ("random.safetensors", b"\xff" * 99, "is no whole safetensors file"),
+        ("random.safetensors", b"\xff" * 99, "is not a complete safetensors file"),
         ("random.safetensors", {"seed 00000": np.ones(3, "float32")}, "does not fit"),
         ("random.safetensors", {"cpu": np.ones(3, "uint8")}, "does not fit"),
         ("state.json", b"{}", "must be an object with the run and the metrics"),
@@ -226,5 +226,5 @@ def test_bad_checkpoint_arguments(tmp_path, data):
     with pytest.raises(ValueError, match="monitor must be one of .*'loss'.* got 'val_blue'"):
         fit(new_model(), data, 1, Checkpoints(tmp_path / "x", monitor="val_blue", patience=1))
     fit(new_model(), data, 1, Checkpoints(tmp_path / "y", run={"seed": 1}))
-    with pytest.raises(ValueError, match=r"another run \(seed: 1 then, 2 now\)"):
+    with pytest.raises(ValueError, match=r"another run \(seed: 1 before, 2 now\)"):
         Checkpoints(tmp_path / "y", run={"seed": 2})

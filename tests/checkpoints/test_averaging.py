@@ -74,11 +74,11 @@ def test_refuses_no_paths_and_one_path(tmp_path):
 def test_refuses_checkpoints_that_differ(tmp_path):
     one = checkpoint(tmp_path / "one", a=np.zeros(2), b=np.zeros(2))
     other_names = checkpoint(tmp_path / "names", a=np.zeros(2), c=np.zeros(2))
-    with pytest.raises(ValueError, match=r"names does not fit.*missing are b; unexpected are c"):
+    with pytest.raises(ValueError, match=r"names does not fit.*missing: b; unexpected: c"):
         average_weights([one, other_names])
     # (2,) and (1,) would broadcast silently.
     other_shape = checkpoint(tmp_path / "shape", a=np.zeros(1), b=np.zeros(2))
-    with pytest.raises(ValueError, match=r"shape does not fit.*a \(1,\) for \(2,\)"):
+    with pytest.raises(ValueError, match=r"shape does not fit.*a \(1,\) instead of \(2,\)"):
         average_weights([one, other_shape])
 
 
@@ -87,5 +87,5 @@ def test_refuses_what_is_no_checkpoint(tmp_path):
         average_weights([tmp_path])
     broken = tmp_path / "weights.safetensors"
     broken.write_bytes(b"no safetensors")
-    with pytest.raises(ValueError, match="no whole safetensors file"):
+    with pytest.raises(ValueError, match="not a complete safetensors file"):
         average_weights([broken])

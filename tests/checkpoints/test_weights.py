@@ -71,10 +71,10 @@ def test_refuses_weights_that_do_not_fit_and_changes_nothing(tmp_path):
         load_weights(tmp_path / "bigger.safetensors", model)
     message = str(raised.value)
     assert "bigger.safetensors does not fit" in message
-    assert "unexpected are encoder/block_1/" in message and "more" in message
-    assert "encoder/block_0/feed_forward/hidden/kernel (8, 24) for (8, 16)" in message
+    assert "unexpected: encoder/block_1/" in message and "more" in message
+    assert "encoder/block_0/feed_forward/hidden/kernel (8, 24) instead of (8, 16)" in message
     np.testing.assert_equal(weights_of(model), before)
-    with pytest.raises(ValueError, match="missing are"):
+    with pytest.raises(ValueError, match="missing: "):
         assign_weights({}, model)
 
 
@@ -82,7 +82,7 @@ def test_refuses_a_file_cut_short(tmp_path):
     path = tmp_path / "weights.safetensors"
     write_weights(path, small())
     path.write_bytes(path.read_bytes()[:-4])
-    with pytest.raises(ValueError, match="no whole safetensors file"):
+    with pytest.raises(ValueError, match="not a complete safetensors file"):
         read_weights(path)
     with pytest.raises(FileNotFoundError, match="absent"):
         read_weights(tmp_path / "absent")
@@ -104,7 +104,7 @@ def test_refuses_two_weights_of_one_name():
     model(x)
     for w in model.weights:
         w._path = "same"
-    with pytest.raises(ValueError, match="one weight a path"):
+    with pytest.raises(ValueError, match="one weight per path"):
         weights_of(model)
 
 

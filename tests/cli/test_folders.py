@@ -171,9 +171,9 @@ def test_info_says_in_a_sentence_what_else_a_folder_is(run, failure, translator,
         "run": "a run that has not saved its model yet; its last checkpoint is",
         "": "is a SavedModel; TensorFlow",
         "tf": "is a SavedModel; TensorFlow",
-        "onnx": "is a model in ONNX",
-        "ct2": "is a model of CTranslate2",
-        "theirs": "is a checkpoint of marian in Hugging Face's layout, for keras-transformer",
+        "onnx": "is an ONNX model",
+        "ct2": "is a CTranslate2 model",
+        "theirs": "is a Hugging Face checkpoint of type marian; keras-transformer import",
         "saved_model.pb": "is a file; give the folder of a saved model.",
     }.items():
         shown = run("info", tmp_path / name).stdout

@@ -57,16 +57,16 @@ def test_texts(folder):
 
 def test_bad_input_gets_one_line(folder, tmp_path):
     for arguments, message in (
-        ((tmp_path, "a"), "is no saved language model"),
+        ((tmp_path, "a"), "is not a saved language model"),
         ((folder, "a" * 40), "fewer than 32 tokens"),
         ((folder, "a", "--top-p", "2"), "top_p must be in (0, 1], got 2.0"),
-        ((folder, "a", "--beam-size", "2", "--temperature", "1"), "temperature goes with beam_si"),
+        ((folder, "a", "--beam-size", "2", "--temperature", "1"), "temperature needs beam_size=1"),
     ):
         result = run("generate", *arguments, status=2)
         lines = result.stderr.splitlines()
         assert message in lines[-1] and (len(lines) == 1 or lines[0].startswith("Usage:"))
     result = run("translate", folder, status=2)
-    assert "is no saved translator but of task 'causal_lm'" in result.stderr
+    assert "is not a saved translator but a model of task 'causal_lm'" in result.stderr
     (tmp_path / "config.json").write_text(json.dumps(dict(model_type="gpt2")))
     result = run("import", tmp_path, tmp_path / "out", "--target-language", "de", status=2)
     assert "target_language must be None" in result.stderr

@@ -183,16 +183,16 @@ def make_encoders(out):
 
 def make_pretrained(out, expected):
     """Imported models: Marian, T5 and Whisper."""
-    tools = runpy.run_path(str(Path(__file__).parents[1] / "conftest.py"))
+    tools = runpy.run_path(str(Path(__file__).parents[1] / "pretrained_files.py"))
     for kind in ("marian", "t5"):
         with tempfile.TemporaryDirectory() as folder:
-            tools["_pretrained_folder"](kind, Path(folder), random_texts(), random_texts())
+            tools["pretrained_folder"](kind, Path(folder), random_texts(), random_texts())
             options = () if kind == "marian" else ("en", "de")
             translator = kt.load_pretrained(folder, *options)
         translator.save(out / kind)
         expected[kind] = {"translations": translations(translator)}
     with tempfile.TemporaryDirectory() as folder:
-        transcriber = kt.load_pretrained(tools["_whisper_folder"](Path(folder)))
+        transcriber = kt.load_pretrained(tools["whisper_folder"](Path(folder)))
     transcriber.save(out / "whisper")
     rng = np.random.default_rng(0)
     clips = [(0.1 * rng.standard_normal(n)).astype("float32") for n in (3840, 900)]

@@ -40,7 +40,7 @@ def test_wav_is_read(tmp_path):
         (b"RIFF1234", "must be a WAV file of 16-bit PCM"),
         (b"ID3" + 50 * b"\0", "must be a WAV file of 16-bit PCM"),
         (wav(np.zeros(9, "uint8"), width=1), "must have samples of 16 bits, got 8"),
-        (wav(np.zeros(50, "<i2"))[:-20], "is cut off: 50 samples are promised"),
+        (wav(np.zeros(50, "<i2"))[:-20], "is truncated: its header announces 50 samples"),
     ],
 )
 def test_other_files_are_refused(data, message, tmp_path):

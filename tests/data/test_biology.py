@@ -28,7 +28,7 @@ def test_fasta():
     assert read_fasta([">a x", "AC", "", "GT ", ">b"]) == {"a x": "ACGT", "b": ""}
     with pytest.raises(ValueError, match="x.fasta, line 1 must be a header, got 'AC'"):
         read_fasta(["AC"], "x.fasta")
-    with pytest.raises(ValueError, match="line 2: the header 'a' comes twice"):
+    with pytest.raises(ValueError, match="line 2: the header 'a' occurs twice"):
         read_fasta([">a", ">a"])
 
 
@@ -46,7 +46,7 @@ def test_structures(tmp_path):
         (dict(mask=">a\n01\n>b\n111\n>c\n10\n"), "'a SET=train VALIDATION=False' must have a part"),
         (dict(sequences=">a\nMKV\n>b\nGGA\n"), "'c SET=test VALIDATION=False' must have a part"),
         (dict(sampled=">a SET=dev\nCHH\n"), "'a SET=dev' must have a part, residues and a mask"),
-        (dict(sampled=">a SET=test\nCXH\n"), "'a SET=test' must be of 'CEH', got 'X'"),
+        (dict(sampled=">a SET=test\nCXH\n"), "'a SET=test' must have structures in 'CEH', got 'X'"),
     ],
 )
 def test_archives_that_are_not_whole(changes, message, tmp_path):
@@ -56,11 +56,11 @@ def test_archives_that_are_not_whole(changes, message, tmp_path):
 
 def test_no_archive(tmp_path):
     (tmp_path / "x.zip").write_text("x")
-    with pytest.raises(ValueError, match="x.zip is no archive of FLIP's structures"):
+    with pytest.raises(ValueError, match="x.zip is not FLIP's archive of structures"):
         read_structures(tmp_path / "x.zip")
     with zipfile.ZipFile(tmp_path / "y.zip", "w"):
         pass
-    with pytest.raises(ValueError, match="y.zip is no archive of FLIP's structures"):
+    with pytest.raises(ValueError, match="y.zip is not FLIP's archive of structures"):
         read_structures(tmp_path / "y.zip")
 
 
@@ -70,7 +70,7 @@ def test_splice_junctions(tmp_path):
     assert read_splice_junctions(path) == {"ACGT": "EI", "ACGN": "N"}
     for text, message in (
         ("EI, ACGT\n", "line 1 must be class, name, bases, got 'EI, ACGT'"),
-        ("EI, x, ACGT\nN, y, ACG\n", "line 2 must have 4 bases, as the first, got 3"),
+        ("EI, x, ACGT\nN, y, ACG\n", "line 2 must have 4 bases like the first, got 3"),
         ("\n", "must have a sequence, got none"),
     ):
         path.write_text(text)

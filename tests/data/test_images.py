@@ -25,9 +25,9 @@ def test_idx(rng, tmp_path, name, pack):
 @pytest.mark.parametrize(
     "data,message",
     [
-        (b"", "a is no idx file of unsigned bytes"),
-        (b"\0\0\x08\x03\0", "a is no idx file of unsigned bytes"),
-        (b"PNG", "a is no idx file of unsigned bytes"),
+        (b"", "a is not an idx file of unsigned bytes"),
+        (b"\0\0\x08\x03\0", "a is not an idx file of unsigned bytes"),
+        (b"PNG", "a is not an idx file of unsigned bytes"),
         (idx(np.zeros(9, "uint8"))[:-1], "a must hold 9 values, got 8"),
     ],
 )
@@ -99,7 +99,7 @@ def test_archives_of_something_else(tmp_path):
     with pytest.raises(ValueError, match=r"size of dog/2.png must be \(4, 6\), got \(3, 6\)"):
         read_image_archive(path)
     path.write_bytes(path.read_bytes()[:90])
-    with pytest.raises(ValueError, match="a.tar.gz must be a whole tar file"):
+    with pytest.raises(ValueError, match="a.tar.gz must be a complete tar file"):
         read_image_archive(path)
     with tarfile.open(path, "w") as tar:
         tar.addfile(tarfile.TarInfo("dog/notes.txt"))
@@ -111,7 +111,7 @@ def test_archives_of_something_else(tmp_path):
     "images,labels,message",
     [
         ((3, 4), (3,), r"images must be \(N, height, width\), got \(3, 4\)"),
-        ((3, 4, 4), (2,), r"labels must be \(3,\), one for each image, got \(2,\)"),
+        ((3, 4, 4), (2,), r"labels must be \(3,\), one label per image, got \(2,\)"),
         ((1, 4, 4), (1,), "labels must be from 0 to 9, got 10"),
     ],
     ids=["shape", "number", "label"],
@@ -125,7 +125,7 @@ def test_digits_that_do_not_fit(tmp_path, images, labels, message):
 
 def test_no_whole_batch():
     images, labels = np.zeros((3, 2, 2, 1)), np.zeros(3)
-    with pytest.raises(ValueError, match="batch_size must be at most 3, as there are.*, got 4"):
+    with pytest.raises(ValueError, match="batch_size must be at most 3, .*, got 4"):
         batches(images, labels, 4)
-    with pytest.raises(ValueError, match="labels must be 3, as images, got 2"):
+    with pytest.raises(ValueError, match="labels must be 3, one per image, got 2"):
         batches(images, labels[:2], 2)

@@ -39,7 +39,7 @@ def test_read_digits(tmp_path):
 
 def test_other_names_are_refused(tmp_path):
     path = archive(tmp_path / "a.tar", ["seven_theo_12.wav"], np.zeros(300))
-    with pytest.raises(ValueError, match="names in .*a.tar must be such as 7_theo_12.wav, got"):
+    with pytest.raises(ValueError, match="names in .*a.tar must be of the form 7_theo_12.wav, got"):
         read_spoken_digits(path)
 
 
@@ -150,7 +150,7 @@ def test_bad_input(clips):
         ValueError, match="batch_size must be a whole number from 1 to 3, .*, got 4"
     ):
         of(clips, batch_size=4)
-    with pytest.raises(ValueError, match="ids must be 2, as clips, got 3"):
+    with pytest.raises(ValueError, match="ids must be 2, one per clip, got 3"):
         of(clips[:2])
     with pytest.raises(ValueError, match="tempo must be at least 0, got -1"):
         Augmentation(tempo=-1)

@@ -42,7 +42,7 @@ def test_reading(tmp_path):
     assert read_squad(tmp_path / "x.json.gz") == expected
     for broken in ("{", "[]", '{"data": [{}]}'):
         (tmp_path / "x.json").write_text(broken)
-        with pytest.raises(ValueError, match="x.json is no SQuAD file"):
+        with pytest.raises(ValueError, match="x.json is not a SQuAD file"):
             read_squad(tmp_path / "x.json")
 
 
@@ -66,10 +66,10 @@ def test_pieces_of_an_answer():
 def test_answers_elsewhere_and_broken_files(tmp_path):
     moved = json.dumps(FILE).replace("42", "41")
     (tmp_path / "x.json").write_text(moved)
-    with pytest.raises(ValueError, match="answer to '1' must stand at character 41 .*'France'"):
+    with pytest.raises(ValueError, match="answer to '1' must be at character 41 .*'France'"):
         read_squad(tmp_path / "x.json")
     (tmp_path / "x.json").write_bytes(b"\xff")
-    with pytest.raises(ValueError, match="x.json is no SQuAD file"):
+    with pytest.raises(ValueError, match="x.json is not a SQuAD file"):
         read_squad(tmp_path / "x.json")
     (tmp_path / "x.json.gz").write_bytes(b"{}")
     with pytest.raises(ValueError, match="x.json.gz: truncated or corrupt gzip file"):

@@ -98,8 +98,8 @@ def test_right_branching_by_hand():
 @pytest.mark.parametrize(
     "text,message",
     [
-        ("(S (NP (NN a))", "stay open"),
-        ("(S (NN a)))", "outside of all"),
+        ("(S (NP (NN a))", "left open"),
+        ("(S (NN a)))", "outside any bracket"),
         ("(S (NP ) (NN a))", "must hold trees or one word"),
         ("(S (NN a) b)", "must hold trees or one word"),
     ],

@@ -42,7 +42,7 @@ def test_packing_keeps_every_document(sizes, length):
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match=r"ids must be more than length=8, .* got 8"):
+    with pytest.raises(ValueError, match=r"ids must hold more than length=8, .* got 8"):
         Windows(np.arange(8), 8, 1)
     with pytest.raises(ValueError, match="rows must be a whole number of at least 1, got 0"):
         Windows(np.arange(8), 2, 0)

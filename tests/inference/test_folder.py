@@ -12,7 +12,7 @@ from keras_transformer import CausalLM, Transcriber, Translator
 from keras_transformer.backend import precision as precision_module
 from keras_transformer.config import TransformerConfig
 from keras_transformer.inference.folder import count_parameters, load_with_tokenizer, save_folder
-from keras_transformer.inference.transcriber import Hearing
+from keras_transformer.inference.hearing import Hearing
 from keras_transformer.models import (
     BERT,
     GPT,
@@ -128,7 +128,7 @@ def test_a_damaged_model_is_named_and_not_missed(folders, tmp_path, how):
 def test_a_model_of_another_library(folders, tmp_path):
     folder = shutil.copytree(folders / "writer", tmp_path / "writer")
     keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]).save(folder / "model.keras")
-    with pytest.raises(ValueError, match=r"model.keras is a Sequential, no model of this library"):
+    with pytest.raises(ValueError, match=r"model.keras is a Sequential, not a model of keras_"):
         CausalLM.load(folder)
 
 

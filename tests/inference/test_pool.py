@@ -80,7 +80,7 @@ def test_bad_texts_are_refused(pool):
 def test_bad_pools_are_refused(folder, tmp_path):
     with pytest.raises(ValueError, match="processes must be a whole number of at least 1, got 0"):
         TranslatorPool(folder, processes=0)
-    with pytest.raises(ValueError, match="is no saved translator"):
+    with pytest.raises(ValueError, match="is not a saved translator"):
         TranslatorPool(tmp_path, processes=1)
 
 

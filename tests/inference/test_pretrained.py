@@ -337,7 +337,7 @@ def test_an_encoder_is_fine_tuned(encoder, task, started, tmp_path):
     """Imported with its vocabulary, it is what a script starts from."""
     (found, start), (script, write) = started(encoder), SCRIPTS[task]
     options = dict(output=tmp_path / "run", start_from=start, epochs=2)
-    script.train(*write(tmp_path), **options, warmup_steps=1, learning_rate=1e-9)
+    script.train(*write(tmp_path), **options, warmup_steps=1, peak_learning_rate=1e-9)
     model, tokenizer = load_with_tokenizer(tmp_path / "run", "encoder")
     if encoder in (write_bert, write_albert):
         assert tokenizer.encode(["A good FILMS"]) == [[2, 9, 5, 7, 10, 3]]
@@ -348,7 +348,7 @@ def test_an_encoder_is_fine_tuned(encoder, task, started, tmp_path):
 
 def test_no_answers_from_proteins(started, tmp_path):
     start = started(write_esm)[1]
-    with pytest.raises(ValueError, match="start.* is no saved BERT but a ESM"):
+    with pytest.raises(ValueError, match="start.* is not a saved BERT but a ESM"):
         question_answering.train(*write_questions(tmp_path), tmp_path / "run", start)
 
 
@@ -363,5 +363,5 @@ def test_a_vit_has_no_tokenizer(tmp_path):
     found.save(tmp_path / "out")
     again = keras.saving.load_model(tmp_path / "out" / "model.keras")
     assert found.tokenizer is None and again.config == found.model.config
-    with pytest.raises(ValueError, match="is no saved encoder: it has no tokenizer.json"):
+    with pytest.raises(ValueError, match="is not a saved encoder: it has no tokenizer.json"):
         load_with_tokenizer(tmp_path / "out", "encoder")

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from keras_transformer import CausalLM, Transcriber, cli, load_pretrained
 from keras_transformer.backend import BACKEND
+from keras_transformer.inference.hearing import Hearing
 from keras_transformer.inference.runner import until_end
-from keras_transformer.inference.transcriber import Hearing
 from keras_transformer.models import Speech, SpeechConfig
 from keras_transformer.text.single import TextTokenizer
 from tests.backends import cases
@@ -127,13 +127,13 @@ def test_bad_input(folder, transcriber, tmp_path):
             transcriber.transcribe([sound], **options)
     with pytest.raises(ValueError, match=r"samples \(N,\) of floats, got \(2, 9\) of float64"):
         transcriber.transcribe([np.zeros((2, 9))])
-    with pytest.raises(ValueError, match="is no saved transcriber: it has no model.keras"):
+    with pytest.raises(ValueError, match="is not a saved transcriber: it has no model.keras"):
         Transcriber.load(folder)
     for one in ("sound.wav", sound):
         with pytest.raises(ValueError, match="sounds must be a sequence of sounds, got one: "):
             transcriber.transcribe(one)
     with pytest.raises(ValueError, match="sample_rate must be a whole number .*, got 0"):
         transcriber.transcribe([sound], sample_rate=0)
-    with pytest.raises(ValueError, match="is no saved language model but a Speech"):
+    with pytest.raises(ValueError, match="is not a saved language model but a Speech"):
         transcriber.save(tmp_path)
         CausalLM.load(tmp_path)

@@ -228,7 +228,7 @@ def test_score_is_the_sum_of_log_probabilities(translator):
             sum(log_probs[row, t, labels[row, t]] for t in tokens), abs=1e-3
         )
     assert translator.score(TEXTS, targets, tokens_per_batch=20) == pytest.approx(found, abs=1e-4)
-    with pytest.raises(ValueError, match="as many, got 2 and 1"):
+    with pytest.raises(ValueError, match="the same length, got 2 and 1"):
         translator.score(["one", "two"], ["one"])
 
 
@@ -248,7 +248,7 @@ def test_prefixes_are_forced(translator, alone, tokens_per_batch):
 
 @pytest.mark.once("texts, files and options: no tensor differs")
 def test_refuses_prefixes_that_do_not_fit(translator):
-    with pytest.raises(ValueError, match="as many as texts, got 1 for 2"):
+    with pytest.raises(ValueError, match="one entry per text, got 1 for 2"):
         translator.translate(["one", "two"], prefixes=["one"])
     with pytest.raises(ValueError, match=f"prefixes must have at most {MAX_LENGTH - 2} tokens"):
         translator.translate(["one"], prefixes=["one " * 50])
@@ -493,13 +493,13 @@ def contents(translator):
 
 @pytest.mark.once("texts, files and options: no tensor differs")
 def test_load_says_what_is_wrong_with_a_folder(tokenizer, saved, tmp_path):
-    with pytest.raises(ValueError, match="absent is no saved translator: there is no such folder"):
+    with pytest.raises(ValueError, match="absent is not a saved translator: there is no such"):
         Translator.load(tmp_path / "absent")
     pieces = next(path.name for path in saved.glob("*.model"))
     for name in ("config.json", "model.keras", "tokenizer.json", pieces):
         folder = copy(saved, tmp_path / f"without {name}")
         (folder / name).unlink()
-        with pytest.raises(ValueError, match=f"is no saved translator.*{name}"):
+        with pytest.raises(ValueError, match=f"saved translator.*{name}"):
             Translator.load(folder)
     for name, content in {
         "config.json": b"{",

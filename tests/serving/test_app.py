@@ -50,15 +50,15 @@ def test_a_full_queue_and_a_long_wait(catalogue, monkeypatch, refused):
         batcher = app.state.service.batcher
         gate = threading.Event()
         busy = batcher.call(lambda: gate.wait(10))
-        assert "not done within 0.2 seconds" in refused(client, 504, q="one")
+        assert "not finished within 0.2 seconds" in refused(client, 504, q="one")
         gate.set()
         assert busy.result(10)
 
         def refuse(*arguments):
-            raise QueueFullError("7 tokens wait, 7 may")
+            raise QueueFullError("7 of at most 7 tokens are waiting")
 
         monkeypatch.setattr(batcher, "submit", refuse)
-        assert refused(client, 429, q="one") == "slow down: 7 tokens wait, 7 may"
+        assert refused(client, 429, q="one") == "slow down: 7 of at most 7 tokens are waiting"
 
 
 @pytest.mark.once("requests and answers: the translator alone knows tensors")
@@ -68,7 +68,7 @@ def test_a_file_of_more_than_may_wait(catalogue):
         files = {"file": ("a.txt", b"one two. " * 100)}
         response = client.post("/translate_file", data=form, files=files)
         assert response.status_code == 413
-        assert "a request may have 50 tokens" in response.json()["error"]
+        assert "a request must have at most 50 tokens" in response.json()["error"]
 
 
 def test_models_are_swapped_without_losing_a_request(catalogue, folders, translated, refused):

@@ -6,7 +6,8 @@ import keras
 import pytest
 
 from keras_transformer import export
-from keras_transformer.inference.translator import Hypothesis, Translator
+from keras_transformer.inference.hypotheses import Hypothesis
+from keras_transformer.inference.translator import Translator
 from keras_transformer.serving import Catalogue
 from keras_transformer.serving.catalogue import parse
 from keras_transformer.serving.queue import Batcher
@@ -81,7 +82,7 @@ def test_no_models_twice(folders):
         Catalogue.load([folders[0], folders[0]])
     with pytest.raises(ValueError, match="one or more"):
         Catalogue.load([])
-    with pytest.raises(ValueError, match="is no saved translator"):
+    with pytest.raises(ValueError, match="is not a saved translator"):
         Catalogue.load([folders[0].parent])
 
 

@@ -86,7 +86,7 @@ def test_too_much_text(client, translated, refused):
     assert translated(client, q="x" * 500, target="en")
     assert "at most 500 characters" in refused(client, 413, q="x" * 501)
     assert "at most 500 characters" in refused(client, 413, q=[""] * 501)
-    assert refused(client, 413, q="x" * 100_000).startswith("a body may have")
+    assert refused(client, 413, q="x" * 100_000).startswith("a body must have at most")
 
 
 def test_detect(client, refused):
@@ -106,7 +106,7 @@ def test_files(client, translators):
     assert client.get("/download_file/..%2F..%2Fetc/passwd").status_code == 404
     for name, message in [
         ("a.exe", "file must be one of .txt"),
-        ("a.docx", "document of its kind"),
+        ("a.docx", "document of its type"),
     ]:
         response = client.post("/translate_file", data=form, files={"file": (name, b"x")})
         assert response.status_code == 400 and message in response.json()["error"]
@@ -155,7 +155,7 @@ def test_attention(client, translators, monkeypatch, refused):
     assert abs(sum(found["cross"][0][0][0]) - 1) < 1e-2
     assert found["input_tokens"][1:] == found["target_tokens"][:-1]
     fields = {"q": "one", "source": "en", "target": "fr"}
-    assert "no pictures" in refused(client, 400, "/attention", **fields)
+    assert "needs a single saved translator" in refused(client, 400, "/attention", **fields)
     monkeypatch.setattr(answers, "MOST_WEIGHTS", 20)
     fields = {"q": "one two", "source": "en", "target": "de"}
     assert "q must be shorter" in refused(client, 400, "/attention", **fields)

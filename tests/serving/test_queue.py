@@ -85,7 +85,7 @@ def test_too_much_is_refused_and_nothing_else(batcher):
     while batcher.waiting:
         time.sleep(0.001)
     futures += [batcher.submit(engine, ["x" * 10]) for _ in range(4)]
-    with pytest.raises(QueueFullError, match="40 tokens wait, 40 may"):
+    with pytest.raises(QueueFullError, match="40 of at most 40 tokens are waiting"):
         batcher.submit(engine, ["y"])
     engine.gate.set()
     assert all(future.result(10) for future in futures)
@@ -94,7 +94,7 @@ def test_too_much_is_refused_and_nothing_else(batcher):
 
 def test_what_can_never_wait_is_refused_for_good(batcher):
     assert batcher.submit(Upper(), ["x" * 20] * 2).result(10)
-    with pytest.raises(TooLargeError, match="a request may have 40 tokens, got 41"):
+    with pytest.raises(TooLargeError, match="a request must have at most 40 tokens, got 41"):
         batcher.submit(Upper(), ["x" * 20] * 2 + ["y"])
     with pytest.raises(TooLargeError, match="got 41"):
         batcher.call(int, cost=41)

@@ -252,7 +252,7 @@ class RustError(Exception):
 def test_a_full_disk_is_named_with_what_could_not_be_written(tmp_path, error):
     path = tmp_path / "epoch-0003"
     write_folder(path, a="old")
-    message = r"(No space|quota).*: .*epoch-0003 could not be written; what .* before is whole"
+    message = r"(No space|quota).*: .*epoch-0003 could not be written; its old content is intact"
     with pytest.raises(OSError, match=message) as found, replacing(path) as temporary:
         temporary.mkdir()
         with replacing(temporary / "weights"):

@@ -5,17 +5,15 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from keras_transformer.analysis.alignment import PARTS
 from keras_transformer.cli.plot import Part
-from keras_transformer.system import extras, startup
+from keras_transformer.system import startup
 
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 FRAMEWORKS = {"keras", "tensorflow", "jax", "torch", "numpy", "grain"}
 
 
@@ -45,7 +43,7 @@ def machine(tmp_path, monkeypatch):
     ("installed", "configured", "chosen", "said"),
     [
         (["torch", "jax", "tensorflow"], None, "tensorflow", "the backend is tensorflow;"),
-        (["jax", "torch"], None, "jax", "the backend is jax; KERAS_BACKEND chooses another"),
+        (["jax", "torch"], None, "jax", "the backend is jax; set KERAS_BACKEND to choose another"),
         (["torch"], "no JSON", "torch", None),
         (["torch"], "{}", "torch", None),
         (["tensorflow", "torch"], '{"backend": "torch"}', "", None),  # Keras takes it by itself
@@ -53,7 +51,7 @@ def machine(tmp_path, monkeypatch):
         (["torch"], json.dumps(startup.AS_KERAS_WRITES), "torch", None),
         (["jax", "torch"], '{"backend": "tensorflow"}', "jax", None),
         (["torch"], '{"backend": "jax"}', "torch", "chooses jax, which is not installed"),
-        (["jax"], '{"backend": "tensorflow", "floatx": "float16"}', "jax", "jax is used"),
+        (["jax"], '{"backend": "tensorflow", "floatx": "float16"}', "jax", "using jax"),
     ],
 )
 def test_the_backend_is_one_that_is_installed(machine, capsys, installed, configured, chosen, said):
@@ -133,28 +131,6 @@ def test_nothing_fetches_the_other_project_or_a_name_that_is_not_ours():
     # The extras of extras, which the build replaces by their packages.
     assert {file for file, _ in found} == {"pyproject.toml"}, found
     assert [line.split("[")[0].strip() for _, line in found] == ["all =", '"transformer-for-keras']
-
-
-def test_extras_are_those_of_the_project():
-    declared = PROJECT["optional-dependencies"]
-    together = {"all", "bench", "docs", "dev"}
-    assert {name: list(x) for name, x in extras.PACKAGES.items()} == {
-        name: packages for name, packages in declared.items() if name not in together
-    }
-    [whole] = declared["all"]
-    prefix = f"{PROJECT['name']}["
-    assert whole.startswith(prefix)
-    assert set(whole.removeprefix(prefix).rstrip("]").split(",")) == set(extras.PACKAGES)
-
-
-def test_a_missing_extra_names_its_packages():
-    error = extras.missing("exporting ONNX graphs", "torch", "onnx")
-    assert isinstance(error, ImportError)
-    assert str(error) == (
-        'exporting ONNX graphs needs the extras "torch" and "onnx": '
-        + " ".join(["pip install", *(f'"{x}"' for x in extras.PACKAGES["torch"]),
-                    *(f'"{x}"' for x in extras.PACKAGES["onnx"])])
-    )  # fmt: skip
 
 
 def test_help_imports_no_framework():

@@ -220,13 +220,13 @@ def test_bad_files(made, tmp_path):
     model = folder / "sentencepiece.bpe.model"
     (tmp_path / "sentencepiece.bpe.model").write_bytes(model.read_bytes())
     for options, message in (
-        (dict(tokenizer_class="MBartTokenizer"), "is of mBART-25, whose tokenizer is not known"),
+        (dict(tokenizer_class="MBartTokenizer"), "has the tokenizer of mBART-25, which is not"),
         (
             dict(added_tokens_decoder={"5": dict(content="<x>")}),
-            "token 5 is '<x>' in the one and .* in the other",
+            "token 5 is '<x>' in the former and .* in the latter",
         ),
-        (dict(added_tokens_decoder={"5": "<x>"}), "must have a token with its content for each"),
-        (dict(added_tokens_decoder=[5]), "must have a token with its content for each"),
+        (dict(added_tokens_decoder={"5": "<x>"}), "must map each id to a token with a content"),
+        (dict(added_tokens_decoder=[5]), "must map each id to a token with a content"),
     ):
         (tmp_path / "tokenizer_config.json").write_text(json.dumps(options))
         with pytest.raises(ValueError, match=message):

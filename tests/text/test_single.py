@@ -98,7 +98,7 @@ def test_words_without_pieces_have_a_place():
         (["to be"], r"texts\[0\] must be a sequence of strings, got the one string 'to be'"),
         ([["to"], ["to", 3]], r"texts\[1\] must hold strings, got int at texts\[1\]\[1\]"),
         ([["\ud800"]], "texts must be valid Unicode, got a lone surrogate"),
-        ([[""]], r"texts must have a piece each, got none in \[''\]"),
+        ([[""]], r"texts must have at least one piece each, got none in \[''\]"),
     ],
 )
 def test_bad_words_are_named(texts, message):

@@ -1,6 +1,6 @@
-"""Pictures, as matplotlib's figures: `figure.savefig("x.svg")` writes one, a notebook shows it.
+"""Plots as matplotlib figures: `figure.savefig("x.svg")` writes one, a notebook displays it.
 
-No figure is of pyplot, so that none stays in memory, and threads do not meet.
+The figures do not use pyplot, which would keep them in memory and is not thread-safe.
 """
 
 from keras_transformer.analysis.plots.attention import attention_lines, attention_maps

@@ -14,7 +14,7 @@ from keras_transformer.config import require
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LEAST = 0.05  # weights below have no line
+LEAST = 0.05  # smaller weights get no line
 
 
 def attention_maps(
@@ -23,25 +23,25 @@ def attention_maps(
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
 ) -> Figure:
-    """Heat maps of attention: a row of maps a layer, a column a head, one scale of colours.
+    """Draw heat maps of attention: one row per layer, one column per head, one colour scale.
 
-    A map's rows are queries. Those of "decoder" and "cross" are named by the token that they
-    predict, the keys of "decoder" by the token that is read there.
+    The rows of a map are queries. Queries of "decoder" and "cross" are labelled with the token
+    that they predict, keys of "decoder" with the token that they read.
 
     Args:
-        attention: what to show.
+        attention: Attention to show.
         part: "encoder", "decoder" or "cross".
-        layers, heads: which, from 0; None: all.
+        layers, heads: Layers and heads to show, from 0; None: all.
 
     Raises:
-        ValueError: if `part` is another, or there is no such layer or head.
-        ImportError: without matplotlib.
+        ValueError: If `part` is unknown, or a layer or head does not exist.
+        ImportError: If matplotlib is not installed.
     """
     weights, layers, heads = _chosen(attention, part, layers, heads)
     target, inputs = attention.target_tokens, attention.input_tokens
     queries = attention.source_tokens if part == "encoder" else target
     keys = inputs if part == "decoder" else attention.source_tokens
-    side = 0.3 if weights[..., 0, 0].size == 1 else 0.19  # of a cell, inches
+    side = 0.3 if weights[..., 0, 0].size == 1 else 0.19  # inches per cell
     points, family = 42 * side, families_for("".join([*queries, *keys]))
     labels = 0.13 * max(map(len, [*queries, *keys]))
     width = len(heads) * (side * len(keys) + 0.15) + labels + 1.2
@@ -62,7 +62,7 @@ def attention_maps(
         axes.set_yticks(range(len(queries)), queries, **text)
     for axes in grid[-1]:
         axes.set_xticks(range(len(keys)), keys, rotation=90, **text)
-    names = dict(encoder=("source", "source"), decoder=("target", "target before"))
+    names = dict(encoder=("source", "source"), decoder=("target", "earlier target"))
     rows, columns = names.get(part, ("target", "source"))
     figure.supylabel(f"query: {rows}", fontsize=9, color=GREY)
     figure.supxlabel(f"key: {columns}", fontsize=9, color=GREY)
@@ -78,21 +78,21 @@ def attention_lines(
     heads: Sequence[int] | None = None,
     word: int | None = None,
 ) -> Figure:
-    """Attention as lines between words, as in Figures 3 to 5 of the paper: a colour a head.
+    """Draw attention as lines between words, one colour per head (Figures 3 to 5 of the paper).
 
-    Queries stand on the left, keys on the right; the wider a line, the more weight. Of a word of
-    several tokens it is `analysis.alignment.between_words`.
+    Queries are on the left, keys on the right; wider lines show higher weights. Tokens are merged
+    into words by `analysis.alignment.between_words`.
 
     Args:
-        attention: what to show.
+        attention: Attention to show.
         part: "encoder", "decoder" or "cross".
-        layer: which, from 0; negative: from the last.
-        heads: which, from 0; None: all.
-        word: the query whose lines are shown, from 0 (special tokens count); None: all.
+        layer: Layer to show, from 0; negative numbers count from the last.
+        heads: Heads to show, from 0; None: all.
+        word: Number of the query whose lines are shown, from 0, special tokens included; None: all.
 
     Raises:
-        ValueError: if `part` is another, or there is no such layer, head or word.
-        ImportError: without matplotlib.
+        ValueError: If `part` is unknown, or the layer, a head or the word does not exist.
+        ImportError: If matplotlib is not installed.
     """
     count = len(getattr(attention, part)) if part in PARTS else 0
     _, layers, heads = _chosen(attention, part, [layer + count if layer < 0 else layer], heads)
@@ -111,10 +111,10 @@ def attention_lines(
                 **dict(ha=align, va="center", fontfamily=family, fontsize=10),
                 fontweight="bold" if bold else "normal",
             )
-    widest = min(6, max(3, 12 / len(heads)))  # points: neighbours hardly overlap
+    widest = min(6, max(3, 12 / len(heads)))  # points; few neighbours overlap
     for number, head in enumerate(heads):
         color = COLORS[number % len(COLORS)]
-        shift = (number - (len(heads) - 1) / 2) * 0.5 / len(heads)  # lest one hide another
+        shift = (number - (len(heads) - 1) / 2) * 0.5 / len(heads)  # no head hides another
         axes.plot([], [], color=color, linewidth=3, label=f"{head}")
         for y in chosen:
             for x, weight in enumerate(weights[layers[0], head, y]):
@@ -128,7 +128,7 @@ def attention_lines(
     axes.set_xlim(-0.7, 1.7)
     axes.set_ylim(longest - 0.5, -0.5)
     axes.axis("off")
-    names = dict(encoder="encoder, source to source", decoder="decoder, target to what it has read")
+    names = dict(encoder="encoder, source to source", decoder="decoder, target to earlier target")
     name = names.get(part, "target to source")
     figure.suptitle(f"{name}, layer {layers[0]}", fontsize=10, color=GREY)
     legend = dict(

@@ -1,4 +1,4 @@
-"""Figures without pyplot, colours, and fonts for any script, for all plots."""
+"""Shared parts of all plots: figures without pyplot, colours, and fonts for any script."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which colour-blind readers tell apart, without the yellow.
+# Okabe and Ito's colours without the yellow: colour-blind readers can tell them apart.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 GREY = "#595959"
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty one, sizes in inches.
+    """Return an empty figure; sizes are in inches.
 
     Raises:
-        ImportError: without matplotlib.
+        ImportError: If matplotlib is not installed.
     """
     try:
         from matplotlib.figure import Figure
@@ -30,7 +30,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def plain(axes: Axes) -> Axes:
-    """Axes with thin lines at the values, and no box."""
+    """Give axes a light horizontal grid and no box, and return them."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#E5E5E5", linewidth=0.8)
     axes.set_axisbelow(True)
@@ -38,16 +38,16 @@ def plain(axes: Axes) -> Axes:
 
 
 def families_for(text: str) -> list[str]:
-    """Fonts that together have the characters of a text, as far as there are some."""
+    """Return fonts that together cover the characters of a text, as far as installed ones do."""
     from matplotlib import font_manager
 
-    families = ["DejaVu Sans"]  # matplotlib's own
+    families = ["DejaVu Sans"]  # comes with matplotlib
     path = font_manager.findfont(families[0])
     missing = set(map(ord, text)) - _characters(path)
     for font in font_manager.fontManager.ttflist:
         if not missing:
             break
-        # The last resort has a box for each character.
+        # The font Last Resort has only a box for each character.
         usable = font.style == "normal" and font.weight == 400 and "Last Resort" not in font.name
         if usable and missing & _characters(font.fname):
             families.append(font.name)

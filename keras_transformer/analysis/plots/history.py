@@ -1,4 +1,4 @@
-"""The paper's positions and rates, and the history of a run."""
+"""Plots of the paper's positional encoding and learning rate, and of the history of a run."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from keras_transformer.system.files import read_json
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NOT_METRICS = ("seconds",)  # of an epoch's logs
+NOT_METRICS = ("seconds",)  # logs of an epoch that are not plotted
 
 
 def positional_encoding(d_model: int, length: int) -> Figure:
-    """The sinusoids of section 3.5: a row a position, a column a dimension.
+    """Draw the sinusoids of section 3.5: one row per position, one column per dimension.
 
     Args:
-        d_model: dimensions, even.
-        length: positions.
+        d_model: Number of dimensions, even.
+        length: Number of positions.
 
     Raises:
-        ValueError: if one is no positive number, or `d_model` is odd.
-        ImportError: without matplotlib.
+        ValueError: If an argument is not a positive whole number, or `d_model` is odd.
+        ImportError: If matplotlib is not installed.
     """
     require_whole("length", length, 1)
     require_whole("d_model", d_model, 2)
@@ -47,15 +47,15 @@ def positional_encoding(d_model: int, length: int) -> Figure:
 
 
 def learning_rate(schedule: Callable[[Any], Any], steps: int) -> Figure:
-    """The rate of each update; `WarmupSchedule.paper(512)` is the paper's (section 5.3).
+    """Draw the learning rate of each update; `WarmupSchedule.paper(512)` is the paper's schedule.
 
     Args:
-        schedule: from a step, counted from 0, to the rate.
-        steps: how many to show.
+        schedule: Function from a step, counted from 0, to the rate (section 5.3).
+        steps: Number of steps to show, at least 2.
 
     Raises:
-        ValueError: if `steps` is below 2.
-        ImportError: without matplotlib.
+        ValueError: If `steps` is below 2.
+        ImportError: If matplotlib is not installed.
     """
     require_whole("steps", steps, 2)
     shown = np.unique(np.linspace(0, steps - 1, 500).astype("int32"))
@@ -71,16 +71,16 @@ def learning_rate(schedule: Callable[[Any], Any], steps: int) -> Figure:
 
 
 def training_history(history: Any) -> Figure:
-    """Draw the metrics of each epoch: one panel a metric, training and validation together.
+    """Draw the metrics of each epoch: one panel per metric, training and validation together.
 
     Args:
-        history: the folder of a run, of which the last checkpoint has it; a file of Keras's
-            `CSVLogger`; the `history` of Keras's `History` (metric -> values); or the logs of
-            each epoch, as `Checkpoints.history`.
+        history: Folder of a run, whose last checkpoint holds the history; a file of Keras's
+            `CSVLogger`; the `history` of Keras's `History` (metric -> values); or the logs of each
+            epoch, such as `Checkpoints.history`.
 
     Raises:
-        ValueError: if there is none in it.
-        ImportError: without matplotlib.
+        ValueError: If it holds no metrics.
+        ImportError: If matplotlib is not installed.
     """
     metrics = _metrics(history)
     names = list(dict.fromkeys(name.removeprefix("val_") for name in metrics))
@@ -107,12 +107,12 @@ def training_history(history: Any) -> Figure:
 
 
 def _metrics(history):
-    """Metric -> values, of all that `training_history` takes."""
+    """Return metric -> values from any history that `training_history` accepts."""
     if isinstance(history, str | os.PathLike):
         path = Path(history)
         if path.is_dir():
             states = sorted(path.glob(f"checkpoints/epoch-*/{STATE}"))
-            require(bool(states), "history", str(path), "a run's folder, with its checkpoints")
+            require(bool(states), "history", str(path), "the folder of a run with its checkpoints")
             history = read_json(states[-1])["history"]
         else:
             with path.open(encoding="utf-8", newline="") as file:
@@ -127,5 +127,5 @@ def _metrics(history):
         for name, values in history.items()
         if name not in NOT_METRICS
     }
-    require(any(metrics.values()), "history", history, "the metrics of an epoch or more")
+    require(any(metrics.values()), "history", history, "the metrics of at least one epoch")
     return metrics

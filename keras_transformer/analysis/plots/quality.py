@@ -1,4 +1,4 @@
-"""Where translations are good: by length, and by the model's own confidence."""
+"""Plots of translation quality: by length, and by the confidence of the model."""
 
 from __future__ import annotations
 
@@ -18,22 +18,27 @@ if TYPE_CHECKING:
 def bleu_by_length(
     sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str], bins: int = 5
 ) -> Figure:
-    """BLEU of the short sentences to the long ones, as Koehn and Knowles 2017, section 3.5.
+    """Draw BLEU by sentence length, as in Koehn and Knowles 2017, section 3.5.
 
-    Each bar is the corpus BLEU (sacreBLEU, "13a") of a part of the test set, parts about equally
-    large, ordered by the number of words of the source.
+    The test set is sorted by the number of source words and split into parts of about equal size.
+    Each bar is the corpus BLEU (sacreBLEU, "13a") of a part.
 
     Args:
-        sources, hypotheses, references: texts, as many of each.
-        bins: most parts; sentences of one length stay together.
+        sources, hypotheses, references: Texts, the same number of each.
+        bins: Maximum number of parts; sentences of equal length stay together.
 
     Raises:
-        ValueError: if there are not as many of each, or none; if `bins` is below 1.
-        ImportError: without matplotlib.
+        ValueError: If the numbers of texts differ or are 0, or `bins` is below 1.
+        ImportError: If matplotlib is not installed.
     """
     require_whole("bins", bins, 1)
     counts = len(sources), len(hypotheses), len(references)
-    require(min(counts) == max(counts) > 0, "sources, hypotheses, references", counts, "as many")
+    require(
+        min(counts) == max(counts) > 0,
+        "sources, hypotheses, references",
+        counts,
+        "of the same length, at least 1",
+    )
     lengths = np.array([len(text.split()) for text in sources])
     edges = np.unique(np.quantile(lengths, np.linspace(0, 1, bins + 1)[1:], method="lower"))
     owners = np.searchsorted(edges, lengths)
@@ -56,28 +61,30 @@ def bleu_by_length(
 
 
 def reliability(scores: Sequence[float], qualities: Sequence[float], bins: int = 10) -> Figure:
-    """Whether confidence tells quality: a reliability diagram (Guo et al. 2017, section 2).
+    """Draw a reliability diagram: quality by confidence (Guo et al. 2017, section 2).
 
-    Texts are sorted into bins of equal width by confidence. A bar is the mean quality of a bin, at
-    the mean confidence of its texts the diagonal would be met. Their expected calibration error is
-    the sum over bins of |mean quality - mean confidence| times the share of the texts. It is of
-    calibration where quality is an accuracy, such as the share of right tokens; where it is a
-    likeness such as chrF, see only whether the bars rise.
+    Texts are sorted by confidence into bins of equal width. A bar is the mean quality of a bin; a
+    dot marks the mean confidence of its texts, which a calibrated model's bar would reach. The
+    expected calibration error is the sum over bins of |mean quality - mean confidence| times the
+    share of the texts. It measures calibration only if quality is an accuracy, such as the share of
+    correct tokens. For a similarity such as chrF, look only at whether the bars rise.
 
     Args:
-        scores: confidence of each text, in [0, 1], such as the geometric mean of its tokens'
+        scores: Confidence of each text in [0, 1], such as the geometric mean of its tokens'
             probabilities: exp(`Translator.score` / tokens).
-        qualities: how good each is, in [0, 1], such as the sentence's chrF / 100.
-        bins: how many.
+        qualities: Quality of each text in [0, 1], such as the sentence's chrF / 100.
+        bins: Number of bins, at least 1.
 
     Raises:
-        ValueError: if there are not as many of each, or none; if one is not in [0, 1]; if `bins`
-            is below 1.
-        ImportError: without matplotlib.
+        ValueError: If the numbers of scores and qualities differ or are 0, a value is not in
+            [0, 1], or `bins` is below 1.
+        ImportError: If matplotlib is not installed.
     """
     require_whole("bins", bins, 1)
     counts = len(scores), len(qualities)
-    require(counts[0] == counts[1] > 0, "scores, qualities", counts, "as many")
+    require(
+        counts[0] == counts[1] > 0, "scores, qualities", counts, "of the same length, at least 1"
+    )
     for name, values in dict(scores=scores, qualities=qualities).items():
         values = np.asarray(values)
         require(((values >= 0) & (values <= 1)).all(), name, values, "in [0, 1]")
@@ -101,7 +108,7 @@ def reliability(scores: Sequence[float], qualities: Sequence[float], bins: int =
 def calibration(
     scores: Sequence[float], qualities: Sequence[float], bins: int = 10
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean score, mean quality (NaN where there is none) and number of each bin: (bins,) each."""
+    """Return mean score, mean quality (NaN if empty) and number of texts per bin: (bins,) each."""
     scores, qualities = np.asarray(scores, float), np.asarray(qualities, float)
     owners = np.minimum((scores * bins).astype(int), bins - 1)
     count = np.bincount(owners, minlength=bins)

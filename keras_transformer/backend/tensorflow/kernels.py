@@ -1,9 +1,9 @@
-"""Kernels for training on TensorFlow, which runs a formula as one pass over memory an operation.
+"""Kernels for training on TensorFlow, which otherwise passes over memory once per operation.
 
-What lies between the matmuls, element by element or row by row, XLA makes one loop of; the matmuls
-stay with oneDNN, whose are the faster ones, in bfloat16 above all. `backend` calls these inside a
-training step alone: elsewhere compiling for each new shape would not pay, and an exported graph
-should not ask for it. Each is tested against the plain formula.
+XLA fuses the element-wise and row-wise operations between the matmuls into one loop; the matmuls
+stay with oneDNN, which is faster, above all in bfloat16. `backend` calls these kernels only inside
+a training step: elsewhere compiling for each new shape would not pay off, and an exported graph
+should not require it. Each kernel is tested against the plain formula.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _one_loop = functools.partial(tf.function, jit_compile=True, autograph=False)
 
 
 def layer_norm(x: Any, gamma_D: Any, beta_D: Any, epsilon: float) -> Any:
-    """The kernel of `backend.layer_norm`; gamma and beta are float32."""
+    """Kernel of `backend.layer_norm`; gamma and beta are float32."""
 
     @tf.custom_gradient
     def normalized(x, gamma_D, beta_D):
@@ -57,7 +57,7 @@ def _column_sums(x):
 
 
 def dropout(x: Any, random_bytes: Any, dropped: int, residual: Any = None) -> Any:
-    """residual + x * 256 / (256 - dropped) where the random byte is not below `dropped`."""
+    """Return residual + x * 256 / (256 - dropped); x counts as 0 where random_byte < dropped."""
 
     @tf.custom_gradient
     def added(x, residual):
@@ -89,7 +89,7 @@ def _drop_and_add(x, random_bytes, dropped, residual):
 
 
 def attention(query_BNTH: Any, key_BNSH: Any, value_BNSH: Any, mask: Any) -> Any:
-    """The kernel of `backend.attention`, with a boolean mask or None, and no bias."""
+    """Kernel of `backend.attention`, with a boolean mask or None, and no bias."""
     logits_BNTS = tf.matmul(query_BNTH, key_BNSH, transpose_b=True)
     mask = tf.ones((1, 1, 1, 1), tf.bool) if mask is None else mask
     return tf.matmul(_softmax(logits_BNTS, mask, query_BNTH.shape[-1] ** -0.5), value_BNSH)
@@ -131,7 +131,7 @@ def adam_update(
     beta_2: float,
     epsilon: float,
 ) -> None:
-    """One update of Adam in place, in one pass over memory; Keras's formula takes eleven."""
+    """Apply one Adam update in place, in one pass over memory; Keras's formula takes eleven."""
 
     def number(x):
         return tf.cast(x, parameter.dtype)

@@ -1,1 +1,1 @@
-"""Kernels and searches for PyTorch."""
+"""Kernels and search loops for PyTorch."""

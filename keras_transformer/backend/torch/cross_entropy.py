@@ -1,16 +1,18 @@
-"""The loss of hidden states, without the matrix of logits being written more than once."""
+"""Cross-entropy from hidden states, with only one matrix of logits in memory."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 
 from keras_transformer.backend.torch.matmul import product
 
-_CHUNK = 1 << 19  # logits that are worked on at a time: 2 MiB in float32, which stays in cache
+_CHUNK = 1 << 19  # logits to process at a time: 2 MiB in float32, which stays in cache
 
 
 class _Workspace:
-    """Buffers that outlive a step: fresh memory costs a page fault every 4 KiB, each step anew."""
+    """Buffers that are reused across steps: fresh memory costs a page fault every 4 KiB."""
 
     def __init__(self):
         self.free: dict[tuple, list[torch.Tensor]] = {}
@@ -30,16 +32,22 @@ _workspace = _Workspace()
 
 
 class ProjectedCrossEntropy(torch.autograd.Function):
-    """Cross-entropy of `hidden @ table.T` a token, label-smoothed, and without smoothing.
+    """Cross-entropy of `hidden @ table.T` per token, with and without label smoothing.
 
-    The logits z exist once, in the type of `hidden`; the gradient takes their place. With label
+    The logits z exist once, in the dtype of `hidden`; the gradient overwrites them. With label
     smoothing e the loss is log Z - z[label] + e (z[label] - mean(z)), and mean(z) is the product of
-    `hidden` and the table's mean row: what smoothing adds is vectors, not matrices of logits. Only
-    the first result has a gradient, which can be taken once.
+    `hidden` and the table's mean row, so smoothing adds only vectors, not matrices of logits. Only
+    the first result has a gradient, which can be computed only once.
     """
 
     @staticmethod
-    def forward(ctx, hidden_ND, table_VD, labels_N, label_smoothing):
+    def forward(
+        ctx: Any,
+        hidden_ND: torch.Tensor,
+        table_VD: torch.Tensor,
+        labels_N: torch.Tensor,
+        label_smoothing: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         size, vocab_size = len(hidden_ND), len(table_VD)
         buffer = _workspace.take(size * vocab_size, hidden_ND)
         logits_NV = buffer[: size * vocab_size].view(size, vocab_size)
@@ -55,7 +63,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
             torch.neg(x.gather(1, labels_N[part, None])[:, 0], out=likelihood_N[part])
         loss_N = likelihood_N.clone()
         if label_smoothing:
-            # Of the table's rows, by a product: `mean` would copy them all to float32.
+            # Mean of the table's rows, by a product: `mean` would copy the table to float32.
             mean_D = table_VD.new_ones((1, vocab_size)).mm(table_VD)[0] / vocab_size
             mean_N = (hidden_ND @ mean_D).float()
             loss_N += label_smoothing * (chosen_N - mean_N)
@@ -70,14 +78,14 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         return loss_N, likelihood_N
 
     @staticmethod
-    def backward(ctx, gradient_N, _):
+    def backward(ctx: Any, gradient_N: torch.Tensor, _: Any) -> tuple[torch.Tensor | None, ...]:
         hidden_ND, table_VD, labels_N, log_sum_N, mean_D = ctx.saved_tensors
         if ctx.buffer is None:
-            raise RuntimeError("the gradient of this loss can be taken once only")
+            raise RuntimeError("the gradient of this loss can be computed only once")
         size, vocab_size = len(hidden_ND), len(table_VD)
         logits_NV = ctx.buffer[: size * vocab_size].view(size, vocab_size)
         rows, smoothing = len(ctx.chunk), ctx.label_smoothing
-        # g (softmax - (1 - e) onehot), the factor g inside the exponent.
+        # g (softmax - (1 - e) onehot), with the factor g moved into the exponent.
         shift_N1 = (log_sum_N - gradient_N.abs().log())[:, None]
         sign_N1 = gradient_N.sign()[:, None]
         positive = bool((sign_N1 >= 0).all())
@@ -102,12 +110,18 @@ class ProjectedCrossEntropy(torch.autograd.Function):
 
 
 def _rows(hidden_ND, vocab_size):
-    """Tokens whose logits are worked on at a time."""
+    """Return the number of tokens whose logits are processed at a time."""
     return max(1, _CHUNK // vocab_size) if hidden_ND.device.type == "cpu" else 2048
 
 
-def projected_cross_entropy(hidden_BTD, table_VD, labels_BT, label_smoothing, pad_id):
-    """The kernel of `backend.projected_cross_entropy`; a CPU also skips padding in the products."""
+def projected_cross_entropy(
+    hidden_BTD: torch.Tensor,
+    table_VD: torch.Tensor,
+    labels_BT: torch.Tensor,
+    label_smoothing: float,
+    pad_id: int,
+) -> list[torch.Tensor]:
+    """Kernel of `backend.projected_cross_entropy`; on a CPU it also skips padding in products."""
     hidden_ND, labels_N = hidden_BTD.reshape(-1, hidden_BTD.shape[-1]), labels_BT.reshape(-1).long()
     if hidden_ND.device.type != "cpu":
         labels_N = labels_N.clamp(min=0)

@@ -1,7 +1,7 @@
-"""Kernels for PyTorch, where Keras's plain ones read and write memory too often.
+"""Kernels for PyTorch that read and write memory less often than the operations of Keras.
 
-On a CPU most of a training step beside its matmuls is memory traffic. `backend` calls these; each
-is tested against the plain formula.
+On a CPU, most of a training step outside its matmuls is memory traffic. `backend` calls these
+kernels; each is tested against the plain formula.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from keras_transformer.backend.torch.matmul import kept
 
 
 def layer_norm(x: torch.Tensor, gamma: Any, beta: Any, epsilon: float) -> torch.Tensor:
-    """The kernel of `backend.layer_norm`: it sums in float32, so no copy of x is needed."""
+    """Kernel of `backend.layer_norm`: sums in float32, without a float32 copy of x."""
     if torch.is_grad_enabled() or not isinstance(gamma, keras.Variable):
         gamma, beta = ops.cast(gamma, x.dtype), ops.cast(beta, x.dtype)
     else:
@@ -26,10 +26,10 @@ def layer_norm(x: torch.Tensor, gamma: Any, beta: Any, epsilon: float) -> torch.
 
 
 def dropout(x: torch.Tensor, rate: float, residual: torch.Tensor | None = None) -> torch.Tensor:
-    """residual + x * mask / (1 - rate), the mask from random bytes: one for eight elements' bits.
+    """Return residual + x * mask / (1 - rate); one 64-bit random number masks eight elements.
 
     `torch.nn.functional.dropout` takes ten times as long on a CPU. The rate is rounded to 1/256,
-    and what is kept is scaled by the rounded rate.
+    and kept elements are scaled according to the rounded rate.
     """
     if x.device.type != "cpu":
         x = torch.nn.functional.dropout(x, rate)
@@ -38,20 +38,22 @@ def dropout(x: torch.Tensor, rate: float, residual: torch.Tensor | None = None) 
 
 
 class Dropout(torch.autograd.Function):
-    """residual + x * mask, the mask 0 or 256 / (256 - dropped): `dropped` of 256 are 0."""
+    """residual + x * mask; the mask is 0 with probability dropped / 256, else constant."""
 
     @staticmethod
-    def forward(ctx, x, residual, dropped):
+    def forward(
+        ctx: Any, x: torch.Tensor, residual: torch.Tensor | None, dropped: int
+    ) -> torch.Tensor:
         words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
         bytes_ = words.view(torch.uint8)[: x.numel()].view(x.shape)
-        ctx.save_for_backward(bytes_)  # a quarter of the mask itself in float32
+        ctx.save_for_backward(bytes_)  # a quarter of the size of a float32 mask
         ctx.dropped = dropped
         mask = _mask(bytes_, dropped, x.dtype)
         return x * mask if residual is None else torch.addcmul(residual, x, mask)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, gradient):
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         (bytes_,) = ctx.saved_tensors
         mask = _mask(bytes_, ctx.dropped, gradient.dtype)
         return mask.mul_(gradient), gradient if ctx.needs_input_grad[1] else None, None
@@ -70,7 +72,7 @@ def attention(
     bias: torch.Tensor | None,
     causal: bool = False,
 ) -> torch.Tensor:
-    """The fastest kernel of `backend.attention` here; `causal` without mask and bias.
+    """Kernel of `backend.attention`, the fastest for these inputs; `causal` excludes mask and bias.
 
     On a CPU the backward pass of PyTorch's fused kernel is slow in 16 bits (PyTorch 2.13: seven
     times as slow as matmul, softmax, matmul at 32 tokens, five times at 128).
@@ -80,13 +82,13 @@ def attention(
     if mask is not None and mask.dtype != torch.bool:
         bias = mask.to(dtype) if bias is None else bias + mask
     elif mask is not None:
-        # Finite, so that a row without any key stays a number; -1e9 overflows float16.
+        # Finite, so that a fully masked row is not NaN; -1e9 overflows float16.
         lowest = -3e4 if dtype == torch.float16 else -1e9
         bias = torch.where(mask, 0.0 if bias is None else bias, lowest).to(dtype)
     on_cpu = query_BNTH.device.type == "cpu"
-    if on_cpu and not torch.is_grad_enabled():  # by name: to choose among kernels takes time, too
+    if on_cpu and not torch.is_grad_enabled():  # called by name, to save the choice of a kernel
         kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-        # It takes for granted what its callers in PyTorch see to.
+        # It requires contiguous rows, which its callers in PyTorch ensure.
         inputs = (query_BNTH, key_BNSH, value_BNSH)
         inputs = (x if x.stride(-1) == 1 else x.contiguous() for x in inputs)
         return kernel(*inputs, is_causal=causal, attn_mask=bias)[0]

@@ -1,4 +1,4 @@
-"""Matrix products on PyTorch's CPU: by oneDNN where it is the faster, bias and ReLU in one pass."""
+"""Matrix products on PyTorch's CPU: oneDNN where it is faster, bias and ReLU in the same pass."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from keras import ops
 
 from keras_transformer.backend import private
 
-# PyTorch multiplies float32 matrices with Intel's library. On AMD's processors that one leaves a
-# fifth of the speed to oneDNN, half with few rows; on Intel's it is the faster with few rows.
+# PyTorch multiplies float32 matrices with Intel's MKL. On AMD processors MKL is a fifth slower than
+# oneDNN, and half as fast with few rows; on Intel processors MKL is faster with few rows.
 _FEW_ROWS, _LARGE = 8, 1 << 16
 
 
@@ -30,7 +30,7 @@ _BY_ONEDNN = _is_amd() and torch.backends.mkldnn.is_available()
 
 @functools.cache
 def computes_bfloat16() -> bool:
-    """Whether the processor has units for bfloat16: oneDNN refuses a product where it has none."""
+    """Return whether the processor has bfloat16 units; without them oneDNN rejects a product."""
     x = torch.ones((2, 2), dtype=torch.bfloat16, device="cpu")
     try:
         private.onednn_linear(x, x)
@@ -46,7 +46,7 @@ def linear(
     activation: Callable | None,
     transposed: bool,
 ) -> tuple[torch.Tensor, Callable | None]:
-    """The kernel of `backend.linear`: x W + b, and the activation if it is not yet applied."""
+    """Kernel of `backend.linear`: returns x W + b, and the activation if it is not yet applied."""
     x_ND = x.reshape(-1, x.shape[-1])
     relu = activation is keras.activations.relu and bias is not None
     packed = None
@@ -72,24 +72,26 @@ def linear(
 
 
 def _by_plainproduct(x_ND, kernel_DF):
-    """Whether, of a weight that is also there in oneDNN's order, the plain form is the faster."""
+    """Return whether the plain form of a weight is faster than the one in oneDNN's layout."""
     if x_ND.dtype != torch.float32 or len(x_ND) > _FEW_ROWS:
         return False
     return not _BY_ONEDNN or kernel_DF.numel() <= _LARGE
 
 
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """a @ b of large matrices, without a gradient."""
+    """Return a @ b for large matrices, without gradient."""
     if _BY_ONEDNN and a.dtype == torch.float32 and a.device.type == "cpu":
         return private.onednn_linear(a, b.t())
     return a @ b
 
 
 class Linear(torch.autograd.Function):
-    """relu(x W + b) or x W + b on a CPU, W and b in their own type, in one pass over the result."""
+    """relu(x W + b) or x W + b on a CPU, in one pass; W and b may have another dtype than x."""
 
     @staticmethod
-    def forward(ctx, x_ND, kernel_DF, bias_F, relu):
+    def forward(
+        ctx: Any, x_ND: torch.Tensor, kernel_DF: torch.Tensor, bias_F: torch.Tensor, relu: bool
+    ) -> torch.Tensor:
         kernel, bias = kernel_DF.to(x_ND.dtype), bias_F.to(x_ND.dtype)
         by_onednn = x_ND.dtype == torch.bfloat16 and computes_bfloat16()
         if by_onednn or (_BY_ONEDNN and x_ND.dtype == torch.float32):
@@ -104,7 +106,7 @@ class Linear(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, gradient_NF):
+    def backward(ctx: Any, gradient_NF: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         x_ND, kernel_DF, positive_NF = ctx.saved_tensors
         if positive_NF is not None:
             gradient_NF = torch.ops.aten.threshold_backward(gradient_NF, positive_NF, 0)
@@ -120,7 +122,7 @@ class Linear(torch.autograd.Function):
 def int8_linear(
     x: torch.Tensor, kernel: Any, scale: Any, bias: Any, transposed: bool
 ) -> torch.Tensor:
-    """The kernel of `backend.int8_linear`: each row of x is scaled by its largest number."""
+    """Kernel of `backend.int8_linear`; each row of x is scaled by its largest absolute value."""
     x_ND = x.reshape(-1, x.shape[-1]).float()
     largest_N1 = x_ND.abs().amax(1, keepdim=True).clamp_(min=1e-7)
     rounded_ND = (x_ND * (127 / largest_N1)).round_().to(torch.int8)
@@ -134,13 +136,13 @@ def int8_linear(
     return x_NF.to(x.dtype).view(*x.shape[:-1], -1)
 
 
-def tensor_of(x):
-    """A variable's own tensor, not cast as Keras does in mixed precision."""
+def tensor_of(x: Any) -> torch.Tensor:
+    """Return a variable's own tensor, without Keras's cast in mixed precision."""
     return private.own_value(x) if isinstance(x, keras.Variable) else ops.convert_to_tensor(x)
 
 
 def kept(variable: keras.Variable, dtype: torch.dtype, make: Callable) -> Any:
-    """`make(value in dtype)`, made anew only when the variable has changed."""
+    """Return `make(value in dtype)`, cached until the variable changes."""
     value = tensor_of(variable)
     version, forms = getattr(value, "_keras_transformer_forms", (None, None))
     now = private.version_of(value)
@@ -153,7 +155,7 @@ def kept(variable: keras.Variable, dtype: torch.dtype, make: Callable) -> Any:
 
 
 def _plain(kernel_DF):
-    """A matrix and its form in oneDNN's own order, where that can be."""
+    """Return a matrix, and its form in oneDNN's layout where available, else None."""
     packed = None
     if kernel_DF.device.type == "cpu" and kernel_DF.dtype in (torch.float32, torch.bfloat16):
         packed = private.onednn_weight(kernel_DF.t())
@@ -165,6 +167,6 @@ def _transposed(kernel_FD):
 
 
 def lookup(table: Any, ids: torch.Tensor, itself: bool) -> torch.Tensor:
-    """The kernel of `backend.lookup`; `itself`: read the table in its own type, not a cast copy."""
+    """Kernel of `backend.lookup`; `itself` reads the table in its own dtype, not a cast copy."""
     table = tensor_of(table) if itself else ops.convert_to_tensor(table)
     return torch.nn.functional.embedding(ids, table)

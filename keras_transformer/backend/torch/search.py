@@ -1,4 +1,4 @@
-"""Searches on PyTorch, which runs them step by step: rows leave, caches grow in place."""
+"""Search on PyTorch, in eager steps: finished rows are removed, caches grow in place."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import keras
 import torch
 
-_FULL = 0.9  # of the rows must go on, or the others leave
-_GROUP = 64  # tokens of which the highest stands for all, at first
-_CHUNK = 1 << 18  # logits that are worked on at a time: 1 MiB in float32, which stays in cache
+_FULL = 0.9  # finished rows are removed once at most this share of rows is unfinished
+_GROUP = 64  # tokens per group in the first pass of `_top_k`
+_CHUNK = 1 << 18  # logits to process at a time: 1 MiB in float32, which stays in cache
 
 
 def write_cache(cache_BNSH: torch.Tensor, update_BNTH: torch.Tensor, index: int) -> torch.Tensor:
-    """The kernel of `backend.write_cache`: write in place, or into a longer cache."""
+    """Kernel of `backend.write_cache`: writes in place, or into a longer cache."""
     rows, heads, length, width = cache_BNSH.shape
     end = index + update_BNTH.shape[2]
     if end > length:
@@ -27,10 +27,10 @@ def write_cache(cache_BNSH: torch.Tensor, update_BNTH: torch.Tensor, index: int)
 
 
 def best_tokens(logits: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The kernel of `backend.best_tokens`: one pass over the logits while they are in cache.
+    """Kernel of `backend.best_tokens`: processes logits in chunks that stay in cache.
 
-    The k best are among the k groups whose highest is highest: a look at each logit once, where
-    PyTorch's `topk` sorts all.
+    The k best logits are in the k groups with the highest maxima, which one pass finds; PyTorch's
+    `topk` sorts all logits.
     """
     size = logits.shape[-1]
     logits_RV = logits.reshape(-1, size)
@@ -64,7 +64,7 @@ def _top_k(x_RV, k):
 
 
 def row_loop(body: Callable, length: int, done_B: torch.Tensor, found: Any, alive: Any) -> Any:
-    """The loop of `backend.row_loop`; finished rows are removed when they are a tenth of all."""
+    """The loop of `backend.row_loop`; removes finished rows once they are a tenth of all rows."""
     results = places = None
     for i in range(1, length):
         rows = done_B.shape[0]
@@ -88,7 +88,7 @@ def row_loop(body: Callable, length: int, done_B: torch.Tensor, found: Any, aliv
 
 
 def _moves(done_B, left):
-    """The rows that go on, as few as can be in other places: holes, what fills them, the order."""
+    """Return holes, the unfinished rows that fill them, and the resulting order of rows."""
     goes_on = torch.nonzero(~done_B)[:, 0]
     holes = torch.nonzero(done_B[:left])[:, 0]
     movers = goes_on[left - len(holes) :]
@@ -98,7 +98,7 @@ def _moves(done_B, left):
 
 
 def _without(x, holes, movers, order):
-    """The rows of `order`; caches, which have four axes, lose the others in place if they may."""
+    """Return the rows of `order`; caches (four axes) are compacted in place without gradients."""
     if x.ndim != 4 or torch.is_grad_enabled():
         return x.index_select(0, order)
     x[holes] = x[movers]

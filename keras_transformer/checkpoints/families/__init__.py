@@ -1,7 +1,7 @@
-"""Which weight of ours is which of a Hugging Face checkpoint: a map a family, as data.
+"""Maps between our weights and those of Hugging Face checkpoints: one map per family, as data.
 
-A family is the `model_type`s of its `config.json`, what our config makes of that file and back,
-and `Rule`s from weight to weight.
+A family has the `model_type`s of its `config.json`, conversions between that file and our config,
+and `Rule`s that map one weight to another.
 """
 
 from keras_transformer.checkpoints.families import (

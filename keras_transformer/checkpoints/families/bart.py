@@ -1,4 +1,4 @@
-"""Marian (OPUS-MT), Pegasus, M2M-100 and NLLB-200, mBART-50: one layout, that of BART."""
+"""Map of Marian (OPUS-MT), Pegasus, M2M-100, NLLB-200 and mBART-50 checkpoints: BART's layout."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _attention(ours: str, theirs: str, cross: bool = False) -> list[Rule]:
 
 
 def _rules(config: TransformerConfig) -> list[Rule]:
-    """Map of Marian, Pegasus, M2M-100 and mBART-50."""
+    """Return the rules of Marian, Pegasus, M2M-100, NLLB-200 and mBART-50."""
     rules = []
     sides = dict(encoder=config.num_encoder_layers, decoder=config.num_decoder_layers)
     for side, layers in sides.items():

@@ -1,4 +1,4 @@
-"""BERT, RoBERTa and ALBERT."""
+"""Map of BERT, RoBERTa and ALBERT checkpoints."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ HEAD_DROPOUT = {
     "roberta": "classifier_dropout",
     "albert": "classifier_dropout_prob",
 }
-# Weights of heads that a checkpoint may have besides the one that its config names, and a buffer.
+# Weights of heads that a checkpoint may have in addition to the head that its config names.
 UNUSED = {
     "bert": ("bert.pooler.dense", "cls.seq_relationship"),
     "roberta": ("roberta.pooler.dense",),
@@ -76,7 +76,7 @@ def _fields(kind: str) -> dict[str, Field]:
         position_embedding_type=exactly("absolute"),
     )
     if kind == "roberta":
-        fields["hidden_act"] = exactly("gelu")  # its masked LM's head has no other
+        fields["hidden_act"] = exactly("gelu")  # its masked LM head always uses gelu
     if kind == "albert":
         fields |= dict(
             embedding_size=size(),

@@ -1,4 +1,4 @@
-"""The maps of encoder-only families: heads and their classes."""
+"""Shared parts of the maps of encoder-only families: fields, heads, class labels, blocks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keras_transformer.checkpoints.families.fields import (
 )
 from keras_transformer.models.encoder_only import EncoderConfig
 
-HEADS = {  # the end of an architecture's name -> our head
+HEADS = {  # suffix of an architecture's name -> our head
     "ForMaskedLM": "masked_lm",
     "ForPreTraining": "pretraining",
     "ForNextSentencePrediction": "next_sentence",
@@ -42,22 +42,22 @@ FIELDS = {name: size() for name in _SIZES.split()} | dict(
     id2label=mapping(),
     num_labels=size(2),
 )
-# As TensorFlow has them: in BERT's first checkpoints, and in what `transformers` 5.23 saves of ESM.
+# TensorFlow's names: in BERT's first checkpoints, and in ESM's as `transformers` 5.23 saves them.
 NORM_ENDINGS = ((".gamma", ".weight"), (".beta", ".bias"))
 
 
 @dataclass(frozen=True)
 class Names:
-    """Names of the parts of heads in a checkpoint; None: it has no such head.
+    """Names of the parts of heads in a checkpoint.
 
     Args:
-        family: what architectures' names begin with, such as "Bert".
-        transform: dense layer and norm of a masked LM.
-        output_bias: of its logits.
-        bare_pooler: dense layer of a pooler without a classifier.
-        pooler, classifier: dense layers of a sequence's classifier.
-        next_sentence: dense layer of that head.
-        pairs: the heads that it stands in.
+        family: Prefix of the architectures' names, such as "Bert".
+        transform: Dense layer and norm of the masked LM head.
+        output_bias: Bias of its logits.
+        bare_pooler: Dense layer of a pooler without a classifier.
+        pooler, classifier: Dense layers of the sequence classifier.
+        next_sentence: Dense layer of the next-sentence head. None: there is no such head.
+        pairs: Those of "pretraining" and "next_sentence" that the family has.
     """
 
     family: str
@@ -71,14 +71,14 @@ class Names:
 
     @property
     def heads(self) -> dict[str, str]:
-        """Each of our heads that there is here, and its architecture."""
+        """Our heads that the family has, and their architectures."""
         heads = {ours: f"{self.family}{end}" for end, ours in HEADS.items()}
         for name in {"pretraining", "next_sentence"} - set(self.pairs):
             del heads[name]
         return heads | {"pooled": heads["hidden"]}
 
     def fields(self, theirs: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-        """Head and labels, as fields of our config."""
+        """Return the head and the labels as fields of our config."""
         architecture = (theirs["architectures"] or [f"{self.family}Model"])[0]
         known = {theirs: ours for ours, theirs in self.heads.items() if ours != "pooled"}
         if architecture not in known:
@@ -89,11 +89,13 @@ class Names:
         return dict(head=head, labels=labels_of(theirs))
 
     def config_file(self, config: EncoderConfig) -> dict[str, Any]:
-        """The inverse of `fields`."""
+        """Return the head and the labels as fields of a `config.json`; the inverse of `fields`."""
         if config.head not in self.heads:
             raise ValueError(f"head must be one of {sorted(self.heads)}, got {config.head!r}")
         if config.window is not None:
-            raise ValueError(f"window must be None: the layout has none, got {config.window}")
+            raise ValueError(
+                f"window must be None: the checkpoint format has no window, got {config.window}"
+            )
         return dict(
             architectures=[self.heads[config.head]],
             id2label={str(i): name for i, name in enumerate(config.labels)},
@@ -122,12 +124,12 @@ class Names:
 
 
 def labels_of(theirs: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of a classifier's classes, by their numbers."""
+    """Return the names of a classifier's classes in the order of their numbers."""
     if not theirs["id2label"]:
         return tuple(f"LABEL_{i}" for i in range(theirs["num_labels"]))
     names = theirs["id2label"]
     if not all(x.isdecimal() and isinstance(name, str | None) for x, name in names.items()):
-        raise ValueError(f"id2label must hold a name for each number, got {names}")
+        raise ValueError(f"id2label must map class numbers to names, got {names}")
     return tuple(names[number] or f"LABEL_{number}" for number in sorted(names, key=int))
 
 

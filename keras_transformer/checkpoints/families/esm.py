@@ -1,4 +1,4 @@
-"""ESM-2."""
+"""Map of ESM-2 checkpoints."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ FAMILIES = {
             "embeddings.position_ids",
             "embeddings.position_embeddings.weight",
             "rotary_embeddings.inv_freq",
-            # A regression from attention to contacts, which we do not predict.
+            # Prediction of contacts from attention, which our models do not have.
             *(f"contact_head.regression.{part}" for part in ("weight", "bias")),
             *(f"esm.pooler.dense.{part}" for part in ("weight", "bias")),
         ),

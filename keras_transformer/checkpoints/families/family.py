@@ -1,4 +1,4 @@
-"""Building blocks of a family's map: rules from weight to weight, and fields of config files."""
+"""Building blocks of a family's map: rules that map weights, and fields of config files."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from keras_transformer.checkpoints.families.fields import ACTIVATIONS, Field, co
 
 @dataclass(frozen=True)
 class Rule:
-    """A weight of ours and what it is in a checkpoint.
+    """One of our weights and its counterpart in a checkpoint.
 
     Args:
-        ours: path of our weight.
-        theirs: names in the checkpoint; several lie side by side in ours, along the last axis.
-            None is a part that is not there: zeros of the width of the first.
-        layout: "same", "transposed", "row" where theirs has one more axis, of size 1, in front, or
-            "convolution", whose channels are first there and last here.
-        shares: how the width is shared among several; (): equally.
+        ours: Path of our weight.
+        theirs: Names in the checkpoint; several are concatenated along the last axis of ours.
+            None is a missing part: zeros of the shape of the first one present.
+        layout: "same"; "transposed"; "row": theirs has an additional first axis of size 1;
+            "convolution": channels are first in theirs and last in ours.
+        shares: Relative widths of several names; (): equal widths.
     """
 
     ours: str
@@ -32,23 +32,23 @@ class Rule:
 
     @property
     def names(self) -> list[str]:
-        """Those of `theirs` that are there."""
+        """The names in `theirs`, without missing parts."""
         return [name for name in self.theirs if name is not None]
 
     def take(
         self, read: Callable[[str], np.ndarray], shape: tuple[int, ...] | None = None
     ) -> np.ndarray:
-        """Our weight, from tensors that `read` gives by their names.
+        """Return our weight, made from the tensors of a checkpoint.
 
         Args:
-            read: gives them.
-            shape: ours, which says what shape each of theirs must have; None: any.
+            read: Function that returns a tensor by name.
+            shape: Shape of our weight, to check those of the tensors against. None: no check.
 
         Raises:
-            ValueError: if one has another shape; names it.
+            ValueError: If a tensor has another shape; names it.
         """
         accepted = {}
-        if shape is not None:  # of a stand-in that takes no memory
+        if shape is not None:  # shapes, from a placeholder that takes no memory
             accepted = self.give(np.broadcast_to(np.float32(0), shape))
         parts = {}
         for name in self.names:
@@ -62,7 +62,7 @@ class Rule:
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
     def give(self, value: np.ndarray) -> dict[str, np.ndarray]:
-        """Their tensors by name, from our weight."""
+        """Return the checkpoint's tensors by name, made from our weight."""
         shares = np.cumsum(self.shares or [1] * len(self.theirs))
         ends = shares[:-1] * value.shape[-1] // shares[-1]
         parts = zip(self.theirs, np.split(value, ends, axis=-1), strict=True)
@@ -88,17 +88,19 @@ class Family:
     """Reader and writer of one kind of checkpoint.
 
     Args:
-        model: our class.
-        config: their `config.json`, complete, and the names of their weights -> our config.
-        rules: our config -> the rules of all weights.
-        config_file: our config -> their `config.json`, without its `model_type`.
-        aliases: their names of what another one may hold already, and those others.
-        unused: ends of their names of what is no weight, such as tables of sinusoids, or is one
-            that no model looks at.
-        free: fields of our config that no weight and no result depends on.
-        prefix: of the names, which checkpoints of the bare model lack.
-        endings: pairs of another end that their names may have, and the one that rules know.
-        fields: those of their `config.json` that `config` reads.
+        model: Our class.
+        config: Function of their complete `config.json` and the names of their weights that
+            returns our config.
+        rules: Function of our config that returns the rules of all weights.
+        config_file: Function of our config that returns their `config.json` without `model_type`.
+        aliases: Names of their tensors that may repeat another tensor, each with the names of
+            those others.
+        unused: Suffixes of names to ignore: tensors that are not weights, such as tables of
+            sinusoids, or weights that no model uses.
+        free: Fields of our config that affect neither weights nor results.
+        prefix: Prefix of the names, which checkpoints of the bare model lack.
+        endings: Pairs of an alternative suffix of names and the one in the rules.
+        fields: The fields of their `config.json` that `config` reads.
     """
 
     model: type
@@ -113,16 +115,16 @@ class Family:
     fields: Mapping[str, Field] = dataclasses.field(default_factory=dict)
 
     def read(self, theirs: Mapping[str, Any], names: Iterable[str]) -> Any:
-        """Our config, of their `config.json` and the names of their weights.
+        """Return our config, made from their `config.json` and the names of their weights.
 
         Raises:
-            KeyError: if a field is missing that has no default; names it.
-            ValueError: if a field holds what is not accepted.
+            KeyError: If a field without a default is missing; names it.
+            ValueError: If a field has a value that is not accepted.
         """
         return self.config(complete(theirs, self.fields), names)
 
 
-# What a layer of ours is there.
+# Rules of layers.
 
 
 def dense(
@@ -132,7 +134,7 @@ def dense(
     layout: str = "transposed",
     shares: tuple[int, ...] = (),
 ) -> list[Rule]:
-    """Return the rules of a dense layer, or of several that are fused."""
+    """Return the rules of a dense layer, or of several that ours fuses."""
     weights = tuple(f"{name}.weight" for name in theirs)
     rules = [Rule(f"{ours}/kernel", weights, layout, shares)]
     if bias:
@@ -159,16 +161,16 @@ def table(ours: str, theirs: str) -> list[Rule]:
     return [Rule(f"{ours}/embeddings", (f"{theirs}.weight",))]
 
 
-# What a field of a config file is here, and back.
+# Fields of config files.
 
 
 def their_activation(name: str) -> str:
-    """Translate the name of an activation of ours to Hugging Face's."""
+    """Translate our name of an activation to Hugging Face's."""
     return next(theirs for theirs, ours in ACTIVATIONS.items() if ours == name)
 
 
 def one(theirs: Mapping[str, Any], *names: str) -> Any:
-    """The one value that several fields have."""
+    """Return the common value of several fields; raise ValueError if they differ."""
     values = [theirs[name] for name in names]
     if len(set(values)) > 1:
         raise ValueError(f"{' and '.join(names)} must be equal, got {values}")
@@ -176,21 +178,21 @@ def one(theirs: Mapping[str, Any], *names: str) -> Any:
 
 
 def only(theirs: Mapping[str, Any], **accepted: Any) -> None:
-    """Refuses a field that is there and says another thing than what we have."""
+    """Raise ValueError if a field is present and has another value than the accepted one."""
     for name, value in accepted.items():
         if theirs.get(name, value) != value:
             raise ValueError(f"{name} must be {value!r}, got {theirs[name]!r}")
 
 
 def token_id(theirs: Mapping[str, Any], *names: str) -> int:
-    """The token of the first of these fields that says one; of several that end, the first.
+    """Return the token id of the first of these fields that has one; of several EOS ids, the first.
 
-    Null says none, and so does a negative number, as LLaMA 1 has it for padding.
+    Null and negative numbers mean no token; LLaMA 1 has a negative one for padding.
     """
     name = next((x for x in names if _says_one(theirs.get(x))), names[-1])
     first, *rest = token_ids(theirs, name)
     if rest and name != "eos_token_id":
-        raise ValueError(f"{name} must be one token's number, got {theirs[name]!r}")
+        raise ValueError(f"{name} must be one token id, got {theirs[name]!r}")
     return first
 
 
@@ -199,14 +201,14 @@ def _says_one(value):
 
 
 def token_ids(theirs: Mapping[str, Any], name: str) -> tuple[int, ...]:
-    """The tokens of a field, which has one number or a list of them."""
+    """Return the token ids of a field, which holds one or a list of them."""
     value, size = theirs.get(name), theirs.get("vocab_size")
     if value is None:
         raise KeyError(name)
     ids = tuple(value) if isinstance(value, list | tuple) else (value,)
     if not ids or not all(isinstance(x, int) for x in ids):
-        raise ValueError(f"{name} must be a token's number or a list of them, got {value!r}")
-    # Here, where the field has the name that it has in the file; the size is checked by the model.
+        raise ValueError(f"{name} must be a token id or a list of them, got {value!r}")
+    # Checked here to name the field as the file does. The size itself is checked elsewhere.
     if isinstance(size, int) and not all(0 <= x < size for x in ids):
         raise ValueError(f"{name} must be in [0, {size}), got {value!r}")
     return ids

@@ -1,7 +1,7 @@
-"""The fields of a `config.json`: what each may hold, and what an absent one means.
+"""The fields of a `config.json`: their accepted values and defaults.
 
-A family lists those that it reads. Defaults are those of `transformers` (5.23); sizes that the
-weights must agree with anyway have none.
+A family lists the fields that it reads. Defaults are those of `transformers` (5.23); sizes that
+must match the weights have none.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ ACTIVATIONS = {  # theirs -> ours
     "silu": "silu",
     "swish": "silu",
 }
-OF_SIDES = tuple(  # sizes of an encoder-decoder, as BART's and Whisper's configs have them
+OF_SIDES = tuple(  # sizes of an encoder-decoder in BART's and Whisper's configs
     f"{side}_{name}"
     for side in ("encoder", "decoder")
     for name in ("layers", "attention_heads", "ffn_dim")
 )
-# Numbers of heads, which no shape of a weight shows, and other names that `transformers` takes.
+# Numbers of heads, which no weight shape reveals, and alternative names in `transformers`.
 HEADS = ("encoder_attention_heads", "n_head", "num_heads")
 HEADS_TOO = ("num_attention_heads", "num_key_value_heads")
 REQUIRED = object()
@@ -33,14 +33,14 @@ REQUIRED = object()
 
 @dataclass(frozen=True)
 class Field:
-    """The values that one field may hold.
+    """The accepted values of one field.
 
     Args:
-        accepted: the same in words.
-        fits: whether a value is accepted.
-        default: what an absent field means; `REQUIRED`: it must not be absent. With a default of
-            None a null is accepted, too.
-        null: whether a null is accepted where the default is another.
+        accepted: Description of the accepted values, for error messages.
+        fits: Function that returns whether a value is accepted.
+        default: Value of an absent field. `REQUIRED`: the field must be present. None: null is
+            accepted as well.
+        null: Whether null is accepted although the default is not None.
     """
 
     accepted: str
@@ -49,11 +49,11 @@ class Field:
     null: bool = False
 
     def read(self, name: str, theirs: Mapping[str, Any]) -> Any:
-        """The value of this field in a `config.json`.
+        """Return the value of this field in a `config.json`.
 
         Raises:
-            KeyError: if it is absent and has no default.
-            ValueError: if it holds what is not accepted.
+            KeyError: If it is absent and has no default.
+            ValueError: If its value is not accepted.
         """
         value = theirs[name] if self.default is REQUIRED else theirs.get(name, self.default)
         if value is None and (self.null or self.default is None):
@@ -63,10 +63,10 @@ class Field:
 
 
 def complete(theirs: Mapping[str, Any], fields: Mapping[str, Field]) -> dict[str, Any]:
-    """A `config.json` with all of these fields, checked.
+    """Return a `config.json` with these fields checked and defaults filled in.
 
     Raises:
-        KeyError, ValueError: as of `Field.read`, or if two fields give two numbers of heads.
+        KeyError, ValueError: As in `Field.read`, or if two fields differ in the number of heads.
     """
     found = {name: field.read(name, theirs) for name, field in fields.items()}
     for name in HEADS:
@@ -78,47 +78,47 @@ def complete(theirs: Mapping[str, Any], fields: Mapping[str, Field]) -> dict[str
 
 
 def is_size(value: Any) -> bool:
-    """Whether it is a whole number of at least 1."""
+    """Whether `value` is an integer of at least 1."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def size(default: Any = REQUIRED, null: bool = False) -> Field:
-    """A number of things."""
+    """Return a field for a size or a count."""
     return Field("a whole number of at least 1", is_size, default, null)
 
 
 def rate(default: Any = REQUIRED) -> Field:
-    """A share of numbers that are dropped."""
+    """Return a field for a dropout rate."""
     return Field("a number in [0, 1)", lambda x: is_number(x) and 0 <= x < 1, default)
 
 
 def positive(default: Any = REQUIRED) -> Field:
-    """A number above 0."""
+    """Return a field for a number above 0."""
     return Field("a number above 0", lambda x: is_number(x) and x > 0, default)
 
 
 def flag(default: Any = REQUIRED) -> Field:
-    """True or false."""
+    """Return a field for true or false."""
     return Field("true or false", lambda x: isinstance(x, bool), default)
 
 
 def mapping() -> Field:
-    """Fields of fields."""
+    """Return a field for an object or null."""
     return Field("an object or null", lambda x: isinstance(x, Mapping), None)
 
 
 def activation(default: Any = REQUIRED) -> Field:
-    """The name of an activation, for `ACTIVATIONS`."""
+    """Return a field for the name of an activation in `ACTIVATIONS`."""
     names = sorted(ACTIVATIONS)
     return Field(f"one of {names}", lambda x: x in names, default)
 
 
 def token(default: Any) -> Field:
-    """The number of a token, which `base.token_id` looks at."""
-    return Field("a token's number", lambda x: True, default, null=True)
+    """Return a field for a token id, which `family.token_id` checks."""
+    return Field("a token id", lambda x: True, default, null=True)
 
 
 def exactly(value: Any, default: Any = REQUIRED) -> Field:
-    """A field with one accepted value; if absent it means that value, or another default."""
+    """Return a field with one accepted value, also its default unless another is given."""
     default = value if default is REQUIRED else default
     return Field(repr(value), lambda x: type(x) is type(value) and x == value, default)

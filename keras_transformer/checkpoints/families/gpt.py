@@ -1,4 +1,4 @@
-"""GPT-2."""
+"""Map of GPT-2 checkpoints."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _config(theirs, names):
 
 def _config_file(config):
     if not config.use_bias:
-        raise ValueError("use_bias must be True for a GPT-2")
+        raise ValueError("use_bias must be True for GPT-2, got False")
     return dict(
         architectures=["GPT2LMHeadModel"],
         vocab_size=config.vocab_size,
@@ -104,7 +104,7 @@ FAMILIES = {
         _rules,
         _config_file,
         aliases={"lm_head.weight": ("transformer.wte.weight",)},
-        unused=(".attn.bias", ".attn.masked_bias"),  # tables of the causal mask
+        unused=(".attn.bias", ".attn.masked_bias"),  # buffers with the causal mask
         prefix="transformer.",
         fields=_FIELDS,
     )

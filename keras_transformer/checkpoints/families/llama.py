@@ -1,4 +1,4 @@
-"""LLaMA (1 to 3) and Mistral."""
+"""Map of LLaMA (1 to 3) and Mistral checkpoints."""
 
 from __future__ import annotations
 
@@ -72,15 +72,15 @@ def _config(theirs, names):
 
 
 def _rotary(theirs):
-    """The base and its scaling; as in `transformers` (5.23), `rope_scaling` comes first.
+    """Return the base theta and its scaling, with the precedence of `transformers` (5.23).
 
-    A base inside it, though, is preferred to the one outside, the outer length of training to the
-    one inside.
+    `rope_scaling` is preferred to `rope_parameters`, a `rope_theta` inside it to the outer one, but
+    the outer `original_max_position_embeddings` to the inner one.
     """
     name = "rope_scaling" if theirs["rope_scaling"] else "rope_parameters"
     found = dict(theirs[name] or {})
     if any(isinstance(value, Mapping) for value in found.values()):
-        raise ValueError(f"{name} must hold numbers for all layers, got {found}")
+        raise ValueError(f"{name} must hold one set of numbers for all layers, got {found}")
     theta = positive(10000.0).read("rope_theta", {**theirs, **found})
     found.pop("rope_theta", None)
     part = found.get("partial_rotary_factor", theirs.get("partial_rotary_factor"))

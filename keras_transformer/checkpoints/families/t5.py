@@ -1,4 +1,4 @@
-"""T5, T5 v1.1, mT5 and MADLAD-400."""
+"""Map of T5, T5 v1.1, mT5 and MADLAD-400 checkpoints."""
 
 from __future__ import annotations
 
@@ -78,7 +78,10 @@ def _config(theirs, names):
 
 
 def _feed_forward(theirs):
-    """Whether it has a gate, and its activation; what `transformers` made of both comes first."""
+    """Return whether the feed-forward has a gate, and its activation.
+
+    `is_gated_act` and `dense_act_fn`, which `transformers` derives, take precedence.
+    """
     gated, _, name = theirs["feed_forward_proj"].rpartition("-")
     if gated and name == "gelu":
         name = "gelu_new"
@@ -88,10 +91,10 @@ def _feed_forward(theirs):
 
 
 def _is_untied(theirs):
-    """Whether the config is enough to say that the output must have weights of its own.
+    """Whether the config alone tells that the output has separate weights.
 
-    Mostly that is seen by the weights alone: mT5's configs say that it has and mean that it has
-    not, and since `transformers` 5.23, which writes `scale_decoder_outputs`, T5's say the reverse.
+    In other cases only the weights tell. mT5's configs say untied although the output is tied;
+    since `transformers` 5.23, which writes `scale_decoder_outputs`, T5's say tied in any case.
     """
     is_older = theirs["model_type"] == "t5" and "scale_decoder_outputs" not in theirs
     return is_older and theirs["tie_word_embeddings"] is False
@@ -130,7 +133,7 @@ def _config_file(config):
 
 
 def _rules(config: T5Config) -> list[Rule]:
-    """Map of T5, T5 v1.1, mT5 and MADLAD-400."""
+    """Return the rules of T5, T5 v1.1, mT5 and MADLAD-400."""
     rules = []
     sides = dict(encoder=config.num_encoder_layers, decoder=config.num_decoder_layers)
     for side, layers in sides.items():
@@ -169,7 +172,7 @@ _ALIASES = {
     "decoder.embed_tokens.weight": ("shared.weight",),
     "lm_head.weight": ("shared.weight", "decoder.embed_tokens.weight"),
 }
-# Of the first T5s, which computed positions there and used them nowhere.
+# In the first T5 checkpoints: a position bias of the cross-attention that is never used.
 _UNUSED = ("EncDecAttention.relative_attention_bias.weight",)
 
 FAMILIES = {

@@ -1,4 +1,4 @@
-"""ViT, with its classifier."""
+"""Map of ViT checkpoints with a classifier."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _sides(default: int) -> Field:
         sides = value if isinstance(value, list) and len(value) == 2 else [value]
         return all(map(is_size, sides))
 
-    return Field("a whole number of at least 1, or two", fits, default)
+    return Field("a whole number of at least 1, or a list of two", fits, default)
 
 
 _SIZES = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
@@ -121,7 +121,10 @@ FAMILIES = {
         _rules,
         _config_file,
         aliases={},
-        unused=("pooler.dense.weight", "pooler.dense.bias"),  # of the bare model, read by none
+        unused=(
+            "pooler.dense.weight",
+            "pooler.dense.bias",
+        ),  # in checkpoints of the bare model; not used
         fields=_FIELDS,
     )
 }

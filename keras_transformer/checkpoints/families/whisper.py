@@ -1,4 +1,4 @@
-"""Whisper."""
+"""Map of Whisper checkpoints."""
 
 from __future__ import annotations
 
@@ -82,7 +82,11 @@ def _config_file(config):
 
 
 def _attention(ours: str, theirs: str, cross: bool = False) -> list[Rule]:
-    """Keys have no bias there. One here adds as much to all of a query's products: nothing."""
+    """Return the rules of an attention layer.
+
+    Whisper's keys have no bias; ours is set to zero. A bias of the keys adds the same number to
+    all scores of a query, so it never changes the attention.
+    """
     query, key, value = (f"{theirs}.{name}_proj" for name in "qkv")
     rules = dense(f"{ours}/output", f"{theirs}.out_proj")
     biases = f"{query}.bias", None, f"{value}.bias"

@@ -1,11 +1,17 @@
-"""The embedded default corpus: a synchronous grammar whose rules build an English sentence and its
-German translation together, so that the pair agrees by construction, and every English sentence
-has exactly one translation. It covers what makes German more than English in other words: gender
-and case, strong and weak adjectives, verb-second and verb-final order, separable verbs, the perfect
-with haben or sein, pronouns that follow the noun's gender, two-way prepositions, numbers, dates and
-clock times. `varied` writes the sentences as people type them: lower-cased, several in a line.
-Read `inflection`, `lexicon`, `syntax`, `phrases`, `events`, then the rules in `simple` and
-`compound`."""
+"""The embedded default corpus, an English-German synchronous grammar.
+
+Each rule builds an English sentence and its German translation together, so that the two agree by
+construction and every English sentence has exactly one translation. The grammar covers what
+distinguishes German from a word-by-word translation of English: gender and case, strong and weak
+adjectives, verb-second and verb-final order, separable verbs, the perfect with haben or sein,
+pronouns that follow the noun's gender, two-way prepositions, numbers, dates and clock times.
+`varied` writes the sentences as people type them: lower-cased, several per line.
+
+Reading order: `inflection`, `lexicon`, `syntax`, `phrases`, `events`, then the rules in `simple`
+and `compound`.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
@@ -19,23 +25,24 @@ __all__ = ["pairs", "splits", "varied"]
 
 Rule = Callable[[Random], Pair]
 WEIGHTED = [rule for rule, weight in simple.RULES + compound.RULES for _ in range(weight)]
-# `told` came later: it is in training only, so that the held-out sentences stay comparable.
+# `told` was added later, to training only: the validation and test sentences stay comparable.
 TRAINING = WEIGHTED + [simple.told] * 4
-PATIENCE = 10_000  # sentences drawn in vain before the grammar counts as exhausted
+PATIENCE = 10_000  # consecutive duplicates after which the grammar counts as exhausted
 
 
 def pairs(count: int, seed: int = 0) -> list[Pair]:
-    """Distinct English-German sentence pairs; no English and no German sentence comes twice.
+    """Generate English-German sentence pairs; no English and no German sentence occurs twice.
 
     Args:
-        count: how many, at least 1; millions are within reach.
-        seed: another seed gives another sample. A smaller count gives a prefix of a larger one.
+        count: Number of pairs, at least 1; the grammar yields millions.
+        seed: Seed of the sample. With the same seed, a smaller count gives a prefix of a larger
+            one.
 
     Returns:
         (English, German) tuples in random order.
 
     Raises:
-        ValueError: when `count` is less than 1 or more than the grammar yields.
+        ValueError: If `count` is less than 1 or more than the grammar yields.
     """
     if count < 1:
         raise ValueError(f"count must be at least 1, got {count}")
@@ -43,7 +50,7 @@ def pairs(count: int, seed: int = 0) -> list[Pair]:
 
 
 def _draw(count: int, rng: Random, seen: set[str], rules: list[Rule]) -> list[Pair]:
-    """Pairs of which neither side is in `seen`, where they are entered."""
+    """Draw pairs with neither side in `seen`, and add both sides to it."""
     drawn, in_vain = [], 0
     while len(drawn) < count:
         english, german = pick(rng, rules)(rng)
@@ -51,7 +58,7 @@ def _draw(count: int, rng: Random, seen: set[str], rules: list[Rule]) -> list[Pa
             in_vain += 1
             if in_vain == PATIENCE:
                 raise ValueError(
-                    f"count must be at most about {len(drawn)}, all that the grammar yields, "
+                    f"count must be at most about {len(drawn)}, which is all the grammar yields, "
                     f"got {count}"
                 )
             continue
@@ -64,22 +71,22 @@ def _draw(count: int, rng: Random, seen: set[str], rules: list[Rule]) -> list[Pa
 def splits(
     train: int = 200_000, validation: int = 1_000, test: int = 1_000, seed: int = 0
 ) -> dict[str, list[Pair]]:
-    """Training, validation and test pairs that share no English and no German sentence.
+    """Generate training, validation and test pairs that share no English and no German sentence.
 
-    Validation and test pairs are the first of `pairs`. Training has sentences in the simple
-    present besides (The small dog sleeps.).
+    Test and validation pairs are the first of `pairs`. The training pairs also contain sentences
+    in the simple present (The small dog sleeps.).
 
     Args:
-        train: how many training pairs, at least 1.
-        validation: how many validation pairs, at least 1.
-        test: how many test pairs, at least 1.
-        seed: as in `pairs`. Test and validation pairs do not depend on `train`.
+        train: Number of training pairs, at least 1.
+        validation: Number of validation pairs, at least 1.
+        test: Number of test pairs, at least 1.
+        seed: See `pairs`. Test and validation pairs do not depend on `train`.
 
     Returns:
-        The lists under the keys "train", "validation" and "test".
+        The lists of pairs under the keys "train", "validation" and "test".
 
     Raises:
-        ValueError: when a count is less than 1 or their sum more than the grammar yields.
+        ValueError: If a number is less than 1, or their sum is more than the grammar yields.
     """
     for argument, value in (("train", train), ("validation", validation), ("test", test)):
         if value < 1:

@@ -1,9 +1,14 @@
-"""The events of the embedded corpus: clauses about somebody doing something, with the objects,
-places and times that suit the verb (`event`, `happening`). Patterns of whole sentences are in
-`simple` and `compound`."""
+"""Events of the embedded corpus: clauses in which somebody does something.
+
+Objects, places and times suit the verb (`event`, `happening`). The patterns of whole sentences are
+in `simple` and `compound`.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 from keras_transformer.data.grammar import lexicon
 from keras_transformer.data.grammar.inflection import (
@@ -26,6 +31,8 @@ from keras_transformer.data.grammar.syntax import Clause, NounPhrase, Pair, Part
 
 VERBS = lexicon.VERB_LIST
 DYNAMIC = [verb for verb in VERBS if "H" not in verb.uses]
+ASKABLE = [verb for verb in DYNAMIC if verb.governs and verb.governs[0] not in ("to", "in")]
+NAMED, ADJECTIVES = lexicon.NAMED_VERBS, lexicon.ADJECTIVES_BY_KIND
 LETTERS = {"present": "h", "progressive": "p", "liking": "g", "state": "H"}
 LETTERS |= {"clock": "e", "purpose": "q", "duty": "d"}
 POOLS = {name: [verb for verb in VERBS if use in verb.uses] for name, use in LETTERS.items()} | {
@@ -45,7 +52,7 @@ RIDES = [
 def complements(
     rng: Random, verb: Verb, who: NounPhrase, negated: bool = False, bare: bool = False
 ) -> list[Part]:
-    """The objects that a verb governs."""
+    """Draw the objects that a verb governs."""
     if not verb.governs:
         return []
     first, last = verb.governs[0], verb.governs[-1]
@@ -69,7 +76,7 @@ def complements(
 def complement(
     rng: Random, role: str, case: str, who: NounPhrase, negated: bool = False, bare: bool = False
 ) -> NounPhrase:
-    """A noun phrase of a role of a verb; roles in capitals are more than nouns."""
+    """Draw a noun phrase for a role of a verb; PERSON also gives names and pronouns."""
     if role == "PERSON":
         return somebody(rng, case, who)
     if role == "room":
@@ -91,10 +98,11 @@ def event(
     where: float = 0.25,
     verb: Verb | None = None,
 ) -> Clause:
-    """Somebody does something, maybe with somebody, somewhere, at a time of kind `when`.
+    """Draw a clause: somebody does something, maybe with somebody, somewhere, at some time.
 
-    Without `verb` one is drawn from `pool`, by default that of the tense; `where` is the
-    probability of a companion and of a place, for verbs that suit them.
+    Without `verb`, a verb is drawn from `pool`, by default that of the tense. `when` is the kind
+    of time, "" for none. For verbs that allow it, `where` is the probability of a place, and half
+    of it that of a companion.
     """
     verb = verb or pick(rng, POOLS[pool or tense])
     parts = complements(rng, verb, who, negated, tense == "liking")
@@ -110,19 +118,19 @@ def event(
     return Clause(who, verb, parts, tense, modal, negated)
 
 
-def past(rng: Random, who: NounPhrase, timed: float = 0.0, **options) -> Clause:
-    """A past event, with a time in the proportion `timed`."""
+def past(rng: Random, who: NounPhrase, timed: float = 0.0, **options: Any) -> Clause:
+    """Draw a past event, with a time with probability `timed`."""
     return event(rng, who, "past", when="past" if rng.random() < timed else "", **options)
 
 
-def future(rng: Random, who: NounPhrase, timed: float = 1.0, **options) -> Clause:
-    """A future event: will, werden."""
+def future(rng: Random, who: NounPhrase, timed: float = 1.0, **options: Any) -> Clause:
+    """Draw a future event (will, werden), with a time with probability `timed`."""
     when = "future" if rng.random() < timed else ""
     return event(rng, who, pool="planned", modal=lexicon.FUTURE, when=when, **options)
 
 
 def habit(rng: Random, who: NounPhrase) -> Clause:
-    """Make a sentence about what somebody does every day, or often, or never."""
+    """Draw a clause about what somebody does every day, often or never."""
     if rng.random() < 0.5:
         return event(rng, who, when="habit", where=0.15)
     clause = event(rng, who, where=0.15)
@@ -131,7 +139,7 @@ def habit(rng: Random, who: NounPhrase) -> Clause:
 
 
 def happening(rng: Random, who: NounPhrase, negated: bool = False) -> Clause:
-    """An event in some tense or with a modal verb."""
+    """Draw an event in some tense or with a modal verb."""
     chance = rng.random()
     if chance < 0.38:
         return past(rng, who, 0.6, negated=negated)
@@ -154,7 +162,7 @@ def happening(rng: Random, who: NounPhrase, negated: bool = False) -> Clause:
 
 
 def state(who: NounPhrase, predicate: Pair | Sequence[str], tense: str = "present") -> Clause:
-    """To be something."""
+    """Make a clause with to be and a predicate."""
     return Clause(who, lexicon.NAMED_VERBS["be sein"], [Part(*predicate, "predicate")], tense)
 
 
@@ -163,7 +171,7 @@ LACKS = [("time", "keine Zeit"), ("money", "kein Geld"), ("a car", "kein Auto")]
 
 
 def reason(rng: Random, who: NounPhrase, lead: str) -> Clause:
-    """A state of somebody or of the weather because of which, or although, or if ..."""
+    """Draw a state of somebody or of the weather, for a clause with because, although or if."""
     chance, tense = rng.random(), "present" if lead == "if" else "past"
     if chance < 0.45:
         states = lexicon.STATES[:3] if lead == "although" else lexicon.STATES[:6]

@@ -1,16 +1,20 @@
-"""Inflection for the embedded corpus: the closed classes (pronouns, determiners, numbers) and the
-rules that give German nouns, adjectives and verbs, and English verbs, their forms. The open
-classes, the words themselves, are in `lexicon`; sentences are built in `grammar`."""
+"""Inflection for the embedded corpus: pronouns, determiners, numbers, and rules for word forms.
+
+The rules inflect German nouns, adjectives and verbs, and English verbs; these words are listed in
+`lexicon`.
+"""
+
+from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
 
 class Noun(NamedTuple):
-    """Both numbers in both languages ("" where there is none), gender m, f or n.
+    """A noun: singular and plural in both languages ("" if there is none), gender m, f or n.
 
-    `sex` is the row of PRONOUNS that English uses, `kind` chooses the adjectives, `weak` marks the
-    n-declension, `at` holds a place's prepositions: English, German, German of direction.
+    `sex` is the row of PRONOUNS that English uses, `kind` selects the adjectives, `weak` marks the
+    n-declension, `at` holds a place's prepositions: English, German, German for directions.
     """
 
     english: str
@@ -25,7 +29,7 @@ class Noun(NamedTuple):
 
 
 class Adjective(NamedTuple):
-    """Positive and comparative ("" where unused), in German without an ending."""
+    """An adjective: positive and comparative ("" if unused), in German without ending."""
 
     english: str
     german: str
@@ -34,9 +38,9 @@ class Adjective(NamedTuple):
 
 
 class Verb(NamedTuple):
-    """English base, -s, past, participle, -ing; German infinitive, finite forms and participle.
+    """A verb: English base, -s, past, participle, -ing; German infinitive and other forms.
 
-    German finite forms stand in the order ich, du, er, wir, sie (plural). `governs` lists cases, a
+    German finite forms are in the order ich, du, er, wir, sie (plural). `governs` lists cases, a
     preposition with its case, "to" (direction) or "in" (place); `roles` the nouns it takes.
     """
 
@@ -57,7 +61,7 @@ class Verb(NamedTuple):
 
 
 class Modal(NamedTuple):
-    """English base, past, rest and kind (aux, do, be); German present and preterite."""
+    """A modal: English base, past, further words and kind (aux, do, be); German finite forms."""
 
     base: str
     past: str
@@ -68,7 +72,7 @@ class Modal(NamedTuple):
 
 
 class Determiner(NamedTuple):
-    """English word and its plural, German stem, and the pattern by which the German declines."""
+    """A determiner: English singular and plural, German stem, German declension pattern."""
 
     english: str
     plural: str
@@ -78,7 +82,7 @@ class Determiner(NamedTuple):
 
 
 # Each row: English subject, object, possessive; German nominative, accusative, dative, possessive,
-# reflexive. German third persons answer to the gender of the noun, English ones to its sex.
+# reflexive. In the third person German follows the gender of the noun, English its sex.
 PRONOUNS = {
     "I": ("I me my", "ich mich mir mein mich"),
     "you": ("you you your", "du dich dir dein dich"),
@@ -102,7 +106,7 @@ CASES = {"nom": 0, "acc": 1, "dat": 2, "gen": 3}
 
 
 def _endings(m: str, f: str, n: str, pl: str) -> dict[str, list[str]]:
-    """Endings of each gender, and the plural, in the order of CASES; "-" for none."""
+    """Return the endings by gender and for the plural, in the order of CASES; "-" is none."""
     rows = {"m": m, "f": f, "n": n, "pl": pl}
     return {gender: row.replace("-", "").split(" ") for gender, row in rows.items()}
 
@@ -110,8 +114,8 @@ def _endings(m: str, f: str, n: str, pl: str) -> dict[str, list[str]]:
 STRONG = _endings("er en em en", "e e er er", "es es em en", "e e en er")
 WEAK = _endings("e en en en", "e e en en", "e e en en", "en en en en")
 MIXED = _endings("er en en en", "e e en en", "es es en en", "en en en en")
-# How a determiner declines, and with it the adjective: after der the adjective is weak, after ein
-# mixed; after nothing, or a word without endings, it must itself show gender and case: strong.
+# Declension of a determiner and of the adjective that follows it: weak after der, mixed after ein;
+# strong without determiner or after one without endings, as the adjective must show the case.
 PATTERNS = {
     "the": (
         _endings("der den dem des", "die die der der", "das das dem des", "die die den der"),
@@ -134,13 +138,13 @@ WHICH = Determiner("which", "which", "welch", "der")
 
 
 def possessive(english_row: str, german_row: str) -> Determiner:
-    """my, his, ...; the rows differ where only German has a gender: the girl ... her: sein."""
+    """Make my, his, ...; the rows differ where only German has a gender: the girl ... her: sein."""
     english = PRONOUNS[english_row][0][2]
     return Determiner(english, english, PRONOUNS[german_row][1][3], "ein")
 
 
 def of_name(person: str) -> Determiner:
-    """Anna's: Annas, which has no ending and leaves the adjective strong: Annas alter Hund."""
+    """Make Anna's: Annas, which does not decline; the adjective is strong: Annas alter Hund."""
     return Determiner(f"{person}'s", f"{person}'s", f"{person}s", "bare")
 
 
@@ -151,7 +155,7 @@ def decline(
     case: str = "nom",
     plural: bool = False,
 ) -> str:
-    """The German noun phrase in a case (nom, acc, dat, gen)."""
+    """Return the German noun phrase in a case (nom, acc, dat, gen)."""
     index = CASES[case]
     gender = "pl" if plural else noun.gender
     articles, adjectives = PATTERNS[determiner.pattern]
@@ -163,7 +167,7 @@ def decline(
 
 
 def decline_noun(noun: Noun, case: str, plural: bool = False) -> str:
-    """A noun alone: dative plural -n, genitive -s or -es, n-declension outside the nominative."""
+    """Decline a noun: dative plural -n, genitive -s or -es, n-declension but in the nominative."""
     if plural:
         add_n = case == "dat" and not noun.german_plural.endswith(("n", "s"))
         return noun.german_plural + "n" * add_n
@@ -176,11 +180,11 @@ def decline_noun(noun: Noun, case: str, plural: bool = False) -> str:
 
 
 def conjugate_present(infinitive: str, irregular: str = "-") -> tuple[str, ...]:
-    """ich, du, er, wir, sie of a German verb; `irregular` is its er-form, "-" if regular."""
+    """Return the forms for ich, du, er, wir, sie; `irregular` is the er-form, "-" if regular."""
     if infinitive == "sein":
         return "bin", "bist", "ist", "sind", "sind"
     stem = infinitive.removesuffix("n").removesuffix("e")
-    # a stem in -t, -d or -ffn, -gn, -chn cannot carry a bare -st or -t: wartest, öffnet
+    # a stem in -t, -d, -ffn, -gn or -chn needs an e before -st and -t: wartest, öffnet
     link = "e" if stem.endswith(("t", "d", "ffn", "gn", "chn")) else ""
     if irregular == "-":
         second = stem + link + "st" if link else second_person(stem)
@@ -191,7 +195,7 @@ def conjugate_present(infinitive: str, irregular: str = "-") -> tuple[str, ...]:
 
 
 def conjugate_preterite(form: str) -> tuple[str, ...]:
-    """ich, du, er, wir, sie of a past form: war -> waren, konnte -> konnten; () for ""."""
+    """Return the forms for ich, du, er, wir, sie of a past form (war, konnte); () for ""."""
     if not form:
         return ()
     plural = form + ("n" if form.endswith("e") else "en")
@@ -199,12 +203,12 @@ def conjugate_preterite(form: str) -> tuple[str, ...]:
 
 
 def second_person(stem: str) -> str:
-    """The du-form: gibst; after s, ß, x, z only -t: liest."""
+    """Return the du-form: gibst; after s, ß, x, z only -t: liest."""
     return stem + ("t" if stem.endswith(("s", "ß", "x", "z")) else "st")
 
 
 def english_third_person(base: str) -> str:
-    """The English -s form: goes, washes, tidies, has."""
+    """Return the English -s form: goes, washes, tidies, has."""
     if base == "have":
         return "has"
     if base.endswith(("s", "sh", "ch", "x", "o")):
@@ -231,7 +235,7 @@ ORDINALS = {
 
 
 def number(value: int) -> tuple[str, str]:
-    """0 to 99 in words, English and German, which says the ones first: dreiundzwanzig."""
+    """Write 0 to 99 in words, English and German (with the ones first: dreiundzwanzig)."""
     if not 0 <= value <= 99:
         raise ValueError(f"value must be from 0 to 99, got {value}")
     if value < 20:
@@ -245,7 +249,7 @@ def number(value: int) -> tuple[str, str]:
 
 
 def ordinal(value: int) -> tuple[str, str]:
-    """1 to 31, for days of the month: third, dritte; thirtieth, dreißigste."""
+    """Write 1 to 31 as ordinals, for days of the month: third, dritte; thirtieth, dreißigste."""
     if not 1 <= value <= 31:
         raise ValueError(f"value must be from 1 to 31, got {value}")
     english, german = number(value)
@@ -259,9 +263,9 @@ def ordinal(value: int) -> tuple[str, str]:
 
 
 def clock(hour: int, minute: int) -> tuple[str, str]:
-    """A time of day; hour 1 to 12, minute a multiple of 5 but 25 and 35.
+    """Write a time of day; hour 1 to 12, minute a multiple of 5 except 25 and 35.
 
-    German counts the half hour towards the next: half past seven is halb acht.
+    German counts half hours towards the next hour: half past seven is halb acht.
     """
     if not 1 <= hour <= 12 or minute not in (0, 5, 10, 15, 20, 30, 40, 45, 50, 55):
         raise ValueError(

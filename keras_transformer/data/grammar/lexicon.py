@@ -1,6 +1,10 @@
-"""The words of the embedded corpus: English-German nouns, verbs, adjectives, names and time phrases
-as compact tables, one word a line, with only those forms that no rule of `inflection` predicts.
-The rules that build sentences from them are in `simple` and `compound`."""
+"""The words of the embedded corpus: English-German nouns, verbs, adjectives, names, time phrases.
+
+Compact tables with one word per line list only the forms that no rule of `inflection` predicts.
+The rules that build sentences from the words are in `simple` and `compound`.
+"""
+
+from __future__ import annotations
 
 from collections import defaultdict
 
@@ -17,12 +21,12 @@ from keras_transformer.data.grammar.inflection import (
 
 
 def rows(table: str) -> list[list[str]]:
-    """The lines of a table, each split into its `|` columns."""
+    """Split a table into lines, and each line into its `|` columns."""
     return [[cell.strip() for cell in line.split("|")] for line in table.strip().splitlines()]
 
 
 def words(line: str) -> list[str]:
-    """The words of a line."""
+    """Split a line into words."""
     return line.split()
 
 
@@ -30,7 +34,7 @@ WOMEN = words("Anna Maria Julia Lena Clara Emma Sophie Laura Nina Eva")
 MEN = words("Peter Paul Martin David Simon Robert Karl Daniel Stefan Leon")  # no final s, x, z
 
 
-# English singular plural | German article singular plural | kind | roles: what verbs do with it
+# English singular plural | German article singular plural | kind | roles: which verbs take it
 THINGS = """
 book books | das Buch Bücher | text | read lay small goods give borrow
 letter letters | der Brief Briefe | text | read write lay small open
@@ -177,7 +181,7 @@ grandmother - | die Großmutter - | she | kin
 - grandparents | die - Großeltern | they | folks
 """
 
-# English | German | prepositions of place in English and German, German one of direction | roles
+# English | German | English and German preposition of place, German one of direction | roles
 PLACES = """
 kitchen kitchens | die Küche Küchen | in in in | room cooking
 living+room living+rooms | das Wohnzimmer Wohnzimmer | in in in | room
@@ -210,7 +214,7 @@ island islands | die Insel Inseln | on auf auf | town live nature
 village villages | das Dorf Dörfer | in in in | town live
 """
 
-# English | German place | German direction; the article of Switzerland and Turkey is German only
+# English | German place | German direction; Switzerland and Turkey have an article in German only
 TOWNS = rows("""
 Berlin | in Berlin | nach Berlin
 Hamburg | in Hamburg | nach Hamburg
@@ -230,7 +234,7 @@ Switzerland | in der Schweiz | in die Schweiz
 Turkey | in der Türkei | in die Türkei
 """)
 
-# Where things lie and stand: English preposition, German preposition, noun
+# Where things lie and stand: English preposition | German preposition | noun
 SPOTS = rows("""
 on | auf | table
 under | unter | table
@@ -301,7 +305,7 @@ broken - | kaputt - | machine
 fast faster | schnell schneller | ride
 slow slower | langsam langsamer | ride
 """
-# Why one buys a thing, or does not (colours are no reason), and what one does with it if one does
+# Adjectives that are a reason to want a thing or not (colours are neither); verbs of wanting it
 CHARMS = words("beautiful cheap new interesting exciting warm fresh good modern funny fast")
 FLAWS = words("old expensive heavy boring broken cold small slow")
 WANTING = words("buy borrow take bring try read eat drink wear draw cook")
@@ -317,7 +321,7 @@ hungry | hungrig
 thirsty | durstig
 satisfied | zufrieden
 """)
-# "My sister is a doctor": German drops the article and marks women
+# "My sister is a doctor": German drops the article and has a feminine form
 PROFESSIONS = rows("""
 doctor | Arzt | Ärztin
 teacher | Lehrer | Lehrerin
@@ -335,9 +339,9 @@ engineer | Ingenieur | Ingenieurin
 # English base past participle (= the past) -ing: "turn+on" a particle, "look_for" a preposition
 # | German infinitive, er-form if irregular, participle: "an+rufen" separable, "s" perfect with sein
 # | case or preposition it governs: roles of the object
-# | uses: h habit, p progressive, g "likes to", H only a lasting state, e at a time of the clock,
-#   D once a day, F as far off as last year, d duty, q purpose of going somewhere,
-#   U beyond one's will | roles of places
+# | uses: h habit, p progressive, g "likes to", H only a lasting state, e at a clock time,
+#   D once a day, F as far away as last year, d duty, q purpose of going somewhere,
+#   U involuntary | roles of places
 VERBS = """
 read read = reading | lesen liest gelesen | acc: read | hp | room town
 write wrote written writing | schreiben - geschrieben | acc: write | pF | room study
@@ -423,7 +427,7 @@ fly flew flown flying | fliegen - geflogen s | to: TOWN | heF | -
 run ran run running | rennen - gerannt s | to: town | p | -
 """
 
-# Verbs that rules name: posture, motion of animals, timetables, opinion
+# Verbs that rules refer to by name: posture, motion of animals, timetables, opinion
 SPECIAL_VERBS = """
 put put = putting | legen - gelegt | acc | |
 put put = putting | stellen - gestellt | acc | |
@@ -467,7 +471,7 @@ send sent = sending | schicken - geschickt | acc | |
 show showed shown showing | zeigen - gezeigt | acc | |
 """
 
-# English base, past, rest, how it asks and negates | German ich, wir; past ich
+# English base, past, further words, kind (aux, do, be) | German present ich, wir; past ich
 MODALS = """
 can could - aux | kann können konnte
 want wanted to do | will wollen wollte
@@ -477,7 +481,7 @@ should - - aux | sollte sollten -
 would - like+to aux | möchte möchten -
 """
 
-# German without an article, English with one (instruments only)
+# Played things: German without article, English with one (instruments only)
 PLAYED = rows("""
 the piano | Klavier
 the guitar | Gitarre
@@ -573,7 +577,7 @@ def _spaced(cell: str) -> list[str]:
 
 
 def _nouns() -> tuple[dict[str, Noun], dict[str, list[Noun]]]:
-    """All nouns by their English name, and the list of nouns of each role."""
+    """Return all nouns by their English name, and the nouns of each role."""
     names, roles = {}, defaultdict(list)
     table = [[*row[:3], row[3], "it", ""] for row in rows(THINGS)]
     table += [[*row[:2], "person", row[3], row[2], ""] for row in rows(PEOPLE)]
@@ -594,7 +598,7 @@ def _nouns() -> tuple[dict[str, Noun], dict[str, list[Noun]]]:
 
 
 def _adjectives() -> dict[str, list[Adjective]]:
-    """The adjectives that suit each kind of noun."""
+    """Return the adjectives that suit each kind of noun."""
     kinds = defaultdict(list)
     for english, german, suited in rows(ADJECTIVES):
         (english, english_more), (german, german_more) = _spaced(english), _spaced(german)

@@ -1,8 +1,13 @@
-"""The phrases of the embedded corpus: random people, things, places and times, with words that suit
-each other. Clauses made of them are in `events`."""
+"""Phrases of the embedded corpus: random people, things, places and times.
+
+The words of a phrase fit each other in meaning. `events` builds clauses from these phrases.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 from keras_transformer.data.grammar import lexicon
 from keras_transformer.data.grammar.inflection import (
@@ -34,13 +39,15 @@ from keras_transformer.data.grammar.syntax import (
 NOUNS = lexicon.NOUNS_BY_ROLE
 PEOPLE, KIN = NOUNS["person"], NOUNS["kin"] + NOUNS["folks"]
 NAMES = lexicon.WOMEN + lexicon.MEN
+GOODS = NOUNS["goods"]
+GOODS_BY_KIND = {n.kind: [other for other in GOODS if other.kind == n.kind] for n in GOODS}
 SPEAKERS = [possessive(row, row) for row in ("I", "you", "we")]
 COUNTED, ROOMS = ({noun.english for noun in NOUNS[role]} for role in ("count", "room"))
 NOBODYS = {"beast", "hear", "attend", "draw", "begin", "wait", "sing", "tell"}  # no "my lion"
 
 
-def pick(rng: Random, choices: Sequence):
-    """One of the choices; faster than rng.choice and the same in every version of Python."""
+def pick(rng: Random, choices: Sequence) -> Any:
+    """Draw one of the choices; faster than `rng.choice`, and the same in all Python versions."""
     return choices[int(rng.random() * len(choices))]
 
 
@@ -48,26 +55,26 @@ def pick(rng: Random, choices: Sequence):
 
 
 def suited(rng: Random, noun: Noun, probability: float = 0.3) -> Adjective | None:
-    """Now and then an adjective that suits the noun."""
+    """Return an adjective that suits the noun with this probability, else None."""
     if rng.random() > probability:
         return None
     return pick(rng, lexicon.ADJECTIVES_BY_KIND[noun.kind])
 
 
 def named(name: str) -> NounPhrase:
-    """Anna or Peter, the same in every case but the genitive."""
+    """Make a noun phrase of a first name, which has one form for all cases but the genitive."""
     row = "she" if name in lexicon.WOMEN else "he"
     return NounPhrase(name, name, row, row, "definite", name)
 
 
 def person(rng: Random, case: str, plural: bool = False) -> NounPhrase:
-    """The (old) neighbour."""
+    """Draw a person with the definite article: the (old) neighbour."""
     noun = pick(rng, PEOPLE)
     return noun_phrase(THE, suited(rng, noun, 0.2), noun, case, plural)
 
 
 def owning(rng: Random, owner: NounPhrase | None) -> Determiner:
-    """A possessive: mostly that of the subject, which decides between sein and ihr."""
+    """Draw a possessive, mostly that of the subject, which decides between sein and ihr."""
     chance = rng.random()
     if owner and chance < 0.6:
         return possessive(owner.english_row, owner.german_row)
@@ -78,7 +85,7 @@ def owning(rng: Random, owner: NounPhrase | None) -> Determiner:
 
 
 def kin(rng: Random, case: str, owner: NounPhrase | None) -> NounPhrase:
-    """My brother, her parents; of the subject's family another than the subject."""
+    """Draw a relative other than the owner: my brother, her parents."""
     noun = pick(rng, KIN)
     while owner and noun == owner.about:
         noun = pick(rng, KIN)
@@ -87,7 +94,7 @@ def kin(rng: Random, case: str, owner: NounPhrase | None) -> NounPhrase:
 
 
 def subject(rng: Random, pronouns: bool = True, other: NounPhrase | None = None) -> NounPhrase:
-    """Somebody who acts, other than `other`."""
+    """Draw a subject that differs from `other`."""
     while True:
         chance = rng.random()
         if chance < 0.28 and pronouns:
@@ -104,7 +111,7 @@ def subject(rng: Random, pronouns: bool = True, other: NounPhrase | None = None)
 
 
 def somebody(rng: Random, case: str, owner: NounPhrase) -> NounPhrase:
-    """A person as object; pronouns that would be reflexive are left out."""
+    """Draw a person as object, but no pronoun that would be reflexive."""
     chance = rng.random()
     if chance < 0.2:
         row = pick(rng, OBJECT_PRONOUNS.get(owner.english_row, ("I", "you", "we", "he", "she")))
@@ -126,7 +133,10 @@ OBJECT_PRONOUNS = {"I": ("you", "he", "she"), "we": ("you", "he", "she"), "you":
 def thing(
     rng: Random, role: str, case: str, owner: NounPhrase, negated: bool = False, bare: bool = False
 ) -> NounPhrase:
-    """A noun of a role as object: the, a, my, this, twelve, many ...; `bare` speaks of the kind."""
+    """Draw a noun of a role as object: the, a, my, this, twelve, many ...
+
+    With `bare` there is no determiner: the phrase is about the kind (likes to read books).
+    """
     noun = pick(rng, NOUNS[role])
     adjective = suited(rng, noun, 0.12 if bare else 0.3)
     chance, mass = rng.random(), not noun.english_plural
@@ -148,13 +158,13 @@ def thing(
 
 
 def counting(value: int) -> Determiner:
-    """A number before a plural noun."""
+    """Make a determiner of a number, for a plural noun."""
     english, german = number(value)
     return Determiner(english, english, german, "bare", definite=False)
 
 
 def possessor(rng: Random) -> NounPhrase:
-    """The neighbour or my sister, in the genitive."""
+    """Draw an owner in the genitive: the neighbour, my sister."""
     if rng.random() < 0.5:
         return noun_phrase(THE, None, pick(rng, PEOPLE), "gen")
     return noun_phrase(pick(rng, SPEAKERS), None, pick(rng, NOUNS["kin"]), "gen")
@@ -169,14 +179,14 @@ CONTRACTIONS = {
 
 
 def contract(preposition: str, phrase: str) -> str:
-    """In dem Garten is im Garten."""
+    """Contract preposition and article: in dem Garten becomes im Garten."""
     article, _, rest = phrase.partition(" ")
     both = f"{preposition} {article}"
     return f"{CONTRACTIONS.get(both, both)} {rest}".rstrip()
 
 
 def place(rng: Random, roles: Sequence[str], direction: bool = False) -> Part:
-    """Where (in and an with the dative) or where to (with the accusative; zu with the dative)."""
+    """Draw a place (in, an with the dative), or a direction (with the accusative, or zu)."""
     slot = "direction" if direction else "place"
     role = pick(rng, roles)
     if role == "TOWN":
@@ -196,7 +206,7 @@ def place(rng: Random, roles: Sequence[str], direction: bool = False) -> Part:
 
 
 def spot(rng: Random, case: str, about: Noun, wall: bool = False) -> Part:
-    """On, under, next to something: the dative for a place, the accusative for a direction."""
+    """Draw on, under, next to something: dative for a place, accusative for a direction."""
     english, german, noun = ("on", "an", "wall") if wall else pick(rng, lexicon.SPOTS)
     while noun == about.english:
         english, german, noun = pick(rng, lexicon.SPOTS)
@@ -206,7 +216,7 @@ def spot(rng: Random, case: str, about: Noun, wall: bool = False) -> Part:
 
 
 def time(rng: Random, tense: str, uses: str = "") -> Part:
-    """A time for the past, the future or a habit that suits the `uses` of a verb."""
+    """Draw a time of the past, of the future or of a habit that suits the `uses` of a verb."""
     chance, far = rng.random(), "F" in uses
     if tense == "habit":
         english, german = pick(rng, lexicon.DAILY_TIMES if "D" in uses else lexicon.HABIT_TIMES)
@@ -243,5 +253,5 @@ MINUTES = (0, 0, 0, 15, 30, 30, 45, 5, 10, 20, 40, 50, 55)
 
 
 def hours(rng: Random, earliest: int = 1, latest: int = 12) -> Pair:
-    """A time of the clock."""
+    """Draw a clock time."""
     return clock(earliest + int(rng.random() * (latest - earliest + 1)), pick(rng, MINUTES))

@@ -1,14 +1,26 @@
-"""Patterns of simple sentences: one function each, which draws a sentence and returns it in English
-and German. RULES lists their weights; `compound` has those of two clauses."""
+"""Patterns of simple sentences: a function draws a sentence and returns it in both languages.
 
-from collections.abc import Callable
+RULES lists the patterns of simple sentences and questions with their weights; `compound` lists
+those of two clauses.
+"""
+
+from __future__ import annotations
+
 from random import Random
 
 from keras_transformer.data.grammar import lexicon
-from keras_transformer.data.grammar.events import DYNAMIC, event, future, happening, past, state
-from keras_transformer.data.grammar.inflection import NO, THE, THIS, WHICH, A, Noun, Verb, number
+from keras_transformer.data.grammar.events import (
+    ADJECTIVES,
+    DYNAMIC,
+    NAMED,
+    event,
+    happening,
+    state,
+)
+from keras_transformer.data.grammar.inflection import NO, THE, THIS, A, Noun, number
 from keras_transformer.data.grammar.phrases import (
-    COUNTED,
+    GOODS,
+    GOODS_BY_KIND,
     NOUNS,
     counting,
     hours,
@@ -23,32 +35,21 @@ from keras_transformer.data.grammar.phrases import (
     suited,
     time,
 )
+from keras_transformer.data.grammar.questions import asked, asked_what, asked_who
 from keras_transformer.data.grammar.syntax import (
+    ICH,
     Clause,
     NounPhrase,
     Pair,
     Part,
+    Rules,
+    as_part,
+    finish,
     genitive,
     join,
     noun_phrase,
-    pronoun,
     pronoun_for,
 )
-
-NAMED, ADJECTIVES = lexicon.NAMED_VERBS, lexicon.ADJECTIVES_BY_KIND
-GOODS = NOUNS["goods"]
-GOODS_BY_KIND = {n.kind: [other for other in GOODS if other.kind == n.kind] for n in GOODS}
-ASKABLE = [verb for verb in DYNAMIC if verb.governs and verb.governs[0] not in ("to", "in")]
-INTERROGATIVE = {"acc": "wen", "dat": "wem"}
-WHO = NounPhrase("who", "wer", "he", "he", "pronoun")
-ICH, DU = pronoun("I", "I"), pronoun("you", "you")
-Rules = tuple[tuple[Callable[[Random], Pair], int], ...]
-
-
-def finish(pair: Pair, mark: str = ".") -> Pair:
-    """A sentence: a capital letter and an end."""
-    english, german = pair
-    return english[0].upper() + english[1:] + mark, german[0].upper() + german[1:] + mark
 
 
 def question_or_statement(rng: Random, clause: Clause, questions: float = 0.25) -> Pair:
@@ -66,12 +67,6 @@ def statement(rng: Random, clause: Clause) -> Pair:
     return finish(clause.main())
 
 
-def as_part(phrase: NounPhrase, verb: Verb | None = None) -> Part:
-    """A noun phrase as object, with the English preposition of its verb."""
-    preposition = verb.preposition if verb else ""
-    return Part(join(preposition, phrase.english), phrase.german, phrase.slot)
-
-
 def affirmed(rng: Random) -> Pair:
     """Yesterday Anna called her brother. Gestern hat Anna ihren Bruder angerufen."""
     return statement(rng, happening(rng, subject(rng)))
@@ -80,62 +75,6 @@ def affirmed(rng: Random) -> Pair:
 def denied(rng: Random) -> Pair:
     """Anna did not buy a coat. Anna hat keinen Mantel gekauft."""
     return finish(happening(rng, subject(rng), negated=True).main())
-
-
-def asked(rng: Random) -> Pair:
-    """Did Anna call her brother? Hat Anna ihren Bruder angerufen?"""
-    clause = happening(rng, subject(rng, other=ICH))
-    clause.frequency = None
-    return finish(clause.main(question=True), "?")
-
-
-def asked_what(rng: Random) -> Pair:
-    """Whom did Anna call yesterday? Wen hat Anna gestern angerufen?"""
-    clause, front = questioned(rng, subject(rng, other=ICH))
-    return finish(clause.main(front, question=True), "?")
-
-
-def questioned(rng: Random, who: NounPhrase) -> tuple[Clause, Part]:
-    """A clause that lacks an adverbial or an object, and the question word for it."""
-    chance = rng.random()
-    if chance < 0.1:
-        return past(rng, who), Part("when", "wann")
-    if chance < 0.15:
-        return future(rng, who, timed=0), Part("when", "wann")
-    if chance < 0.3:
-        return past(rng, who, 0.4, pool="placed", where=0), Part("where", "wo")
-    if chance < 0.42:
-        return past(rng, who, 0.4), Part("why", "warum")
-    if chance < 0.5:
-        return event(rng, who, where=0.15), Part("how often", "wie oft")
-    verb = pick(rng, ASKABLE)
-    clause = past(rng, who, 0.3, verb=verb, where=0.15)
-    index = int(verb.governs == ("dat", "acc"))  # gives somebody what?
-    clause.parts[index] = Part(verb.preposition, "", "prepositional")
-    return clause, object_question(rng, verb)
-
-
-def object_question(rng: Random, verb: Verb) -> Part:
-    """Whom: wen, wem, auf wen; what: was, worauf; which coat; how many eggs."""
-    role, preposition, case = pick(rng, verb.roles), verb.governs[0], verb.governs[-1]
-    governed = preposition != case and preposition != "dat"
-    if role == "PERSON":
-        return Part("whom", join(preposition * governed, INTERROGATIVE[case]))
-    if governed:  # wo + auf, with an r between vowels
-        return Part("what", f"wo{'r' * (preposition[0] in 'aü')}{preposition}")
-    noun, chance = pick(rng, NOUNS[role]), rng.random()
-    if chance < 0.4:
-        return Part("what", "was")
-    if chance < 0.6 and noun.english in COUNTED:
-        return Part(f"how many {noun.english_plural}", f"wie viele {noun.german_plural}")
-    phrase = noun_phrase(WHICH, suited(rng, noun, 0.2), noun, "acc")
-    return Part(phrase.english, phrase.german)
-
-
-def asked_who(rng: Random) -> Pair:
-    """Who called the doctor? Wer hat den Arzt angerufen?"""
-    clause = past(rng, WHO, 0.5) if rng.random() < 0.7 else future(rng, WHO)
-    return finish(clause.main(), "?")
 
 
 def person_described(rng: Random) -> Pair:

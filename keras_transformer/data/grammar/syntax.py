@@ -1,8 +1,14 @@
-"""Noun phrases and clauses of the embedded corpus, English and German side by side. `Clause` holds
-one content and gives all its word orders: verb-second, verb-first, verb-final, infinitive. What
-the clauses say is drawn in `events` and the rules."""
+"""Noun phrases and clauses of the embedded corpus, English and German side by side.
 
+A `Clause` writes its content in each word order: verb-second, verb-first, verb-final, infinitive.
+The content is drawn in `events` and in the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 from typing import NamedTuple
 
 from keras_transformer.data.grammar.inflection import (
@@ -22,20 +28,21 @@ from keras_transformer.data.grammar.inflection import (
 )
 
 Pair = tuple[str, str]
+Rules = tuple[tuple[Callable[[Random], Pair], int], ...]  # patterns and their weights
 
 
 class NounPhrase(NamedTuple):
-    """A noun phrase in one case, and what other words need to know of it.
+    """A noun phrase in one case, with the features that other words agree with.
 
-    The rows are those of PRONOUNS; they differ where only German has a gender: the hat, it, er.
-    `about` is the noun, name or row that it is made of.
+    The rows are rows of PRONOUNS; they differ where only German has a gender: the hat, it, er.
+    `about` is the noun, name or row that the phrase is made of.
     """
 
     english: str
     german: str
     english_row: str
     german_row: str
-    slot: str = "definite"  # or "indefinite", "pronoun": the place of an object in German
+    slot: str = "definite"  # or "indefinite", "pronoun": slot of the object in German
     about: Noun | str | None = None
 
 
@@ -46,7 +53,7 @@ def noun_phrase(
     case: str = "nom",
     plural: bool = False,
 ) -> NounPhrase:
-    """Both sides of a noun phrase in a German case."""
+    """Make a noun phrase in both languages, in a German case."""
     words = noun.english_plural if plural else noun.english
     if adjective:
         words = f"{adjective.english} {words}"
@@ -64,34 +71,34 @@ def noun_phrase(
 def genitive(
     owner: NounPhrase, adjective: Adjective | None, noun: Noun, case: str, plural: bool = False
 ) -> NounPhrase:
-    """The neighbour's old dog: der alte Hund des Nachbarn; `owner` is in the genitive."""
+    """Make the neighbour's old dog: der alte Hund des Nachbarn; `owner` is in the genitive."""
     phrase = noun_phrase(THE, adjective, noun, case, plural)
     english = phrase.english.replace("the", owner.english + "'s", 1)
     return phrase._replace(english=english, german=f"{phrase.german} {owner.german}")
 
 
 def pronoun(english_row: str, german_row: str, case: str = "nom") -> NounPhrase:
-    """A personal pronoun: the English of one row, the German of one."""
+    """Make a personal pronoun from the rows of PRONOUNS for English and for German."""
     english = PRONOUNS[english_row][0][case != "nom"]
     german = PRONOUNS[german_row][1][CASES[case]]
     return NounPhrase(english, german, english_row, german_row, "pronoun", english_row)
 
 
 def pronoun_for(antecedent: NounPhrase, case: str = "nom") -> NounPhrase:
-    """The pronoun that refers to a noun phrase: the hat ... it: der Hut ... er."""
+    """Make the pronoun that refers to a noun phrase: the hat ... it: der Hut ... er."""
     return pronoun(antecedent.english_row, antecedent.german_row, case)
 
 
 class Part(NamedTuple):
-    """A constituent of a clause with its slot in German; English keeps the order of the list."""
+    """A constituent of a clause, with its German slot; English keeps the order of the list."""
 
     english: str
     german: str
     slot: str = ""
 
 
-# What stands between the finite verb and the end of a German clause, in this order. In a negated
-# clause definite objects (then "topic") leave the scope of nicht.
+# Slots between the finite verb and the end of a German clause, in this order. In a negated clause
+# definite objects move to "topic", out of the scope of nicht.
 SLOTS = [
     "pronoun",
     "topic",
@@ -115,10 +122,11 @@ ENGLISH_BE = ("am", "are", "is", "are", "are"), ("was", "were", "was", "were", "
 
 @dataclass(slots=True)
 class Clause:
-    """Subject, verb and parts; tense is present, progressive, liking, past or pluperfect.
+    """A clause of subject, verb and parts, in any of its word orders.
 
-    The English past is the German perfect, except for verbs with a preterite (was: war); the
-    progressive is the present with gerade, "likes to" the present with gern.
+    Tense is present, progressive, liking, past or pluperfect. The English past is the German
+    perfect, except for verbs with a preterite (was: war). The progressive is the German present
+    with gerade, "likes to" is the German present with gern.
     """
 
     subject: NounPhrase
@@ -130,7 +138,7 @@ class Clause:
     frequency: Pair | None = None
 
     def english_verb(self, split: bool) -> Pair:
-        """The auxiliary ("" if none) and the rest of the verb; `split` asks for do-support."""
+        """Return the auxiliary ("" if none) and the other verb words; `split` adds do-support."""
         base, third, past, participle, ing = self.verb.english
         person = PERSON[self.subject.english_row]
         in_past, rest = self.tense == "past", ""
@@ -154,7 +162,7 @@ class Clause:
         return "", f"{finite} {rest}".rstrip()
 
     def english_parts(self, verb: str) -> list[str]:
-        """The verb and all after it: turn on the lamp, but turn it on."""
+        """Return the verb and all that follows: turn on the lamp, but turn it on."""
         words = [part.english for part in self.parts]
         if self.verb.particle:
             words.insert(bool(self.parts) and self.parts[0].slot == "pronoun", self.verb.particle)
@@ -164,7 +172,7 @@ class Clause:
         return [verb, *words]
 
     def german_verb(self) -> tuple[str, str, str]:
-        """The finite verb, the end of the main clause, and the end of a subordinate clause."""
+        """Return the finite verb, and the verb at the end of a main and a subordinate clause."""
         verb, person = self.verb, PERSON[self.subject.german_row]
         in_past = self.tense in ("past", "pluperfect")
         if self.modal:
@@ -179,7 +187,7 @@ class Clause:
         return finite, end, f"{end} {finite}"
 
     def german_parts(self) -> tuple[str, list[str]]:
-        """The reflexive pronoun, and the middle of the German clause in its order."""
+        """Return the reflexive pronoun, and the other parts of the German clause in order."""
         nicht = self.negated and not any(part.german.startswith("kein") for part in self.parts)
         ranked = [
             (RANK["topic" if nicht and part.slot == "definite" else part.slot], part.german)
@@ -197,7 +205,7 @@ class Clause:
         return reflexive, [german for _, german in ranked]
 
     def german_field(self, subject_first: bool = False) -> list[str]:
-        """Subject and middle; sich comes before a noun, but after a pronoun: weil sich Anna ..."""
+        """Return subject and parts; sich precedes a noun but follows a pronoun: weil sich Anna."""
         reflexive, middle = self.german_parts()
         if not reflexive:
             return [self.subject.german, *middle]
@@ -206,7 +214,7 @@ class Clause:
         return [reflexive, self.subject.german, *middle]
 
     def main(self, front: Part | None = None, question: bool = False) -> Pair:
-        """Verb-second, with an element or the subject in front; a yes/no question is verb-first."""
+        """Write a verb-second clause, `front` or the subject first; questions are verb-first."""
         auxiliary, verb = self.english_verb(question or self.negated)
         tail = self.english_parts(verb)
         if self.negated:
@@ -222,12 +230,12 @@ class Clause:
         return join(*words), join(field[0], finite, *field[1:], end)
 
     def subordinate(self, english: str = "", german: str = "") -> Pair:
-        """Verb-final, after a conjunction, question word or relative pronoun."""
+        """Write a verb-final clause after a conjunction, question word or relative pronoun."""
         words = self.main()[0]
         return join(english, words), join(german, *self.german_field(), self.german_verb()[2])
 
     def infinitive(self, um: bool = False) -> Pair:
-        """The clause without its subject: to call Anna, (um) Anna anzurufen."""
+        """Write the clause as an infinitive, without subject: to call Anna, (um) Anna anzurufen."""
         reflexive, middle = self.german_parts()
         verb = f"{self.verb.prefix}zu{'' if self.verb.prefix else ' '}{self.verb.infinitive}"
         english = join("to", *self.english_parts(self.verb.english[0]))
@@ -235,11 +243,26 @@ class Clause:
 
 
 def join(*words: str) -> str:
-    """The words that are not empty, with spaces."""
+    """Join the words that are not empty with spaces."""
     return " ".join(word for word in words if word)
 
 
+WHO = NounPhrase("who", "wer", "he", "he", "pronoun")
+ICH, DU = pronoun("I", "I"), pronoun("you", "you")
+
+
+def as_part(phrase: NounPhrase, verb: Verb | None = None) -> Part:
+    """Make an object of a noun phrase, with the English preposition of its verb."""
+    preposition = verb.preposition if verb else ""
+    return Part(join(preposition, phrase.english), phrase.german, phrase.slot)
+
+
+def attached(main: Pair, sub: Pair, mark: str = ".") -> Pair:
+    """Make a sentence of a clause and a second one; German puts a comma between them."""
+    return finish((f"{main[0]} {sub[0]}", f"{main[1]}, {sub[1]}"), mark)
+
+
 def finish(pair: Pair, mark: str = ".") -> Pair:
-    """A sentence: a capital letter and an end."""
+    """Make a sentence of a clause: a capital letter and a final mark."""
     english, german = pair
     return english[0].upper() + english[1:] + mark, german[0].upper() + german[1:] + mark

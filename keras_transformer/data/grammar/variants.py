@@ -1,5 +1,9 @@
-"""The sentences of the embedded corpus in the forms in which people type them: lower-cased, with
-spaces before the punctuation, without the mark at the end, several in a line (`varied`)."""
+"""Variants of the sentences of the embedded corpus, as people type them (`varied`).
+
+Lower-cased, with spaces around punctuation, without the final mark, several per line.
+"""
+
+from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
@@ -10,22 +14,22 @@ from keras_transformer.data.grammar.syntax import Pair, join
 
 
 def as_it_is(text: str) -> str:
-    """The text as it is."""
+    """Return the text unchanged."""
     return text
 
 
 def uncapitalized(text: str) -> str:
-    """the old man loves Anna."""
+    """Lower-case the first letter: the old man loves Anna."""
     return text[0].lower() + text[1:]
 
 
 def spaced(text: str) -> str:
-    """The lamp is old , but it still works ."""
+    """Put a space before each mark: The lamp is old , but it still works ."""
     return re.sub("([,.?])", r" \1", text)
 
 
 def unended(text: str) -> str:
-    """The old man loves the dog"""
+    """Remove the final mark: The old man loves the dog"""
     return text.rstrip(".?")
 
 
@@ -33,32 +37,32 @@ WAYS = [
     (case, marks)
     for case in (as_it_is, uncapitalized, str.lower)
     for marks in (as_it_is, spaced, unended)
-][1:]  # without the first, which changes nothing
+][1:]  # the first one changes nothing
 
 
 def varied(
     pairs: Iterable[Pair], seed: int = 0, *, share: float = 0.25, joined: float = 0.15
 ) -> Iterator[Pair]:
-    """Lines of one or more sentences, in a share of which the source is written carelessly.
+    """Join some sentences into lines, and write the source of some lines carelessly.
 
-    The target stays as it is: a lower-cased sentence without a full stop has the translation of
-    the well-written one.
+    The target stays unchanged: a lower-cased sentence without full stop has the same translation
+    as the well-written one.
 
     Args:
-        pairs: (source, target) sentences. Each is in one line, and their order is kept.
-        seed: of what is varied and joined.
-        share: the probability that the source of a line is varied: in case, in punctuation or in
-            both, each combination as often as the others.
-        joined: the probability that a line goes on with the next sentence; below 1.
+        pairs: (source, target) sentences. Each occurs in one line, and their order is kept.
+        seed: Seed of the random choices.
+        share: Probability that the source of a line varies in case, punctuation or both; all
+            combinations are equally likely.
+        joined: Probability that a line continues with the next sentence, in [0, 1).
 
     Yields:
-        (source, target) lines, fewer than `pairs` where some are joined.
+        (source, target) lines; fewer than `pairs` if some are joined.
 
     Raises:
-        ValueError: when `joined` is out of its range.
+        ValueError: If `joined` is out of range.
     """
     if not 0 <= joined < 1:
-        raise ValueError(f"joined must be from 0 to below 1, got {joined}")
+        raise ValueError(f"joined must be in [0, 1), got {joined}")
     rng, remaining = Random(seed), iter(pairs)
     for source, target in remaining:
         while rng.random() < joined:

@@ -7,8 +7,8 @@ export class Refused extends Error {
   }
 }
 
-// A route's answer. Where the server is busy or out of reach, `say` is told so and it is asked
-// again, until `signal` is aborted. Throws Refused with the server's words for what it refuses.
+// Return a route's answer. While the server is busy or cannot be reached, tell `say` and try again,
+// until `signal` is aborted. Throw Refused with the server's message if it refuses the request.
 export async function ask(path, { body, signal, say = () => {} } = {}) {
   for (;;) {
     let wait = 3;
@@ -20,7 +20,7 @@ export async function ask(path, { body, signal, say = () => {} } = {}) {
       wait = Number(response.headers.get("Retry-After")) || 5;
       words = "The server is busy.";
     } catch (error) {
-      if (!(error instanceof TypeError)) throw error; // fetch has this kind for a lost network
+      if (!(error instanceof TypeError)) throw error; // TypeError: fetch found no network
     }
     say(`${words} Trying again in ${wait} s.`);
     await pause(wait, signal);

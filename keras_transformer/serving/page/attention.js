@@ -1,13 +1,13 @@
-// The view of a sentence's attention: which part, layer and heads, and the picture of them.
+// The attention of a sentence: controls for part, layer and heads, and the picture.
 
 import { ask } from "./api.js";
 import { heatMap, percent } from "./heatmap.js";
 import { headClass, lines } from "./lines.js";
 
-const TOP = 5; // tokens that are named, of those that a token looks at
+const TOP = 5; // number of tokens that the readout names
 
-// What a row and a column of each part's weights stand for. A row of the decoder's writes a token
-// of the translation, and its columns are the tokens that have been read so far.
+// The meaning of rows and columns of each part's weights. A row of the decoder is the query that
+// predicts a token of the translation; its columns are the tokens that have been read so far.
 const PARTS = {
   encoder: {
     rows: ["source_tokens", "Text"],
@@ -36,7 +36,7 @@ const HINTS = {
   lines: "Point at a word, or use the arrow keys. Weights below 2 % have no line.",
 };
 
-// The sentences of a text, near enough to choose one to look at.
+// Split a text into sentences, roughly: well enough to choose one of them.
 function sentences(text) {
   const parts = text.split(/\n+|(?<=[.!?…])\s+|(?<=[。！？])/u);
   return parts.map((part) => part.trim()).filter(Boolean);
@@ -65,11 +65,11 @@ export class AttentionView {
     this.find(".controls").addEventListener("change", () => this.draw());
   }
 
-  // Opens at the last sentence of what stands `before` the cursor.
+  // Open at the sentence of the cursor: the last one in the text `before` it.
   open({ q, source, target, translations }, before) {
     const texts = sentences(q);
     this.request = { source, target };
-    // A text of one sentence is looked at with the translation that is shown.
+    // For a text of one sentence, show the attention of the translation on the page.
     this.translation = texts.length === 1 ? translations[0].trim() : undefined;
     const select = this.find("#sentence");
     select.replaceChildren(...texts.map((text, i) => new Option(`${1 + i}. ${text}`, text)));
@@ -89,7 +89,7 @@ export class AttentionView {
     this.find("#picture").replaceChildren();
     this.pair(q, "");
     const say = (words) => this.find("#readout").replaceChildren(words);
-    say("Looking …");
+    say("Loading …");
     try {
       const body = { ...this.request, q, translation: this.translation };
       const found = await ask("attention", { body, signal, say });
@@ -99,7 +99,7 @@ export class AttentionView {
       this.choices();
       this.draw();
     } catch (error) {
-      if (!signal.aborted) say(`There is no picture: ${error.message}`);
+      if (!signal.aborted) say(`The attention cannot be shown: ${error.message}`);
     }
   }
 
@@ -108,7 +108,7 @@ export class AttentionView {
     this.find("#pair-target").textContent = target;
   }
 
-  // Layers and heads to choose from; what was chosen stays.
+  // Fill the controls for layers and heads; keep the choice if the numbers are the same.
   choices() {
     const { cross, encoder } = this.found;
     const layers = Math.max(cross.length, encoder.length);
@@ -161,14 +161,14 @@ export class AttentionView {
       picture = lines(heads, numbers, labels, say);
     }
     this.find("#picture").replaceChildren(picture);
-    // What is focused must not lie beneath the map's labels, which stay when it scrolls.
+    // Keep a focused cell from scrolling beneath the map's sticky labels.
     const { offsetHeight = 0, offsetWidth = 0 } = picture.rows?.[0].cells[0] ?? {};
     this.find("#picture").style.scrollPadding = `${offsetHeight}px 0 0 ${offsetWidth}px`;
     say();
   }
 
-  // Says the largest of the weights between one token and those of the other side. `here` is the
-  // place of a token there, whose weight is said too.
+  // Name the largest weights between one token and those of the other side, and the weight of the
+  // token with index `here` there, if given.
   say(part, labels, pointed) {
     const readout = this.find("#readout");
     readout.classList.toggle("hint", !pointed);

@@ -1,13 +1,13 @@
-// A heat map as a grid: a row a token that looks, a column a token that is looked at.
+// A heat map of attention weights as a grid: one row per query, one column per key.
 
-const MANY = 24; // columns, beyond which they are narrow
+const MANY = 24; // with more columns, they are narrow
 
 export function percent(weight) {
   return weight > 0 && weight < 0.005 ? "< 1 %" : `${Math.round(100 * weight)} %`;
 }
 
-// The map of `weights`; `say({ side, place, weights, here })` is called with what is pointed at or
-// focused, a row and a cell in it, and with nothing when that is left.
+// Return the map of `weights`. `say({ side, place, weights, here })` is called for the row, and the
+// cell in it, that is pointed at or focused; without an argument if there is none.
 export function heatMap(weights, { rows, columns, rowTitle, columnTitle }, say) {
   const table = document.createElement("table");
   table.className = columns.length > MANY ? "map dense" : "map";
@@ -29,7 +29,7 @@ export function heatMap(weights, { rows, columns, rowTitle, columnTitle }, say) 
       return cell;
     });
   });
-  let entry = cells[0][0]; // the one cell that Tab reaches
+  let entry = cells[0][0]; // the one cell that the Tab key reaches
   entry.tabIndex = 0;
 
   function point(target) {

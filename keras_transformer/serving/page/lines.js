@@ -1,15 +1,15 @@
 // Attention as lines between words: Figures 3 to 5 of "Attention Is All You Need".
 
-const LEAST = 0.02; // weights below it have no line
-const COLOURS = 8; // of page.css
+const LEAST = 0.02; // smaller weights have no line
+const COLOURS = 8; // number of head colours in page.css
 const SVG = "http://www.w3.org/2000/svg";
 
 export function headClass(head) {
   return `head-${head % COLOURS}`;
 }
 
-// Lines of the `chosen` of all `heads`, from the tokens that look (left) to those they look at;
-// `say` as of the heat map, with the mean over the chosen heads.
+// Return the lines of the `chosen` heads among all `heads`, from queries (left) to keys (right).
+// `say` is called as by the heat map, with the mean weights of the chosen heads.
 export function lines(heads, chosen, { rows, columns, rowTitle, columnTitle }, say) {
   const figure = document.createElement("div");
   figure.className = "lines";
@@ -21,7 +21,7 @@ export function lines(heads, chosen, { rows, columns, rowTitle, columnTitle }, s
   svg.style.height = `calc(${height} * var(--row))`;
   const apart = Math.min(0.12, 0.6 / chosen.length);
   const drawn = chosen.flatMap((head, k) => {
-    const shift = 0.5 + apart * (k - (chosen.length - 1) / 2); // the heads' lines side by side
+    const shift = 0.5 + apart * (k - (chosen.length - 1) / 2); // draw the heads' lines side by side
     const one = (i, j, weight) => ({ i, j, line: line(i + shift, j + shift, weight, head) });
     return heads[head].flatMap((row, i) =>
       row.flatMap((weight, j) => (weight < LEAST ? [] : [one(i, j, weight)])),

@@ -1,15 +1,15 @@
-// The page: text in, translation out. Texts enter the document as text only, never as markup.
+// The translation page. Texts are inserted into the document as text only, never as markup.
 
 import { ask, Refused, storedKey, storeKey } from "./api.js";
 import { AttentionView } from "./attention.js";
 
-const PAUSE = 300; // milliseconds without a key, after which a text is translated
+const PAUSE = 300; // milliseconds without typing, after which a text is translated
 const MOST_ALTERNATIVES = 3;
 const $ = (id) => document.getElementById(id);
 
-let languages = new Map(); // by code: name and targets
+let languages = new Map(); // language code -> name and targets
 let settings = { charLimit: Infinity, alternatives: 0 };
-let shown = null; // what is translated: q, source, target, and translations, the one shown first
+let shown = null; // current result: q, source, target and translations, the shown one first
 let running = null;
 let timer = 0;
 const view = new AttentionView($("attention"));
@@ -26,7 +26,7 @@ const sayOfFile = sayIn($("file-message"));
 function inWords(error, thing) {
   if (!(error instanceof Refused)) return `Something went wrong: ${error.message}`;
   if (error.status === 413) return `${thing} is too large for this server: ${error.message}.`;
-  if (error.status === 403) return "This server needs an API key, and another than the one given.";
+  if (error.status === 403) return "This server needs an API key: it is missing or wrong.";
   return `${thing} was not translated: ${error.message}`;
 }
 
@@ -118,7 +118,7 @@ function show(found) {
   showSwap();
 }
 
-// What is shown is no longer of the text: it is there to read, until the next answer comes.
+// Mark the result as outdated: the text has changed. It stays readable until the next answer.
 function outdate() {
   $("result").classList.add("stale");
   $("alternatives").inert = $("copy").disabled = $("look").disabled = true;
@@ -173,7 +173,7 @@ $("copy").addEventListener("click", async () => {
   try {
     await navigator.clipboard.writeText(shown.translations[0]);
   } catch {
-    // Pages that come neither by https nor from the own machine have no clipboard.
+    // The clipboard API is available only over https and on localhost.
     getSelection().selectAllChildren($("translation"));
     document.execCommand("copy");
   }
@@ -204,7 +204,8 @@ async function translateFile(file) {
   try {
     const { translatedFileUrl } = await ask("translate_file", { body, say: sayOfFile });
     const link = document.createElement("a");
-    link.href = new URL(translatedFileUrl, location).pathname; // by whatever name we know the server
+    // The path only: the server may use another host name for itself.
+    link.href = new URL(translatedFileUrl, location).pathname;
     link.download = "";
     link.textContent = decodeURIComponent(link.href.split("/").pop());
     $("file-message").replaceChildren("Translated: ", link);

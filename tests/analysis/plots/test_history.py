@@ -43,5 +43,5 @@ def test_history_of_all_forms(form, tmp_path, drawn):
 
 
 def test_a_history_of_nothing():
-    with pytest.raises(ValueError, match="history must be the metrics of an epoch or more"):
+    with pytest.raises(ValueError, match="history must be the metrics of at least one epoch"):
         plots.training_history([])

@@ -44,11 +44,13 @@ def test_heads_that_cannot_be_written(folder, tmp_path):
     embedding = model.with_head("sentence_embedding")
     with pytest.raises(ValueError, match="bert: head must be one of .*, got 'sentence_embedding'"):
         write_model(tmp_path / "out", embedding)
-    with pytest.raises(ValueError, match="esm: its models are ESMs"):
+    with pytest.raises(ValueError, match="esm: it stores ESM models"):
         write_model(tmp_path / "out", embedding, kind="esm")
-    with pytest.raises(ValueError, match="window must be None: the layout has none, got 2"):
+    with pytest.raises(
+        ValueError, match="window must be None: the checkpoint format has no window, got 2"
+    ):
         write_model(tmp_path / "out", model.with_head("masked_lm", window=2))
-    with pytest.raises(ValueError, match="roberta: it has .*position_offset=1"):
+    with pytest.raises(ValueError, match="roberta: it would be .*position_offset=1"):
         write_model(tmp_path / "out", model, kind="roberta")
     with pytest.raises(ValueError, match="roberta: head must be .*, got 'next_sentence'"):
         write_model(tmp_path / "out", model.with_head("next_sentence"), kind="roberta")

@@ -78,7 +78,7 @@ def test_tokens():
     assert token_id(facts, "a", "b") == 3 and token_id(facts, "d", "a", "b") == 3
     assert token_id(facts, "a", "eos_token_id") == 4
     assert token_ids(facts, "eos_token_id") == (4, 0) and token_ids(facts, "b") == (3,)
-    with pytest.raises(ValueError, match=r"c must be one token's number, got \[1, 2\]"):
+    with pytest.raises(ValueError, match=r"c must be one token id, got \[1, 2\]"):
         token_id(facts, "c", "b")
     with pytest.raises(KeyError, match="a"):
         token_id(facts, "a")
@@ -87,5 +87,5 @@ def test_tokens():
     with pytest.raises(ValueError, match=r"e must be in \[0, 5\), got 5"):
         token_id(facts, "e", "b")
     for wrong in ([4, "0"], [], "4"):
-        with pytest.raises(ValueError, match=r"a must be a token's number or a list of them, got"):
+        with pytest.raises(ValueError, match=r"a must be a token id or a list of them, got"):
             token_ids(facts | {"a": wrong}, "a")

@@ -160,7 +160,7 @@ def test_the_whole_space(fields):
         ),
         (
             dict(rope_parameters=dict(full_attention=LINEAR)),
-            "rope_parameters must hold numbers for all layers, got .*full_attention",
+            "rope_parameters must hold one set of numbers for all layers, got .*full_attention",
         ),
     ],
 )

@@ -4,7 +4,6 @@ one to one, and the forms that rules derive agree with forms written by hand."""
 import pytest
 
 from keras_transformer.data.grammar import lexicon
-from keras_transformer.data.grammar.inflection import conjugate_present
 
 NOUNS = lexicon.NOUNS.values()
 VERBS = [*lexicon.VERB_LIST, *lexicon.NAMED_VERBS.values()]
@@ -79,27 +78,6 @@ def test_participles_carry_their_prefix(verb):
     assert verb.participle.endswith(("t", "n"))
     assert len(verb.present) == 5
     assert verb.present[3] == verb.present[4]
-
-
-@pytest.mark.parametrize(
-    ("infinitive", "irregular", "forms"),
-    [
-        ("kaufen", "-", "kaufe kaufst kauft kaufen kaufen"),
-        ("warten", "-", "warte wartest wartet warten warten"),
-        ("öffnen", "-", "öffne öffnest öffnet öffnen öffnen"),
-        ("tanzen", "-", "tanze tanzt tanzt tanzen tanzen"),
-        ("erinnern", "-", "erinnere erinnerst erinnert erinnern erinnern"),
-        ("lesen", "liest", "lese liest liest lesen lesen"),
-        ("geben", "gibt", "gebe gibst gibt geben geben"),
-        ("laden", "lädt", "lade lädst lädt laden laden"),
-        ("wissen", "weiß", "weiß weißt weiß wissen wissen"),
-        ("mögen", "mag", "mag magst mag mögen mögen"),
-        ("haben", "hat", "habe hast hat haben haben"),
-        ("sein", "ist", "bin bist ist sind sind"),
-    ],
-)
-def test_conjugation_by_hand(infinitive, irregular, forms):
-    assert " ".join(conjugate_present(infinitive, irregular)) == forms
 
 
 def test_modal_verbs_by_hand():

@@ -1,0 +1,201 @@
+"""Contestants of `benchmarks.decode`: one function per translator, ours and its peers.
+
+All of them take the same options: the folder of a saved translator, the sentences, the beam size,
+whether to translate one by one, and the precision, where there is a choice.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks import peers
+
+ROOM = 50  # most tokens that a translation may be longer than its source
+_rooms: list[tempfile.TemporaryDirectory] = []  # kept until the process ends
+
+
+def ours(
+    folder: str, lines: list[str], beam_size: int, one_by_one: bool, precision: str
+) -> tuple[Callable, dict]:
+    """A contestant: `Translator.translate`."""
+    from keras_transformer import Translator
+
+    translator = Translator.load(folder, precision=precision)
+
+    def translate(lines):
+        return translator.translate(lines, beam_size=beam_size, length_penalty=0.0)
+
+    return _contestant(translate, lines, one_by_one)
+
+
+def pool(
+    folder: str, lines: list[str], beam_size: int, one_by_one: bool, precision: str
+) -> tuple[Callable, dict]:
+    """A contestant: `TranslatorPool.translate`, one process per core."""
+    from keras_transformer import TranslatorPool
+
+    translators = TranslatorPool(folder, precision=precision)
+
+    def translate(lines):
+        return translators.translate(lines, beam_size=beam_size, length_penalty=0.0)
+
+    return _contestant(translate, lines, one_by_one)
+
+
+def saved_model(
+    folder: str,
+    lines: list[str],
+    beam_size: int,
+    one_by_one: bool,
+    batch_size: int = 64,
+    jit_compile: bool = False,
+) -> tuple[Callable, dict]:
+    """A contestant: our SavedModel, called with batches of sentences of similar length."""
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401 - its operations are in the graph
+
+    import keras_transformer.export
+
+    room = _room()
+    path = keras_transformer.export.saved_model(
+        folder, Path(room, "served"), beam_size=beam_size, length_penalty=0.0,
+        jit_compile=jit_compile,
+    )  # fmt: skip
+    loaded = tf.saved_model.load(str(path))
+
+    def batch(lines):
+        texts = loaded.translate(tf.constant(lines))["translations"].numpy()
+        return [text.decode() for text in texts]
+
+    def translate(lines):
+        return _by_length(batch, lines, len, batch_size)
+
+    return _contestant(translate, lines, one_by_one)
+
+
+def ctranslate2(
+    folder: str,
+    lines: list[str],
+    beam_size: int,
+    one_by_one: bool,
+    precision: str,
+    workers: int = 1,
+) -> tuple[Callable, dict]:
+    """A contestant: CTranslate2 with our weights; the workers share the cores, one takes all."""
+    import ctranslate2
+
+    from keras_transformer.export.ctranslate2 import specification
+
+    tokenizer, config, weights = _model(folder)
+    pieces = tokenizer.pieces_of("target")
+    room = _room()
+    spec = specification(config, weights, tokenizer.pieces_of("source"), pieces)
+    spec.validate()
+    spec.save(room)
+    numbers = {piece: number for number, piece in enumerate(pieces)}
+    device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
+    threads = {}
+    if device == "cpu":
+        cores = len(os.sched_getaffinity(0))
+        threads = {"inter_threads": workers, "intra_threads": max(1, cores // workers)}
+    model = ctranslate2.Translator(room, device=device, compute_type=precision, **threads)
+
+    def translate(lines):
+        ids = tokenizer.encode_source(lines)
+        found = model.translate_batch(
+            [[pieces[i] for i in row] for row in ids], beam_size=beam_size, length_penalty=0.0,
+            max_batch_size=2048 // workers, batch_type="tokens",
+            min_decoding_length=0, max_decoding_length=max(map(len, ids)) + ROOM,
+        )  # fmt: skip
+        return tokenizer.decode_target([[numbers[x] for x in one.hypotheses[0]] for one in found])
+
+    return _contestant(translate, lines, one_by_one)
+
+
+def ctranslate2_workers(**options: Any) -> tuple[Callable, dict]:
+    """A contestant: CTranslate2 with one worker per core."""
+    return ctranslate2(**options, workers=len(os.sched_getaffinity(0)))
+
+
+def transformers(
+    folder: str,
+    lines: list[str],
+    beam_size: int,
+    one_by_one: bool,
+    precision: str,
+    batch_size: int = 64,
+) -> tuple[Callable, dict]:
+    """A contestant: `generate` of `transformers` with our weights."""
+    import torch
+
+    tokenizer, config, weights = _model(folder)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = peers.marian(config, weights).to(device, getattr(torch, precision)).eval()
+
+    @torch.no_grad()
+    def batch(ids):
+        longest = max(map(len, ids))
+        padded = torch.tensor([[*row, *[config.pad_id] * (longest - len(row))] for row in ids])
+        padded = padded.to(device)
+        found = model.generate(
+            input_ids=padded, attention_mask=(padded != config.pad_id).long(),
+            num_beams=beam_size, do_sample=False, length_penalty=0.0, max_length=longest + ROOM,
+        )  # fmt: skip
+        return tokenizer.decode_target([_until_end(row, config) for row in found[:, 1:].tolist()])
+
+    def translate(lines):
+        return _by_length(batch, tokenizer.encode_source(lines), len, batch_size)
+
+    return _contestant(translate, lines, one_by_one)
+
+
+def _until_end(ids, config):
+    end = ids.index(config.eos_id) if config.eos_id in ids else len(ids)
+    return [token for token in ids[:end] if token != config.pad_id]
+
+
+def _by_length(batch, items, length, batch_size):
+    """Process items in batches of similar length; return the results in the items' order."""
+    order = sorted(range(len(items)), key=lambda i: -length(items[i]))
+    results = [""] * len(items)
+    for start in range(0, len(order), batch_size):
+        places = order[start : start + batch_size]
+        for place, result in zip(places, batch([items[i] for i in places]), strict=True):
+            results[place] = result
+    return results
+
+
+def _room():
+    _rooms.append(tempfile.TemporaryDirectory())
+    return _rooms[-1].name
+
+
+def _model(folder):
+    from keras_transformer import Translator
+    from keras_transformer.checkpoints.weights import weights_of
+
+    translator = Translator.load(folder, precision="float32")
+    return translator.tokenizer, translator.model.config, weights_of(translator.model)
+
+
+def _contestant(translate, lines, one_by_one):
+    begin = time.perf_counter()
+    translate(lines[:1])
+    first = time.perf_counter() - begin
+
+    def run():
+        if not one_by_one:
+            return translate(lines)
+        return [translation for line in lines for translation in translate([line])]
+
+    facts = {"translations": run(), "first_seconds": first}
+
+    def timed():
+        run()
+
+    return timed, facts

@@ -1,0 +1,155 @@
+"""Encoded sentence pairs in flat arrays, and their subword sampling."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from keras_transformer.data.ragged import Ragged
+
+_CHUNK = 8192  # pairs that are encoded in one call
+_PROBES = 1000  # texts that are sampled to estimate how much longer sampling makes them
+
+
+class PairTokenizer(Protocol):
+    """The part of a tokenizer that batches need; ids end in EOS and do not contain BOS."""
+
+    pad_id: int
+    bos_id: int
+    eos_id: int
+
+    def encode_source(
+        self, texts: Sequence[str], *, sampling: float = 0.0, seed: int | None = None
+    ) -> list[list[int]]:
+        """Return the ids of each source text."""
+        ...
+
+    def encode_target(
+        self, texts: Sequence[str], *, sampling: float = 0.0, seed: int | None = None
+    ) -> list[list[int]]:
+        """Return the ids of each target text."""
+        ...
+
+
+class EncodedSide:
+    """The source or the target side of a corpus.
+
+    Ids and texts are flat arrays: lists of Python objects would need many times the memory.
+
+    Args:
+        ids: ids of each text.
+        texts: the texts in UTF-8; used if `sampling` is above 0.
+        encode: the tokenizer's method for this side.
+        sampling: strength of subword sampling, in [0, 1); 0: none.
+    """
+
+    def __init__(self, ids: Ragged, texts: Ragged, encode: Callable, sampling: float):
+        self.ids = ids
+        self.sampling = sampling
+        self._texts = texts
+        self._encode = encode
+
+    def planned_lengths(self, seed: int) -> Callable[[np.ndarray], np.ndarray]:
+        """Return a function from plain lengths to lengths that suffice for most sampled texts.
+
+        Args:
+            seed: seed of the sample that the estimate is made from.
+        """
+        if not self.sampling:
+            return np.asarray
+        lengths = self.ids.lengths
+        probes = np.linspace(0, len(lengths) - 1, _PROBES).astype(np.int64)
+        sampled = np.array([len(ids) for ids in self._sampled(probes, seed)])
+        plain = lengths[probes]
+        # Words are sampled independently: the mean grows with the length, the spread as its root.
+        growth = sampled.sum() / plain.sum()
+        spread = np.std((sampled - growth * plain) / np.sqrt(plain))
+        return lambda lengths: growth * lengths + spread * np.sqrt(lengths)
+
+    def visit(self, rows: Ragged, length: int, seed: Sequence[int]) -> Ragged:
+        """Return the ids of some texts, sampled if sampling is on.
+
+        A text keeps its plain segmentation where the sampled one does not fit into its row.
+
+        Args:
+            rows: numbers of the texts in each row of a batch.
+            length: tokens that fit into a row.
+            seed: seed of the sampling.
+        """
+        if not self.sampling:
+            return self.ids.take(rows.values)
+        number = int(np.random.SeedSequence(tuple(seed)).generate_state(1)[0])
+        sampled = self._sampled(rows.values, number)
+        for start, stop in itertools.pairwise(rows.starts):
+            excess = sum(map(len, sampled[start:stop])) - length
+            for place in range(start, stop):
+                if excess <= 0:
+                    break
+                excess -= len(sampled[place])
+                sampled[place] = self.ids[rows.values[place]]
+                excess += len(sampled[place])
+        return Ragged.pack(sampled)
+
+    def _sampled(self, indices, seed) -> list[Any]:
+        texts = [self._texts[index].tobytes().decode() for index in indices]
+        return self._encode(texts, sampling=self.sampling, seed=seed)
+
+
+def encode_pairs(
+    pairs: Iterable[tuple[str, str]], tokenizer: PairTokenizer, max_length: int, sampling: float
+) -> tuple[list[EncodedSide], int]:
+    """Encode a corpus; return both sides, and the number of pairs that were too long.
+
+    Args:
+        pairs: (source, target) texts, read once.
+        tokenizer: the tokenizer.
+        max_length: maximum tokens of a side, EOS included; longer pairs are left out.
+        sampling: strength of subword sampling, in [0, 1); above 0 the texts are kept.
+
+    Raises:
+        ValueError: if there are no pairs, all are too long, or ids do not end in EOS.
+        TypeError: if a pair is not two texts.
+    """
+    encoders = tokenizer.encode_source, tokenizer.encode_target
+    ids: tuple[list, list] = ([], [])
+    texts: tuple[list, list] = ([], [])
+    dropped = 0
+    numbered = enumerate(pairs)
+    while chunk := list(itertools.islice(numbered, _CHUNK)):
+        for index, pair in chunk:
+            if not _is_pair(pair):
+                raise TypeError(f"pairs[{index}] must be two texts (str), got {pair!r}")
+        columns = list(zip(*(pair for _, pair in chunk), strict=True))
+        encoded = [encoders[side](list(columns[side])) for side in (0, 1)]
+        eos_id = tokenizer.eos_id
+        if not all(len(row) and row[-1] == eos_id for row in itertools.chain(*encoded)):
+            raise ValueError(f"tokenizer must end the ids of each text in eos_id={eos_id}")
+        fits = [max(map(len, both)) <= max_length for both in zip(*encoded, strict=True)]
+        dropped += fits.count(False)
+        for side in (0, 1):
+            ids[side].append(Ragged.pack(itertools.compress(encoded[side], fits)))
+            kept = itertools.compress(columns[side], fits if sampling else ())
+            texts[side].append(Ragged.pack(text.encode() for text in kept))
+    if not ids[0]:
+        raise ValueError("pairs must have at least one pair, got none")
+    sides = [
+        EncodedSide(Ragged.join(ids[side]), Ragged.join(texts[side]), encoders[side], sampling)
+        for side in (0, 1)
+    ]
+    if not len(sides[0].ids):
+        raise ValueError(
+            f"max_length must leave at least one pair; all {dropped} are longer than "
+            f"{max_length} tokens"
+        )
+    return sides, dropped
+
+
+def _is_pair(pair):
+    return (
+        isinstance(pair, tuple | list)
+        and len(pair) == 2
+        and all(isinstance(text, str) for text in pair)
+    )

@@ -1,0 +1,66 @@
+"""What a speech model was trained to hear, and how its texts begin."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.config import require, require_whole
+from keras_transformer.system.files import read_json
+from keras_transformer.text.single import TextTokenizer
+
+
+@dataclass(frozen=True)
+class Hearing:
+    """The input that a speech model was trained on, and the tokens that begin its output.
+
+    Args:
+        sample_rate: in Hz.
+        pads_clips: whether each clip is as long as the model takes, silence included (Whisper).
+        is_multilingual: whether language and task stand before a text.
+        suppressed, suppressed_first: ids that a text never has, or not at its beginning.
+    """
+
+    sample_rate: int = 16_000
+    pads_clips: bool = True
+    is_multilingual: bool = True
+    suppressed: tuple[int, ...] = ()
+    suppressed_first: tuple[int, ...] = ()
+
+    def __post_init__(self):
+        require_whole("sample_rate", self.sample_rate, 1)
+        for name in ("pads_clips", "is_multilingual"):
+            value = getattr(self, name)
+            require(isinstance(value, bool), name, value, "true or false")
+        for name in ("suppressed", "suppressed_first"):
+            ids = getattr(self, name)
+            whole = isinstance(ids, tuple) and all(type(x) is int for x in ids)
+            require(whole, name, ids, "ids, whole numbers")
+
+    @classmethod
+    def of(cls, facts: Any) -> Hearing:
+        """From JSON, which names each field."""
+        names = {field.name for field in fields(cls)}
+        whole = isinstance(facts, Mapping) and facts.keys() == names
+        require(whole, "hearing", facts, f"an object of {sorted(names)}")
+        values: dict[str, Any] = {
+            name: tuple(x) if isinstance(x, list) else x for name, x in facts.items()
+        }
+        return cls(**values)
+
+
+def hearing_of(folder: str | os.PathLike, tokenizer: TextTokenizer) -> Hearing:
+    """Read the `generation_config.json` of a Whisper folder, if there is one."""
+    path = Path(folder, "generation_config.json")
+    facts = read_json(path) if path.is_file() else {}
+    is_multilingual = facts.get("is_multilingual")
+    if is_multilingual is None:
+        is_multilingual = tokenizer.id_of("<|transcribe|>") is not None
+    return Hearing(
+        is_multilingual=is_multilingual,
+        suppressed=tuple(facts.get("suppress_tokens") or ()),
+        suppressed_first=tuple(facts.get("begin_suppress_tokens") or ()),
+    )

@@ -1,0 +1,135 @@
+"""Searches over a model as functions of tensors, against full passes of the model."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer.backend import compiled
+from keras_transformer.inference.runner import score_function
+from keras_transformer.inference.searching import (
+    generation_function,
+    next_token,
+    translation_function,
+)
+from keras_transformer.models import GPT, GPTConfig
+from keras_transformer.search import Generation, Search
+
+SOURCE = np.array([[4, 7, 5, 3], [8, 9, 10, 3], [6, 3, 0, 0]], "int32")
+LIMITS = np.array([7, 5, 7], "int32")
+EOS, EXTRA = 3, 3
+PROMPTS = np.array([[4, 5, 6, 7], [8, 9, 10, 11]], "int32")
+
+
+@pytest.fixture(scope="module")
+def translator(tiny_transformer):
+    return tiny_transformer(scale=1.0, seed=1, norm_first=True, tie_output=False)
+
+
+@pytest.fixture(scope="module")
+def writer(randomize):
+    sizes = dict(d_model=8, num_layers=1, num_heads=2, max_length=24, dropout=0.0)
+    model = randomize(GPT(GPTConfig(13, **sizes, eos_id=EOS, tie_output=False)))
+    model.output_layer.kernel.assign(3 * model.output_layer.kernel)  # clear choices
+    return model
+
+
+def arrays(function, model, *arguments):
+    arguments = [x if x is None else ops.convert_to_tensor(x) for x in arguments]
+    return [ops.convert_to_numpy(x) for x in compiled(function, model)(*arguments)]
+
+
+def test_scores_are_those_of_the_model(translator):
+    search = Search(3, 0.0, max_extra_length=EXTRA)
+    ids, scores = arrays(translation_function(search, translator), translator, SOURCE, LIMITS)
+    assert ids.shape == (3, 3, 7) and scores.shape == (3, 3)
+    assert (np.diff(scores, axis=1) <= 0).all()
+    score = score_function(translator)
+    for k in range(3):
+        found = score(ops.convert_to_tensor(SOURCE), ops.convert_to_tensor(ids[:, k]))
+        np.testing.assert_allclose(ops.convert_to_numpy(found), scores[:, k], atol=1e-3)
+    for row, limit in enumerate(LIMITS):
+        for hypothesis in ids[row]:
+            length = hypothesis.tolist().index(EOS) + 1
+            assert length <= limit and not hypothesis[length:].any()
+            assert translator.config.bos_id not in hypothesis
+
+
+def test_a_prefix_lengthens_the_output(translator):
+    prefix = np.array([[9, 0], [9, 8], [0, 0]], "int32")
+    search = Search(1, 0.0, max_extra_length=EXTRA)
+    function = translation_function(search, translator)
+    plain, _ = arrays(function, translator, SOURCE, LIMITS)
+    ids, _ = arrays(function, translator, SOURCE, LIMITS, prefix)
+    assert ids.shape == (3, 1, 9)
+    assert ids[0, 0, 0] == 9 and ids[1, 0, :2].tolist() == [9, 8]
+    np.testing.assert_array_equal(ids[2, 0, :7], plain[2, 0])
+
+
+def test_sampling_has_one_sequence_and_follows_its_numbers(translator):
+    search = Search(4, 0.0, temperature=2.0, max_extra_length=EXTRA)
+    function = translation_function(search, translator)
+    numbers = np.random.default_rng(0).random((3, 7)).astype("float32")
+    first, _ = arrays(function, translator, SOURCE, LIMITS, None, numbers)
+    again, _ = arrays(function, translator, SOURCE, LIMITS, None, numbers)
+    other, _ = arrays(function, translator, SOURCE, LIMITS, None, 1 - numbers)
+    assert first.shape == (3, 1, 7)
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+def continued(model, prompt, count):
+    """Return the most probable tokens after a prompt, each by a full pass."""
+    ids = list(prompt)
+    while len(ids) < len(prompt) + count and (len(ids) == len(prompt) or ids[-1] != EOS):
+        logits = ops.convert_to_numpy(model({"token_ids": np.array([ids], "int32")}))
+        ids.append(int(logits[0, -1].argmax()))
+    return ids[len(prompt) :]
+
+
+def until_fill(row):
+    return [token for token in row.tolist() if token != -1]
+
+
+def test_generation_equals_full_passes(writer):
+    function = generation_function(Generation(max_new_tokens=6), writer)
+    # EOS is forced at the last place, one after the last wanted token.
+    ids, _ = arrays(function, writer, PROMPTS, np.array([7, 7], "int32"))
+    for prompt, row in zip(PROMPTS, ids[:, 0], strict=True):
+        expected = continued(writer, prompt, 6)
+        assert until_fill(row)[: len(expected)] == expected
+        assert len(set(expected)) > 1
+
+
+def test_padding_before_a_prompt_changes_nothing(writer):
+    function = generation_function(Generation(max_new_tokens=6), writer)
+    limits = np.array([7, 7], "int32")
+    plain, scores = arrays(function, writer, PROMPTS, limits)
+    segments = np.array([[0, 0, 1, 1, 1, 1]] * 2, "int32")
+    ids = np.pad(PROMPTS, ((0, 0), (2, 0)))
+    found, found_scores = arrays(function, writer, ids, limits, segments)
+    np.testing.assert_array_equal(found, plain)
+    np.testing.assert_allclose(found_scores, scores, atol=1e-4)
+
+
+def test_tokens_of_the_prompt_are_penalized_but_not_its_padding(writer):
+    logits = ops.convert_to_numpy(writer({"token_ids": PROMPTS}))[:, -1]
+    seen = np.stack([np.isin(np.arange(13), prompt) for prompt in PROMPTS])
+    expected = np.where(seen, np.where(logits > 0, logits / 9, logits * 9), logits).argmax(-1)
+    # The padding is the expected token, which would be penalized if padding counted.
+    ids = np.concatenate([expected[:, None], PROMPTS], axis=1).astype("int32")
+    segments = np.array([[0, 1, 1, 1, 1]] * 2, "int32")
+    search = Generation(max_new_tokens=2, repetition_penalty=9.0)
+    function, limits = generation_function(search, writer), np.array([3, 3], "int32")
+    found, _ = arrays(function, writer, ids, limits, segments)
+    np.testing.assert_array_equal(found[:, 0, 0], expected)
+
+
+@pytest.mark.parametrize("penalty", [1.0, 4.0])
+def test_the_next_token_is_the_first_of_a_generation(writer, penalty):
+    search = Generation(max_new_tokens=2, repetition_penalty=penalty)
+    limits = np.array([3, 3], "int32")
+    ids, _ = arrays(generation_function(search, writer), writer, PROMPTS, limits)
+    logits = writer({"token_ids": PROMPTS})[:, -1]
+    seen = np.stack([np.isin(np.arange(13), prompt) for prompt in PROMPTS])
+    found = next_token(search, logits, ops.convert_to_tensor(seen), None)
+    np.testing.assert_array_equal(ops.convert_to_numpy(found), ids[:, 0, 0])

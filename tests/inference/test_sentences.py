@@ -1,0 +1,73 @@
+"""Sentences as token ids, limits and padded arrays."""
+
+import numpy as np
+import pytest
+
+from keras_transformer.inference.sentences import (
+    encoded,
+    encoded_prefixes,
+    extended,
+    most_tokens,
+    padded,
+)
+from keras_transformer.search import Search
+from keras_transformer.text import WordTokenizer
+
+pytestmark = pytest.mark.once("texts and arrays of NumPy")
+
+WORDS = "one two three four five six"
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return WordTokenizer.train([WORDS], [WORDS.upper()], min_count=1)
+
+
+def test_both_sides(tokenizer):
+    texts = ["one two", ""]
+    assert encoded(tokenizer, texts, "texts", 9, True) == tokenizer.encode_source(texts)
+    targets = ["ONE", "SIX FIVE"]
+    assert encoded(tokenizer, targets, "targets", 9, True) == tokenizer.encode_target(targets)
+
+
+def test_a_long_text_is_cut_or_refused(tokenizer):
+    (whole,) = tokenizer.encode_source([WORDS])
+    assert len(whole) == 7
+    assert encoded(tokenizer, [WORDS], "texts", 7, True) == [whole]
+    message = "texts must have at most 4 tokens .* got 7 in 'one two"
+    with pytest.warns(UserWarning, match=message):
+        (cut,) = encoded(tokenizer, [WORDS], "texts", 4, False)
+    assert cut == [*whole[:3], tokenizer.eos_id]
+    with pytest.raises(ValueError, match=message):
+        encoded(tokenizer, [WORDS], "texts", 4, True)
+
+
+def test_prefixes_have_no_end(tokenizer):
+    (ids,) = tokenizer.encode_target(["ONE TWO"])
+    assert encoded_prefixes(tokenizer, ["ONE TWO", ""], 2, 9) == [ids[:-1], []]
+    assert encoded_prefixes(tokenizer, None, 3, 9) == [[]] * 3
+
+
+def test_prefixes_that_do_not_fit(tokenizer):
+    with pytest.raises(ValueError, match="prefixes must .* got 1 for 2"):
+        encoded_prefixes(tokenizer, ["ONE"], 2, 9)
+    with pytest.raises(
+        ValueError, match="prefixes must have at most 1 tokens .* got 2 in 'ONE TWO'"
+    ):
+        encoded_prefixes(tokenizer, ["ONE TWO"], 1, 1)
+
+
+def test_arrays_of_a_batch():
+    array = padded([[5, 6], [7]], 3, 4, pad_id=9)
+    assert array.dtype == "int32"
+    assert array.tolist() == [[5, 6, 9, 9], [7, 9, 9, 9], [9, 9, 9, 9]]
+    assert extended(np.array([[1, 2], [3, 4]]), 2).tolist() == [[1, 2], [3, 4], [3, 4], [3, 4]]
+    assert extended(np.array([1, 2]), 0).tolist() == [1, 2]
+
+
+def test_the_limit_of_each_row():
+    search = Search(max_extra_length=5)
+    sources, prefixes = [[1] * 3, [1] * 30, [1] * 2], [[], [], [4] * 6]
+    # 3 + 5; the positions without BOS; the prefix is longer than its source; a row of padding.
+    expected = [8, 31, 11, 1]
+    assert most_tokens(sources, prefixes, 4, search, max_length=32).tolist() == expected

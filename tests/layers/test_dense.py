@@ -1,0 +1,96 @@
+"""Dense and normalization layers against the layers of Keras and against NumPy."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer.layers.dense import Bias, Dense, LayerNormalization, RMSNormalization
+
+numpy = ops.convert_to_numpy
+
+
+@pytest.fixture
+def x(rng):
+    return rng.standard_normal((2, 5, 6)).astype("float32")
+
+
+def copied(layer, theirs, x, randomize):
+    """Return the output of both layers with the same random weights."""
+    for each in (layer, theirs):
+        each.build(x.shape)
+    randomize(layer)
+    theirs.set_weights(layer.get_weights())
+    return numpy(layer(x)), numpy(theirs(x))
+
+
+@pytest.mark.parametrize("activation", [None, "relu", "gelu"])
+@pytest.mark.parametrize("use_bias", [True, False])
+def test_dense_equals_that_of_keras(x, randomize, activation, use_bias):
+    options = dict(activation=activation, use_bias=use_bias)
+    ours, theirs = copied(Dense(4, **options), keras.layers.Dense(4, **options), x, randomize)
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize("activation", [None, "relu"])
+def test_eight_bits_are_close(x, randomize, activation):
+    layer = Dense(4, activation=activation)
+    layer.build(x.shape)
+    whole = numpy(randomize(layer)(x))
+    layer.quantize("int8")
+    assert keras.backend.standardize_dtype(layer.kernel.dtype) == "int8"
+    np.testing.assert_allclose(numpy(layer(x)), whole, atol=0.03 * np.abs(whole).max())
+
+
+def test_lora_trains_two_small_factors(x, randomize):
+    layer = Dense(4)
+    layer.build(x.shape)
+    before = numpy(randomize(layer)(x))
+    layer.enable_lora(2)
+    np.testing.assert_allclose(numpy(layer(x)), before, atol=1e-6)  # the second factor is zero
+    shapes = sorted(tuple(weight.shape) for weight in layer.trainable_weights)
+    assert shapes == [(2, 4), (4,), (6, 2)]
+    layer.lora_kernel_b.assign(np.ones((2, 4)))
+    expected = before + x @ (numpy(layer.lora_kernel_a) @ np.ones((2, 4)))
+    np.testing.assert_allclose(numpy(layer(x)), expected, atol=1e-5)
+
+
+def test_layer_normalization_by_hand(x, randomize):
+    layer = LayerNormalization(epsilon=0.1)
+    layer.build(x.shape)
+    gamma, beta = (numpy(weight) for weight in randomize(layer).weights)
+    centered = x - x.mean(-1, keepdims=True)
+    expected = centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 0.1) * gamma + beta
+    np.testing.assert_allclose(numpy(layer(x)), expected, atol=1e-5)
+
+
+def test_rms_normalization_by_hand(x, randomize):
+    layer = RMSNormalization(epsilon=0.1)
+    layer.build(x.shape)
+    (scale,) = (numpy(weight) for weight in randomize(layer).weights)
+    expected = x / np.sqrt((x**2).mean(-1, keepdims=True) + 0.1) * scale
+    np.testing.assert_allclose(numpy(layer(x)), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("trained", [True, False])
+def test_a_bias_alone(x, randomize, trained):
+    layer = Bias(trained)
+    layer.build(x.shape)
+    np.testing.assert_array_equal(numpy(layer(x)), x)  # it begins as zero
+    randomize(layer)
+    np.testing.assert_allclose(numpy(layer(x)), x + numpy(layer.bias), atol=1e-6)
+    assert len(layer.trainable_weights) == trained
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lambda: Dense(4, activation="relu", name="layer"),
+        lambda: LayerNormalization(epsilon=0.1, name="layer"),
+        lambda: RMSNormalization(epsilon=0.1, name="layer"),
+        lambda: Bias(True, name="layer"),
+    ],
+    ids=["dense", "layer", "rms", "bias"],
+)
+def test_round_trips(x, round_trips, layer):
+    round_trips(layer(), x=x)

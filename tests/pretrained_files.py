@@ -1,0 +1,167 @@
+"""Small random models and tokenizers, in the same files as on the Hugging Face hub."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+import sentencepiece
+
+from keras_transformer.text.single import TextTokenizer
+
+
+def _learn(texts, vocab_size, **options):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts), model_writer=model, vocab_size=vocab_size,
+        hard_vocab_limit=False, minloglevel=2, **options,
+    )  # fmt: skip
+    return model.getvalue()
+
+
+def _pieces_of(model):
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    return [processor.id_to_piece(i) for i in range(3, len(processor))]  # without its special ones
+
+
+def marian_files(folder, source, target, vocab_size=90, separate=False):
+    """Write the files of a Marian tokenizer, like those of OPUS-MT."""
+    models = [_learn(texts, vocab_size) for texts in (source, target)]
+    sides = [_pieces_of(model) for model in models]
+    vocabularies = sides if separate else [sides[0] + sides[1]]
+    for name, model in zip(("source.spm", "target.spm"), models, strict=True):
+        (folder / name).write_bytes(model)
+    for name, pieces in zip(("vocab.json", "target_vocab.json"), vocabularies, strict=False):
+        pieces = list(dict.fromkeys(["</s>", "<unk>", *pieces, ">>deu<<", ">>fra<<", "<pad>"]))
+        (folder / name).write_text(json.dumps({piece: i for i, piece in enumerate(pieces)}))
+    config = dict(source_lang="en", target_lang="de", separate_vocabs=separate)
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    return folder
+
+
+_T5 = dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+_MADLAD = dict(unk_id=0, bos_id=1, eos_id=2, user_defined_symbols=["<2de>", "<2fr>"])
+LAYOUTS = {  # kind: SentencePiece's options, the model's file, tokenizer_config.json
+    "m2m_100": ({}, "sentencepiece.bpe.model", dict(tokenizer_class="M2M100Tokenizer")),
+    "nllb": (
+        dict(model_type="bpe"),
+        "sentencepiece.bpe.model",
+        dict(tokenizer_class="NllbTokenizer"),
+    ),
+    "mbart": ({}, "sentencepiece.bpe.model", dict(tokenizer_class="MBart50Tokenizer")),
+    "t5": (_T5, "spiece.model", dict(tokenizer_class="T5Tokenizer")),
+    "madlad": (
+        _MADLAD,
+        "spiece.model",
+        dict(tokenizer_class="T5Tokenizer", extra_ids=0, pad_token="<s>"),
+    ),
+}
+
+
+def tokenizer_files(kind, folder, texts, vocab_size=120):
+    """Write the files of a tokenizer of this kind; return the fields that `config.json` needs."""
+    learning, name, options = LAYOUTS[kind]
+    model = _learn(texts, vocab_size, **learning)
+    (folder / name).write_bytes(model)
+    (folder / "tokenizer_config.json").write_text(json.dumps(options))
+    size = sentencepiece.SentencePieceProcessor(model_proto=model).get_piece_size()
+    special = dict(pad_token_id=1, eos_token_id=2, decoder_start_token_id=2)
+    if kind == "t5":
+        return dict(
+            model_type="t5",
+            vocab_size=size + 100 + 7,
+            **dict(pad_token_id=0, eos_token_id=1, decoder_start_token_id=0),
+        )
+    if kind == "madlad":
+        return dict(model_type="t5", vocab_size=size, **special | dict(decoder_start_token_id=0))
+    if kind == "m2m_100":
+        pieces = ["<s>", "<pad>", "</s>", "<unk>", *_pieces_of(model)]
+        (folder / "vocab.json").write_text(json.dumps({x: i for i, x in enumerate(pieces)}))
+        return dict(model_type="m2m_100", vocab_size=len(pieces) + 100 + 8, **special)
+    if kind == "nllb":
+        return dict(model_type="m2m_100", vocab_size=size + 1 + 202 + 1 + 2, **special)
+    return dict(model_type="mbart", vocab_size=size + 1 + 52 + 1, **special)
+
+
+_SIZES = dict(
+    d_model=16, max_position_embeddings=64, encoder_layers=2, decoder_layers=2, init_std=0.5,
+    encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32,
+    scale_embedding=True,
+)  # fmt: skip
+
+
+def pretrained_folder(kind, folder, texts, targets=None, layers=2):
+    """Write a random model of a family with its tokenizer; return the model."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(1 if kind == "marian" else 5)
+    sizes = _SIZES | dict(encoder_layers=layers, decoder_layers=layers)
+    if kind == "marian":
+        marian_files(folder, texts, targets)
+        size = len(json.loads((folder / "vocab.json").read_text()))
+        special = dict(pad_token_id=size - 1, decoder_start_token_id=size - 1)
+        config = transformers.MarianConfig(
+            vocab_size=size, activation_function="swish", bad_words_ids=[[size - 1]],
+            **special, **sizes,
+        )  # fmt: skip
+        model = transformers.MarianMTModel(config)
+        model.save_pretrained(folder)
+        return model.eval()
+    found = tokenizer_files(kind, folder, texts)
+    if found["model_type"] == "t5":
+        tasks = {
+            f"translation_en_to_{x}": dict(prefix=f"translate English to {y}: ")
+            for x, y in dict(de="German", fr="French").items()
+        }
+        config = transformers.T5Config(
+            **found, d_model=16, d_kv=8, d_ff=32, num_layers=layers, num_heads=2,
+            initializer_factor=3.0, task_specific_params=tasks if kind == "t5" else None,
+            **(dict(feed_forward_proj="gated-gelu", tie_word_embeddings=False)
+               if kind == "madlad" else {}),
+        )  # fmt: skip
+        model = transformers.T5ForConditionalGeneration(config)
+    elif kind == "mbart":
+        config = transformers.MBartConfig(**found, **sizes)
+        model = transformers.MBartForConditionalGeneration(config)
+    else:
+        config = transformers.M2M100Config(**found, **sizes)
+        model = transformers.M2M100ForConditionalGeneration(config)
+    model.save_pretrained(folder)
+    return model.eval()
+
+
+_SPECIAL = ["<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|de|>", "<|translate|>"]
+_SPECIAL += ["<|transcribe|>", "<|notimestamps|>"]
+
+
+def whisper_folder(folder):
+    transformers, torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
+    pieces = json.loads(TextTokenizer.train(["a"], "bytes", 257).content)["model"]["vocab"]
+    words = [piece for piece in pieces if piece not in _SPECIAL]
+    (folder / "vocab.json").write_text(json.dumps({x: i for i, x in enumerate(words)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n")
+    ids = {piece: len(words) + i for i, piece in enumerate(_SPECIAL)}
+    (folder / "added_tokens.json").write_text(json.dumps(ids))
+    end, start = ids["<|endoftext|>"], ids["<|startoftranscript|>"]
+    config = transformers.WhisperConfig(
+        vocab_size=len(words) + len(_SPECIAL), d_model=16, num_mel_bins=8,
+        encoder_layers=1, decoder_layers=2, encoder_attention_heads=2, decoder_attention_heads=2,
+        encoder_ffn_dim=24, decoder_ffn_dim=24, max_source_positions=12, max_target_positions=16,
+        pad_token_id=end, bos_token_id=end, eos_token_id=end, decoder_start_token_id=start,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    theirs = transformers.WhisperForConditionalGeneration(config).eval()
+    with torch.no_grad():
+        for name, weight in theirs.named_parameters():
+            weight.normal_(float("norm" in name and name.endswith("weight")), 0.4)
+    theirs.generation_config = transformers.GenerationConfig(
+        is_multilingual=True, lang_to_id={x: ids[x] for x in ("<|en|>", "<|de|>")},
+        task_to_id={x: ids[f"<|{x}|>"] for x in ("translate", "transcribe")},
+        no_timestamps_token_id=ids["<|notimestamps|>"], decoder_start_token_id=start,
+        pad_token_id=end, bos_token_id=end, eos_token_id=end, max_length=16,
+        suppress_tokens=[*range(40, 90), start],
+        begin_suppress_tokens=[32, end],
+    )  # fmt: skip
+    theirs.save_pretrained(folder)
+    return folder

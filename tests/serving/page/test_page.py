@@ -1,0 +1,191 @@
+"""The page in a browser: texts, languages, files, errors."""
+
+import httpx
+from playwright.sync_api import expect
+
+from keras_transformer.serving import Settings, create_app
+from tests.serving.page.browsing import looks, translation, write
+
+MARKUP = '<img src=x onerror=alert(1)><script>alert(2)</script>"&amp;'
+
+
+def test_a_text_is_translated_as_it_is_typed(page, translators):
+    asked = []
+    page.on("request", lambda x: asked.append(x) if x.url.endswith("/translate") else None)
+    page.get_by_label("Text to translate").press_sequentially("one two three.")
+    (expected,) = translators[0].translate(["one two three."])
+    expect(translation(page)).to_have_text(expected)
+    expect(translation(page)).to_have_attribute("lang", "de")
+    expect(page.locator("#count")).to_have_text("14 / 500")
+    assert len(asked) < len("one two three.")  # not one a key
+    write(page, "")
+    expect(translation(page)).to_be_empty()
+    expect(page.get_by_role("button", name="Attention")).to_be_disabled()
+
+
+def test_white_space_stays(page, translators):
+    one, six = translators[0].translate(["one two.", "six nine!"])
+    write(page, "one two.\n\n six nine!")
+    expect(translation(page)).not_to_be_empty()
+    assert translation(page).text_content() == f"{one}\n\n {six}"
+
+
+def test_an_answer_that_comes_late_is_dropped(page, translators):
+    first = []
+
+    def hold(route):
+        if route.request.post_data_json["q"] == "one":
+            first.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/translate", hold)
+    write(page, "one")
+    page.wait_for_timeout(500)
+    write(page, "six nine")
+    (expected,) = translators[0].translate(["six nine"])
+    expect(translation(page)).to_have_text(expected)
+    assert first
+    first[0].fulfill(json={"translatedText": "late"})
+    page.wait_for_timeout(100)
+    expect(translation(page)).to_have_text(expected)
+
+
+def test_languages_are_detected_limited_and_swapped(page, translators):
+    source, target = page.get_by_label("Translate from"), page.get_by_label("Translate into")
+    assert target.locator("option").all_text_contents() == ["German"]
+    source.select_option("auto")
+    target.select_option("en")
+    text = "Das ist ein Haus und kein Hund."
+    write(page, text)
+    expect(source.locator("option").first).to_have_text("Auto: German")
+    (english,) = translators[1].translate([text])
+    expect(translation(page)).to_have_text(english)
+    page.get_by_role("button", name="Swap languages").click()
+    expect(source).to_have_value("en")
+    expect(target).to_have_value("de")
+    expect(page.get_by_label("Text to translate")).to_have_value(english)
+    (german,) = translators[0].translate([english])
+    expect(translation(page)).to_have_text(german)
+    source.select_option("de")
+    expect(target).to_have_value("en")
+
+
+def test_an_alternative_is_shown_and_looked_at(page, translators):
+    (found,) = translators[0].nbest(["one two three"], num_hypotheses=4)
+    write(page, "one two three")
+    others = page.locator("#alternatives button")
+    expect(others).to_have_text([x.text for x in found[1:]])
+    others.nth(1).click()
+    expect(translation(page)).to_have_text(found[2].text)
+    expect(others.nth(1)).to_have_text(found[0].text)
+    expect(others.nth(1)).to_be_focused()
+    expect(looks(page).locator("#pair-target")).to_have_text(found[2].text)
+
+
+def test_the_copy(page, translators):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    write(page, "one two three")
+    page.get_by_role("button", name="Copy").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    copied = page.evaluate("() => navigator.clipboard.readText()")
+    assert copied == translation(page).text_content()
+
+
+def test_markup_stays_text(page, url):
+    fields = {"q": MARKUP, "source": "en", "target": "de"}
+    expected = httpx.post(f"{url}/translate", json=fields).json()["translatedText"]
+    write(page, MARKUP)
+    expect(translation(page)).to_have_text(expected)
+    answer = {"translatedText": MARKUP, "alternatives": [MARKUP + "1", MARKUP + "2"]}
+    page.route("**/translate", lambda route: route.fulfill(json=answer))
+    tokens = dict(source_tokens=[MARKUP], target_tokens=[MARKUP], input_tokens=[MARKUP])
+    weights = {name: [[[[1.0]]]] for name in ("encoder", "decoder", "cross")}
+    looked = {"translation": MARKUP, **tokens, **weights}
+    page.route("**/attention", lambda route: route.fulfill(json=looked))
+    write(page, "one")
+    expect(translation(page)).to_have_text(MARKUP)
+    expect(page.locator("#alternatives li")).to_have_text([MARKUP + "1", MARKUP + "2"])
+    view = looks(page)
+    view.get_by_role("gridcell").last.hover()
+    expect(view.locator("#readout")).to_contain_text(MARKUP)
+    view.get_by_text("Lines", exact=True).click()
+    expect(view.get_by_role("toolbar").first).to_contain_text(MARKUP)
+    page.keyboard.press("Escape")
+    file = {"name": MARKUP.replace("/", "") + ".exe", "mimeType": "text/plain", "buffer": b"one"}
+    page.route("**/translate_file", lambda route: route.fulfill(json={"translatedFileUrl": MARKUP}))
+    page.locator("#file").set_input_files(file)
+    expect(page.locator("#file-message")).to_contain_text("Translated: ")
+    assert page.locator("body script, main img, dialog img").count() == 0
+
+
+def test_errors_are_said_in_words(visit, page, translators):
+    visit.expected += ["429", "413", "403", "net::ERR_FAILED"]
+    (expected,) = translators[0].translate(["one two"])
+    busy = iter([{"status": 429, "headers": {"Retry-After": "1"}, "json": {"error": "full"}}])
+
+    def once(answers):
+        def answer(route):
+            found = next(answers, None)
+            route.fulfill(**found) if found else route.continue_()
+
+        return answer
+
+    message = page.locator("#message")
+    page.route("**/translate", once(busy))
+    write(page, "one two")
+    expect(message).to_have_text("The server is busy. Trying again in 1 s.")
+    expect(translation(page)).to_have_text(expected)
+    expect(message).to_be_empty()
+
+    too_much = {"status": 413, "json": {"error": "a body must have at most 9 bytes"}}
+    page.route("**/translate", once(iter([too_much])))
+    write(page, "one two three")
+    expect(message).to_have_text(
+        "The text is too large for this server: a body must have at most 9 bytes."
+    )
+    expect(translation(page)).to_be_empty()
+
+    page.route("**/translate", lambda route: route.abort())
+    write(page, "one two")
+    expect(message).to_contain_text("The server cannot be reached.")
+    page.unroute("**/translate")
+    expect(translation(page)).to_have_text(expected)
+    write(page, "x" * 501)
+    expect(message).to_have_text("The text is too long: at most 500 characters.")
+    expect(page.locator("#count")).to_have_text("501 / 500")
+
+
+def test_a_key_is_asked_for_where_one_is_needed(visit, served, both_ways, translators):
+    visit.expected += ["403"]
+    with served(create_app(lambda: both_ways, Settings(api_key="ключ"))) as address:
+        page = visit.page(address)
+        write(page, "one two")
+        expect(page.locator("#message")).to_contain_text("needs an API key")
+        page.get_by_label("API key").fill("ключ")
+        page.get_by_label("API key").blur()
+        expect(translation(page)).not_to_be_empty()
+        page.reload()
+        expect(page.get_by_label("API key")).to_have_value("ключ")
+        page.close()
+
+
+def test_a_file_is_translated(page, translators):
+    expect(page.get_by_label("API key")).to_be_hidden()
+    (expected,) = translators[0].translate(["one two."])
+    file = {"name": "a b.txt", "mimeType": "text/plain", "buffer": b"one two.\n"}
+    page.get_by_label("Translate a file").set_input_files(file)
+    link = page.get_by_role("link", name="a b.de.txt")
+    with page.expect_download() as download:
+        link.click()
+    with open(download.value.path(), encoding="utf-8") as found:
+        assert found.read() == expected + "\n"
+
+
+def test_the_policy_and_the_documentation(visit, url):
+    headers = httpx.get(url).headers
+    assert "unsafe" not in headers["content-security-policy"]
+    assert headers["cache-control"] == "no-cache"
+    page = visit.page()
+    page.get_by_role("link", name="API").click()
+    expect(page.locator("#operations-translate-translate_translate_post")).to_be_visible()

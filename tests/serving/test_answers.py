@@ -1,0 +1,120 @@
+"""From the texts of a request to its answer, over an engine of capitals and a small translator."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from keras_transformer.serving import answers
+from keras_transformer.serving.answers import Aligner, attend, translate_html, translate_texts
+from keras_transformer.serving.catalogue import TranslatorEngine
+from keras_transformer.serving.queue import Batcher
+
+
+class Capitals:
+    """Translates by capitals; the further translations end in exclamation marks."""
+
+    can_attend = False
+
+    def __init__(self, max_length=None, suffix=""):
+        self.max_length, self.suffix, self.searched = max_length, suffix, []
+
+    def costs(self, texts):
+        return [len(text) for text in texts]
+
+    def search(self, texts, num_hypotheses, tokens_per_batch):
+        self.searched += texts
+        return [
+            [text.upper() + self.suffix + "!" * i for i in range(num_hypotheses)] for text in texts
+        ]
+
+
+@pytest.fixture
+def batcher():
+    one = Batcher(tokens_per_batch=1000, delay=0.0, most_waiting=100_000)
+    yield one
+    one.close()
+
+
+def translated(batcher, engines, texts, alternatives=0):
+    return asyncio.run(translate_texts(batcher, engines, "en", texts, alternatives))
+
+
+def html(batcher, engines, *sources):
+    return asyncio.run(translate_html(batcher, engines, "en", sources))
+
+
+def test_sentences_are_searched_one_by_one_and_joined_with_their_space(batcher):
+    engine = Capitals()
+    texts = ["  A dog runs.  A cat sleeps.\n", "", " \t", "No end"]
+    expected = [["  A DOG RUNS.  A CAT SLEEPS.\n"], [""], [" \t"], ["NO END"]]
+    assert translated(batcher, [engine], texts) == expected
+    assert sorted(engine.searched) == ["A cat sleeps.", "A dog runs.", "No end"]
+
+
+def test_alternatives_differ_in_each_sentence(batcher):
+    (found,) = translated(batcher, [Capitals()], ["One dog. Two cats."], alternatives=2)
+    assert found == ["ONE DOG. TWO CATS.", "ONE DOG.! TWO CATS.!", "ONE DOG.!! TWO CATS.!!"]
+
+
+def test_a_second_engine_takes_the_best_of_the_first(batcher):
+    engines = [Capitals(suffix="a"), Capitals(suffix="b")]
+    assert translated(batcher, engines, ["one"], 1) == [["ONEAb", "ONEAb!"]]
+    assert engines[1].searched == ["ONEa"]
+
+
+def test_a_long_sentence_is_split_into_what_the_model_reads(batcher):
+    engine = Capitals(max_length=10)
+    assert translated(batcher, [engine], ["one, two, three four"]) == [["ONE, TWO, THREE FOUR"]]
+    assert len(engine.searched) > 1 and max(map(len, engine.searched)) <= 10
+
+
+def test_tags_stay_around_their_words(batcher):
+    source = "<p>A <b>big</b> dog.</p>\n<ul><li>one<li>two</ul><!-- c -->"
+    expected = "<p>A <b>BIG</b> DOG.</p>\n<ul><li>ONE<li>TWO</ul><!-- c -->"
+    assert html(batcher, [Capitals()], source, "plain") == [expected, "PLAIN"]
+    assert html(batcher, [Capitals(), Capitals()], source) == [expected]
+
+
+def test_several_sentences_in_one_block(batcher):
+    source = "<p>One <i>dog</i>. Two <b>cats</b>.</p>"
+    assert html(batcher, [Capitals()], source) == ["<p>ONE <i>DOG</i>. TWO <b>CATS</b>.</p>"]
+
+
+def test_without_attention_words_are_aligned_in_order():
+    aligner = Aligner(Capitals())
+    assert aligner.costs([("one two", "x")]) == [7]
+    pairs = [("a b c", "A B C"), ("a b c d", "A B"), ("a", "A B C"), ("", "A"), ("a", "")]
+    expected = [[0, 1, 2], [0, 2], [0, 0, 0], [None], []]
+    assert aligner.search(pairs, 1, 100) == expected
+
+
+def test_with_attention_each_word_has_a_word_of_the_source(translators):
+    engine = TranslatorEngine(translators[0])
+    assert engine.can_attend
+    source = "one two three."
+    ((target,),) = engine.search([source], 1, 100)
+    (links,) = Aligner(engine).search([(source, target)], 1, 100)
+    words = target.split()
+    assert len(links) >= len(words)
+    assert all(link is None or 0 <= link < 4 for link in links)
+
+
+def test_attention_to_a_sentence(batcher, translators, monkeypatch):
+    engine = TranslatorEngine(translators[0])
+    found = asyncio.run(attend(batcher, engine, "one two", None))
+    ((best,),) = engine.search(["one two"], 1, 100)
+    assert found["translation"] == best
+    for name, rows, columns in (
+        ("encoder", "source_tokens", "source_tokens"),
+        ("decoder", "target_tokens", "input_tokens"),
+        ("cross", "target_tokens", "source_tokens"),
+    ):
+        weights = np.array(found[name])  # layers, heads, queries, keys
+        assert weights.shape[2:] == (len(found[rows]), len(found[columns]))
+        np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-2)
+    given = asyncio.run(attend(batcher, engine, "one two", "six"))
+    assert given["translation"] == "six" and given["target_tokens"] != found["target_tokens"]
+    monkeypatch.setattr(answers, "MOST_WEIGHTS", 20)
+    with pytest.raises(ValueError, match="q must be shorter: .* 20 "):
+        asyncio.run(attend(batcher, engine, "one two", "six"))
