@@ -32,10 +32,10 @@ class Contestant:
     """A process that runs one piece of work on each request.
 
     Args:
-        name: name in the table.
-        setup: setup function, as "package.module:function".
-        options: arguments of the setup function, JSON values.
-        environment: environment variables to set in the process, such as KERAS_BACKEND.
+        name: Name in the table.
+        setup: Setup function, as "package.module:function".
+        options: Arguments of the setup function, JSON values.
+        environment: Environment variables to set in the process, such as KERAS_BACKEND.
     """
 
     name: str
@@ -89,9 +89,9 @@ def contest(contestants: Sequence[Contestant], rounds: int, check: Callable[[], 
     """Run all contestants in turn, after a warmup round that does not count.
 
     Args:
-        contestants: contestants to start, run and stop.
-        rounds: rounds that count, at least 1.
-        check: function called when all are ready, before any is timed. It raises an error if the
+        contestants: Contestants to start, run and stop.
+        rounds: Rounds that count, at least 1.
+        check: Function called when all are ready, before any is timed. It raises an error if the
             contestants cannot be compared.
     """
     started = []

@@ -54,12 +54,12 @@ def marian(config: TransformerConfig, weights: Weights, attention: str = "sdpa")
     """Return `transformers`' MarianMTModel, or for a pre-norm config its M2M100 model.
 
     Args:
-        config: sizes of the model.
-        weights: our weights by Keras path.
+        config: Sizes of the model.
+        weights: Our weights by Keras path.
         attention: `attn_implementation` of `transformers`, "sdpa" or "eager".
 
     Raises:
-        RuntimeError: if weights are missing from, or unknown to, the model of `transformers`.
+        RuntimeError: If weights are missing from, or unknown to, the model of `transformers`.
     """
     import torch
 

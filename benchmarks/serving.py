@@ -52,8 +52,8 @@ class Server:
     """A server in a separate process, started and ready.
 
     Args:
-        folder: folder of a saved translator.
-        options: more command line options of `keras-transformer serve`.
+        folder: Folder of a saved translator.
+        options: More command line options of `keras-transformer serve`.
     """
 
     def __init__(self, folder: str, *options: object):

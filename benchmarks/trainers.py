@@ -168,14 +168,14 @@ class TorchStep:
     """A training step in plain PyTorch: autocast, smoothed cross-entropy, fused Adam.
 
     Args:
-        model: module to train; moved to the GPU if there is one (not measured on a GPU).
-        forward: function from the inputs to the logits.
+        model: Module to train; moved to the GPU if there is one (not measured on a GPU).
+        forward: Function from the inputs to the logits.
         precision: "float32" or "bfloat16".
 
     Call arguments:
-        inputs: tensors, the arguments of `forward`.
-        labels: tensor of target ids.
-        pad_id: label to leave out of the loss.
+        inputs: Tensors, the arguments of `forward`.
+        labels: Tensor of target ids.
+        pad_id: Label to leave out of the loss.
     """
 
     def __init__(self, model: Any, forward: Callable, precision: str):

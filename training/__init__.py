@@ -1,3 +1,3 @@
-"""Scripts, one a task, on the parts of the library; `recipes` is the folder of the package."""
+"""Training scripts, one per task, built on the library; `recipes` links to the package's."""
 
-import keras_transformer  # noqa: F401  (chooses the backend, before anything imports Keras)
+import keras_transformer  # noqa: F401  (chooses the backend before Keras is imported)

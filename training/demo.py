@@ -1,4 +1,4 @@
-"""Exports a trained translator and uses the SavedModel as a stranger would, in a new process."""
+"""Export a trained translator and use the SavedModel without this package, in a new process."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from keras_transformer.evaluation.scores import table
 from keras_transformer.export import saved_model
 from keras_transformer.training import runs
 
-SENTENCES = 5  # of the end of each test set: the same ones, in "varied" as people type them
+SENTENCES = 5  # from the end of each test set; "varied" has the same ones as people type them
 
-# What anyone needs to use the SavedModel: not this package.
+# All code that a SavedModel needs; this package is not imported.
 PROGRAM = """
 import sys
 import tensorflow as tf
@@ -30,12 +30,12 @@ for line in translator.translate(tf.constant(sentences))["translations"].numpy()
 """
 
 
-def main(folder: Annotated[Path, typer.Argument(help="A run of the recipe grammar.")]) -> None:
-    """Exports the translator in FOLDER, prints its quality, and translates unseen sentences."""
+def main(folder: Annotated[Path, typer.Argument(help="A run of the grammar recipe.")]) -> None:
+    """Export the translator in FOLDER, print its quality, and translate unseen sentences."""
     metrics = read_metrics(folder)
     measured = {"test", "training", "varied"} <= metrics.keys()
     require(
-        measured, str(folder), sorted(metrics), "a run with its metrics, training, test and varied"
+        measured, str(folder), sorted(metrics), "a run with the metrics training, test and varied"
     )
     path = saved_model(folder, folder / "savedmodel", overwrite=True)
     tests = load_corpus("grammar", train_size=1).tests
@@ -49,7 +49,7 @@ def main(folder: Annotated[Path, typer.Argument(help="A run of the recipe gramma
     )
     if done.returncode:
         sys.exit(done.stderr)
-    print("\nUnseen sentences, translated by the SavedModel in a process of its own:\n")
+    print("\nUnseen sentences, translated by the SavedModel in a separate process:\n")
     for (source, reference), translation in zip(unseen, done.stdout.splitlines(), strict=True):
         mark = "" if translation == reference else f"\n   (expected: {reference})"
         print(f"   {source}\n-> {translation}{mark}\n")
@@ -57,7 +57,7 @@ def main(folder: Annotated[Path, typer.Argument(help="A run of the recipe gramma
         print(f"{table({'test_set': name, **metrics[name]})}\n")
     run = metrics["training"]
     print(f"Trained on {run['backend']} for {run['seconds']:.0f} s on {run['cores']} cores.")
-    print(f"Your own sentences, a line each: keras-transformer translate {folder}")
+    print(f"Your own sentences, one per line: keras-transformer translate {folder}")
     print(f"The run, its model, tokenizer and metrics.json: {folder}")
     print(f"The SavedModel, strings in and strings out:     {path}")
 

@@ -1,9 +1,9 @@
-"""Train a small BERT that recognises splice junctions in DNA, beside naive Bayes.
+"""Train a small BERT that recognises splice junctions in DNA, with naive Bayes as a baseline.
 
-`python -m training.dna --help`. The data are UCI's (Noordewier et al. 1991): 60 bases, in whose
-middle an exon ends (EI), an intron ends (IE), or neither (N). A fifth of the different sequences,
-by a fixed draw, is for the measurement; another tenth chooses the epoch. Each sequence becomes a
-text of its overlapping words of a few bases (Ji et al. 2021), for `training.text_classification`.
+`python -m training.dna --help`. The data are UCI's (Noordewier et al. 1991): 60 bases, in the
+middle of which an exon ends (EI), an intron ends (IE), or neither (N). A fixed random fifth of the
+distinct sequences is for testing; another tenth chooses the epoch. Each sequence becomes a text of
+overlapping words of a few bases (Ji et al. 2021), for `training.text_classification`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def train(
     found = sorted(read_splice_junctions(sequences).items())
     require(len(found) >= 10, f"sequences in {sequences}", len(found), "10 or more")
     longest = len(found[0][0])
-    require(bases <= longest, "bases", bases, f"at most {longest}, as a sequence has")
+    require(bases <= longest, "bases", bases, f"at most {longest}, the length of a sequence")
     order = np.random.default_rng(0).permutation(len(found))
     ends = [len(found) // 5, len(found) * 3 // 10]
     parts = {
@@ -82,7 +82,7 @@ def train(
 def _naive_bayes(parts, sequences):
     """Return the accuracies of naive Bayes.
 
-    It counts the letters at each place of each class, each letter once more (Laplace).
+    The letters are counted per class and position, with add-one (Laplace) smoothing.
     """
     labels = sorted({label for _, label in parts["train"]})
     letters = sorted(set("".join(sequence for rows in parts.values() for sequence, _ in rows)))

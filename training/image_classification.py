@@ -39,7 +39,7 @@ def train(
     epochs: options.Epochs = 10,
     batch_size: options.BatchSize = 64,
     patch_size: Annotated[
-        int, typer.Option(min=1, help="Side of a patch in pixels, a divisor of 28 or 32.")
+        int, typer.Option(min=1, help="Side of a patch in pixels, a divisor of 28 (MNIST) or 32.")
     ] = 4,
     d_model: options.Width = 64,
     num_layers: options.Layers = 4,
@@ -73,7 +73,7 @@ def train(
     if train_size:
         chosen = np.random.default_rng(seed).permutation(len(images))[:train_size]
         images, labels = images[chosen], labels[chosen]
-    accepted = f"at most {len(images)}, as there are images"
+    accepted = f"at most {len(images)}, the number of images"
     require(batch_size <= len(images), "batch_size", batch_size, accepted)
     training = batches(images, labels, batch_size, seed, **CHANGES[dataset])
 

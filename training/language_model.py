@@ -3,7 +3,7 @@
     python -m training.language_model --text shakespeare.txt --output saved_models/shakespeare
 
 The defaults are nanoGPT's for a CPU: 4 layers of 4 heads, 128 wide, 64 characters of context, 12
-windows a step, 2,000 steps, no dropout.
+windows per step, 2,000 steps, no dropout.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from keras_transformer.training.runs import facts, fit, main, run_into, say, sch
 
 @run_into()
 def train(
-    text: Annotated[Path, typer.Option(help="The text, UTF-8; may be a .gz.")],
+    text: Annotated[Path, typer.Option(help="Text file in UTF-8; may be a .gz.")],
     output: options.Output,
     family: Annotated[str, typer.Option(help="gpt or llama.")] = "gpt",
     pieces: Annotated[str, typer.Option(help="Tokens: characters, or bytes (BPE).")] = "characters",
@@ -47,7 +47,7 @@ def train(
     length: options.WindowLength = 64,
     rows: options.Rows = 12,
     steps: Annotated[int, typer.Option(help="Steps of training.")] = 2000,
-    steps_per_epoch: Annotated[int, typer.Option(help="Steps between measurements.")] = 250,
+    steps_per_epoch: Annotated[int, typer.Option(help="Steps between validations.")] = 250,
     dropout: options.Dropout = 0.0,
     peak_learning_rate: options.PeakLearningRate = 1e-3,
     warmup_steps: options.WarmupSteps = 100,
@@ -57,8 +57,8 @@ def train(
 ) -> None:
     """Train a language model on a text; save it with its measured loss.
 
-    The last tenth of the text is for validation. The same command again resumes from the last
-    checkpoint; SIGTERM and Ctrl-C save one. KERAS_BACKEND chooses the backend.
+    The last tenth of the text is for validation. Run the same command again to resume from
+    the last checkpoint; SIGTERM and Ctrl-C save one. KERAS_BACKEND chooses the backend.
     """
     keep_compilations()
     require(family in ("gpt", "llama"), "family", family, "gpt or llama")
@@ -110,7 +110,7 @@ def train(
 
 
 def _tokens(text, pieces, vocab_size, length):
-    """Return the tokenizer of a text, the ids of nine tenths of it and of the last tenth."""
+    """Return the tokenizer of a text, and the ids of its first nine tenths and of its last."""
     content = "".join(f"{line}\n" for line in iterate_lines(text))
     split = int(0.9 * len(content))
     tokenizer = TextTokenizer.train([content], pieces, vocab_size)

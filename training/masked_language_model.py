@@ -1,8 +1,8 @@
 """Pretrain a small BERT on texts by masking tokens, measure it and save it.
 
-`python -m training.masked_language_model --help`. Which tokens are hidden is drawn anew for each
-batch (Devlin et al. 2019, section 3.1; dynamic masking: Liu et al. 2019). The folder is a start
-for `training.text_classification`, `training.token_classification` and
+`python -m training.masked_language_model --help`. The masked tokens are drawn anew for each batch
+(Devlin et al. 2019, section 3.1; dynamic masking: Liu et al. 2019). Fine-tune the saved model with
+`training.text_classification`, `training.token_classification` or
 `training.question_answering`.
 """
 
@@ -35,7 +35,7 @@ from keras_transformer.training.runs import facts, fit_epochs, main, run_into, s
 def train(
     text_files: Annotated[
         list[Path],
-        typer.Option("--text", help="One text per line; of a .tsv the first column. Repeatable."),
+        typer.Option("--text", help="Texts, one per line, or column 1 of a .tsv. Repeatable."),
     ],
     validation_file: Annotated[
         Path, typer.Option("--validation", help="The same, to measure after each epoch.")
@@ -83,7 +83,7 @@ def train(
     save_folder(output, model, tokenizer, {"task": "masked_language_model"})
     loss = math.log(history["val_perplexity"][-1])
     save_metrics(output, "validation", dict(loss=loss, epochs=epochs) | facts(model, begun))
-    print(f"loss {loss:.3f} per hidden token; saved to {output}")
+    print(f"loss {loss:.3f} per masked token; saved to {output}")
 
 
 if __name__ == "__main__":

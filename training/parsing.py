@@ -1,7 +1,7 @@
 """Train a constituency parser, a small Transformer from words to trees, and measure it.
 
-`python -m training.parsing --help`. Section 6.3 of Vaswani et al. 2017; a tree is a line of
-symbols (Vinyals et al. 2015).
+`python -m training.parsing --help`. Section 6.3 of Vaswani et al. 2017; a tree is written as
+a line of symbols (Vinyals et al. 2015).
 """
 
 from __future__ import annotations
@@ -33,9 +33,11 @@ from keras_transformer.training.runs import facts, fit_epochs, main, run_into, s
 def train(
     treebank: Annotated[Path, typer.Option(help="A zip with combined/wsj_0001.mrg and so on.")],
     output: options.Output,
-    validation_from: Annotated[int, typer.Option(help="First file for validation.")] = 170,
-    test_from: Annotated[int, typer.Option(help="First file for the measurement.")] = 185,
-    tags: Annotated[bool, typer.Option(help="Write tags in place of words, not XX.")] = True,
+    validation_from: Annotated[
+        int, typer.Option(help="Number of the first validation file.")
+    ] = 170,
+    test_from: Annotated[int, typer.Option(help="Number of the first test file.")] = 185,
+    tags: Annotated[bool, typer.Option(help="Write words in trees as tags, not XX.")] = True,
     d_model: options.Width = 128,
     num_layers: options.Layers = 3,
     num_heads: options.Heads = 4,
@@ -101,7 +103,7 @@ def _parts(treebank, validation_from, test_from):
 
 
 def _scores(parser, sentences, trees, search):
-    """Return the scores with the constraint, of the model alone, and of right-branching trees."""
+    """Return the scores with the constraint, without it, and of right-branching trees."""
     constraint = TreeConstraint.of(parser.tokenizer.pieces_of("target"))
     lines = {
         "constrained": parser.translate(sentences, constraint=constraint, **search),

@@ -1,6 +1,6 @@
-"""Train an ESM-2 that predicts the secondary structure of proteins, beside a baseline.
+"""Train an ESM-2 that predicts the secondary structure of proteins, and a baseline.
 
-`python -m training.protein --help`. The data are FLIP's (Dallago et al. 2021): for each residue
+`python -m training.protein --help`. The data are FLIP's (Dallago et al. 2021): each residue is
 helix, strand or coil; residues that the experiment did not resolve are not counted. The baseline
 is the network of Qian and Sejnowski 1988: a window of residues and 40 hidden units.
 """
@@ -48,7 +48,7 @@ def train(
     max_length: options.MaxLength = 512,
     tokens_per_batch: options.TokensPerBatch = 4096,
     pretraining_epochs: Annotated[
-        int, typer.Option(min=0, help="Passes with masked residues before the structures.")
+        int, typer.Option(min=0, help="Epochs of masked residue prediction before fine-tuning.")
     ] = 0,
     epochs: options.Epochs = 6,
     peak_learning_rate: options.PeakLearningRate = 2e-3,
@@ -105,7 +105,7 @@ def train(
     metrics |= {f"{part}_accuracy": value for part, value in found.items()}
     save_metrics(output, "test", metrics | facts(model, begun))
     print(
-        f"accuracy {found['test']:.4f} per residue, of the baseline "
+        f"accuracy {found['test']:.4f} per residue, baseline "
         f"{metrics['baseline_accuracy']:.4f}; saved to {output}"
     )
 

@@ -1,8 +1,7 @@
 """Train a BERT that finds answers in passages, and measure it by SQuAD's rules.
 
-`python -m training.question_answering --help`. Articles that a .tsv file marks with "eval" are for
-the measurement, those with "train" for training. The task is span extraction (Devlin et al. 2019,
-section 4.2).
+`python -m training.question_answering --help`. A .tsv file assigns each article to training
+("train") or testing ("eval"). The task is span extraction (Devlin et al. 2019, section 4.2).
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ def train(
 
 
 def _questions(questions_file, split_file):
-    """Read the questions to train on, which have answers, and those to measure."""
+    """Read the questions for training, which have answers, and those for testing."""
     side = dict(read_pairs(split_file))
     numbered(side.values(), SIDES, split_file)
     questions = read_squad(questions_file)

@@ -39,7 +39,7 @@ SENTINELS = 100
 def train(
     text_files: Annotated[
         list[Path],
-        typer.Option("--text", help="One text per line; of a .tsv the first column. Repeatable."),
+        typer.Option("--text", help="Texts, one per line, or column 1 of a .tsv. Repeatable."),
     ],
     output: options.Output,
     vocab_size: options.VocabSize = 8000,
@@ -59,7 +59,7 @@ def train(
 ) -> None:
     """Pretrain a T5 by span corruption; save it with its tokenizer and its loss.
 
-    The last twentieth of each text is for validation.
+    The last twentieth of each file is for validation.
     """
     keep_compilations()
     begun = time.monotonic()
@@ -106,11 +106,11 @@ def train(
     Translator(model, tokenizer).save(output)
     metrics = dict(loss=loss, perplexity=math.exp(loss), steps=steps)
     save_metrics(output, "validation", metrics | facts(model, begun))
-    print(f"loss {loss:.3f} per token of the targets; saved to {output}")
+    print(f"loss {loss:.3f} per target token; saved to {output}")
 
 
 def _tokens(text_files, vocab_size):
-    """Return the tokenizer and the ids of both parts, the lines of a part one after another."""
+    """Return the tokenizer, and the ids of each part with its lines concatenated."""
     lines = {"train": [], "validation": []}
     for own in map(read_texts, text_files):
         split = -(-len(own) * 19 // 20)

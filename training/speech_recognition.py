@@ -37,9 +37,7 @@ def train(
     output: options.Output = Path("saved_models/digits"),
     held_out: Annotated[
         str | None,
-        typer.Option(
-            help="Speaker to test on, and not to train on.  [default: the official split]"
-        ),
+        typer.Option(help="Speaker for testing only.  [default: the official split]"),
     ] = None,
     epochs: options.Epochs = 60,
     batch_size: options.BatchSize = 32,
@@ -50,10 +48,10 @@ def train(
     train_size: options.TrainSize = None,
     seed: options.Seed = 0,
 ) -> None:
-    """Train on log-mel features of altered clips, and print the share of words spelled right.
+    """Train on log-mel features of altered clips, and print the share of correct words.
 
     The official test set is the first five clips of each speaker and digit; its speakers are all
-    in the training set, too. `--held-out` is harder and more honest.
+    in the training set too. `--held-out` is a harder and more honest test.
 
     Examples:
 

@@ -95,11 +95,11 @@ def train(
 
 
 def _labelled(train_file, validation_file, test_file):
-    """Read the texts of each file with the numbers of their labels, and the labels."""
+    """Read the texts of each file with their label numbers; return also the labels."""
     files = {"train": train_file, "validation": validation_file, "test": test_file}
     pairs = {name: read_pairs(path)[1:] for name, path in files.items()}
     for name, path in files.items():
-        require(len(pairs[name]) > 0, f"texts below the names in {path}", 0, "one or more")
+        require(len(pairs[name]) > 0, f"texts below the column names in {path}", 0, "one or more")
     labels = tuple(sorted({label for _, label in pairs["train"]}))
     require(len(labels) > 1, f"labels in {train_file}", labels, "two or more")
     columns = {name: tuple(zip(*own, strict=True)) for name, own in pairs.items()}

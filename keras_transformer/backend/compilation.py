@@ -34,7 +34,7 @@ COMPILES_EACH_SHAPE = BACKEND == "jax"
 # Whether Python code runs in each step, not only while a function is traced.
 IS_EAGER = BACKEND == "torch"
 
-_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -2, -3, -8  # of malloc.h
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -2, -3, -8  # from malloc.h
 
 
 def reuse_memory() -> None:
@@ -150,7 +150,7 @@ def compiled(function: Callable, model: keras.Model) -> Callable:
 
 @contextlib.contextmanager
 def without_gradients() -> Iterator[None]:
-    """Keep calls inside that are not compiled from storing tensors for a backward pass."""
+    """Keep uncompiled calls inside from storing tensors for a backward pass."""
     with torch.no_grad() if BACKEND == "torch" else contextlib.nullcontext():
         yield
 

@@ -1,4 +1,4 @@
-"""Gradients of a loss, where a backend computes them beside a running model."""
+"""Gradients of a loss on TensorFlow and PyTorch, which differentiate a model with state."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def gradients(
     differentiated instead.
 
     Args:
-        function: returns a scalar, and anything else.
-        variables: variables that `function` reads.
+        function: Function that returns a scalar and a second result.
+        variables: Variables that `function` reads.
 
     Returns:
-        what `function` returned besides the scalar, and one gradient per variable (None where the
-        scalar does not depend on it).
+        The second result of `function`, and one gradient per variable (None if the scalar does
+        not depend on it).
 
     Raises:
-        NotImplementedError: with JAX.
+        NotImplementedError: With JAX.
     """
     if BACKEND == "tensorflow":
         with tf.GradientTape() as tape:
@@ -42,4 +42,4 @@ def gradients(
         scalar, result = function()
         scalar.backward()
         return result, [variable.value.grad for variable in variables]
-    raise NotImplementedError("gradients: JAX differentiates functions without state, jax.grad")
+    raise NotImplementedError("gradients does not support JAX: use jax.grad on a pure function")

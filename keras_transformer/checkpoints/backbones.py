@@ -1,4 +1,4 @@
-"""KerasHub's backbones as data: which of their fields and weights are which of ours."""
+"""KerasHub's backbones as data: maps from their fields and weights to ours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from keras_transformer.checkpoints.families.family import only
 from keras_transformer.models import BERT, ESM, GPT, LLaMA, Speech, ViT
 
-FIELDS = {  # theirs -> ours
+FIELDS = {  # KerasHub's name -> ours
     "vocabulary_size": "vocab_size",
     "hidden_dim": "d_model",
     "intermediate_dim": "d_ff",
@@ -38,18 +38,18 @@ FIELDS = {  # theirs -> ours
 
 @dataclass(frozen=True)
 class Backbone:
-    """Reader of one class of backbones.
+    """Import rules for one class of backbones.
 
     Args:
-        model: our class.
-        layers: our layers, or single weights, and what they are there; several lie side by side
-            in ours, along the last axis. `*` stands for the number of a block.
-        fields: of our config, which the backbone's class implies.
-        computed: further fields, from its config and the paths of its weights.
-        accepted: fields of its config that must have one value.
-        absent: ends of paths of what it may lack: zeros here.
-        new: beginnings of paths of ours that it says nothing of: zeros, too.
-        first_block: the number of its first one.
+        model: Our model class.
+        layers: Map from our layers, or single weights, to the backbone's; several are concatenated
+            along the last axis of ours. `*` stands for the number of a block.
+        fields: Fields of our config that the backbone's class implies.
+        computed: Function from the backbone's config and weight paths to further fields of ours.
+        accepted: Fields of the backbone's config that must have the given value.
+        absent: Endings of weight paths that the backbone may lack; ours are zeros then.
+        new: Beginnings of our weight paths without a counterpart; these weights are zeros.
+        first_block: Number of the backbone's first block.
     """
 
     model: type
@@ -71,7 +71,7 @@ def _attention(ours: str, theirs: str, cross: bool = False) -> dict[str, Any]:
 
 
 def _block(ours: str, theirs: str, attention: str, own: str, norm: str = "layer_norm"):
-    """A block of KerasHub's own `TransformerEncoder` or `TransformerDecoder`, or of its kin."""
+    """Map a block like KerasHub's `TransformerEncoder` or `TransformerDecoder`."""
     return {
         **_attention(f"{ours}/{own}", f"{theirs}/{attention}"),
         f"{ours}/{own}_norm/norm": f"{theirs}/self_attention_{norm}",
@@ -154,8 +154,8 @@ WHISPER_LAYERS = {
 
 
 def _rotary(config, paths):
-    """Return the rotary scaling of a LLaMA or Mistral."""
-    only(config, rope_position_scaling_factor=1.0)  # KerasHub (0.32) itself looks at no other
+    """Return the rotary scaling and the output tying of a LLaMA or Mistral."""
+    only(config, rope_position_scaling_factor=1.0)  # KerasHub (0.32) ignores other values
     factor = config.get("rope_scaling_factor", 1.0)
     scaling = {"rope_type": "linear", "factor": factor} if factor != 1.0 else None
     if config.get("rope_frequency_adjustment_factor"):

@@ -18,26 +18,27 @@ from keras_transformer.layers.layer import unfilled
 def from_backbone(
     backbone: Any, fields: Mapping[str, Any] | None = None, dtype: Any = None
 ) -> keras.Model:
-    """Our model with the weights of a KerasHub backbone.
+    """Return a model of this package with the weights of a KerasHub backbone.
 
     ```python
     backbone = keras_hub.models.GPT2Backbone.from_preset("gpt2_base_en")
     model = from_backbone(backbone, dict(pad_id=50256, bos_id=50256, eos_id=50256))
     ```
 
-    What a backbone does not know, its tokenizer or task does: special ids, how long texts of a
-    LLaMA may be, the classes of a ViT, whose head is new: of zeros (Dosovitskiy et al. 2021,
-    B.1.1). For a head on a BERT there is `with_head`.
+    `fields` supplies what a backbone does not store: special ids, the maximum length of a LLaMA,
+    the classes of a ViT. The head of a ViT is new, with zero weights (Dosovitskiy et al. 2021,
+    B.1.1). To put a head on a BERT, use `with_head`.
 
     Args:
-        backbone: a `GPT2Backbone`, `LlamaBackbone`, `Llama3Backbone`, `MistralBackbone`,
+        backbone: A `GPT2Backbone`, `LlamaBackbone`, `Llama3Backbone`, `MistralBackbone`,
             `BertBackbone`, `RobertaBackbone`, `XLMRobertaBackbone`, `AlbertBackbone`,
-            `ESMBackbone`, `ViTBackbone` or `WhisperBackbone`; stays as it is.
-        fields: of our config, such as `{"eos_id": 2, "max_length": 4096}`; None: its defaults.
-        dtype: Keras dtype policy, such as "bfloat16"; None takes the global one.
+            `ESMBackbone`, `ViTBackbone` or `WhisperBackbone`; it is not modified.
+        fields: Fields of our config to set, such as `{"eos_id": 2, "max_length": 4096}`; None:
+            the defaults.
+        dtype: Keras dtype policy such as "bfloat16"; None: the global one.
 
     Raises:
-        ValueError: if the backbone is another, or has what ours has not; names it.
+        ValueError: If the backbone's class, a setting or a weight is not supported; names it.
     """
     kind = type(backbone).__name__
     if kind not in BACKBONES:
@@ -54,7 +55,7 @@ def from_backbone(
         }
         named |= {**family.fields, **family.computed(theirs, weights), **(fields or {})}
         config = family.model.config_class(**named)
-    except (TypeError, ValueError) as error:  # the first: a field that is missing, or unknown
+    except (TypeError, ValueError) as error:  # TypeError: a field is missing or unknown
         raise ValueError(f"the {kind} does not fit: {error}") from error
     with unfilled():
         model = family.model(config, dtype=dtype)
@@ -62,12 +63,12 @@ def from_backbone(
         if not weight.path.startswith(("seed_generator", *family.new)):
             _assign(weight, _theirs(weight.path, family), weights, family.absent)
     if weights:
-        raise ValueError(f"the {kind} has weights that ours has not: {', '.join(weights)}")
+        raise ValueError(f"the {kind} has weights without a counterpart: {', '.join(weights)}")
     return model
 
 
 def _theirs(path: str, family: Backbone) -> list[str]:
-    """Return the parts of their model that make one of our weights."""
+    """Return the paths of the backbone's weights that make one of ours."""
     layer, _, name = path.rpartition("/")
     block = re.search(r"block_(\d+)", path)
     layer, whole = (re.sub(r"block_\d+", "block_*", x) for x in (layer, path))
@@ -79,7 +80,7 @@ def _theirs(path: str, family: Backbone) -> list[str]:
 
 
 def _assign(weight: Any, paths: list[str], weights: dict[str, Any], absent: tuple[str, ...]):
-    """Their heads lie along axes of their own, which a matrix of ours has side by side."""
+    """Assign the weights at `paths` side by side, their head axes merged; absent ones are zeros."""
     *rows, width = weight.shape
     parts = {
         path: keras.ops.convert_to_numpy(weights.pop(path)).reshape(*rows, -1)
@@ -88,7 +89,7 @@ def _assign(weight: Any, paths: list[str], weights: dict[str, Any], absent: tupl
     }
     lacking = [path for path in paths if path not in parts]
     if strange := [path for path in lacking if not path.endswith(absent or "/")]:
-        raise ValueError(f"the backbone lacks {', '.join(strange)}, of which {weight.path} is made")
+        raise ValueError(f"the backbone lacks {', '.join(strange)}, which {weight.path} needs")
     rest = width - sum(part.shape[-1] for part in parts.values())
     parts |= {path: np.zeros((*rows, rest // len(lacking)), "float32") for path in lacking}
     weight.assign(np.concatenate([parts[path] for path in paths], axis=-1))

@@ -1,9 +1,9 @@
 """Batches of sentence pairs by a token budget: `TokenBatches` makes the input of `fit` from texts.
 
-Pairs of similar length share a batch, and each batch has one of a few fixed shapes: little is
-padding, and a compiler meets each shape once. Or several pairs share a row: all batches have one
-shape, and almost nothing is padding. A batch depends on (seed, step) alone: training resumes at
-any step, and any number of processes may make batches ahead of time.
+Pairs of similar length share a batch, and each batch has one of a few fixed shapes: there is
+little padding, and a compiler sees each shape once. With packing, several pairs share a row: all
+batches have one shape and almost no padding. A batch depends on (seed, step) alone: training
+resumes at any step, and any number of processes may make batches ahead of time.
 """
 
 from __future__ import annotations
@@ -50,34 +50,34 @@ class TokenBatches:
 
     Args:
         pairs: (source, target) texts; any iterable, read once.
-        tokenizer: a tokenizer with `pad_id`, `bos_id`, `eos_id`, and with `encode_source(texts,
+        tokenizer: A tokenizer with `pad_id`, `bos_id`, `eos_id`, and with `encode_source(texts,
             sampling=0.0, seed=None)` and `encode_target`, which return a list of ids per text,
             ending in EOS and without BOS.
-        tokens_per_batch: maximum tokens per side of a batch, padding included: rows times the
+        tokens_per_batch: Maximum tokens per side of a batch, padding included: rows times the
             longer of S and T. At least `max_length`.
-        num_buckets: maximum number of shapes. More shapes mean less padding and more compilations.
+        num_buckets: Maximum number of shapes. More shapes mean less padding and more compilations.
             Packed rows have one.
-        max_length: maximum tokens per side of a pair, EOS included, and length of the longest
+        max_length: Maximum tokens per side of a pair, EOS included, and length of the longest
             shape; longer pairs are left out and counted in `dropped`.
-        packed_length: length of rows that several pairs share, from `max_length` to
+        packed_length: Length of rows that several pairs share, from `max_length` to
             `tokens_per_batch`; None: one pair per row. Longer rows hold less padding, and cost
             more attention, which is computed over whole rows.
-        sampling: strength of subword sampling, in [0, 1), passed to the tokenizer; 0: none.
-        shuffle: whether each epoch has its own order. False (for validation): all epochs have the
+        sampling: Strength of subword sampling, in [0, 1), passed to the tokenizer; 0: none.
+        shuffle: Whether each epoch has its own order. False (for validation): all epochs have the
             same order.
-        seed: seed of order and sampling, at least 0.
+        seed: Seed of order and sampling, at least 0.
 
     Attributes:
         shapes: (rows, S, T) of each bucket, shortest first.
-        dropped: number of pairs longer than `max_length`.
-        num_tokens: target tokens per epoch, which are the labels that count.
-        num_source_tokens: source tokens per epoch.
-        padding: share of padding in an epoch, source and target together. This and the two numbers
+        dropped: Number of pairs longer than `max_length`.
+        num_tokens: Target tokens per epoch, which are the labels that count.
+        num_source_tokens: Source tokens per epoch.
+        padding: Share of padding in an epoch, source and target together. This and the two numbers
             above refer to the plain segmentation.
 
     Raises:
-        ValueError: if an argument is out of range, there are no pairs, or all are too long.
-        TypeError: if a pair is not two texts.
+        ValueError: If an argument is out of range, there are no pairs, or all are too long.
+        TypeError: If a pair is not two texts.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class TokenBatches:
             ]
             self._rows = Buckets(*rooms, tokens_per_batch, num_buckets, max_length)
         self.shapes = self._rows.shapes
-        self._batches = [  # of an epoch: a bucket, and where in it the batch begins
+        self._batches = [  # of an epoch: (bucket, first row of the batch in it)
             (bucket, start)
             for bucket, (rows, _, _) in enumerate(self.shapes)
             for start in range(0, self._rows.counts[bucket], rows)
@@ -172,9 +172,9 @@ class TokenBatches:
         """Return the batches from a step on as NumPy arrays, made ahead of time.
 
         Args:
-            first_step: first step, from 0; to resume, the number of steps already done.
-            steps: number of batches; None: no end, one epoch after another.
-            num_workers: processes that make the batches; 0: a thread of this process. The batches
+            first_step: First step, from 0; to resume, the number of steps already done.
+            steps: Number of batches; None: no end, one epoch after another.
+            num_workers: Processes that make the batches; 0: a thread of this process. The batches
                 are the same. Errors in a worker process are raised in this one.
 
         Returns:
@@ -193,9 +193,9 @@ class TokenBatches:
         unless `steps` is given: use `fit(..., steps_per_epoch=len(batches))`.
 
         Args:
-            first_step: see `stream`.
-            steps: see `stream`.
-            num_workers: see `stream`.
+            first_step: See `stream`.
+            steps: See `stream`.
+            num_workers: See `stream`.
         """
         return for_keras(self.stream(first_step, steps, num_workers))
 

@@ -82,7 +82,7 @@ def load_corpus(
         source_language: Language to translate from.
         target_language: Language to translate into; must differ from `source_language`.
         train_size: Number of training pairs. For multi30k: the first ones (default: all). For
-            grammar: how many to generate (default: 100,000), in fewer lines.
+            grammar: the number to generate (default: 100,000), in fewer lines.
 
     Raises:
         ValueError: If a name or language is unknown, or `train_size` exceeds the corpus.

@@ -40,10 +40,10 @@ class EncodedSide:
     Ids and texts are flat arrays: lists of Python objects would need many times the memory.
 
     Args:
-        ids: ids of each text.
-        texts: the texts in UTF-8; used if `sampling` is above 0.
-        encode: the tokenizer's method for this side.
-        sampling: strength of subword sampling, in [0, 1); 0: none.
+        ids: Ids of each text.
+        texts: The texts in UTF-8; used if `sampling` is above 0.
+        encode: The tokenizer's method for this side.
+        sampling: Strength of subword sampling, in [0, 1); 0: none.
     """
 
     def __init__(self, ids: Ragged, texts: Ragged, encode: Callable, sampling: float):
@@ -56,7 +56,7 @@ class EncodedSide:
         """Return a function from plain lengths to lengths that suffice for most sampled texts.
 
         Args:
-            seed: seed of the sample that the estimate is made from.
+            seed: Seed of the sample that the estimate is made from.
         """
         if not self.sampling:
             return np.asarray
@@ -70,14 +70,14 @@ class EncodedSide:
         return lambda lengths: growth * lengths + spread * np.sqrt(lengths)
 
     def visit(self, rows: Ragged, length: int, seed: Sequence[int]) -> Ragged:
-        """Return the ids of some texts, sampled if sampling is on.
+        """Return the ids of some texts, sampled if `sampling` is above 0.
 
         A text keeps its plain segmentation where the sampled one does not fit into its row.
 
         Args:
-            rows: numbers of the texts in each row of a batch.
-            length: tokens that fit into a row.
-            seed: seed of the sampling.
+            rows: Numbers of the texts in each row of a batch.
+            length: Tokens that fit into a row.
+            seed: Seed of the sampling.
         """
         if not self.sampling:
             return self.ids.take(rows.values)
@@ -105,13 +105,13 @@ def encode_pairs(
 
     Args:
         pairs: (source, target) texts, read once.
-        tokenizer: the tokenizer.
-        max_length: maximum tokens of a side, EOS included; longer pairs are left out.
-        sampling: strength of subword sampling, in [0, 1); above 0 the texts are kept.
+        tokenizer: The tokenizer.
+        max_length: Maximum tokens of a side, EOS included; longer pairs are left out.
+        sampling: Strength of subword sampling, in [0, 1); above 0 the texts are kept.
 
     Raises:
-        ValueError: if there are no pairs, all are too long, or ids do not end in EOS.
-        TypeError: if a pair is not two texts.
+        ValueError: If there are no pairs, all are too long, or ids do not end in EOS.
+        TypeError: If a pair is not two texts.
     """
     encoders = tokenizer.encode_source, tokenizer.encode_target
     ids: tuple[list, list] = ([], [])

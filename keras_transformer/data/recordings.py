@@ -176,7 +176,7 @@ class SpeechBatches:
         self._rng = np.random.default_rng(seed)
 
     def __len__(self) -> int:
-        """Batches per epoch."""
+        """Return the number of batches per epoch."""
         return len(self._features) // self.batch_size
 
     def __iter__(self) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:

@@ -83,7 +83,7 @@ class SequenceBatches:
         ]
 
     def __len__(self) -> int:
-        """Batches per epoch."""
+        """Return the number of batches per epoch."""
         return len(self._batches)
 
     def batch(self, step: int) -> tuple[dict[str, np.ndarray], np.ndarray]:

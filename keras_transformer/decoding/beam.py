@@ -53,7 +53,7 @@ def beam_search(
             constraint, constraint_state: See `greedy_search`.
 
     Returns:
-        ids (B, K, L), EOS included, best first, and scores (B, K). If a row has fewer than K
+        Ids (B, K, L), EOS included, best first, and scores (B, K). If a row has fewer than K
         hypotheses in all, the remaining ids are padding and their scores `IMPOSSIBLE`.
     """
     rules, beam_size = Rules(search, eos_ids, pad_id, banned_ids, constraint), search.beam_size

@@ -30,7 +30,7 @@ def decode(
         sequences: Other arguments of `beam_search` and `greedy_search`.
 
     Returns:
-        ids (B, K, L) and scores (B, K), best first.
+        Ids (B, K, L) and scores (B, K), best first.
     """
     choose = sampler_of(search)
     if search.beam_size > 1 and choose is None:

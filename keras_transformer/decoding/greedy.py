@@ -69,7 +69,7 @@ def greedy_search(
             (B, ...).
 
     Returns:
-        ids (B, 1, L), EOS included, and scores (B, 1): the sum of the tokens' log-probabilities
+        Ids (B, 1, L), EOS included, and scores (B, 1): the sum of the tokens' log-probabilities
         divided by the length penalty. `beam_search` returns the same form.
     """
     rules = Rules(search, eos_ids, pad_id, banned_ids, constraint)

@@ -1,4 +1,4 @@
-"""What a speech model was trained to hear, and how its texts begin."""
+"""The input format and the special tokens of a speech model."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from keras_transformer.text.single import TextTokenizer
 
 @dataclass(frozen=True)
 class Hearing:
-    """The input that a speech model was trained on, and the tokens that begin its output.
+    """The input that a speech model was trained on, and rules for the tokens of its output.
 
     Args:
-        sample_rate: in Hz.
-        pads_clips: whether each clip is as long as the model takes, silence included (Whisper).
-        is_multilingual: whether language and task stand before a text.
-        suppressed, suppressed_first: ids that a text never has, or not at its beginning.
+        sample_rate: Sample rate in Hz.
+        pads_clips: Whether each clip is padded with silence to the model's limit (Whisper).
+        is_multilingual: Whether tokens of language and task precede a text.
+        suppressed: Ids that a text never contains.
+        suppressed_first: Ids that a text never begins with.
     """
 
     sample_rate: int = 16_000
@@ -38,14 +39,14 @@ class Hearing:
         for name in ("suppressed", "suppressed_first"):
             ids = getattr(self, name)
             whole = isinstance(ids, tuple) and all(type(x) is int for x in ids)
-            require(whole, name, ids, "ids, whole numbers")
+            require(whole, name, ids, "a tuple of token ids (whole numbers)")
 
     @classmethod
     def of(cls, facts: Any) -> Hearing:
-        """From JSON, which names each field."""
+        """Make the object from JSON values; every field is required."""
         names = {field.name for field in fields(cls)}
         whole = isinstance(facts, Mapping) and facts.keys() == names
-        require(whole, "hearing", facts, f"an object of {sorted(names)}")
+        require(whole, "hearing", facts, f"an object with the fields {sorted(names)}")
         values: dict[str, Any] = {
             name: tuple(x) if isinstance(x, list) else x for name, x in facts.items()
         }
@@ -53,7 +54,7 @@ class Hearing:
 
 
 def hearing_of(folder: str | os.PathLike, tokenizer: TextTokenizer) -> Hearing:
-    """Read the `generation_config.json` of a Whisper folder, if there is one."""
+    """Return the `Hearing` of a Whisper folder, from `generation_config.json` if it exists."""
     path = Path(folder, "generation_config.json")
     facts = read_json(path) if path.is_file() else {}
     is_multilingual = facts.get("is_multilingual")

@@ -51,22 +51,22 @@ def search_texts(
     """Return the hypotheses of each text, best first; the arguments are those of `Translator`.
 
     Args:
-        runner: runner that keeps the compiled searches.
-        model: the model.
-        tokenizer: its tokenizer.
-        texts: source texts; an empty one gets one empty hypothesis.
-        search: options of the search.
-        prefixes: see `Translator.translate`.
-        tokens_per_batch: maximum source tokens per batch, padding included.
-        strict: whether a too long text raises ValueError; else it is cut with a warning.
-        seed: seed of `Translator.sample`.
-        constraint: see `Translator.translate`.
+        runner: Runner that keeps the compiled searches.
+        model: The model.
+        tokenizer: Its tokenizer.
+        texts: Source texts; an empty one gets one empty hypothesis.
+        search: Options of the search.
+        prefixes: See `Translator.translate`.
+        tokens_per_batch: Maximum source tokens per batch, padding included.
+        strict: Whether a text that is too long raises ValueError; else it is cut with a warning.
+        seed: Seed of `Translator.sample`.
+        constraint: See `Translator.translate`.
     """
     texts, config = checked_texts(texts), model.config
     source_ids = encoded(tokenizer, texts, "texts", config.max_length, strict)
     prefix_ids = encoded_prefixes(tokenizer, prefixes, len(texts), config.max_length - 2)
     found = [[Hypothesis("", 0.0)] for _ in source_ids]
-    # A text without tokens of its own is empty, and so is its translation.
+    # A text without tokens besides the frame is empty, and so is its translation.
     empty = sum(map(len, tokenizer.source_frame))
     full = [i for i, ids in enumerate(source_ids) if len(ids) > empty]
     lengths = [len(source_ids[i]) for i in full]

@@ -23,15 +23,15 @@ def score_pairs(
     """Return log p(target | source) of each pair, summed over the target's tokens and its EOS.
 
     Args:
-        runner: runner that keeps the compiled function.
-        model: the model.
-        tokenizer: its tokenizer.
-        sources: source texts.
-        targets: target texts, one per source.
-        tokens_per_batch: maximum tokens per side of a batch, padding included.
+        runner: Runner that keeps the compiled function.
+        model: The model.
+        tokenizer: Its tokenizer.
+        sources: Source texts.
+        targets: Target texts, one per source.
+        tokens_per_batch: Maximum tokens per side of a batch, padding included.
 
     Raises:
-        ValueError: if the numbers of texts differ, or a text is longer than the model's
+        ValueError: If the numbers of texts differ, or a text is longer than the model's
             `max_length`.
     """
     limit, pad_id = model.config.max_length, model.config.pad_id

@@ -1,4 +1,4 @@
-"""From sound to text: features, model, search and tokenizer behind one object."""
+"""From speech to text: features, model, search and tokenizer as one object."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from keras_transformer.models import Speech
 from keras_transformer.search import TRANSCRIBE, Transcription, spelled_out
 from keras_transformer.text.single import FILE, TextTokenizer
 
-HOP = 0.01  # seconds of a frame
+HOP = 0.01  # seconds per frame
 TASK = "speech"  # in config.json
 TASKS = ("transcribe", "translate")
 
 
 class Transcriber:
-    """Writes down what is said, by a Whisper or a run of `training.speech_recognition`.
+    """A Whisper, or a run of `training.speech_recognition`, that transcribes recordings.
 
     ```python
     transcriber = load_pretrained("openai/whisper-tiny")
     transcriber.transcribe(["speech.wav"], language="en")
     ```
 
-    What is longer than the model takes, 30 seconds in Whisper, is cut at quiet places, and the
-    texts of the parts are joined. A Whisper's text begins with its language, its task and that
-    there are no times (Radford et al. 2022, section 2.3).
+    Recordings longer than the model's limit, 30 seconds in Whisper, are cut at quiet places, and
+    the texts of the parts are joined. The output of a Whisper is forced to begin with the tokens
+    of language, task and "no timestamps" (Radford et al. 2022, section 2.3).
 
     Args:
-        model: a `Speech`.
-        tokenizer: the one it was trained with.
-        hearing: what else there is to know of it.
+        model: A `Speech`.
+        tokenizer: The tokenizer that the model was trained with.
+        hearing: The model's input format and special tokens; None: the defaults of `Hearing`.
 
     Raises:
-        ValueError: if the tokenizer has more pieces than the model.
+        ValueError: If the tokenizer has more pieces than the model.
     """
 
     def __init__(self, model: Speech, tokenizer: TextTokenizer, hearing: Hearing | None = None):
@@ -60,7 +60,7 @@ class Transcriber:
 
     @property
     def languages(self) -> dict[str, int]:
-        """The codes of a multilingual model's languages, and their ids."""
+        """Language codes of a multilingual model with their token ids; empty for other models."""
         if not self.hearing.is_multilingual:
             return {}
         pieces = self.tokenizer.pieces()
@@ -78,20 +78,22 @@ class Transcriber:
         batch_size: int = 8,
         **options: Any,
     ) -> list[str]:
-        """Return the text that is spoken in each sound.
+        """Return the text spoken in each recording.
 
         Args:
             sounds: WAV files of 16-bit PCM, or samples (N,) in [-1, 1], of any length.
-            sample_rate: of samples, in Hz; None: the model's. All are resampled to the model's.
-            language: such as "en", of a multilingual model; None: each part's most probable.
+            sample_rate: Rate of the given samples in Hz; None: the model's. Recordings of other
+                rates are resampled to the model's.
+            language: Code such as "en" for a multilingual model; None: the most probable language
+                of each part.
             task: "transcribe", or "translate" into English.
-            batch_size: parts at once.
-            options: of `search.Transcription`: `beam_size=1`, `length_penalty=0.0`,
+            batch_size: Parts per batch.
+            options: Options of `search.Transcription`: `beam_size=1`, `length_penalty=0.0`,
                 `max_new_tokens=None` and `scoring="wu"`.
 
         Raises:
-            TypeError: for an option of another name.
-            ValueError: for an argument out of range, or a file or samples that cannot be read.
+            TypeError: If an option is unknown.
+            ValueError: If an argument is out of range, or a file or samples cannot be read.
         """
         if isinstance(sounds, str | os.PathLike | np.ndarray) or hasattr(sounds, "read"):
             raise ValueError(f"sounds must be a sequence of sounds, got one: {sounds!r:.80}")
@@ -111,7 +113,15 @@ class Transcriber:
         batch_size: int = 8,
         **options: Any,
     ) -> list[list[int]]:
-        """Transcribe samples at the model's rate, none too long, to ids without EOS."""
+        """Return the token ids, without EOS, of the text spoken in each clip.
+
+        Args:
+            clips: Samples (N,) at the model's rate, none longer than the model's limit.
+            language: See `transcribe`.
+            task: See `transcribe`.
+            batch_size: Clips per batch.
+            options: See `transcribe`.
+        """
         require(task in TASKS, "task", task, f"one of {TASKS}")
         require_whole("batch_size", batch_size, 1)
         search = Transcription.of(options, TRANSCRIBE, num_hypotheses=1)
@@ -144,7 +154,7 @@ class Transcriber:
         return found
 
     def _begin(self, language, task):
-        """The ids before a text; where the language is to be found, any."""
+        """Return the forced first ids; a language still to be detected is 0."""
         ids, no_times = [self.model.config.bos_id], self.tokenizer.id_of("<|notimestamps|>")
         if known := self.languages:
             ids += [known.get(language, 0), self.tokenizer.id_of(f"<|{task}|>")]
@@ -182,13 +192,13 @@ class Transcriber:
         return ops.convert_to_numpy(log_mel(samples, rate, config.num_mels, hop=HOP))
 
     def _likeliest(self, inputs, ids):
-        """The language of each clip: the first token but one."""
+        """Return the most probable language of each clip: the prediction after BOS."""
         first = np.full((len(inputs["features"]), 1), self.model.config.bos_id, "int32")
         logits_BV = ops.convert_to_numpy(self.model({**inputs, "target_ids": first}))[:, 0]
         return np.array(ids)[logits_BV[:, ids].argmax(axis=-1)]
 
     def _search(self, inputs, first_ids, room, search):
-        """Ids (B, L) of the best, EOS forced after the last token that there is room for."""
+        """Return the best ids (B, L); EOS is forced after the last token that fits."""
         key = room, first_ids.shape[1], search
         (ids,) = self._runner.arrays(
             self.model, key, lambda: self._function(*key), [inputs, first_ids]
@@ -218,24 +228,26 @@ class Transcriber:
         return find
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Writes `model.keras`, `tokenizer.json` and `config.json`; any backend reads them."""
+        """Write `model.keras`, `tokenizer.json` and `config.json`; any backend can load them."""
         facts = {"task": TASK, "hearing": asdict(self.hearing)}
         save_folder(folder, self.model, self.tokenizer, facts)
 
     @classmethod
     def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Transcriber:
-        """Reads what `save` wrote, under any backend.
+        """Load a transcriber that any backend saved.
 
         Args:
-            folder: where it was saved.
-            precision: as of `Translator.load`; None: as it was saved.
+            folder: Folder of a saved transcriber.
+            precision: See `Translator.load`; None: as saved.
 
         Raises:
-            ValueError: if the folder is no saved transcriber, or a file of it is broken.
+            ValueError: If the folder is not a saved transcriber, or a file in it is broken.
         """
         config = read_config(folder, "transcriber", FILE, precision)
         if config.get("task") != TASK:
-            raise ValueError(f"{folder} is no saved transcriber but of task {config.get('task')!r}")
+            raise ValueError(
+                f"{folder} is not a saved transcriber but a model of task {config.get('task')!r}"
+            )
         try:
             hearing = Hearing.of(config.get("hearing"))
         except ValueError as error:
@@ -244,7 +256,7 @@ class Transcriber:
 
 
 def _quietest(samples: np.ndarray) -> int:
-    """The middle of the quietest 300th in the last sixth: of 0.1 in the last 5 of 30 seconds."""
+    """Return the middle of the quietest 300th in the last sixth: 0.1 s in the last 5 of 30 s."""
     begin, size = len(samples) * 5 // 6, max(1, len(samples) // 300)
     power = np.concatenate([[0.0], np.cumsum(np.square(samples[begin:], dtype="float64"))])
     return begin + int((power[size:] - power[:-size]).argmin()) + size // 2

@@ -121,7 +121,7 @@ class Rotary(Layer):
         positions: (T,) or (B, T) integers.
 
     Returns:
-        cos and sin, each (1 or B, 1, T, H / 2).
+        Cos and sin, each (1 or B, 1, T, H / 2).
 
     Raises:
         ValueError: If H is odd, or `scaling` has an unknown `rope_type`, lacks a key, or has a

@@ -1,4 +1,4 @@
-"""Base of decoder-only models: a graph of causal blocks, prefill and steps of a search."""
+"""Base class of decoder-only models: a graph of causal blocks, prefill and search steps."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class DecoderOnly(VocabularyModel):
     """A functional model from `token_ids` to the logits of each next token.
 
     Args:
-        config: the family's, with at least the vocabulary size and special ids.
-        policy: the dtype policy of the parts.
-        embedding: ids to vectors.
-        decoder: the stack, without cross-attention.
-        tie_output: whether the embedding makes the logits, or a table of their own.
+        config: The family's config, with at least the vocabulary size and special ids.
+        policy: Dtype policy of the parts.
+        embedding: Layer from ids to vectors.
+        decoder: Stack of blocks without cross-attention.
+        tie_output: Whether the embedding makes the logits; else a separate table does.
 
     Call arguments:
-        inputs: dict of `token_ids` (B, T), int32. Where several sequences share a row, or one
-            begins after padding, also `segments` (B, T), int32: the number of each token's
-            sequence in its row, 0 for padding. Each sequence's logits are those that it has
-            alone. Padding after a sequence changes nothing and needs no segments.
+        inputs: Dict of `token_ids` (B, T), int32. If several sequences share a row, or one begins
+            after padding, also `segments` (B, T), int32: the number of each token's sequence in
+            its row, 0 for padding. Each sequence gets the same logits as in a row by itself.
+            Padding after a sequence changes nothing and needs no segments.
 
     Returns:
-        logits (B, T, V).
+        Logits (B, T, V).
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class DecoderOnly(VocabularyModel):
         """Return the last hidden states (B, T, D), inside a call of Keras."""
         return _hidden(self.embedding, self.decoder, inputs)
 
-    def call(self, inputs, training=None, mask=None):
-        """Return the logits (B, T, V); the graph has no input for segments, which are optional."""
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
+        """Return the logits (B, T, V); segments are optional and not an input of the graph."""
         if not isinstance(inputs, dict) or "segments" not in inputs:
             return super().call(inputs, training=training, mask=mask)
         ids = keras.tree.map_structure(_as_ids, inputs)
@@ -79,17 +79,17 @@ class DecoderOnly(VocabularyModel):
     def prefill(
         self, token_ids: Any, length: Any, beam_size: int = 1, segments: Any = None
     ) -> tuple[Any, Any, Callable]:
-        """Reads the prompts in one pass; what a search needs to go on.
+        """Process the prompts in one pass; return what a search needs.
 
         Args:
             token_ids: (B, P) int32, prompts that end in the last column.
-            length: M, positions there may be in all, P and those to come.
-            beam_size: K, beams of a prompt.
-            segments: (B, P) int32, 1 for tokens and 0 for the padding before them; None: all
-                prompts are P long.
+            length: M, maximum number of positions, including the P of the prompts.
+            beam_size: K, beams per prompt.
+            segments: (B, P) int32, 1 for tokens and 0 for padding on the left; None: all prompts
+                have P tokens.
 
         Returns:
-            As `EncoderDecoder.prefill`: logits (B, V), the state, and `step`.
+            Logits (B, V), the state and `step`, as in `EncoderDecoder.prefill`.
         """
         mask = positions = None
         if segments is not None:
@@ -104,7 +104,7 @@ class DecoderOnly(VocabularyModel):
                 cache["self"][name] = new_cache(tensor, places, beam_size)
         state = {"caches": caches}
         if segments is not None:
-            # Which positions are no padding, those to come among them; how many are.
+            # Positions that are not padding, later ones included; and the number of padding tokens.
             is_token_BP = quick.not_equal(segments, 0)
             rest = quick.ones_like(segments[:, :1], dtype="bool")
             rest_BR = quick.repeat(rest, length - quick.shape(segments)[1], axis=1)
@@ -115,7 +115,7 @@ class DecoderOnly(VocabularyModel):
     def step(
         self, token_ids_BK: Any, state: Any, index: Any, ancestors_BKM: Any = None
     ) -> tuple[Any, Any]:
-        """Take one token of each beam, like `EncoderDecoder.step`."""
+        """Process one token per beam, like `EncoderDecoder.step`."""
         token_ids_BK = keras.ops.convert_to_tensor(token_ids_BK, dtype="int32")
         if ancestors_BKM is not None:
             ancestors_BKM = keras.ops.convert_to_tensor(ancestors_BKM, dtype="int32")
@@ -143,7 +143,7 @@ class DecoderOnly(VocabularyModel):
             mask = None
         if positions is not None:
             positions = quick.repeat(positions, beam_size, axis=1)
-        # All beams are at one position: to the embedding they are a row of it.
+        # All beams are at one position: the embedding gets each as a row.
         x = self.embedding(
             quick.reshape(token_ids_BK, (-1, 1)),
             index=index,
@@ -160,7 +160,7 @@ class DecoderOnly(VocabularyModel):
         return self._project(x), {**state, "caches": caches}
 
     def _in_places(self, x, index, nothing):
-        """Return x (..., M) of positions by cache place, since a window's cache rolls over."""
+        """Return x (..., M) by cache place, not by position: the cache of a window is a ring."""
         size = quick.shape(x)[-1]
         if self._window is None:
             return quick.where(quick.arange(size, dtype="int32") <= index, x, nothing)

@@ -1,4 +1,4 @@
-"""Base of encoder-decoder models: the graph of Figure 1, prefill and steps of a search."""
+"""Base class of encoder-decoder models: the graph of Figure 1, prefill and search steps."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ _SEGMENTS = frozenset({"source_segments", "target_segments"})
 
 @dataclass(frozen=True)
 class Parts:
-    """The layers of an encoder-decoder, and how they are wired (Figure 1).
+    """The layers of an encoder-decoder, and their wiring (Figure 1).
 
     Args:
-        pad_id: of source ids.
-        source_embedding, target_embedding: ids to vectors; one layer where they share the table.
-        encoder, decoder: the stacks.
-        output_layer: holds the table that makes logits, an embedding or a `Dense`.
-        output_bias: a layer that adds to the logits, or None.
-        output_scale: a layer that scales the decoder's output before it becomes logits, or None.
+        pad_id: Padding id of the source.
+        source_embedding: Layer from source ids to vectors.
+        target_embedding: Layer from target ids to vectors; the same layer if they share the table.
+        encoder: Stack of encoder blocks.
+        decoder: Stack of decoder blocks.
+        output_layer: Layer with the table that makes logits, an embedding or a `Dense`.
+        output_bias: Layer that adds to the logits, or None.
+        output_scale: Layer that scales the decoder's output before the projection, or None.
     """
 
     pad_id: int
@@ -47,12 +49,12 @@ class Parts:
     is_tied: bool = field(init=False)
 
     def __post_init__(self):
-        # Found now: while PyTorch exports a graph, attributes are proxies (2.13).
+        # Compared here: while PyTorch (2.13) exports a graph, attributes are proxies.
         is_tied = self.output_layer is self.target_embedding.tokens
         object.__setattr__(self, "is_tied", is_tied)
 
     def read(self, inputs: dict[str, Any]) -> tuple[Any, Any]:
-        """Return what enters the encoder (B, S, D), and the mask of its keys, or None for all."""
+        """Return the encoder's input (B, S, D) and the mask of its keys; None: all are visible."""
         ids, segments = inputs["source_ids"], inputs.get("source_segments")
         if segments is None:
             return self.source_embedding(ids), padding_mask(ids, self.pad_id)
@@ -60,7 +62,7 @@ class Parts:
         return x, segment_mask(segments, segments)
 
     def hidden(self, inputs: dict[str, Any]) -> Any:
-        """Return the last hidden states (B, T, D) of a whole pass."""
+        """Return the last hidden states (B, T, D) of a full forward pass."""
         source, target = _segments(inputs)
         x, mask = self.read(inputs)
         memory = self.encoder(x, attention_mask=mask)
@@ -77,7 +79,7 @@ class Parts:
         return self.scaled(x)
 
     def scaled(self, x: Any) -> Any:
-        """Return the decoder's output as logits are made of it."""
+        """Return the decoder's output as the input of the projection to logits."""
         return self.output_scale(x) if self.output_scale else x
 
     def project(self, x: Any) -> Any:
@@ -89,33 +91,33 @@ class Parts:
 class EncoderDecoder(VocabularyModel):
     """A functional model from `source_ids` and `target_ids` to logits.
 
-    A family of them makes the parts and hands them on; its `config`, a `config.Config`, has at
-    least `pad_id`, `bos_id`, `eos_id` and the vocabulary sizes. A family whose source is no ids
-    says in `source_name`, `source_dtype` and `optional_inputs` what its inputs are, and in the
-    `read` of its parts how they enter the encoder.
+    Each family is a subclass that makes the parts and passes them on; its `config`, a
+    `config.Config`, has at least `pad_id`, `bos_id`, `eos_id` and the vocabulary sizes. A family
+    whose source is not token ids declares its inputs in `source_name`, `source_dtype` and
+    `optional_inputs`; `read` of its parts makes the encoder's input from them.
 
     Args:
-        config: the family's.
-        policy: the dtype policy of the parts.
-        parts: its layers.
-        source_shape: of one source, without the batch.
+        config: The family's config.
+        policy: Dtype policy of the parts.
+        parts: The layers.
+        source_shape: Shape of one source, without the batch axis.
 
     Call arguments:
-        inputs: dict of `source_ids` (B, S) and `target_ids` (B, T), int32, padded with
+        inputs: Dict of `source_ids` (B, S) and `target_ids` (B, T), int32, padded with
             `config.pad_id`; the target is the labels shifted right by one, and starts with
-            `config.bos_id`. Where several pairs share a row, also `source_segments` (B, S) and
+            `config.bos_id`. If several pairs share a row, also `source_segments` (B, S) and
             `target_segments` (B, T), int32: the number of the pair in its row, 0 for padding.
-            Each pair's logits are those that it has alone.
+            Each pair gets the same logits as in a row by itself.
 
     Returns:
-        logits (B, T, V).
+        Logits (B, T, V).
 
     Raises:
-        ValueError: if one side's segments are given and the other's are not.
+        ValueError: If only one side's segments are given.
     """
 
     source_name, source_dtype = "source_ids", "int32"
-    optional_inputs = _SEGMENTS  # which the graph has no inputs for
+    optional_inputs = _SEGMENTS  # not inputs of the graph
 
     def __init__(
         self,
@@ -143,11 +145,11 @@ class EncoderDecoder(VocabularyModel):
         """Return the last hidden states (B, T, D), inside a call of Keras."""
         return self._parts.hidden(inputs)
 
-    def call(self, inputs, training=None, mask=None):
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Return the logits (B, T, V), with segments or without.
 
-        The graph has no optional inputs, such as segments. All who have none would have to give
-        them as None (Keras 3.15), and they would stand in the signature of each export.
+        The graph has no optional inputs, such as segments: callers without them would have to pass
+        None (Keras 3.15), and the signature of each export would list them.
         """
         is_plain = not isinstance(inputs, dict) or not self.optional_inputs & inputs.keys()
         if is_plain:
@@ -160,28 +162,28 @@ class EncoderDecoder(VocabularyModel):
         return self._parts.project(self.hidden(tensors, training=training))
 
     def target_length(self, source_length: Any) -> Any:
-        """Return the longest target before a search adds its extra length: that of the source."""
+        """Return the target length to which a search adds its extra length: the source's."""
         return source_length
 
     def prefill(
         self, source_ids: Any, first_ids: Any, length: Any, beam_size: int = 1
     ) -> tuple[Any, Any, Callable]:
-        """Reads the source and the first target tokens; what a search needs to go on.
+        """Process the source and the first target tokens; return what a search needs.
 
-        The keys and values of the source exist once a sentence; those of the target stand, all
-        beams of a position side by side, in one row a sentence: token s of beam k in place
-        s K + k, the first tokens in the places of beam 0.
+        Keys and values of the source are stored once per sentence. Those of the target are stored
+        in one row per sentence, all beams of a position side by side: token s of beam k is at
+        place s K + k, the first tokens at the places of beam 0.
 
         Args:
             source_ids: (B, S) int32, padded.
-            first_ids: (B, P) int32, the target's first tokens, from `config.bos_id` on.
-            length: M, positions the target may have in all, P and those to come.
-            beam_size: K, beams of a sentence.
+            first_ids: (B, P) int32, first tokens of the target, beginning with `config.bos_id`.
+            length: M, maximum number of target positions, including the first P.
+            beam_size: K, beams per sentence.
 
         Returns:
-            The logits (B, V) of the next token; the state, a tree of tensors whose first axis
-            is B; and `step`. On PyTorch a step may write into the state it is given: to go two
-            ways from one state, copy it.
+            Logits (B, V) of the next token; the state, a tree of tensors whose first axis is B;
+            and `step`. On PyTorch a step may write into the given state: copy a state to use it
+            twice.
         """
         return self._prefill({"source_ids": source_ids}, first_ids, length, beam_size)
 
@@ -196,7 +198,7 @@ class EncoderDecoder(VocabularyModel):
                 name: new_cache(tensor, length, beam_size) for name, tensor in cache["self"].items()
             }
         state = {"caches": caches}
-        if mask is not None:  # made numbers once, not in each layer and step
+        if mask is not None:  # converted to a bias once, not in each layer and step
             state["source_mask"] = mask_bias(mask, x.dtype)
         return self._logits(x[:, -1:])[:, 0], state, self.step
 
@@ -206,17 +208,17 @@ class EncoderDecoder(VocabularyModel):
     def step(
         self, token_ids_BK: Any, state: Any, index: Any, ancestors_BKM: Any = None
     ) -> tuple[Any, Any]:
-        """Take a token of each beam at position `index`; return the logits of the next.
+        """Process one token per beam at position `index`; return the logits of the next.
 
         Args:
             token_ids_BK: (B, K) int32.
-            state: what `prefill` or an earlier step returned.
-            index: position of the tokens.
-            ancestors_BKM: (B, K, M) int32, the one slot of each position that a beam sees, -1 for
+            state: State that `prefill` or an earlier step returned.
+            index: Position of the tokens.
+            ancestors_BKM: (B, K, M) int32, the one slot that a beam sees at each position, -1 for
                 none; None: one beam.
 
         Returns:
-            logits (B, K, V) and the new state.
+            Logits (B, K, V) and the new state.
         """
         token_ids_BK = keras.ops.convert_to_tensor(token_ids_BK, dtype="int32")
         if ancestors_BKM is not None:
@@ -226,7 +228,7 @@ class EncoderDecoder(VocabularyModel):
 
     def _direct_step(self, token_ids_BK, state, index, ancestors_BKM):
         beam_size = token_ids_BK.shape[1]
-        # All beams are at one position: to the embedding they are rows.
+        # All beams are at one position: the embedding gets each as a row.
         x = self.target_embedding(quick.reshape(token_ids_BK, (-1, 1)), index=index)
         mask = None
         if ancestors_BKM is not None:

@@ -1,4 +1,4 @@
-"""Base of encoder-only models: a config, a graph from ids to hidden states, and a head."""
+"""Base classes of encoder-only models: config, graph from ids to hidden states, and head."""
 
 from __future__ import annotations
 
@@ -16,33 +16,35 @@ from keras_transformer.layers import Encoder, PositionalEmbedding, padding_mask
 from keras_transformer.models.heads import HEADS
 from keras_transformer.models.vocabulary import VocabularyModel
 
-BELOW_HEADS = ("embedding", "projection", "encoder", "pooler")  # what all tasks can share
+BELOW_HEADS = ("embedding", "projection", "encoder", "pooler")  # weights that all tasks share
 
 
 @dataclass(frozen=True)
 class EncoderConfig(Config):
-    """Sizes and choices that each encoder-only family has (defaults: BERT-base).
+    """Config of an encoder-only model: the fields of all families (defaults: BERT-base).
 
     Args:
-        vocab_size: V.
-        d_model: width of the residual stream; a multiple of `num_heads`.
-        d_ff: width inside the feed-forward; None: 4 `d_model`.
-        num_layers, num_heads: blocks, and attention heads of each.
-        dropout: rate in [0, 1) on sub-layer outputs and embeddings.
-        activation: of the feed-forward and of a masked LM's head, one of `ACTIVATIONS`.
-        epsilon: of the norms.
-        max_length: longest sequence in tokens.
-        window: a token sees, and is seen by, those nearer than so many positions, so that long
-            texts cost time and memory linear in their length (Beltagy et al. 2020, section 3.1);
-            None: all.
-        global_tokens: how many at the beginning see all and are seen by all nevertheless.
-        pad_id: the id that pads a sequence on the right; it is attended to by none.
-        head: what stands on the encoder, one of `heads.HEADS`.
-        labels: names of a classifier's classes.
-        head_dropout: rate in [0, 1) before a classifier; None: `dropout`.
+        vocab_size: Number of token ids.
+        d_model: Width of the residual stream; a multiple of `num_heads`.
+        d_ff: Width inside the feed-forward sub-layers; None: 4 `d_model`.
+        num_layers: Number of blocks.
+        num_heads: Number of attention heads per block.
+        dropout: Dropout rate in [0, 1) on sub-layer outputs and embeddings.
+        activation: Activation of the feed-forward and of a masked LM's head, one of `ACTIVATIONS`.
+        epsilon: Epsilon of the norms.
+        max_length: Longest sequence in tokens.
+        window: Limits attention to tokens less than this many positions away, so that time and
+            memory grow linearly with the length (Beltagy et al. 2020, section 3.1); None: no
+            limit.
+        global_tokens: Number of first tokens that attend to all tokens, and all to them, in spite
+            of `window`.
+        pad_id: Id that pads a sequence on the right; it is masked.
+        head: Head on the encoder, one of `heads.HEADS`.
+        labels: Names of a classifier's classes.
+        head_dropout: Dropout rate in [0, 1) before a classifier; None: `dropout`.
 
     Raises:
-        ValueError: on a value out of range.
+        ValueError: If a value is out of range.
     """
 
     vocab_size: int
@@ -66,14 +68,14 @@ class EncoderConfig(Config):
             object.__setattr__(self, "d_ff", 4 * self.d_model)
         if self.head_dropout is None:
             object.__setattr__(self, "head_dropout", self.dropout)
-        if isinstance(self.labels, list):  # as JSON has them
+        if isinstance(self.labels, list):  # from JSON
             object.__setattr__(self, "labels", tuple(self.labels))
         self._check_whole("vocab_size", "d_model", "d_ff", "num_layers", "num_heads", "max_length")
         self._check_multiple("d_model", "num_heads")
         if self.window is not None:
             self._check_whole("window")
         self._check_whole("global_tokens", least=0)
-        only = "0 without a window: then all tokens see all"
+        only = "0 without a window, because all tokens attend to all"
         require(
             not (self.global_tokens and self.window is None),
             "global_tokens",
@@ -91,29 +93,29 @@ class EncoderConfig(Config):
 
 
 class EncoderOnly(VocabularyModel):
-    """A functional model from `token_ids` to what its head gives.
+    """A functional model from `token_ids` to the output of its head.
 
-    With the head "masked_lm" and a `LabelSmoothedCrossentropy`, `fit` makes logits only where a
-    backend must: labels are `pad_id` where nothing was masked.
+    With the head "masked_lm" and a `LabelSmoothedCrossentropy`, `fit` trains without computing
+    logits, see `VocabularyModel`; labels are `pad_id` where no token was masked.
 
     Args:
-        config: the family's.
-        policy: the dtype policy of the parts.
-        embedding: holds the token table, which a masked LM's head projects by.
-        embed: from the inputs to what enters the encoder, (B, T, D).
-        encoder: the stack.
-        has_types: whether there is an input `type_ids`.
+        config: The family's config.
+        policy: Dtype policy of the parts.
+        embedding: Layer with the token table, which also projects to the logits of a masked LM.
+        embed: Function from the inputs to the encoder's input (B, T, D).
+        encoder: Stack of encoder blocks.
+        has_types: Whether there is an input `type_ids`.
 
     Call arguments:
-        inputs: dict of `token_ids` (B, T), int32, and where the model has several types of
-            tokens, optionally `type_ids` (B, T), int32; without them all are 0. Padding on
-            the right changes nothing.
+        inputs: Dict of `token_ids` (B, T), int32, and, if the model has several token types,
+            optionally `type_ids` (B, T), int32; without them all types are 0. Padding on the
+            right changes nothing.
 
     Returns:
-        What the head says: see `heads`.
+        Output of the head: see `heads`.
 
     Raises:
-        ValueError: if `type_ids` are given to a model without types.
+        ValueError: If `type_ids` are given to a model without types.
     """
 
     def __init__(
@@ -140,7 +142,7 @@ class EncoderOnly(VocabularyModel):
         self.embedding = embedding
         self.encoder = encoder
         self.encode = encode
-        # No attribute of its own: the paths of saved weights would change.
+        # Hidden from Keras: as a tracked layer it would change the paths of saved weights.
         self._transform: Any = functools.partial(head.transform) if is_masked_lm else None
         self.output_layer = embedding.tokens if is_masked_lm else None
         self._bias_layer = head.output_bias if is_masked_lm else None
@@ -148,15 +150,15 @@ class EncoderOnly(VocabularyModel):
         self._has_types = has_types
 
     def compute_hidden(self, inputs: dict[str, Any]) -> Any:
-        """Return what a masked LM's logits are made of, and ones for its bias: (B, T, D + 1)."""
+        """Return the input of a masked LM's projection, and ones for its bias: (B, T, D + 1)."""
         x = self._transform(self.encode(inputs))
         return ops.concatenate([x, ops.ones_like(x[..., :1])], axis=-1)
 
-    def __call__(self, inputs, *arguments, **options):
+    def __call__(self, inputs: Any, *arguments: Any, **options: Any) -> Any:
         """Call the model; absent optional inputs, which Keras would require, are filled in."""
         return super().__call__(self._complete(inputs), *arguments, **options)
 
-    def call(self, inputs, training=None, mask=None):
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Return the head's output; JAX's steps call this directly (Keras 3.15)."""
         return super().call(self._complete(inputs), training=training, mask=mask)
 
@@ -170,14 +172,14 @@ class EncoderOnly(VocabularyModel):
         return inputs
 
     def with_head(self, head: str, **changes: Any) -> Self:
-        """A new model with this one's encoder, its weights copied, under a head that is new.
+        """Return a new model with a copy of this one's encoder and a new head.
 
-        A pooler that both have is copied, too.
+        A pooler that both models have is copied too.
 
         Args:
-            head: one of `heads.HEADS`.
-            changes: of other fields of the config that have no weights below the head, such as
-                `labels`.
+            head: One of `heads.HEADS`.
+            changes: New values of other config fields, such as `labels`; not of those that size
+                the weights below the head.
         """
         config = dataclasses.replace(self.config, head=head, **changes)
         family: Any = type(self)
@@ -189,11 +191,11 @@ class EncoderOnly(VocabularyModel):
         return model
 
     def _table(self, dtype):
-        """The bias as one more column, which the ones after the hidden states choose."""
+        """Return the table with the bias as one more column, for the ones in the hidden states."""
         bias_V1 = ops.expand_dims(ops.cast(self._bias_layer.bias, dtype), -1)
         return ops.concatenate([super()._table(dtype), bias_V1], axis=-1)
 
 
 def _encode(pad_id, embed, encoder, inputs):
-    """The hidden states (B, T, D) of the stack."""
+    """Return the hidden states (B, T, D) of the stack."""
     return encoder(embed(inputs), attention_mask=padding_mask(inputs["token_ids"], pad_id))

@@ -1,4 +1,4 @@
-"""Base class of models that end in logits over a vocabulary, and train without them."""
+"""Base class of models that output logits over a vocabulary but train without computing them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from keras_transformer.models.configured import ConfiguredModel
 class _HiddenStates(keras.layers.Layer):
     """A model without its output layer, as a layer.
 
-    Only Keras's own `__call__` tells the layers inside whether they train, and clears the losses
-    that they added in the call before.
+    Only Keras's `__call__` sets the training mode of the layers inside, and clears the losses that
+    they added in the previous call.
     """
 
     def __init__(self, model):
@@ -41,14 +41,14 @@ class VocabularyModel(ConfiguredModel):
     """A functional model to logits (B, T, V) that `fit` trains without computing the logits.
 
     The matrix of logits (tokens x vocabulary) is the largest of a training step; in a small model
-    it takes half of the time. Where the loss is a `LabelSmoothedCrossentropy` and each metric a
+    it takes half of the time. If the loss is a `LabelSmoothedCrossentropy` and each metric a
     `Perplexity`, the steps of `fit` and `evaluate` compute the loss from the last hidden states
     and the table that projects them, block by block: `loss_and_likelihood`. The numbers are the
-    same. With any other loss or metric, with LoRA or a quantized or biased output layer, the steps
-    are Keras's own, on logits. A call of the model always returns logits.
+    same. With any other loss or metric, with LoRA or a quantized or biased output layer, Keras's
+    standard steps compute logits. A call of the model always returns logits.
 
-    A subclass defines `compute_hidden(inputs)`, (B, T, D), and sets `output_layer`, the
-    `ReversibleEmbedding` or `Dense` that projects these to logits, or None; `output_bias` is a
+    A subclass defines `compute_hidden(inputs)`, which returns (B, T, D), and sets `output_layer`,
+    the `ReversibleEmbedding` or `Dense` that projects these to logits, or None; `output_bias` is a
     layer that adds to the logits, or None.
     """
 
@@ -57,7 +57,7 @@ class VocabularyModel(ConfiguredModel):
 
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
-        # Not a layer of this one: the paths of saved weights would change.
+        # Hidden from Keras: as a tracked layer it would change the paths of saved weights.
         layer: Any = _HiddenStates(self)
         self._hidden_states = functools.partial(layer)
 
@@ -65,40 +65,40 @@ class VocabularyModel(ConfiguredModel):
         """Return the last hidden states (B, T, D), which the output layer projects to logits.
 
         Args:
-            inputs: as in a call of the model.
-            training: whether dropout is active; None: as in the call around this one, else not.
+            inputs: Inputs of the model.
+            training: Whether dropout is active; None: as in the surrounding call, else inactive.
         """
         options = {} if training is None else {"training": training}
         return self._hidden_states(inputs, **options)
 
     def compute_hidden(self, inputs: Any) -> Any:
-        """Return what `hidden` does, inside a call of Keras: to be defined by subclasses."""
+        """Return the last hidden states (B, T, D) inside a Keras call; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define compute_hidden")
 
     def loss_and_likelihood(
         self, inputs: Any, labels: Any, sample_weight: Any = None, training: bool = False
     ) -> tuple[Any, Any]:
-        """Return the loss of one batch without computing its logits; for training loops, too.
+        """Return the loss of one batch without computing its logits; custom loops may call it too.
 
         Args:
-            inputs: as in a call of the model.
+            inputs: Inputs of the model.
             labels: (B, T) integers.
-            sample_weight: optional, one per sentence (B,) or per token (B, T).
-            training: whether dropout is active.
+            sample_weight: Optional weights, one per sentence (B,) or per token (B, T).
+            training: Whether dropout is active.
 
         Returns:
-            the scalar loss, with the losses that layers added, and each token's negative
+            The scalar loss, including the losses that layers added, and each token's negative
             log-likelihood without label smoothing (B, T).
 
         Raises:
-            ValueError: if the model is not compiled with a `LabelSmoothedCrossentropy`, or its
-                output layer does more than a product.
+            ValueError: If the model is not compiled with a `LabelSmoothedCrossentropy`, or its
+                output layer has a bias or LoRA or is quantized.
         """
         if not (isinstance(self.loss, LabelSmoothedCrossentropy) and self._projects_only()):
             raise ValueError(
                 "loss must be a LabelSmoothedCrossentropy, and the output layer without bias, LoRA "
                 f"and quantization, got {self.loss!r} and {self.output_layer!r}: compute the loss "
-                "of the logits, `loss(labels, model(inputs))`"
+                "from the logits, `loss(labels, model(inputs))`"
             )
         hidden = self.hidden(inputs, training=training)
         loss, likelihood = self.loss.of_hidden(
@@ -118,7 +118,7 @@ class VocabularyModel(ConfiguredModel):
         super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **options)
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Compile a loaded model; Keras by itself skips models with a `compile` of their own.
+        """Compile a loaded model; by default, Keras skips models that override `compile`.
 
         A model whose loss or metrics cannot be found is loaded without them.
         """
@@ -132,7 +132,7 @@ class VocabularyModel(ConfiguredModel):
 
     def train_step(self, *arguments: Any) -> Any:
         """Run one step of `fit` on `data`; with JAX on `state, data`."""
-        if is_portable():  # `torch.compile` (2.13) fails on contexts inside which a graph ends
+        if is_portable():  # `torch.compile` (2.13) fails on graph breaks inside a context
             return super().train_step(*arguments)
         with training_step():
             if BACKEND == "jax" or not self._is_fused() or not self.trainable_variables:
@@ -167,9 +167,9 @@ class VocabularyModel(ConfiguredModel):
         training: bool = False,
         optimizer_variables: Any = None,
     ) -> tuple[Any, Any]:
-        """Return what a step of JAX differentiates: the scaled loss, and the new state.
+        """Return the scaled loss, which a step of JAX differentiates, and the new state.
 
-        Keras passes the predictions among it on to the metrics; here they are likelihoods.
+        The state includes predictions, which Keras passes to the metrics; here, likelihoods.
         """
         if not self._is_fused():
             return super().compute_loss_and_updates(
@@ -195,7 +195,7 @@ class VocabularyModel(ConfiguredModel):
         return scaled, (loss, likelihood, updated, metrics_variables)
 
     def _recorded_loss(self, x, y, sample_weight, training):
-        """The loss and likelihood; the loss goes into the mean that `fit` reports, too."""
+        """Return the loss and the likelihood; add the loss to the mean that `fit` reports."""
         loss, likelihood = self.loss_and_likelihood(x, y, sample_weight, training)
         mean = next(metric for metric in self.metrics if metric.name == "loss")
         first = next(tensor for tensor in keras.tree.flatten(x) if tensor is not None)

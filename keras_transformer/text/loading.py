@@ -16,7 +16,10 @@ from keras_transformer.text.words import WordTokenizer
 
 
 def load_tokenizer(folder: str | os.PathLike) -> Tokenizer:
-    """Reads the tokenizer that `Tokenizer.save` wrote to `folder`.
+    """Load the tokenizer that `Tokenizer.save` wrote.
+
+    Args:
+        folder: Folder of a saved tokenizer.
 
     Raises:
         FileNotFoundError: If tokenizer.json or a file that it needs is missing.

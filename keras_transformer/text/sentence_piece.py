@@ -1,4 +1,4 @@
-"""SentencePiece tokenizers: trained from texts, the same ids as tensorflow-text, saved, loaded."""
+"""SentencePiece tokenizers, with the same ids as tensorflow-text: train, encode, save, load."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from keras_transformer.text.tokenizer import MAX_VOCAB_SIZE, Tokenizer, checked_
 
 KINDS = ("bpe", "unigram")
 SPECIAL_IDS = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}
-# SentencePiece's words for what the characters need.
+# SentencePiece's error for a vocabulary too small for the characters, with the size required.
 _TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
-_SENTINEL = "<extra_id_"  # and a number: T5's names
+_SENTINEL = "<extra_id_"  # followed by a number, as in T5
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     Text is normalized by the model itself (NFKC, runs of spaces become one), so that
     `tf_text.SentencepieceTokenizer(source_model, add_eos=True)` gives the same ids in a graph.
-    Text that looks like a special piece, say "</s>", is spelled out like any other.
+    Text that looks like a special piece, such as "</s>", is encoded like any other.
 
     Sampling is BPE-dropout (Provilkov et al. 2020; `sampling` is the dropout, the paper's 0.1)
     for "bpe" and unigram sampling (Kudo 2018; `sampling` is the smoothing alpha, the paper's 0.1
@@ -42,8 +42,8 @@ class SentencePieceTokenizer(Tokenizer):
 
     Args:
         source_model: A serialized SentencePiece model that has all four special pieces.
-        target_model: The target language's, with the same special ids. None: shared.
-        kind: "bpe" or "unigram", which decides how to sample.
+        target_model: Model of the target language, with the same special ids; None: shared.
+        kind: "bpe" or "unigram"; selects the sampling method.
 
     Raises:
         ValueError: If a model cannot be read, lacks a special piece, or `kind` is unknown.
@@ -79,28 +79,28 @@ class SentencePieceTokenizer(Tokenizer):
         character_coverage: float = 1.0,
         sentinels: int = 0,
     ) -> SentencePieceTokenizer:
-        """Learns the pieces; the same texts and arguments give the same bytes.
+        """Train a tokenizer; the same texts and arguments give the same bytes.
 
         Args:
-            source_texts: Texts of the source language, any iterable.
-            target_texts: Texts of the target language.
-            vocab_size: Pieces of each vocabulary, rounded up to a multiple of 8. Where the texts
-                support fewer, there are fewer (a warning says so), filled up to a multiple of 8
-                with pieces that no text is ever given.
+            source_texts: Texts of the source language; any iterable.
+            target_texts: Texts of the target language; any iterable.
+            vocab_size: Number of pieces per vocabulary, rounded up to a multiple of 8. If the
+                texts support fewer, the vocabulary is smaller (with a warning), and unused pieces
+                fill it up to a multiple of 8.
             kind: "bpe" (Sennrich et al. 2016) or "unigram" (Kudo 2018).
-            shared: One vocabulary for both languages, or one each.
-            byte_fallback: Spells characters that are no piece as UTF-8 bytes (256 pieces more),
-                so that nothing is lost; otherwise they become `unk_id`.
-            lowercase: Folds the case of all text (letter by letter: "ß" stays), as part of the
-                model's normalization, and so of its decoded text.
-            character_coverage: Share of the texts' characters that get a piece of their own,
-                0.98 to 1; 0.9995 suits Chinese or Japanese.
-            sentinels: Pieces beside `vocab_size` that stand for spans of a text and are never of
-                it (Raffel et al. 2020, section 3.1.4): `sentinel_ids`.
+            shared: Whether both languages share one vocabulary; else each has its own.
+            byte_fallback: Whether characters without a piece are encoded as UTF-8 bytes, for
+                which the vocabulary contains 256 pieces; else they become `unk_id`.
+            lowercase: Whether to fold the case of all text (letter by letter: "ß" stays). This is
+                part of the model's normalization; decoded text stays folded.
+            character_coverage: Share of the texts' characters that get their own piece, 0.98 to
+                1; 0.9995 suits Chinese or Japanese.
+            sentinels: Number of pieces, in addition to `vocab_size`, that mark spans and never
+                occur in encoded text (Raffel et al. 2020, section 3.1.4): `sentinel_ids`.
 
         Raises:
-            ValueError: For an argument out of its range, texts without any character, or a
-                `vocab_size` too small for the characters.
+            ValueError: If an argument is out of range, the texts have no characters, or
+                `vocab_size` is too small for the characters.
         """
         if not isinstance(vocab_size, int) or not 1 <= vocab_size <= MAX_VOCAB_SIZE:
             raise ValueError(
@@ -140,12 +140,12 @@ class SentencePieceTokenizer(Tokenizer):
 
     @property
     def sentinel_ids(self) -> tuple[int, ...]:
-        """Ids of the pieces that stand for spans, in their order; none if it has none."""
+        """Ids of the sentinel pieces, in order; empty if the tokenizer has none."""
         is_control, pieces = self._source.processor.is_control, self.pieces_of("source")
         return tuple(i for i, x in enumerate(pieces) if x.startswith(_SENTINEL) and is_control(i))
 
     def pieces_of(self, language: str) -> list[str]:
-        """The vocabulary of the "source" or the "target" in the order of its ids."""
+        """Return the vocabulary of the "source" or the "target", in the order of ids."""
         processor = getattr(self, f"_{language}").processor
         return [processor.id_to_piece(i) for i in range(len(processor))]
 
@@ -156,7 +156,7 @@ class SentencePieceTokenizer(Tokenizer):
             if sampling:
                 random = Random(seed).random
                 return [[*side.sampler(text, sampling, random), self.eos_id] for text in texts]
-            # A call starts its threads anew, which a thousand lines are worth.
+            # Each call starts new threads, which pays from about 1,000 texts per thread.
             threads = min(os.cpu_count() or 1, 1 + len(texts) // 1000)
             return side.processor.encode(texts, add_eos=True, num_threads=threads)
         except (RuntimeError, TypeError) as error:
@@ -187,12 +187,12 @@ class SentencePieceTokenizer(Tokenizer):
         names = ["shared.model"] if manifest["shared"] else ["source.model", "target.model"]
         for name in names:
             if not (folder / name).is_file():
-                raise FileNotFoundError(f"{folder} holds no whole tokenizer: {name} is missing")
+                raise FileNotFoundError(f"{folder} holds no complete tokenizer: {name} is missing")
         return cls(*((folder / name).read_bytes() for name in names), kind=manifest["kind"])
 
 
 class _Model:
-    """A SentencePiece model: its bytes, its processor, its sampler."""
+    """A SentencePiece model: its bytes, processor and sampler."""
 
     def __init__(self, content: bytes, kind: str, name: str):
         self.content = content
@@ -221,7 +221,7 @@ def _checked_kind(kind: str) -> str:
 def _learn(
     texts: Sequence[str], name: str, *, vocab_size: int, sentinels: int, **options: Any
 ) -> bytes:
-    """Trains a model of `vocab_size` pieces, or of fewer, and sentinels: a multiple of 8."""
+    """Train a model of up to `vocab_size` pieces and the sentinels, filled to a multiple of 8."""
     if not any(text.strip() for text in texts):
         raise ValueError(f"{name} must hold some text to learn from, got {len(texts)} empty lines")
     content = io.BytesIO()
@@ -231,7 +231,7 @@ def _learn(
             model_writer=content,
             vocab_size=vocab_size,
             hard_vocab_limit=False,
-            # Sums over threads, and with them the model, depend on how many there are.
+            # Sums over threads, and so the model, depend on the number of threads.
             num_threads=1,
             minloglevel=2,
             **{**SPECIAL_IDS, **options},
@@ -257,9 +257,9 @@ def _learn(
 
 
 def _control_pieces(name: str, count: int) -> bytes:
-    """Control pieces to append to a serialized model.
+    """Return serialized control pieces, to append to a serialized model.
 
-    Serialized protocol buffers merge by concatenation, so that this needs no protobuf library:
+    Serialized protocol buffers merge by concatenation, so this needs no protobuf library:
     field 1 of the model is a piece, whose fields are 1: text, 2: score, 3: type (3 is control).
     """
     appended = b""

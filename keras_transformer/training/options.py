@@ -1,4 +1,4 @@
-"""Options that several training scripts have, each declared once: `seed: options.Seed = 0`."""
+"""Options that training scripts share, each declared once: `seed: options.Seed = 0`."""
 
 from __future__ import annotations
 

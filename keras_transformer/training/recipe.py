@@ -15,41 +15,46 @@ PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 
 @dataclass(frozen=True)
 class TranslationRecipe:
-    """All that `training.translation` needs to know of a run; a recipe file gives the values.
+    """Options of `training.translation`; a recipe file sets them.
 
     Args:
-        corpus: name of a corpus of `data.corpora.load_corpus`; "files" for files of one's own.
-        source_language, target_language: codes such as "en".
-        train_size: use at most so many training pairs; None: all.
-        max_words: longest side of a training pair, in words.
-        max_length_ratio: drop pairs whose sides differ more in length.
+        corpus: Name of a corpus of `data.corpora.load_corpus`, or "files" for text files that the
+            command names.
+        source_language: Language code such as "en".
+        target_language: Language code such as "de".
+        train_size: Maximum number of training pairs; None: all.
+        max_words: Maximum words per side of a training pair.
+        max_length_ratio: Maximum ratio of the lengths of the sides; other pairs are dropped.
         tokenizer: "bpe" or "unigram".
-        vocab_size: pieces, rounded up to a multiple of 8.
-        shared_vocabulary: one vocabulary for both languages.
-        byte_fallback: spell unknown characters as bytes, so that nothing is lost.
-        lowercase: fold case.
-        subword_sampling: BPE-dropout, or unigram sampling's alpha, in training; 0: off.
-        model: fields of `TransformerConfig` other than vocabulary sizes and special ids.
-        tokens_per_batch: cells a side of a batch, padding included.
-        num_buckets: most different batch shapes.
-        packed_length: length of rows that several pairs share, which makes all batches one shape
-            with little padding, at most `tokens_per_batch`; longer pairs are left out. None: a
-            row a pair, in `num_buckets` shapes.
-        epochs: passes over the training data, at most.
-        peak_learning_rate: of the warmup schedule; None: the paper's d_model^-0.5 warmup^-0.5.
-        warmup_steps: updates until the peak.
-        decay: after the peak, "inverse_sqrt" (the paper), or "linear" to zero at the last epoch.
-        label_smoothing: in [0, 1).
-        gradient_accumulation: batches an update.
-        lora_rank: of the products that alone are trained, when a run starts from a translator; 0:
-            all weights are.
+        vocab_size: Number of pieces, rounded up to a multiple of 8.
+        shared_vocabulary: Whether both languages share one vocabulary.
+        byte_fallback: Whether unknown characters are encoded as bytes, so that nothing is lost.
+        lowercase: Whether to fold case.
+        subword_sampling: Rate of BPE-dropout, or alpha of unigram sampling, in training; 0: off.
+        model: Fields of `TransformerConfig` other than vocabulary sizes and special ids.
+        tokens_per_batch: Maximum tokens per side of a batch, padding included.
+        num_buckets: Maximum number of batch shapes.
+        packed_length: Length of rows that several pairs share, at most `tokens_per_batch`; all
+            batches then have one shape and little padding. Longer pairs are left out. None: one
+            pair per row, in `num_buckets` shapes.
+        epochs: Maximum passes over the training data.
+        peak_learning_rate: Peak of the warmup schedule; None: the paper's
+            d_model^-0.5 warmup^-0.5.
+        warmup_steps: Updates until the peak.
+        decay: Decay after the peak, "inverse_sqrt" (the paper), or "linear" to zero at the last
+            epoch.
+        label_smoothing: Label smoothing in [0, 1).
+        gradient_accumulation: Batches per update.
+        lora_rank: Rank of the LoRA products, if a run that starts from a translator trains only
+            these; 0: all weights are trained.
         precision: Keras dtype policy: "float32", "mixed_bfloat16" or "mixed_float16".
         monitor: "val_loss" or "val_bleu", for early stopping.
-        patience: epochs without a better `monitor` before training stops; None: never.
-        bleu_every: epochs between beam search translations of the validation set; 0: never.
-        average_last: checkpoints whose weights are averaged at the end.
-        beam_size, length_penalty: of the translations.
-        seed: of weights, dropout, order and sampling.
+        patience: Epochs without a better `monitor` before training stops; None: never.
+        bleu_every: Epochs between beam search translations of the validation set; 0: never.
+        average_last: Number of last checkpoints whose weights are averaged at the end.
+        beam_size: Beam size of the translations.
+        length_penalty: Length penalty of the translations.
+        seed: Seed of weights, dropout, order and sampling.
     """
 
     corpus: str = "grammar"
@@ -100,15 +105,15 @@ class TranslationRecipe:
             fits = 1 <= self.packed_length <= self.tokens_per_batch
             require(fits, "packed_length", self.packed_length, accepted)
         if self.monitor == "val_bleu" and self.patience is not None:
-            require(self.bleu_every >= 1, "bleu_every", self.bleu_every, "1 to monitor val_bleu")
+            require(self.bleu_every >= 1, "bleu_every", self.bleu_every, "at least 1 for val_bleu")
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TranslationRecipe:
-        """Builds a recipe; an unknown option is refused."""
+        """Make a recipe; an unknown option raises an error."""
         return cls(**known(cls, values, "recipe options"))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values, for JSON."""
         return dataclasses.asdict(self)
 
 

@@ -1,4 +1,4 @@
-"""Runs that train into a folder: a lock on the folder, signals, errors in one line."""
+"""Training runs: locked folders, checkpoints on signals, one-line errors, shared fit calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from keras_transformer.system.files import locked
 
 _Debug = Annotated[
     bool,
-    typer.Option("--debug", envvar="KERAS_TRANSFORMER_DEBUG", help="Show an error's origin."),
+    typer.Option("--debug", envvar="KERAS_TRANSFORMER_DEBUG", help="Show error tracebacks."),
 ]
 SIGNALS = {signal.SIGTERM: "SIGTERM", signal.SIGINT: "Ctrl-C"}
 
@@ -40,8 +40,8 @@ class _Signalled(BaseException):
 class _Signals:
     """Handlers of SIGTERM and SIGINT during a run."""
 
-    checkpoints: Checkpoints | None = None  # while these wait for the end of a batch
-    number: int | None = None  # of the first signal
+    checkpoints: Checkpoints | None = None  # in `fit`: a signal stops after the batch
+    number: int | None = None  # number of the first signal
 
     def __call__(self, number, frame):
         first, self.number = self.number is None, self.number or number
@@ -55,14 +55,14 @@ _signals = _Signals()
 
 
 def run_into(default: Callable[[dict[str, Any]], Path] | None = None) -> Callable:
-    """Decorates a function that trains into the folder `output`, an argument of it.
+    """Return a decorator for a function that trains into its argument `output`, a folder.
 
-    While it runs, the folder is locked: another run into it is refused at once. SIGTERM and Ctrl-C
-    end it with one line on stderr that says what is saved and exit status 143 or 130. Where it has
-    an argument `precision` that this machine does not compute in, float32 takes its place.
+    The folder is locked during the run: a second run into it fails at once. SIGTERM and Ctrl-C end
+    the run with exit status 143 or 130 and one line on stderr about the saved state. A `precision`
+    that this machine does not compute in becomes float32.
 
     Args:
-        default: from the other arguments to `output` where that is None.
+        default: Function from the arguments to `output`, called if that is None.
     """
 
     def decorate(train):
@@ -88,7 +88,7 @@ def run_into(default: Callable[[dict[str, Any]], Path] | None = None) -> Callabl
                     signal.signal(other, signal.SIG_IGN)
                 saved = _what_is_saved(folder, given.get("overwrite", False))
                 say(f"stopped by {SIGNALS[number]}; {saved}")
-                gc.collect()  # ends the processes that make batches, which the traceback held
+                gc.collect()  # ends the processes that make batches; the traceback kept them alive
                 raise SystemExit(128 + number)
 
         return run
@@ -99,9 +99,15 @@ def run_into(default: Callable[[dict[str, Any]], Path] | None = None) -> Callabl
 def fit(
     model: keras.Model, data: Callable[[int], Any], checkpoints: Checkpoints, **options: Any
 ) -> None:
-    """`checkpoints.fit`; a signal ends it after the batch at hand, with the state saved.
+    """Run `checkpoints.fit`; a signal ends it after the current batch and saves the state.
 
     A second signal ends it at once.
+
+    Args:
+        model: The compiled model.
+        data: See `Checkpoints.fit`.
+        checkpoints: Checkpoints of the run.
+        options: See `Checkpoints.fit`.
     """
     _signals.checkpoints = checkpoints
     try:
@@ -109,7 +115,7 @@ def fit(
         if _signals.number is not None:
             raise _Signalled(_signals.number)
     except TrainingStopped:
-        if _signals.number is None:  # another asked for it
+        if _signals.number is None:  # not stopped by a signal
             raise
         raise _Signalled(_signals.number) from None
     finally:
@@ -119,14 +125,14 @@ def fit(
 def fit_epochs(
     model: keras.Model, batches: Any, epochs: int, validation: Any = None, **options: Any
 ) -> dict[str, list[float]]:
-    """Fit a compiled model without checkpoints, a line per epoch; return the history.
+    """Fit a compiled model without checkpoints, with one line per epoch; return the history.
 
     Args:
-        model: the compiled model.
-        batches: training data with `dataset(steps=None)` and a length, such as `SequenceBatches`.
-        epochs: passes over it.
-        validation: data of the same kind, measured after each epoch; or None.
-        options: other arguments of `keras.Model.fit`.
+        model: The compiled model.
+        batches: Training data with `dataset(steps=None)` and a length, such as `SequenceBatches`.
+        epochs: Passes over the training data.
+        validation: Data of the same kind, measured after each epoch; or None.
+        options: Other arguments of `keras.Model.fit`.
     """
     say(f"{model.count_params():,} parameters, {len(batches)} batches")
     if validation is not None:
@@ -138,10 +144,10 @@ def fit_epochs(
 
 
 def facts(model: keras.Model, begun: float) -> dict[str, Any]:
-    """Return what the metrics of each run record beside its scores.
+    """Return the facts that each run records besides its scores.
 
     Args:
-        model: the trained model.
+        model: The trained model.
         begun: `time.monotonic()` at the start of the run.
     """
     return {
@@ -152,15 +158,15 @@ def facts(model: keras.Model, begun: float) -> dict[str, Any]:
 
 
 def schedule_for(peak: float, warmup_steps: int, total_steps: int) -> WarmupSchedule:
-    """A warmup and a linear decay over a run; a warmup that does not fit becomes a tenth of it.
+    """Return a warmup and linear decay over a run; a warmup that does not fit takes a tenth of it.
 
     Args:
-        peak: the highest rate.
-        warmup_steps: steps until then.
-        total_steps: of the run.
+        peak: Highest learning rate.
+        warmup_steps: Steps until the peak.
+        total_steps: Steps of the run.
 
     Raises:
-        ValueError: as `WarmupSchedule`.
+        ValueError: If `WarmupSchedule` does not accept a value.
     """
     if 0 < total_steps <= warmup_steps:
         shorter = max(1, total_steps // 10)
@@ -170,7 +176,7 @@ def schedule_for(peak: float, warmup_steps: int, total_steps: int) -> WarmupSche
 
 
 def main(train: Callable) -> None:
-    """Runs a function with the command line's options; errors of its input are one line."""
+    """Run a function with the options of the command line; report bad input in one line."""
 
     @functools.wraps(train)
     def command(*, debug, **options):
@@ -195,16 +201,16 @@ def main(train: Callable) -> None:
 
 
 def say(line: str) -> None:
-    """One line on stderr, in the place of a line of progress that is being rewritten."""
+    """Print a line on stderr, in place of the current progress line."""
     print(("\r\x1b[K" if sys.stderr.isatty() else "") + line, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def _handled() -> Iterator[None]:
-    """SIGTERM and SIGINT go to `_signals`, in a main thread."""
+    """Handle SIGTERM and SIGINT with `_signals`, if this is the main thread."""
     before = {}
     if threading.current_thread() is threading.main_thread():
-        # Those that are ignored stay so, as under nohup.
+        # Ignored signals stay ignored, as under nohup.
         before = {x: signal.getsignal(x) for x in SIGNALS}
         before = {x: y for x, y in before.items() if y not in (signal.SIG_IGN, None)}
         for number in before:
@@ -220,9 +226,9 @@ def _handled() -> Iterator[None]:
 def _what_is_saved(folder, overwrites):
     found = latest(folder / CHECKPOINTS)
     if found is None:
-        return f"nothing of it is saved in {folder}: the same command begins anew"
+        return f"nothing is saved in {folder}: the same command starts over"
     state = read_state(found)
     epoch, step = len(state["history"]), state.get("step")
     place = f"step {step} of epoch {epoch + 1}" if step else f"the end of epoch {epoch}"
     command = "the same command" + (" without --overwrite" if overwrites else "")
-    return f"{folder} holds all until {place}, from where {command} resumes"
+    return f"{folder} holds the training state at {place}, from which {command} resumes"

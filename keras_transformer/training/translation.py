@@ -1,4 +1,4 @@
-"""Train a translator, measure it and save it: one run from text files to one folder."""
+"""Train a translator, measure and save it: one run, from text files to one folder."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ from keras_transformer.training import runs
 from keras_transformer.training.recipes import read_recipe
 from keras_transformer.training.runs import run_into, say
 
-# What a run may change between a kill and its continuation without becoming another run.
+# Files and folders of a run, which --overwrite removes.
 OF_A_RUN = (CHECKPOINTS, "tensorboard", MODEL, CONFIG, METRICS, MANIFEST)
+# Options that a resumed run may change; with others changed, it is a different run.
 NOT_THE_RUN = ("epochs", "patience", "bleu_every", "average_last", "beam_size", "length_penalty")
 
 
@@ -58,19 +59,19 @@ def train(
     tensorboard: bool = False,
     overwrite: bool = False,
 ) -> None:
-    """Trains a translator and saves it with its tokenizer and its measured quality.
+    """Train a translator and save it with its tokenizer and its measured quality.
 
     The arguments are the options of `keras-transformer train`, which describes them.
     """
     keep_compilations()
     options, folder = read_recipe(recipe, changes), output
-    # What is saved and compared says what was computed.
+    # Checkpoints and metrics record the precision that is computed in.
     precision = usable_precision(options.precision)
     options = dataclasses.replace(options, precision=precision)
     if start_from and not start_from.is_dir():
-        raise ValueError(f"start_from must be a saved translator, there is no folder {start_from}")
+        raise ValueError(f"start_from must be a saved translator: there is no folder {start_from}")
     if overwrite and start_from and folder.resolve() in Path(start_from / "x").resolve().parents:
-        raise ValueError(f"output must not hold start_from when it is overwritten, got {folder}")
+        raise ValueError(f"output must not contain start_from with --overwrite, got {folder}")
 
     files = {"train": train_files, "validation": validation_files, "test": test_files}
     corpus, pairs = _text(options, data_folder, files)
@@ -80,11 +81,11 @@ def train(
     model = _model(options, beginning, total_steps)
     say(
         f"{model.count_params():,} parameters, {beginning.tokenizer.source_vocab_size} pieces, "
-        f"{len(batches)} batches an epoch of shapes {list(batches.shapes)}, "
+        f"{len(batches)} batches per epoch of shapes {list(batches.shapes)}, "
         f"{batches.padding:.0%} padding, {batches.dropped} pairs too long; "
         f"{keras.backend.backend()}, {options.precision}"
     )
-    if overwrite:  # now that nothing that is given can still be wrong
+    if overwrite:  # only now that all arguments are checked
         removed(*(folder / name for name in OF_A_RUN))
     checkpoints = _checkpoints(options, folder, beginning, len(pairs), total_steps)
     runs.fit(
@@ -132,7 +133,7 @@ class _Beginning:
 
 
 def _text(options, data_folder, files):
-    """The corpus, and its training pairs after cleaning."""
+    """Return the corpus, and its training pairs after cleaning."""
     corpus = _corpus(options, data_folder, files)
     pairs, report = clean(
         corpus.train, max_words=options.max_words, max_length_ratio=options.max_length_ratio
@@ -147,7 +148,7 @@ def _beginning(options, corpus, pairs, start_from):
     languages = corpus.source_language, corpus.target_language
     if start_from is None:
         if options.lora_rank:
-            raise ValueError("lora_rank needs --start-from: LoRA trains a trained model further")
+            raise ValueError("lora_rank needs --start-from: LoRA trains an existing model further")
         tokenizer = _tokenizer(options, pairs)
         config = _config(options, tokenizer)
         return _Beginning(None, Transformer, tokenizer, config, languages)
@@ -160,7 +161,7 @@ def _beginning(options, corpus, pairs, start_from):
 
 
 def _batches(options, corpus, pairs, beginning):
-    """Batches of a few shapes; packed, of one."""
+    """Return the batches for training and validation, of a few shapes; packed, of one."""
     row = options.packed_length or options.tokens_per_batch
     budget = dict(
         tokens_per_batch=options.tokens_per_batch,
@@ -175,7 +176,7 @@ def _batches(options, corpus, pairs, beginning):
 
 
 def _model(options, beginning, total_steps):
-    """The compiled model, with the weights that it starts from."""
+    """Return the compiled model with its initial weights."""
     config = beginning.config
     keras.utils.set_random_seed(options.seed)
     model = beginning.family(config, dtype=options.precision)
@@ -184,7 +185,7 @@ def _model(options, beginning, total_steps):
     if options.lora_rank:
         enable_lora(model, options.lora_rank)
     accumulation = options.gradient_accumulation
-    # Keras 3.15 asks a schedule for the rate of a batch, not of an update: steps are batches.
+    # Keras 3.15 calls a schedule once per batch, not per update: its steps are batches.
     peak = options.peak_learning_rate or (config.d_model * options.warmup_steps) ** -0.5
     make = WarmupSchedule if total_steps is None else runs.schedule_for
     schedule = make(peak, options.warmup_steps * accumulation, total_steps)
@@ -197,7 +198,7 @@ def _model(options, beginning, total_steps):
 
 
 def _checkpoints(options, folder, beginning, count, total_steps):
-    """The checkpoints of this run; of another run's they raise an error."""
+    """Return the checkpoints of this run; those of a different run raise an error."""
     run = {k: v for k, v in options.to_dict().items() if k not in NOT_THE_RUN}
     run |= {"pairs": count, "tokenizer": beginning.tokenizer.fingerprint()}
     run |= {"backend": keras.backend.backend(), "total_steps": total_steps}
@@ -234,9 +235,9 @@ def _callbacks(options, folder, corpus, beginning, model, batches, tensorboard):
 
 
 def _averaged(options, beginning, checkpoints):
-    """A translator with the mean of the last checkpoints (section 6.1), and their number.
+    """Return a translator with the mean of the last checkpoints (section 6.1), and their number.
 
-    In float32. Of LoRA's the last alone: the mean of products is not the product of means.
+    In float32. With LoRA, only the last counts: a mean of products is not a product of means.
     """
     last = checkpoints.paths()[-1 if options.lora_rank else -options.average_last :]
     averaged = beginning.family(beginning.config, dtype="float32")
@@ -247,7 +248,7 @@ def _averaged(options, beginning, checkpoints):
 
 
 def _measure(options, folder, corpus, translator):
-    """Print the quality on each test set, and enter it into `metrics.json`."""
+    """Print the quality on each test set, and write it into `metrics.json`."""
     published = corpus.target_language if corpus.name == "multi30k" else None
     for name, pairs in corpus.tests.items():
         metrics = assess(translator, pairs, published_language=published, **_search(options))
@@ -289,7 +290,7 @@ def _corpus(options, data_folder, files):
     pairs = {}
     for name, paths in files.items():
         if name != "test" and not paths:
-            raise ValueError(f"--{name} must be given for text files of your own")
+            raise ValueError(f"--{name} is required to train on your own text files")
         if paths and len(paths) > 2:
             raise ValueError(f"--{name} takes one file or two, got {len(paths)}")
         pairs[name] = read_pairs(*paths, **languages) if paths else []

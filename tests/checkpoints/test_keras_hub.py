@@ -108,7 +108,7 @@ def test_hidden_states(pair):
         ("ViTBackbone", dict(image_shape=(8, 8, 3), patch_size=(4, 2)), "one number, got"),
         ("LlamaBackbone", dict(rope_position_scaling_factor=2.0), "factor must be 1.0, got 2.0"),
         ("GPT2Backbone", dict(num_layers=1), "GPT2Backbone does not fit: .*'vocab_size'"),
-        ("GPT2Backbone", SIZES | LENGTH, "the backbone lacks token_embedding/embeddings, of whi"),
+        ("GPT2Backbone", SIZES | LENGTH, "the backbone lacks token_embedding/embeddings, which "),
     ],
 )
 def test_what_is_not_known_is_refused(kind, options, message):

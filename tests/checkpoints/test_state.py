@@ -27,9 +27,12 @@ Y = X.sum(1, keepdims=True)
 def new_model(seed, trained=True, width=3):
     """A model with dropout, whose seed is part of the state, and metrics."""
     keras.utils.set_random_seed(seed)
-    model = keras.Sequential(
-        [keras.layers.Dense(width), keras.layers.Dropout(0.5), keras.layers.Dense(1)]
-    )
+    layers = [
+        keras.layers.Dense(width, name="hidden"),
+        keras.layers.Dropout(0.5),
+        keras.layers.Dense(1, name="output"),
+    ]
+    model = keras.Sequential(layers, name="model")  # weights are saved by their names
     model.build((None, 4))
     model.compile(keras.optimizers.Adam(0.1), "mse", metrics=["mae"])
     if trained:

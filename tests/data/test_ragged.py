@@ -1,6 +1,8 @@
 """Ragged arrays against lists, and their copies by pickle."""
 
+import gc
 import pickle
+from pathlib import Path
 
 import hypothesis.strategies as st
 import numpy as np
@@ -73,3 +75,8 @@ def test_a_pickled_copy_is_mapped_into_memory():
     copy = pickle.loads(pickled)
     assert isinstance(copy.values, np.memmap)
     assert as_lists(copy) == as_lists(ragged)
+    folder = Path(copy.values.filename).parent
+    assert folder.exists()
+    del ragged
+    gc.collect()
+    assert not folder.exists()

@@ -1,4 +1,4 @@
-"""What a row must take at each place, and the length penalty."""
+"""Forced tokens of each row and position, and the length penalty."""
 
 import numpy as np
 import pytest

@@ -48,8 +48,7 @@ def test_languages_and_reasons(page):
     found = list(blocks(page))
     assert len(found) * 2 == len(re.findall(r"^```", text, re.MULTILINE))
     for language, _, line, _, reason in found:
-        known = ("bash", "python", "text") if page != "README.md" else ("bash", "python", "")
-        assert language in (*known, "mermaid"), f"{page}, line {line}"
+        assert language in ("bash", "python", "text", "mermaid"), f"{page}, line {line}"
         if reason and (elsewhere := ELSEWHERE.fullmatch(reason)):
             assert (ROOT / elsewhere[1]).exists(), f"{page}, line {line}: {reason}"
         else:

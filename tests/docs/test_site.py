@@ -81,6 +81,8 @@ def test_public_names_are_in_the_reference(site):
 
 def test_docstrings_keep_their_names(site):
     """Google's style has no line of several names, and no call arguments."""
-    page = (site / "reference/layers/index.html").read_text("utf-8")
-    assert "<strong>Call arguments</strong>" in page
-    assert re.search(r"<code>num_heads</code>, <code>d_ff</code>", page)
+    layers, text = (
+        (site / f"reference/{name}/index.html").read_text("utf-8") for name in ("layers", "text")
+    )
+    assert "<strong>Call arguments</strong>" in layers
+    assert "<code>source_model</code>, <code>target_model</code>" in text

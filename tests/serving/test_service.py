@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from keras_transformer.serving import Catalogue, Settings
-from keras_transformer.serving.queue import QueueFullError
+from keras_transformer.serving.queue import QueueFullError, TooLargeError
 from keras_transformer.serving.service import Metrics, Service
 
 
@@ -62,7 +62,7 @@ def test_models_stay_if_the_new_ones_cannot_be_read(catalogue):
 
 def test_the_queue_has_the_limits_of_the_settings(catalogue):
     service = Service(lambda: catalogue, Settings(most_waiting=5))
-    with pytest.raises(ValueError, match="5 tokens, got 6"):
+    with pytest.raises(TooLargeError, match="5 tokens, got 6"):
         service.batcher.call(int, cost=6)
     assert counts(service.metrics)["keras_transformer_waiting_tokens"] == 0
     asyncio.run(service.close())

@@ -100,5 +100,5 @@ def test_dna_that_is_too_little(tmp_path):
         dna.train(path, tmp_path / "run")
     rows = (f"EI, {number}, {number:04b}" for number in range(10))
     path.write_text("\n".join(rows).replace("0", "A").replace("1", "C"))
-    with pytest.raises(ValueError, match="bases must be at most 4, as a sequence has, got 5"):
+    with pytest.raises(ValueError, match="bases must be at most 4, the length .*, got 5"):
         dna.train(path, tmp_path / "run", bases=5)

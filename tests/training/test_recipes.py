@@ -53,7 +53,7 @@ def test_a_file_of_ones_own(tmp_path):
         ("grammar", ["packed_length=0"], "packed_length .* 1 to tokens_per_batch=1024, got 0"),
         ("grammar", ["packed_length=4096"], "packed_length .* tokens_per_batch=1024, got 4096"),
         ("grammar", ["monitor=bleu"], "monitor must be one of .* got 'bleu'"),
-        ("grammar", ["monitor=val_bleu", "patience=2"], "bleu_every must be 1 to monitor val_bleu"),
+        ("grammar", ["monitor=val_bleu", "patience=2"], "bleu_every must be at least 1 for val"),
         ("grammar", ["epochs=x"], "epochs must be a whole number, got 'x'"),
         ("grammar", ["epochs=1.5"], "epochs must be a whole number, got 1.5"),
         ("grammar", ["epochs=none"], "epochs must be a whole number, got None"),

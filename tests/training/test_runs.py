@@ -104,15 +104,16 @@ def test_a_signal_ends_a_run_with_a_line_and_a_status(tmp_path, called, handled,
         os.kill(os.getpid(), getattr(signal, name))
 
     by, folder = {"SIGTERM": "SIGTERM", "SIGINT": "Ctrl-C"}[name], tmp_path / "run"
+    at, resumes = "the training state at", "from which the same command resumes"
     for epochs, said in (
-        (0, f"nothing of it is saved in {folder}: the same command begins anew"),
-        (2, f"{folder} holds all until the end of epoch 2, from where the same command resumes"),
-        (3, f"{folder} holds all until step 17 of epoch 4, from where the same command resumes"),
+        (0, f"nothing is saved in {folder}: the same command starts over"),
+        (2, f"{folder} holds {at} the end of epoch 2, {resumes}"),
+        (3, f"{folder} holds {at} step 17 of epoch 4, {resumes}"),
     ):
         found = called(train, "--epochs", epochs)
         assert found == (status, f"stopped by {by}; {said}\n")
     _, said = called(train, "--epochs", 2, "--overwrite")
-    assert said.endswith("from where the same command without --overwrite resumes\n")
+    assert said.endswith("from which the same command without --overwrite resumes\n")
     assert before == (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT))
     with locked(folder):  # it is free again
         assert not (folder / "checkpoints" / "epoch-0004").exists()

@@ -73,7 +73,7 @@ def test_nothing_to_learn_from(files, tmp_path):
     path = tmp_path / "some.tsv"
     path.write_text("sentence\tlabel\n")
     for name in ("train_file", "test_file"):
-        with pytest.raises(ValueError, match="texts below the names in .*some.tsv must be one"):
+        with pytest.raises(ValueError, match="texts below the column .*some.tsv must be one"):
             train(**files | {name: path}, output=tmp_path / "run", **SIZES)
     path.write_text("sentence\tlabel\nba good\t1\n")
     with pytest.raises(ValueError, match=r"labels in .*some.tsv must be two or more, got \('1',\)"):

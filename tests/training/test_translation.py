@@ -162,7 +162,7 @@ def test_a_packed_run_has_one_shape_and_resumes_bit_for_bit(files, tmp_path, cap
         run("stopped", 2)
     assert ended.value.code == 143
     line = capsys.readouterr().err.splitlines()[-1]
-    assert line.startswith("stopped by SIGTERM; ") and "until step 3 of epoch 2," in line
+    assert line.startswith("stopped by SIGTERM; ") and "at step 3 of epoch 2," in line
     run("stopped", 2)
     run("whole", 2)
     said = capsys.readouterr().err

@@ -64,7 +64,7 @@ def _top_k(x_RV, k):
 
 
 def row_loop(body: Callable, length: int, done_B: torch.Tensor, found: Any, alive: Any) -> Any:
-    """The loop of `backend.row_loop`; removes finished rows once they are a tenth of all rows."""
+    """Kernel of `backend.row_loop`: removes finished rows once they are a tenth of all rows."""
     results = places = None
     for i in range(1, length):
         rows = done_B.shape[0]

@@ -53,10 +53,10 @@ JUDGEMENTS = {  # charms and flaws of each kind of thing
 
 
 def ordered(rng: Random, main: Clause, lead: Pair, sub: Clause, first: float = 0.4) -> Pair:
-    """Main clause and subordinate clause; in front, the latter counts as the first element."""
+    """Join main and subordinate clause; in front, the latter counts as the first element."""
     if rng.random() >= first:
         return attached(main.main(), sub.subordinate(*lead))
-    if sub.subject == pronoun_for(main.subject):  # the noun stands in the first clause
+    if sub.subject == pronoun_for(main.subject):  # the noun goes into the first clause
         main.subject, sub.subject = sub.subject, main.subject
     english, german = sub.subordinate(*lead)
     return finish(main.main(Part(english + ",", german + ",")))
@@ -156,7 +156,7 @@ def judged(rng: Random) -> Pair:
         seeing = Clause(who, see, [as_part(what, see)], "past")
         return ordered(rng, clause, ("when", "als"), seeing, 1)
     clause, because = used(rng, noun, who, what), rng.random() < 0.5
-    # one buys because of charms and in spite of flaws, and sells the other way round
+    # people buy because of charms or despite flaws, and sell because of flaws or despite charms
     adjectives = JUDGEMENTS[noun.kind][because != (clause.verb.english[0] in lexicon.WANTING)]
     adjective = pick(rng, [a for a in adjectives if a.english not in what.english] or adjectives)
     lead = ("because", "weil") if because else ("although", "obwohl")
@@ -164,7 +164,7 @@ def judged(rng: Random) -> Pair:
 
 
 def contrasted(first: Clause, second: Clause) -> Pair:
-    """..., but ..."""
+    """Join two clauses: ..., but ..."""
     (english, german), (but, aber) = first.main(), second.main()
     return finish((f"{english}, but {but}", f"{german}, aber {aber}"))
 
@@ -187,7 +187,7 @@ def handed_on(rng: Random) -> Pair:
 
 
 def coordinated(first: Clause, second: Clause) -> Pair:
-    """Two past actions of one subject; German repeats the auxiliary only when it changes."""
+    """Join two past actions of one subject; German repeats the auxiliary only when it changes."""
     (english, german), (finite, end, _) = first.main(), second.german_verb()
     reflexive, middle = second.german_parts()
     if finite == first.german_verb()[0]:

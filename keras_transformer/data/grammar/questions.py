@@ -36,7 +36,7 @@ def asked_what(rng: Random) -> Pair:
 
 
 def questioned(rng: Random, who: NounPhrase) -> tuple[Clause, Part]:
-    """A clause that lacks an adverbial or an object, and the question word for it."""
+    """Return a clause that lacks an adverbial or an object, and the question word for it."""
     chance = rng.random()
     if chance < 0.1:
         return past(rng, who), Part("when", "wann")
@@ -56,7 +56,10 @@ def questioned(rng: Random, who: NounPhrase) -> tuple[Clause, Part]:
 
 
 def object_question(rng: Random, verb: Verb) -> Part:
-    """Whom: wen, wem, auf wen; what: was, worauf; which coat; how many eggs."""
+    """Return the question for an object.
+
+    Whom: wen, wem, auf wen; what: was, worauf; which coat; how many eggs.
+    """
     role, preposition, case = pick(rng, verb.roles), verb.governs[0], verb.governs[-1]
     governed = preposition != case and preposition != "dat"
     if role == "PERSON":

@@ -91,13 +91,13 @@ def person_related(rng: Random) -> Pair:
 
 
 def with_relative(head: NounPhrase, relative: Pair) -> NounPhrase:
-    """A subject with its relative clause, which German encloses in commas."""
+    """Return a subject with its relative clause, which German encloses in commas."""
     english, german = relative
     return head._replace(english=f"{head.english} {english}", german=f"{head.german}, {german},")
 
 
 def used(rng: Random, noun: Noun, who: NounPhrase, phrase: NounPhrase | None = None) -> Clause:
-    """Somebody did something with a thing; without `phrase`, with a gap where it would stand."""
+    """Return a past clause about the use of a thing; without `phrase` its object is left out."""
     verb = pick(rng, USES[noun.english])
     part = as_part(phrase, verb) if phrase else Part(verb.preposition, "", "prepositional")
     return Clause(who, verb, [part], "past")

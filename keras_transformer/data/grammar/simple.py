@@ -53,13 +53,13 @@ from keras_transformer.data.grammar.syntax import (
 
 
 def question_or_statement(rng: Random, clause: Clause, questions: float = 0.25) -> Pair:
-    """Some clauses serve as a yes/no question too."""
+    """Return the clause as a statement, or with some probability as a yes/no question."""
     question = not clause.negated and rng.random() < questions
     return finish(clause.main(question=question), ".?"[question])
 
 
 def statement(rng: Random, clause: Clause) -> Pair:
-    """A main clause; sometimes a time or place stands in front, and the verb stays second."""
+    """Return a main clause; sometimes a time or place comes first, and the verb stays second."""
     movable = [part for part in clause.parts if part.slot in ("time", "place")]
     if movable and not clause.negated and rng.random() < 0.4:
         clause.parts.remove(movable[-1])
@@ -91,7 +91,7 @@ def person_described(rng: Random) -> Pair:
         youngest, span = (2, 16) if young else (18, 82)
         english, german = number(youngest + int(rng.random() * span))
         return finish(state(who, (f"{english} years old", f"{german} Jahre alt")).main())
-    english, man, woman = pick(rng, lexicon.PROFESSIONS)  # German: no article, women marked
+    english, man, woman = pick(rng, lexicon.PROFESSIONS)  # German: no article, feminine form
     article = "an" if english[0] in "aeiou" else "a"
     german = woman if who.english_row == "she" else man
     return finish(state(who, (f"{article} {english}", german)).main())
@@ -125,7 +125,7 @@ def thing_described(rng: Random) -> Pair:
 
 
 def owned_thing(rng: Random, noun: Noun, described: float = 0.25) -> NounPhrase:
-    """Something one can point at: the hat, this hat, my brother's hat, Anna's red hat."""
+    """Return a thing that one can point at: the hat, this hat, my brother's hat, Anna's red hat."""
     adjective, chance = suited(rng, noun, described), rng.random()
     if chance < 0.12:
         return genitive(possessor(rng), adjective, noun, "nom")
@@ -135,7 +135,7 @@ def owned_thing(rng: Random, noun: Noun, described: float = 0.25) -> NounPhrase:
 
 
 def priced(rng: Random, what: NounPhrase, only: Pair = ("", "")) -> Clause:
-    """Make a sentence about a price; in German Euro has no plural there."""
+    """Return a clause about a price; German Euro has no plural in a price."""
     english, german = number(2 + int(rng.random() * 98))
     price = Part(join(only[0], english, "euros"), join(only[1], german, "Euro"), "indefinite")
     return Clause(what, NAMED["cost kosten"], [price])
@@ -155,7 +155,7 @@ def having(rng: Random) -> Pair:
     return question_or_statement(rng, clause)
 
 
-POSTURES = [  # what lies, stands or hangs in German is and is put in English
+POSTURES = [  # lie, stand and hang in German where English has be and put
     ("lay", NAMED["be liegen"], NAMED["put legen"]),
     ("stand", NAMED["be stehen"], NAMED["put stellen"]),
     ("hang", NAMED["be hängen"], NAMED["hang hängen"]),
@@ -168,7 +168,7 @@ def located(rng: Random) -> Pair:
     noun, chance, who = pick(rng, NOUNS[role]), rng.random(), subject(rng)
     plural = bool(noun.english_plural) and rng.random() < 0.25
     adjective = suited(rng, noun, 0.2)
-    if chance < 0.35:  # she put it onto, with the accusative
+    if chance < 0.35:  # she put it onto something: accusative
         determiner = owning(rng, who) if rng.random() < 0.3 else THE
         what = noun_phrase(determiner, adjective, noun, "acc", plural)
         clause = Clause(who, lay, [as_part(what), spot(rng, "acc", noun, role == "hang")], "past")
@@ -278,7 +278,7 @@ def told(rng: Random) -> Pair:
         determiner = pick(rng, (THE, THE, A, owning(rng, None)))
         who = noun_phrase(determiner, suited(rng, noun, 0.5), noun)
     while verb.english[0] == verb.english[2] and who.english_row not in ("he", "she", "it"):
-        verb = pick(rng, DYNAMIC)  # "they read" is the past as well
+        verb = pick(rng, DYNAMIC)  # "they read" may be present or past
     clause = event(rng, who, verb=verb, negated=rng.random() < 0.1)
     return question_or_statement(rng, clause, 0.15)
 

@@ -1,4 +1,4 @@
-"""Recipes: a TOML file a run, with the options of `TranslationRecipe`."""
+"""Recipes: TOML files with the options of `TranslationRecipe`, one per run."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ FOLDER = Path(__file__).parent
 
 
 def names() -> list[str]:
-    """The recipes that come with the project."""
+    """Return the names of the built-in recipes."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def read_recipe(recipe: str, changes: list[str] | None = None) -> TranslationRecipe:
-    """Reads a recipe and changes some of its options.
+    """Read a recipe and change some of its options.
 
     Args:
-        recipe: a name of `names()`, or the path of a TOML file.
-        changes: "option=value" or "model.option=value", the value in TOML's notation; a value
-            that is not TOML is taken as text.
+        recipe: Name of a built-in recipe, or path of a TOML file.
+        changes: Changes "option=value" or "model.option=value", with values in TOML; other values
+            are read as text.
 
     Raises:
-        ValueError: for an unknown recipe or option, or a file that is not TOML.
+        ValueError: If a recipe or an option is unknown, or a file is not TOML.
     """
     path = Path(recipe) if recipe.endswith(".toml") else FOLDER / f"{recipe}.toml"
     if not path.is_file():
@@ -34,7 +34,7 @@ def read_recipe(recipe: str, changes: list[str] | None = None) -> TranslationRec
         raise ValueError(f"recipe must be {accepted}, got {recipe!r}{missing}")
     try:
         values = tomllib.loads(path.read_text("utf-8"))
-    except ValueError as error:  # of TOML or of UTF-8
+    except ValueError as error:  # the file is not TOML or not UTF-8
         raise ValueError(f"{path} is not valid TOML: {error}") from error
     for change in changes or []:
         name, equals, text = change.partition("=")
@@ -42,16 +42,16 @@ def read_recipe(recipe: str, changes: list[str] | None = None) -> TranslationRec
             raise ValueError(f"a change must read option=value, got {change!r}")
         table, _, field = name.rpartition(".")
         if table not in ("", "model"):
-            raise ValueError(f"a change must be of an option or of model.option, got {change!r}")
+            raise ValueError(f"a change must name an option or model.option, got {change!r}")
         target = values.setdefault("model", {}) if table else values
-        if isinstance(target, dict):  # what else it is, is refused below
+        if isinstance(target, dict):  # any other type raises an error below
             target[field] = _value(text)
     return TranslationRecipe.from_dict(values)
 
 
 def _value(text: str) -> Any:
     if text == "none":
-        return None  # TOML has no word for it
+        return None  # TOML has no null
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

@@ -13,7 +13,7 @@ LAYERS, HEADS = 2, 3
 
 @pytest.fixture(scope="module")
 def attention():
-    """Of "Two dogs" and "Zwei Hun|de", with random weights."""
+    """Return random attention between "Two dogs" and "Zwei Hun|de"."""
     rng = np.random.default_rng(0)
 
     def weights(queries, keys, causal=False):
