@@ -1,0 +1,199 @@
+"""Saved translators: read by each backend, whole or refused, in other precisions."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer.inference import folder as saved_module
+from keras_transformer.inference.translator import Translator
+from keras_transformer.models import Transformer
+from keras_transformer.text import SentencePieceTokenizer
+from tests.backends import NEXT
+from tests.inference.small_translator import SHORT, TEXTS, WORDS, make
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def saved(translator, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved") / "new" / "translator"
+    translator.save(folder)
+    return folder
+
+
+def test_a_saved_translator_translates_the_same(translator, saved, alone):
+    names = {path.name for path in saved.iterdir()}
+    assert names >= {"model.keras", "config.json", "tokenizer.json"}
+    loaded = Translator.load(saved)
+    assert loaded.translate(TEXTS, **SHORT) == list(alone.values())
+    assert (loaded.source_language, loaded.target_language) == ("en", "xx")
+    assert loaded.model.config == translator.model.config
+
+
+def test_another_backend_reads_it_and_translates_the_same(saved, alone, translator, tmp_path):
+    """Its logits are the same, too, which the scores are sums of, and what it saves comes back."""
+    script = (
+        "import json, sys; from keras_transformer.inference.translator import Translator;"
+        "folder, copy, texts, targets = json.load(sys.stdin);"
+        "translator = Translator.load(folder); translator.save(copy);"
+        f"found = translator.translate(texts, **{SHORT}), translator.score(texts, targets);"
+        "print(json.dumps(found))"
+    )
+    translations = list(alone.values())
+    name = NEXT[keras.backend.backend()]
+    pytest.importorskip(name)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"KERAS_BACKEND": name, "OMP_NUM_THREADS": "1"},
+        cwd=ROOT,
+        input=json.dumps([str(saved), str(tmp_path / "copy"), TEXTS, translations]),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    found, scores = json.loads(done.stdout.splitlines()[-1])
+    assert found == translations
+    assert scores == pytest.approx(translator.score(TEXTS, translations), abs=1e-4)
+    back = Translator.load(tmp_path / "copy").model
+    for ours, theirs in zip(translator.model.weights, back.weights, strict=True):
+        np.testing.assert_array_equal(*map(ops.convert_to_numpy, (ours, theirs)))
+
+
+def copy(saved, folder):
+    folder.mkdir()
+    for path in saved.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    return folder
+
+
+@pytest.mark.once("texts, files and options: no tensor differs")
+@pytest.mark.parametrize("step", ["tokenizer", "model", "config"])
+def test_a_failure_while_saving_keeps_the_old_translator(
+    tokenizer, saved, tmp_path, monkeypatch, step
+):
+    folder = copy(saved, tmp_path / "translator")
+    (folder / "metrics.json").write_text("{}")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    other = make(tokenizer, seed=4)
+
+    def fail(*arguments, **options):
+        raise OSError("No space left on device")
+
+    targets = {
+        "tokenizer": (other.tokenizer, "save"),
+        "model": (Transformer, "save"),
+        "config": (saved_module, "write_json"),
+    }
+    monkeypatch.setattr(*targets[step], fail)
+    with pytest.raises(OSError, match="No space left"):
+        other.save(folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    monkeypatch.undo()
+    other.save(folder)
+    after = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert after.keys() == before.keys() and after["model.keras"] != before["model.keras"]
+
+
+@pytest.mark.once("texts, files and options: no tensor differs")
+def test_a_kill_between_two_files_mixes_no_two_translators(saved, tmp_path, monkeypatch):
+    texts = [" ".join(WORDS), "ten one"]
+    tokenizer = SentencePieceTokenizer.train(texts, texts, vocab_size=56, byte_fallback=False)
+    other = make(tokenizer, seed=4)
+    # Nothing but its contents tells the two apart.
+    assert tokenizer.source_vocab_size == Translator.load(saved).tokenizer.source_vocab_size
+    known = {contents(Translator.load(saved)), contents(other)}
+    assert len(known) == 2
+    replace, outcomes = os.replace, []
+    for survived in range(6):
+        folder = copy(saved, tmp_path / str(survived))
+        done = 0
+
+        def stop(source, target, folder=folder, survived=survived):
+            nonlocal done
+            if Path(target).parent == folder:
+                if done == survived:
+                    raise KeyboardInterrupt
+                done += 1
+            replace(source, target)
+
+        monkeypatch.setattr(os, "replace", stop)
+        with contextlib.suppress(KeyboardInterrupt):
+            other.save(folder)
+        monkeypatch.undo()
+        try:
+            assert contents(Translator.load(folder)) in known
+            outcomes.append("whole")
+        except ValueError:
+            outcomes.append("refused")
+    assert outcomes[0] == outcomes[-1] == "whole" and "refused" in outcomes
+
+
+def contents(translator):
+    weights = b"".join(np.asarray(w).tobytes() for w in translator.model.get_weights())
+    return translator.tokenizer.fingerprint(), weights
+
+
+@pytest.mark.once("texts, files and options: no tensor differs")
+def test_load_says_what_is_wrong_with_a_folder(tokenizer, saved, tmp_path):
+    with pytest.raises(ValueError, match="absent is not a saved translator: there is no such"):
+        Translator.load(tmp_path / "absent")
+    pieces = next(path.name for path in saved.glob("*.model"))
+    for name in ("config.json", "model.keras", "tokenizer.json", pieces):
+        folder = copy(saved, tmp_path / f"without {name}")
+        (folder / name).unlink()
+        with pytest.raises(ValueError, match=f"saved translator.*{name}"):
+            Translator.load(folder)
+    for name, content in {
+        "config.json": b"{",
+        "model.keras": b"PK no archive",
+        "tokenizer.json": b"[]",
+    }.items():
+        folder = copy(saved, tmp_path / f"broken {name}")
+        (folder / name).write_bytes(content)
+        with pytest.raises(ValueError, match=name):
+            Translator.load(folder)
+    (folder := copy(saved, tmp_path / "other")).joinpath("config.json").write_text("{}")
+    with pytest.raises(ValueError, match='must have "format"'):
+        Translator.load(folder)
+
+
+def test_load_in_another_precision(translator, saved):
+    half = Translator.load(saved, precision="bfloat16")
+    assert {str(v.dtype) for v in half.model.trainable_variables} == {"bfloat16"}
+    scores = translator.score(TEXTS, TEXTS)
+    np.testing.assert_allclose(half.score(TEXTS, TEXTS), scores, rtol=0.1)
+    assert len(half.translate(TEXTS, **SHORT)) == len(TEXTS)
+    whole = Translator.load(saved, precision="float32")
+    np.testing.assert_allclose(whole.score(TEXTS, TEXTS), scores, rtol=1e-5)
+    with pytest.raises(ValueError, match="precision must be one of .* got 'int4'"):
+        Translator.load(saved, precision="int4")
+
+
+def test_in_8_bits(translator, saved, tmp_path):
+    small = Translator.load(saved, precision="int8")
+    scores = small.score(TEXTS, TEXTS)
+    np.testing.assert_allclose(scores, translator.score(TEXTS, TEXTS), rtol=0.05)
+    small.save(tmp_path)
+    again = Translator.load(tmp_path)
+    assert again.translate(TEXTS) == small.translate(TEXTS)
+    assert again.score(TEXTS, TEXTS) == pytest.approx(scores, rel=1e-5)
+    message = r"precision must be 'int8' or None: .* has no other weights, got 'float32'"
+    with pytest.raises(ValueError, match=message):
+        Translator.load(tmp_path, precision="float32")
+
+
+@pytest.mark.once("texts, files and options: no tensor differs")
+def test_load_refuses_another_tokenizer(saved, tmp_path):
+    folder = copy(saved, tmp_path / "translator")
+    texts = [" ".join(WORDS), "ten one"]
+    SentencePieceTokenizer.train(texts, texts, vocab_size=56, byte_fallback=False).save(folder)
+    with pytest.raises(ValueError, match="not the one its model was trained with"):
+        Translator.load(folder)
