@@ -244,10 +244,9 @@ class Transcriber:
             ValueError: If the folder is not a saved transcriber, or a file in it is broken.
         """
         config = read_config(folder, "transcriber", FILE, precision)
-        if config.get("task") != TASK:
-            raise ValueError(
-                f"{folder} is not a saved transcriber but a model of task {config.get('task')!r}"
-            )
+        task = config.get("task", "translation")
+        if task != TASK:
+            raise ValueError(f"{folder} is not a saved transcriber but a model of task {task!r}")
         try:
             hearing = Hearing.of(config.get("hearing"))
         except ValueError as error:

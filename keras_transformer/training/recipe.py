@@ -125,7 +125,7 @@ _LEAST |= dict.fromkeys(("train_size", "patience"), 1)
 _LEAST |= dict.fromkeys(("bleu_every", "lora_rank", "length_penalty", "seed"), 0)
 _RANGES = {
     "max_length_ratio": ("at least 1", lambda x: x >= 1),
-    "subword_sampling": ("in [0, 1]", lambda x: 0 <= x <= 1),
+    "subword_sampling": ("in [0, 1)", lambda x: 0 <= x < 1),
     "label_smoothing": ("in [0, 1)", lambda x: 0 <= x < 1),
     "peak_learning_rate": ("above 0 or none", lambda x: x is None or x > 0),
 }

@@ -88,7 +88,7 @@ def test_a_checkpoint_of_lora_becomes_a_translator(run, failure, translator, fol
     write_weights(tmp_path / "epoch-1" / "weights.safetensors", trained.model)
     out = ["--out", tmp_path / "merged", "--translator", tmp_path / "run"]
     checkpoint = tmp_path / "epoch-1"
-    assert "give one" in failure(run("average", checkpoint, checkpoint, *out, status=2))
+    assert "give only one" in failure(run("average", checkpoint, checkpoint, *out, status=2))
     run("average", checkpoint, *out)
     before, after = weights_of(translator.model), weights_of(Translator.load(out[1]).model)
     name = "encoder/block_0/feed_forward/hidden/kernel"

@@ -1,23 +1,17 @@
-"""From a checkpoint's folder to translations: what `transformers` says, we say."""
+"""From the folder of a checkpoint to translations: the same as with `transformers`."""
 
-import functools
 import json
 import sys
 
 import keras
-import numpy as np
 import pytest
-import tokenizers
 import torch
 import transformers
 from typer.testing import CliRunner
 
 from keras_transformer import Translator, cli, load_pretrained
-from keras_transformer.inference.folder import load_with_tokenizer
 from keras_transformer.inference.pretrained import FILES
-from keras_transformer.text.single import TextTokenizer
-from tests.backends import EVERY_CASE, cases
-from training import question_answering, text_classification, token_classification
+from tests.backends import cases
 
 ENGLISH = ["The old man sees the dog.", "A dog sleeps here.", "I see 3 dogs, don't I?"]
 GERMAN = ["Der alte Mann sieht den Hund.", "Ein Hund schläft hier.", "Ich sehe 3 Hunde."]
@@ -241,127 +235,3 @@ def test_a_vocabulary_of_another_model(folder, tmp_path):
     (tmp_path / "vocab.json").write_text(json.dumps(vocabulary))
     with pytest.raises(ValueError, match="the tokenizer does not match the model: its source_voc"):
         load_pretrained(tmp_path)
-
-
-SMALL = dict(
-    hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24,
-    max_position_embeddings=34, initializer_range=0.3,
-)  # fmt: skip
-PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] good bad film the a ##s".split()
-
-
-def write_bert(folder):
-    config = transformers.BertConfig(vocab_size=len(PIECES), **SMALL)
-    transformers.BertForMaskedLM(config).save_pretrained(folder)
-    (folder / "vocab.txt").write_text("\n".join(PIECES))
-
-
-def write_albert(folder):
-    write_bert(folder)
-    TextTokenizer.read(folder).save(folder)
-    config = transformers.AlbertConfig(vocab_size=len(PIECES), embedding_size=8, **SMALL)
-    transformers.AlbertForMaskedLM(config).save_pretrained(folder)
-
-
-def write_roberta(folder):
-    tokenizer = tokenizers.ByteLevelBPETokenizer()
-    tokenizer.train_from_iterator(
-        ["a good film", "bad films"],
-        show_progress=False,
-        special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
-    )
-    tokenizer.save_model(str(folder))
-    size = tokenizer.get_vocab_size()
-    config = transformers.RobertaConfig(vocab_size=size, type_vocab_size=1, **SMALL)
-    transformers.RobertaForMaskedLM(config).save_pretrained(folder)
-
-
-def write_esm(folder):
-    pieces = "<cls> <pad> <eos> <unk> L A G V E I P . - <mask>".split()
-    ids = dict(pad_token_id=1, mask_token_id=13, position_embedding_type="rotary")
-    config = transformers.EsmConfig(vocab_size=len(pieces), token_dropout=True, **ids, **SMALL)
-    transformers.EsmForMaskedLM(config).save_pretrained(folder)
-    (folder / "vocab.txt").write_text("\n".join(pieces))
-
-
-@pytest.fixture(scope="module")
-def started(tmp_path_factory):
-    """`started(write)`: an encoder with its vocabulary, imported, and where it was saved."""
-
-    @functools.cache
-    def start(write):
-        source, folder = (tmp_path_factory.mktemp(name) for name in ("source", "start"))
-        torch.manual_seed(0)
-        write(source)
-        found = load_pretrained(source)
-        found.save(folder)
-        return found, folder
-
-    return start
-
-
-def write_texts(folder):
-    lines = ["sentence\tlabel", "the film\t0", "a good film\t1", "bad films\t0", "the good\t1"]
-    (folder / "text.tsv").write_text("\n".join(lines))
-    return [folder / "text.tsv"] * 3
-
-
-def write_tags(folder):
-    (folder / "tags.conll").write_text("the\tO\nfilms\tB-film\n\nbad\tO\nfilm\tB-film\n")
-    return [folder / "tags.conll"] * 2
-
-
-def write_questions(folder):
-    answers = [{"text": "films", "answer_start": 4}]
-    asked = {"id": "x", "question": "good", "answers": answers}
-    data = [{"title": x, "paragraphs": [{"context": "bad films", "qas": [asked]}]} for x in "AB"]
-    (folder / "x.json").write_text(json.dumps({"data": data}))
-    (folder / "split.tsv").write_text("A\ttrain\nB\teval\n")
-    return [folder / "x.json", folder / "split.tsv"]
-
-
-SCRIPTS = {
-    "texts": (text_classification, write_texts),
-    "tokens": (token_classification, write_tags),
-    "questions": (question_answering, write_questions),
-}
-STARTS = [(write_bert, "texts")]
-if EVERY_CASE:  # elsewhere each is a compilation, of the same layers
-    STARTS += [(write_bert, task) for task in ("tokens", "questions")]
-    STARTS += [(write, task) for write in (write_roberta, write_albert) for task in SCRIPTS]
-    STARTS += [(write_esm, "texts"), (write_esm, "tokens")]
-
-
-@pytest.mark.parametrize("encoder,task", STARTS)
-def test_an_encoder_is_fine_tuned(encoder, task, started, tmp_path):
-    """Imported with its vocabulary, it is what a script starts from."""
-    (found, start), (script, write) = started(encoder), SCRIPTS[task]
-    options = dict(output=tmp_path / "run", start_from=start, epochs=2)
-    script.train(*write(tmp_path), **options, warmup_steps=1, peak_learning_rate=1e-9)
-    model, tokenizer = load_with_tokenizer(tmp_path / "run", "encoder")
-    if encoder in (write_bert, write_albert):
-        assert tokenizer.encode(["A good FILMS"]) == [[2, 9, 5, 7, 10, 3]]
-    before = found.model.encoder.blocks[0].feed_forward.hidden.kernel
-    after = model.encoder.blocks[0].feed_forward.hidden.kernel
-    np.testing.assert_allclose(*map(keras.ops.convert_to_numpy, (after, before)), atol=1e-5)
-
-
-def test_no_answers_from_proteins(started, tmp_path):
-    start = started(write_esm)[1]
-    with pytest.raises(ValueError, match="start.* is not a saved BERT but a ESM"):
-        question_answering.train(*write_questions(tmp_path), tmp_path / "run", start)
-
-
-@pytest.mark.once("files and texts: no tensor differs")
-def test_a_vit_has_no_tokenizer(tmp_path):
-    config = transformers.ViTConfig(
-        hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8,
-        image_size=8, patch_size=4,
-    )  # fmt: skip
-    transformers.ViTForImageClassification(config).save_pretrained(tmp_path)
-    found = load_pretrained(tmp_path)
-    found.save(tmp_path / "out")
-    again = keras.saving.load_model(tmp_path / "out" / "model.keras")
-    assert found.tokenizer is None and again.config == found.model.config
-    with pytest.raises(ValueError, match="is not a saved encoder: it has no tokenizer.json"):
-        load_with_tokenizer(tmp_path / "out", "encoder")

@@ -16,7 +16,7 @@ def test_tensorflow_servings_form(client, translators, refused):
     response = client.post(path, content=b'{"instances": ["six"]}', headers=form)
     assert response.json() == {"predictions": expected[1:]}
     assert client.post(path.replace(":", "/versions/1:"), json={"inputs": texts}).is_success
-    assert "not both" in refused(client, 400, path)
+    assert "exactly one" in refused(client, 400, path)
     assert "one of en-de, de-fr" in refused(client, 404, "/v1/models/x:predict", inputs=[])
     status = client.get("/v1/models/en-de").json()["model_version_status"][0]
     assert status["state"] == "AVAILABLE"

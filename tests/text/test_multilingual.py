@@ -1,7 +1,6 @@
 """The tokenizers of M2M-100, NLLB, mBART-50 and T5 against those of `transformers`."""
 
 import gzip
-import json
 import os
 from pathlib import Path
 
@@ -138,15 +137,6 @@ def test_sentinels_and_tags(both):
     assert ours.target_languages == ("de", "fr")
 
 
-def test_tasks(made):
-    folder, config = made("t5")
-    task = dict(prefix="translate English to German: ")
-    params = dict(summarization={}, translation_en_to_de=task)
-    ours = read_tokenizer(folder, config | dict(task_specific_params=params))
-    expected = ours.encode_source([f"translate English to German: {text}" for text in TEXTS])
-    assert ours.between("en", "de").encode_source(TEXTS) == expected
-
-
 def test_languages(made):
     ours = read_tokenizer(*made("nllb"))
     with pytest.raises(ValueError, match="source_language must be chosen among this model's 202"):
@@ -159,18 +149,6 @@ def test_languages(made):
     assert source[0] == ours.languages["eng_Latn"] and target[0] == ours.languages["deu_Latn"]
     assert source[1:] == target[1:] and target[-1] == ours.eos_id
     assert ours.decode_target([target]) == ["dog"]
-
-
-def test_legacy_nllb_has_the_language_last(made, tmp_path):
-    folder, config = made("nllb")
-    for path in folder.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    options = dict(tokenizer_class="NllbTokenizer", legacy_behaviour=True)
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(options))
-    ours = read_tokenizer(tmp_path, config).between("eng_Latn", "deu_Latn")
-    (source,) = ours.encode_source(["dog"])
-    assert source[-2:] == [ours.eos_id, ours.languages["eng_Latn"]]
-    assert ours.encode_target(["dog"])[0][0] == ours.languages["deu_Latn"]
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "madlad"])
@@ -199,37 +177,3 @@ def test_a_tokenizer_json_alone(both, made, tmp_path, kind):
     alone.save(tmp_path / "saved")
     again = load_tokenizer(tmp_path / "saved").between(*LANGUAGES[kind])
     assert again.encode_target(TEXTS) == alone.encode_target(TEXTS)
-
-
-def test_bad_files(made, tmp_path):
-    folder, config = made("mbart")
-    with pytest.raises(ValueError, match=r"model_type must be one of .*, got 'bert'"):
-        read_tokenizer(folder, config | dict(model_type="bert"))
-    size = config["vocab_size"]
-    for wrong in (size - 1, size + 128):
-        with pytest.raises(ValueError, match=f"it has {size} pieces, the model {wrong}"):
-            read_tokenizer(folder, config | dict(vocab_size=wrong))
-    with pytest.raises(FileNotFoundError, match=r"holds no tokenizer: there is neither"):
-        read_tokenizer(tmp_path, config)
-    (tmp_path / "tokenizer.json").write_text("{")
-    with pytest.raises(ValueError, match=r"tokenizer.json cannot be read"):
-        read_tokenizer(tmp_path, config)
-    (tmp_path / "sentencepiece.bpe.model").write_bytes(b"x")
-    with pytest.raises(ValueError, match=r"the SentencePiece model in .* cannot be read"):
-        read_tokenizer(tmp_path, config)
-    model = folder / "sentencepiece.bpe.model"
-    (tmp_path / "sentencepiece.bpe.model").write_bytes(model.read_bytes())
-    for options, message in (
-        (dict(tokenizer_class="MBartTokenizer"), "has the tokenizer of mBART-25, which is not"),
-        (
-            dict(added_tokens_decoder={"5": dict(content="<x>")}),
-            "token 5 is '<x>' in the former and .* in the latter",
-        ),
-        (dict(added_tokens_decoder={"5": "<x>"}), "must map each id to a token with a content"),
-        (dict(added_tokens_decoder=[5]), "must map each id to a token with a content"),
-    ):
-        (tmp_path / "tokenizer_config.json").write_text(json.dumps(options))
-        with pytest.raises(ValueError, match=message):
-            read_tokenizer(tmp_path, config)
-    with pytest.raises(ValueError, match=r"sampling must be 0 .*, got 0.1"):
-        read_tokenizer(folder, config).encode_source(["a"], sampling=0.1)

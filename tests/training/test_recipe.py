@@ -40,7 +40,7 @@ def test_each_choice_is_accepted(name, choices):
         ("seed", 0, -1),
         ("max_length_ratio", 1.0, 0.9),
         ("subword_sampling", 0.0, -0.1),
-        ("subword_sampling", 1.0, 1.1),
+        ("subword_sampling", 0.9, 1.0),
         ("label_smoothing", 0.0, 1.0),
         ("peak_learning_rate", 1e-9, 0.0),
     ],

@@ -71,7 +71,7 @@ def test_a_file_of_ones_own(tmp_path):
             ["model.width=3"],
             r"unknown fields of model \['width'\]; accepted are .*'d_ff'",
         ),
-        ("grammar", ["subword_sampling=nan"], r"subword_sampling must be in \[0, 1\], got nan"),
+        ("grammar", ["subword_sampling=nan"], r"subword_sampling must be in \[0, 1\), got nan"),
         ("grammar", ["label_smoothing=1.0"], r"label_smoothing must be in \[0, 1\), got 1.0"),
         ("grammar", ["tokenizer=words"], r"tokenizer must be one of \('bpe', .* got 'words'"),
         ("grammar", ["beam_size=0"], "beam_size must be at least 1, got 0"),

@@ -6,14 +6,14 @@ from keras import ops
 
 from keras_transformer.checkpoints.hugging_face import read_model
 from tests.backends import cases
-from tests.checkpoints.families.parity import (
+from tests.checkpoints.families.encoder_parity import (
     ENDS,
     EncoderParity,
-    edit,
     encoder,
     encoder_batch,
     encoder_pair,
 )
+from tests.checkpoints.families.parity import edit
 
 ALBERT = dict(embedding_size=8, hidden_dropout_prob=0.0)
 KINDS = {  # what classes are called, and options

@@ -3,7 +3,8 @@
 import pytest
 
 from keras_transformer.checkpoints.hugging_face import read_model, write_model
-from tests.checkpoints.families.parity import configure, encoder
+from tests.checkpoints.families.encoder_parity import encoder
+from tests.checkpoints.families.parity import configure
 
 
 @pytest.fixture

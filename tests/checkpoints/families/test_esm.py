@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.checkpoints.families.parity import ENDS, EncoderParity, encoder_pair
+from tests.checkpoints.families.encoder_parity import ENDS, EncoderParity, encoder_pair
 
 ESM = dict(position_embedding_type="rotary", token_dropout=True, mask_token_id=36, pad_token_id=1)
 ESM |= dict(layer_norm_eps=1e-5, hidden_dropout_prob=0.0)

@@ -7,12 +7,7 @@ import transformers
 
 from keras_transformer.checkpoints.hugging_face import read_model, write_model
 from keras_transformer.models import LLaMA, LLaMAConfig
-from tests.checkpoints.families.parity import (
-    DECODER_IDS,
-    DecoderOnlyParity,
-    assert_refused,
-    edit,
-)
+from tests.checkpoints.families.parity import DECODER_IDS, DecoderOnlyParity, assert_refused, edit
 
 SIZES = dict(
     hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4,

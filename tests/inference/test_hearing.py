@@ -1,0 +1,67 @@
+"""The input format of a speech model: plain values, ranges, and what a Whisper folder says."""
+
+import dataclasses
+import json
+
+import pytest
+
+from keras_transformer.inference.hearing import Hearing, hearing_of
+from keras_transformer.text.single import TextTokenizer
+
+pytestmark = pytest.mark.once("files and plain values")
+
+# No value is the default.
+VALUES = dict(
+    sample_rate=8000, pads_clips=False, is_multilingual=False, suppressed=(3, 5),
+    suppressed_first=(7,),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return TextTokenizer.train(["abc"], "characters")
+
+
+def test_there_and_back_by_json():
+    hearing = Hearing(**VALUES)
+    assert Hearing.of(json.loads(json.dumps(dataclasses.asdict(hearing)))) == hearing
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_each_field_must_be_there_and_of_its_type(name):
+    with pytest.raises(ValueError, match=f"hearing must be an object with the fields .*{name}"):
+        Hearing.of({x: y for x, y in VALUES.items() if x != name})
+    for wrong in ("x", 1.5, None, [1.5], ["a"]):
+        with pytest.raises(ValueError, match=f"^{name} must be "):
+            Hearing.of(VALUES | {name: wrong})
+
+
+@pytest.mark.parametrize("facts", [None, [], VALUES | {"more": 1}])
+def test_what_is_no_object_with_these_fields(facts):
+    with pytest.raises(ValueError, match="^hearing must be an object with the fields"):
+        Hearing.of(facts)
+
+
+@pytest.mark.parametrize("wrong", [dict(sample_rate=0), dict(suppressed=[1]), dict(pads_clips=1)])
+def test_values_out_of_range(wrong):
+    (name,) = wrong
+    with pytest.raises(ValueError, match=f"^{name} must be .*, got "):
+        Hearing(**wrong)
+
+
+def test_the_facts_of_a_folder(tokenizer, tmp_path):
+    assert hearing_of(tmp_path, tokenizer) == Hearing(is_multilingual=False)
+    facts = dict(is_multilingual=True, suppress_tokens=[4, 5], begin_suppress_tokens=[6])
+    path = tmp_path / "generation_config.json"
+    path.write_text(json.dumps(facts))
+    assert hearing_of(tmp_path, tokenizer) == Hearing(suppressed=(4, 5), suppressed_first=(6,))
+    path.write_text(json.dumps(facts | dict(suppress_tokens=None, is_multilingual=False)))
+    expected = Hearing(is_multilingual=False, suppressed_first=(6,))
+    assert hearing_of(tmp_path, tokenizer) == expected
+
+
+def test_a_model_of_many_languages_has_tokens_of_tasks(whisper_folder, tmp_path):
+    whisper_folder(tmp_path)
+    (tmp_path / "generation_config.json").unlink()
+    hearing = hearing_of(tmp_path, TextTokenizer.read(tmp_path))
+    assert hearing.is_multilingual and hearing.pads_clips and hearing.sample_rate == 16_000

@@ -1,0 +1,130 @@
+"""Tokenizer files in Hugging Face's layout: read, written back, damaged."""
+
+import functools
+import json
+import shutil
+
+import pytest
+
+from keras_transformer.text import SentencePieceTokenizer, read_tokenizer
+from keras_transformer.text.hugging_face import write_tokenizer
+
+TEXTS = ["The old man sees the dog.", "Ein Hund schläft hier.", "I see 3 dogs, don't I?"] * 20
+
+
+@pytest.fixture(scope="module")
+def made(tokenizer_files, tmp_path_factory):
+    """`made(kind)`: the folder and the fields of `config.json`."""
+
+    @functools.cache
+    def make(kind):
+        folder = tmp_path_factory.mktemp(kind)
+        return folder, tokenizer_files(kind, folder, TEXTS)
+
+    return make
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_our_own_tokenizer_goes_out_as_that_of_marian(tmp_path, shared):
+    ours = SentencePieceTokenizer.train(TEXTS, TEXTS[::-1], vocab_size=360, shared=shared)
+    write_tokenizer(tmp_path, ours)
+    config = dict(model_type="marian", decoder_start_token_id=ours.bos_id)
+    again = read_tokenizer(tmp_path, config)
+    for name in ("encode_source", "encode_target"):
+        assert getattr(again, name)(TEXTS) == getattr(ours, name)(TEXTS)
+    ids = ours.encode_target(TEXTS)
+    assert again.decode_target(ids) == ours.decode_target(ids)
+    assert (again.bos_id, again.eos_id, again.pad_id) == (ours.bos_id, ours.eos_id, ours.pad_id)
+    assert (tmp_path / "target_vocab.json").is_file() == (not shared)
+
+
+@pytest.mark.parametrize("kind", ["m2m_100", "nllb", "mbart", "t5", "madlad"])
+def test_the_original_files_are_written_back(made, tmp_path, kind):
+    folder, config = made(kind)
+    write_tokenizer(tmp_path, read_tokenizer(folder, config))
+    assert {x.name: x.read_bytes() for x in tmp_path.iterdir()} == {
+        x.name: x.read_bytes() for x in folder.iterdir()
+    }
+
+
+def test_a_matrix_may_have_rows_to_spare(made):
+    folder, config = made("mbart")
+    size = config["vocab_size"]
+    padded = read_tokenizer(folder, config | dict(vocab_size=size + 9))
+    assert padded.source_vocab_size == size + 9
+    both = [x.between("en_XX", "de_DE") for x in (padded, read_tokenizer(folder, config))]
+    assert both[0].encode_source(TEXTS) == both[1].encode_source(TEXTS)
+    ids = both[1].encode_target(["dog"])[0]
+    assert both[0].decode_target([[*ids[:-1], size + 3]]) == ["dog"]
+
+
+def test_added_tokens_extend_the_vocabulary(made, tmp_path):
+    folder, config = made("t5")
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    size = read_tokenizer(folder, config).content_size + 100
+    path = tmp_path / "tokenizer_config.json"
+    options = json.loads(path.read_text())
+    options["added_tokens_decoder"] = {str(size): {"content": "<new>"}}
+    path.write_text(json.dumps(options))
+    assert read_tokenizer(tmp_path, config).pieces.pieces[size] == "<new>"
+
+
+def test_pegasus_needs_the_files_of_marian(made):
+    folder, config = made("t5")
+    with pytest.raises(ValueError, match=r"source\.spm.*Pegasus.*Marian"):
+        read_tokenizer(folder, config | dict(model_type="pegasus"))
+
+
+def test_tasks(made):
+    folder, config = made("t5")
+    task = dict(prefix="translate English to German: ")
+    params = dict(summarization={}, translation_en_to_de=task)
+    ours = read_tokenizer(folder, config | dict(task_specific_params=params))
+    expected = ours.encode_source([f"translate English to German: {text}" for text in TEXTS])
+    assert ours.between("en", "de").encode_source(TEXTS) == expected
+
+
+def test_legacy_nllb_has_the_language_last(made, tmp_path):
+    folder, config = made("nllb")
+    for path in folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    options = dict(tokenizer_class="NllbTokenizer", legacy_behaviour=True)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(options))
+    ours = read_tokenizer(tmp_path, config).between("eng_Latn", "deu_Latn")
+    (source,) = ours.encode_source(["dog"])
+    assert source[-2:] == [ours.eos_id, ours.languages["eng_Latn"]]
+    assert ours.encode_target(["dog"])[0][0] == ours.languages["deu_Latn"]
+
+
+def test_bad_files(made, tmp_path):
+    folder, config = made("mbart")
+    with pytest.raises(ValueError, match=r"model_type must be one of .*, got 'bert'"):
+        read_tokenizer(folder, config | dict(model_type="bert"))
+    size = config["vocab_size"]
+    for wrong in (size - 1, size + 128):
+        with pytest.raises(ValueError, match=f"it has {size} pieces, the model {wrong}"):
+            read_tokenizer(folder, config | dict(vocab_size=wrong))
+    with pytest.raises(FileNotFoundError, match=r"holds no tokenizer: there is neither"):
+        read_tokenizer(tmp_path, config)
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(ValueError, match=r"tokenizer.json cannot be read"):
+        read_tokenizer(tmp_path, config)
+    (tmp_path / "sentencepiece.bpe.model").write_bytes(b"x")
+    with pytest.raises(ValueError, match=r"the SentencePiece model in .* cannot be read"):
+        read_tokenizer(tmp_path, config)
+    model = folder / "sentencepiece.bpe.model"
+    (tmp_path / "sentencepiece.bpe.model").write_bytes(model.read_bytes())
+    for options, message in (
+        (dict(tokenizer_class="MBartTokenizer"), "has the tokenizer of mBART-25, which is not"),
+        (
+            dict(added_tokens_decoder={"5": dict(content="<x>")}),
+            "token 5 is '<x>' in the former and .* in the latter",
+        ),
+        (dict(added_tokens_decoder={"5": "<x>"}), "must map each id to a token with a content"),
+        (dict(added_tokens_decoder=[5]), "must map each id to a token with a content"),
+    ):
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(options))
+        with pytest.raises(ValueError, match=message):
+            read_tokenizer(tmp_path, config)
+    with pytest.raises(ValueError, match=r"sampling must be 0 .*, got 0.1"):
+        read_tokenizer(folder, config).encode_source(["a"], sampling=0.1)
