@@ -57,7 +57,7 @@ def test_language_models(name):
         assert writer.generate(PROMPTS, max_new_tokens=12, beam_size=beam_size) == texts
 
 
-@pytest.mark.once("tests/test_transcriber.py transcribes under each")
+@pytest.mark.once("tests/inference/test_transcriber.py transcribes under each")
 def test_transcriber():
     rng, expected = np.random.default_rng(0), EXPECTED["whisper"]
     clips = [(0.1 * rng.standard_normal(n)).astype("float32") for n in expected["lengths"]]

@@ -24,7 +24,7 @@ FAMILIES = {  # a source language and two targets
     "madlad": (None, "de", "fr"),
 }
 if keras.backend.backend() != "tensorflow":
-    reason = "TensorFlow exports, whatever runs here: test_saved_model.py does so from each backend"
+    reason = "TensorFlow exports, whatever backend runs here; test_graph.py exports in a process"
     pytest.skip(reason, allow_module_level=True)
 
 SERVE = """

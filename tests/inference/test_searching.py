@@ -33,14 +33,21 @@ def writer(randomize):
     return model
 
 
-def arrays(function, model, *arguments):
-    arguments = [x if x is None else ops.convert_to_tensor(x) for x in arguments]
-    return [ops.convert_to_numpy(x) for x in compiled(function, model)(*arguments)]
+def over_arrays(function, model):
+    """Return the function of tensors, compiled once, as a function of arrays."""
+    run = compiled(function, model)
+
+    def on_arrays(*arguments):
+        arguments = [x if x is None else ops.convert_to_tensor(x) for x in arguments]
+        return [ops.convert_to_numpy(x) for x in run(*arguments)]
+
+    return on_arrays
 
 
 def test_scores_are_those_of_the_model(translator):
     search = Search(3, 0.0, max_extra_length=EXTRA)
-    ids, scores = arrays(translation_function(search, translator), translator, SOURCE, LIMITS)
+    find = over_arrays(translation_function(search, translator), translator)
+    ids, scores = find(SOURCE, LIMITS)
     assert ids.shape == (3, 3, 7) and scores.shape == (3, 3)
     assert (np.diff(scores, axis=1) <= 0).all()
     score = score_function(translator)
@@ -57,9 +64,9 @@ def test_scores_are_those_of_the_model(translator):
 def test_a_prefix_lengthens_the_output(translator):
     prefix = np.array([[9, 0], [9, 8], [0, 0]], "int32")
     search = Search(1, 0.0, max_extra_length=EXTRA)
-    function = translation_function(search, translator)
-    plain, _ = arrays(function, translator, SOURCE, LIMITS)
-    ids, _ = arrays(function, translator, SOURCE, LIMITS, prefix)
+    find = over_arrays(translation_function(search, translator), translator)
+    plain, _ = find(SOURCE, LIMITS)
+    ids, _ = find(SOURCE, LIMITS, prefix)
     assert ids.shape == (3, 1, 9)
     assert ids[0, 0, 0] == 9 and ids[1, 0, :2].tolist() == [9, 8]
     np.testing.assert_array_equal(ids[2, 0, :7], plain[2, 0])
@@ -67,11 +74,11 @@ def test_a_prefix_lengthens_the_output(translator):
 
 def test_sampling_has_one_sequence_and_follows_its_numbers(translator):
     search = Search(4, 0.0, temperature=2.0, max_extra_length=EXTRA)
-    function = translation_function(search, translator)
+    find = over_arrays(translation_function(search, translator), translator)
     numbers = np.random.default_rng(0).random((3, 7)).astype("float32")
-    first, _ = arrays(function, translator, SOURCE, LIMITS, None, numbers)
-    again, _ = arrays(function, translator, SOURCE, LIMITS, None, numbers)
-    other, _ = arrays(function, translator, SOURCE, LIMITS, None, 1 - numbers)
+    first, _ = find(SOURCE, LIMITS, None, numbers)
+    again, _ = find(SOURCE, LIMITS, None, numbers)
+    other, _ = find(SOURCE, LIMITS, None, 1 - numbers)
     assert first.shape == (3, 1, 7)
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
@@ -81,8 +88,9 @@ def continued(model, prompt, count):
     """Return the most probable tokens after a prompt, each by a full pass."""
     ids = list(prompt)
     while len(ids) < len(prompt) + count and (len(ids) == len(prompt) or ids[-1] != EOS):
-        logits = ops.convert_to_numpy(model({"token_ids": np.array([ids], "int32")}))
-        ids.append(int(logits[0, -1].argmax()))
+        padded = np.array([ids + [0] * (len(prompt) + count - len(ids))], "int32")  # one shape
+        logits = ops.convert_to_numpy(model({"token_ids": padded}))
+        ids.append(int(logits[0, len(ids) - 1].argmax()))
     return ids[len(prompt) :]
 
 
@@ -91,9 +99,9 @@ def until_fill(row):
 
 
 def test_generation_equals_full_passes(writer):
-    function = generation_function(Generation(max_new_tokens=6), writer)
+    find = over_arrays(generation_function(Generation(max_new_tokens=6), writer), writer)
     # EOS is forced at the last place, one after the last wanted token.
-    ids, _ = arrays(function, writer, PROMPTS, np.array([7, 7], "int32"))
+    ids, _ = find(PROMPTS, np.array([7, 7], "int32"))
     for prompt, row in zip(PROMPTS, ids[:, 0], strict=True):
         expected = continued(writer, prompt, 6)
         assert until_fill(row)[: len(expected)] == expected
@@ -101,12 +109,12 @@ def test_generation_equals_full_passes(writer):
 
 
 def test_padding_before_a_prompt_changes_nothing(writer):
-    function = generation_function(Generation(max_new_tokens=6), writer)
+    find = over_arrays(generation_function(Generation(max_new_tokens=6), writer), writer)
     limits = np.array([7, 7], "int32")
-    plain, scores = arrays(function, writer, PROMPTS, limits)
+    plain, scores = find(PROMPTS, limits)
     segments = np.array([[0, 0, 1, 1, 1, 1]] * 2, "int32")
     ids = np.pad(PROMPTS, ((0, 0), (2, 0)))
-    found, found_scores = arrays(function, writer, ids, limits, segments)
+    found, found_scores = find(ids, limits, segments)
     np.testing.assert_array_equal(found, plain)
     np.testing.assert_allclose(found_scores, scores, atol=1e-4)
 
@@ -119,8 +127,11 @@ def test_tokens_of_the_prompt_are_penalized_but_not_its_padding(writer):
     ids = np.concatenate([expected[:, None], PROMPTS], axis=1).astype("int32")
     segments = np.array([[0, 1, 1, 1, 1]] * 2, "int32")
     search = Generation(max_new_tokens=2, repetition_penalty=9.0)
-    function, limits = generation_function(search, writer), np.array([3, 3], "int32")
-    found, _ = arrays(function, writer, ids, limits, segments)
+    find, limits = (
+        over_arrays(generation_function(search, writer), writer),
+        np.array([3, 3], "int32"),
+    )
+    found, _ = find(ids, limits, segments)
     np.testing.assert_array_equal(found[:, 0, 0], expected)
 
 
@@ -128,7 +139,7 @@ def test_tokens_of_the_prompt_are_penalized_but_not_its_padding(writer):
 def test_the_next_token_is_the_first_of_a_generation(writer, penalty):
     search = Generation(max_new_tokens=2, repetition_penalty=penalty)
     limits = np.array([3, 3], "int32")
-    ids, _ = arrays(generation_function(search, writer), writer, PROMPTS, limits)
+    ids, _ = over_arrays(generation_function(search, writer), writer)(PROMPTS, limits)
     logits = writer({"token_ids": PROMPTS})[:, -1]
     seen = np.stack([np.isin(np.arange(13), prompt) for prompt in PROMPTS])
     found = next_token(search, logits, ops.convert_to_tensor(seen), None)

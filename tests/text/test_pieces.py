@@ -69,6 +69,16 @@ def test_places_follow_each_other_and_cover_the_text(text):
     assert {i for i, letter in enumerate(text) if letter != " "} <= covered
 
 
+def test_places_after_a_symbol(pieces):
+    text = "The dog>>de<<sees"
+    places = pieces.offsets(text)
+    ids = pieces.encode(text)
+    place = ids.index(pieces.pieces.index(">>de<<"))
+    assert places[place] == (7, 13)
+    assert places[place - 1][1] == 7 and places[place + 1][0] == 13
+    assert places[-1][1] == len(text)
+
+
 def test_all_bytes_of_a_character_are_at_its_place(processor):
     places = offsets(processor, "a日b")
     pieces = processor.encode("a日b", out_type=str)
