@@ -21,7 +21,7 @@ from random import Random
 
 import numpy as np
 
-from keras_transformer.data.batching import TokenBatches
+from keras_transformer.data.pair_batches import TokenBatches
 from keras_transformer.data.text_files import read_pairs
 from keras_transformer.text import SentencePieceTokenizer
 

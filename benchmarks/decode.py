@@ -169,7 +169,7 @@ def main() -> None:
             folder, name = Path(room), "toy"
             pairs = toy(folder)[:32]
         else:
-            from keras_transformer.data.corpora import load_corpus
+            from keras_transformer.data.built_in_corpora import load_corpus
 
             folder, name = options.folder, options.folder.name
             tests = load_corpus("multi30k", options.data_folder, train_size=1).tests

@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks import contest, train, trainers
 from benchmarks.contest import Contestant
 from benchmarks.data import made_up_pairs
-from keras_transformer.data.batching import TokenBatches
+from keras_transformer.data.pair_batches import TokenBatches
 from keras_transformer.data.text_files import read_pairs
 from keras_transformer.text import SentencePieceTokenizer, load_tokenizer
 

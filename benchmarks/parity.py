@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks import contest
 from keras_transformer import export
-from keras_transformer.data.corpora import load_corpus
+from keras_transformer.data.built_in_corpora import load_corpus
 
 BACKENDS = ("tensorflow", "jax", "torch")
 

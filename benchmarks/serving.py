@@ -37,7 +37,7 @@ def texts_of(path: Path | None) -> list[list[str]]:
     if path:
         lines = [x for x in path.read_text(encoding="utf-8").splitlines() if x.strip()]
     else:
-        from keras_transformer.data.corpora import load_corpus
+        from keras_transformer.data.built_in_corpora import load_corpus
 
         lines = [source for source, _ in load_corpus("grammar", None, train_size=1).tests["test"]]
     generator = random.Random(0)

@@ -10,7 +10,7 @@ from keras_transformer.system.startup import prepare
 if TYPE_CHECKING:
     from keras_transformer.config import TransformerConfig
     from keras_transformer.inference.causal_lm import CausalLM
-    from keras_transformer.inference.hypotheses import Hypothesis
+    from keras_transformer.inference.pipeline import Hypothesis
     from keras_transformer.inference.pool import TranslatorPool
     from keras_transformer.inference.pretrained import load_pretrained
     from keras_transformer.inference.transcriber import Transcriber
@@ -38,7 +38,7 @@ _HOMES = {
     "SentencePieceTokenizer": "text",
     "load_tokenizer": "text",
     "Transcriber": "inference.transcriber",
-    "Hypothesis": "inference.hypotheses",
+    "Hypothesis": "inference.pipeline",
     "Translator": "inference.translator",
     "TranslatorPool": "inference.pool",
     "load_pretrained": "inference.pretrained",

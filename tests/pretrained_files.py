@@ -8,7 +8,7 @@ import json
 import pytest
 import sentencepiece
 
-from keras_transformer.text.single import TextTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 
 
 def _learn(texts, vocab_size, **options):

@@ -33,7 +33,7 @@ importlib.util.find_spec = lambda name, package=None: (
 TRAINING = """
 import keras_transformer as kt
 import numpy as np
-from keras_transformer.data.batching import TokenBatches
+from keras_transformer.data.pair_batches import TokenBatches
 words = ["ein", "zwei", "drei", "vier", "acht", "neun"]
 pairs = [(f"{a} {b}", f"{b} {a}") for a in words for b in words]
 sources, targets = zip(*pairs)

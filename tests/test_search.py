@@ -6,7 +6,7 @@ import inspect
 import pytest
 
 from keras_transformer import CausalLM, Transcriber, Translator, export
-from keras_transformer.cli.folders import export as export_command
+from keras_transformer.cli.convert import export as export_command
 from keras_transformer.cli.generate import generate, transcribe
 from keras_transformer.cli.plot import draw_lengths, draw_reliability
 from keras_transformer.cli.serve import serve

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from keras_transformer.config import require
-from keras_transformer.data.corpora import load_corpus
+from keras_transformer.data.built_in_corpora import load_corpus
 from keras_transformer.evaluation.assess import read_metrics
 from keras_transformer.evaluation.scores import table
 from keras_transformer.export import saved_model

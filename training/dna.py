@@ -19,7 +19,7 @@ from keras_transformer.data.biology import read_splice_junctions
 from keras_transformer.data.tagged import numbered
 from keras_transformer.evaluation.assess import save_metrics
 from keras_transformer.system.files import replacing
-from keras_transformer.training import options
+from keras_transformer.training import script_options as options
 from keras_transformer.training.runs import main, run_into
 from training import text_classification
 

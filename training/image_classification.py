@@ -21,7 +21,7 @@ from keras_transformer.evaluation.assess import save_metrics
 from keras_transformer.inference.folder import save_folder
 from keras_transformer.models import ViT, ViTConfig
 from keras_transformer.optimizers import WarmupSchedule
-from keras_transformer.training import options
+from keras_transformer.training import script_options as options
 from keras_transformer.training.runs import facts, main, run_into, say
 
 UNDECAYED = ["bias", "gamma", "beta", "class_token", "positions"]

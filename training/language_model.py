@@ -29,8 +29,8 @@ from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import GPT, GPTConfig, LLaMA, LLaMAConfig
 from keras_transformer.optimizers import adam
-from keras_transformer.text.single import TextTokenizer
-from keras_transformer.training import options
+from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.training import script_options as options
 from keras_transformer.training.runs import facts, fit, main, run_into, say, schedule_for
 
 

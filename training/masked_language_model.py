@@ -18,7 +18,7 @@ import typer
 
 from keras_transformer.backend import keep_compilations
 from keras_transformer.data.masking import Masking
-from keras_transformer.data.sequences import SequenceBatches
+from keras_transformer.data.sequence_batches import SequenceBatches
 from keras_transformer.data.text_files import read_texts
 from keras_transformer.evaluation.assess import save_metrics
 from keras_transformer.inference.folder import save_folder
@@ -26,8 +26,8 @@ from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.optimizers import adam
-from keras_transformer.text.single import TextTokenizer
-from keras_transformer.training import options
+from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.training import script_options as options
 from keras_transformer.training.runs import facts, fit_epochs, main, run_into, schedule_for
 
 

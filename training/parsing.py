@@ -15,7 +15,7 @@ import typer
 
 from keras_transformer.backend import keep_compilations
 from keras_transformer.config import TransformerConfig, require
-from keras_transformer.data.batching import TokenBatches
+from keras_transformer.data.pair_batches import TokenBatches
 from keras_transformer.data.trees import linearize, read_treebank, right_branching
 from keras_transformer.decoding import TreeConstraint
 from keras_transformer.evaluation.assess import parsing_scores, save_metrics
@@ -25,7 +25,7 @@ from keras_transformer.metrics import Perplexity
 from keras_transformer.models import Transformer
 from keras_transformer.optimizers import adam
 from keras_transformer.text import WordTokenizer
-from keras_transformer.training import options
+from keras_transformer.training import script_options as options
 from keras_transformer.training.runs import facts, fit_epochs, main, run_into, schedule_for
 
 

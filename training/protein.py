@@ -18,7 +18,7 @@ from keras.ops import one_hot
 from keras_transformer.backend import keep_compilations
 from keras_transformer.data.biology import STRUCTURES, UNRESOLVED, read_structures
 from keras_transformer.data.masking import Masking
-from keras_transformer.data.sequences import SequenceBatches
+from keras_transformer.data.sequence_batches import SequenceBatches
 from keras_transformer.data.tagged import labels_of_tokens
 from keras_transformer.data.windows import NO_LABEL
 from keras_transformer.evaluation.assess import save_metrics
@@ -27,8 +27,8 @@ from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy, Perplexity
 from keras_transformer.models import ESM, ESMConfig
 from keras_transformer.optimizers import adam
-from keras_transformer.text.single import TextTokenizer
-from keras_transformer.training import options
+from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.training import script_options as options
 from keras_transformer.training.runs import facts, fit_epochs, main, run_into, schedule_for
 
 SPECIAL = ("[PAD]", "[MASK]", "[UNK]", "[CLS]", "[SEP]")

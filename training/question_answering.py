@@ -23,8 +23,8 @@ from keras_transformer.evaluation.spans import answer_scores
 from keras_transformer.inference.folder import load_with_tokenizer, save_folder
 from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.optimizers import adam
-from keras_transformer.text.single import TextTokenizer
-from keras_transformer.training import options
+from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.training import script_options as options
 from keras_transformer.training.runs import facts, main, run_into, say, schedule_for
 
 SIDES = ("train", "eval")

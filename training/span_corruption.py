@@ -19,7 +19,7 @@ import typer
 
 from keras_transformer.backend import keep_compilations
 from keras_transformer.data.corruption import SpanCorruption, corrupted
-from keras_transformer.data.streaming import Stream, for_keras
+from keras_transformer.data.prefetching import Stream, for_keras
 from keras_transformer.data.text_files import read_texts
 from keras_transformer.data.windows import Windows
 from keras_transformer.evaluation.assess import save_metrics
@@ -29,7 +29,7 @@ from keras_transformer.metrics import Perplexity
 from keras_transformer.models import T5, T5Config
 from keras_transformer.optimizers import WarmupSchedule, adam
 from keras_transformer.text import SentencePieceTokenizer
-from keras_transformer.training import options
+from keras_transformer.training import script_options as options
 from keras_transformer.training.runs import facts, main, run_into, say
 
 SENTINELS = 100

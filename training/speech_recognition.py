@@ -24,8 +24,8 @@ from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import Speech, SpeechConfig
 from keras_transformer.optimizers import WarmupSchedule, adam
-from keras_transformer.text.single import TextTokenizer
-from keras_transformer.training import options
+from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.training import script_options as options
 from keras_transformer.training.runs import facts, main, run_into, say
 
 RATE, MELS = 8000, 40

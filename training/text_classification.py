@@ -15,7 +15,7 @@ import typer
 
 from keras_transformer.backend import keep_compilations
 from keras_transformer.config import require
-from keras_transformer.data.sequences import SequenceBatches
+from keras_transformer.data.sequence_batches import SequenceBatches
 from keras_transformer.data.tagged import numbered
 from keras_transformer.data.text_files import read_pairs
 from keras_transformer.inference.folder import load_with_tokenizer, save_folder
@@ -23,8 +23,8 @@ from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.optimizers import adam
 from keras_transformer.system.files import write_json
-from keras_transformer.text.single import TextTokenizer
-from keras_transformer.training import options
+from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.training import script_options as options
 from keras_transformer.training.runs import facts, fit_epochs, main, run_into, schedule_for
 
 WEIGHTS = "best.weights.h5"

@@ -15,7 +15,7 @@ import numpy as np
 import typer
 
 from keras_transformer.backend import keep_compilations
-from keras_transformer.data.sequences import SequenceBatches
+from keras_transformer.data.sequence_batches import SequenceBatches
 from keras_transformer.data.tagged import labels_of_tokens, numbered, read_tagged
 from keras_transformer.data.windows import NO_LABEL
 from keras_transformer.evaluation.assess import save_metrics
@@ -26,8 +26,8 @@ from keras_transformer.metrics import MaskedAccuracy
 from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.optimizers import adam
-from keras_transformer.text.single import TextTokenizer
-from keras_transformer.training import options
+from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.training import script_options as options
 from keras_transformer.training.runs import facts, fit_epochs, main, run_into, schedule_for
 
 

@@ -12,12 +12,9 @@ from keras_transformer.backend.attention import (
 from keras_transformer.backend.cache import (
     at_most,
     attend_cache,
-    best_tokens,
     cache_places,
-    gather,
     last_places,
     new_cache,
-    row_loop,
     write_cache,
 )
 from keras_transformer.backend.chunked import Pattern
@@ -38,6 +35,7 @@ from keras_transformer.backend.compilation import (
     training_step,
     without_gradients,
 )
+from keras_transformer.backend.decoding import best_tokens, gather, row_loop
 from keras_transformer.backend.dropout import dropout
 from keras_transformer.backend.gradients import gradients
 from keras_transformer.backend.linear import has_int8_linear, int8_linear, linear, lookup

@@ -9,7 +9,7 @@ import typer
 
 from keras_transformer import __version__
 from keras_transformer.cli.common import Command, Commands, say
-from keras_transformer.cli.folders import average, export, import_, info
+from keras_transformer.cli.convert import average, export, import_, info
 from keras_transformer.cli.generate import generate, transcribe
 from keras_transformer.cli.plot import app as plot
 from keras_transformer.cli.serve import serve

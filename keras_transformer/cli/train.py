@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from keras_transformer.training.recipes import names
+from keras_transformer.training.recipe import names
 
 
 def train(

@@ -166,7 +166,7 @@ def evaluate(
         keras-transformer evaluate saved_models/wmt --source test.en --reference test.de
         keras-transformer evaluate saved_models/multi30k --corpus multi30k --moses
     """
-    from keras_transformer.data.corpora import load_corpus
+    from keras_transformer.data.built_in_corpora import load_corpus
     from keras_transformer.data.text_files import read_pairs
     from keras_transformer.evaluation.assess import assess, save_metrics
     from keras_transformer.evaluation.scores import table

@@ -22,11 +22,11 @@ hypotheses that end, `advance` those that continue.
 """
 
 from keras_transformer.decoding.beam import beam_search
-from keras_transformer.decoding.constraints import TreeConstraint
 from keras_transformer.decoding.entry import decode, sampler_of
 from keras_transformer.decoding.greedy import greedy_search, penalize_repetition
 from keras_transformer.decoding.rules import IMPOSSIBLE, length_penalty_factor
 from keras_transformer.decoding.sampling import sampler, uniforms
+from keras_transformer.decoding.tree_constraint import TreeConstraint
 
 __all__ = [
     "IMPOSSIBLE",

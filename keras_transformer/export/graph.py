@@ -13,10 +13,10 @@ import tensorflow as tf
 
 from keras_transformer.decoding import IMPOSSIBLE
 from keras_transformer.export.saved_model import BAD_INPUT
-from keras_transformer.export.sides import side_of
+from keras_transformer.export.tf_tokenizers import side_of
 from keras_transformer.export.warmup import WARMUP_FILE, write_warmup
 from keras_transformer.inference.runner import score_function
-from keras_transformer.inference.searching import translation_function
+from keras_transformer.inference.search_functions import translation_function
 from keras_transformer.inference.translator import Translator
 from keras_transformer.search import Search
 from keras_transformer.text import MarianTokenizer

@@ -23,10 +23,10 @@ from keras_transformer.inference.runner import (
     search_batches,
     until_end,
 )
-from keras_transformer.inference.searching import generation_function, next_token
+from keras_transformer.inference.search_functions import generation_function, next_token
 from keras_transformer.models import DecoderOnly
 from keras_transformer.search import GENERATE, STREAM, Generation, spelled_out
-from keras_transformer.text.single import TextTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import checked_texts
 
 

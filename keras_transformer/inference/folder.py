@@ -20,7 +20,7 @@ from keras_transformer.layers.layer import unfilled
 from keras_transformer.models import merged
 from keras_transformer.models.configured import ConfiguredModel
 from keras_transformer.system.files import read_json, remove_stale, scratch, write_json
-from keras_transformer.text.single import FILE, TextTokenizer
+from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 
 MODEL = "model.keras"
 CONFIG = "config.json"

@@ -10,7 +10,7 @@ from typing import Any
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.system.files import read_json
-from keras_transformer.text.single import TextTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 
 
 @dataclass(frozen=True)

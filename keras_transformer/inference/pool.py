@@ -16,7 +16,7 @@ from typing import Any
 
 from keras_transformer.backend import keep_compilations
 from keras_transformer.config import require, require_whole
-from keras_transformer.inference.hypotheses import Hypothesis
+from keras_transformer.inference.pipeline import Hypothesis
 from keras_transformer.inference.translator import Translator
 from keras_transformer.text.tokenizer import checked_texts
 

@@ -21,7 +21,7 @@ from keras_transformer.system.extras import missing
 from keras_transformer.system.files import read_json
 from keras_transformer.text import read_tokenizer
 from keras_transformer.text.hugging_face import KINDS
-from keras_transformer.text.single import TextTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 
 CONFIG = hugging_face.CONFIG
 FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "merges.txt", "vocab.txt"]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from keras_transformer.inference.inputs import encoded, padded
 from keras_transformer.inference.runner import Runner, score_function, search_batches
-from keras_transformer.inference.sentences import encoded, padded
 from keras_transformer.models import Transformer
 from keras_transformer.text import Tokenizer
 

@@ -19,7 +19,7 @@ from keras_transformer.inference.hearing import Hearing
 from keras_transformer.inference.runner import Runner, search_batches, until_end
 from keras_transformer.models import Speech
 from keras_transformer.search import TRANSCRIBE, Transcription, spelled_out
-from keras_transformer.text.single import FILE, TextTokenizer
+from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 
 HOP = 0.01  # seconds per frame
 TASK = "speech"  # in config.json

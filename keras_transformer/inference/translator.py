@@ -11,7 +11,7 @@ from typing import Any
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.inference.folder import load_model, read_config, save_folder
-from keras_transformer.inference.hypotheses import Hypothesis, search_texts
+from keras_transformer.inference.pipeline import Hypothesis, search_texts
 from keras_transformer.inference.runner import Runner
 from keras_transformer.inference.scoring import score_pairs
 from keras_transformer.models import Transformer

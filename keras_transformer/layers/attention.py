@@ -19,7 +19,7 @@ from keras_transformer.backend import (
     quick,
     write_cache,
 )
-from keras_transformer.layers.dense import Dense
+from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.layer import Layer
 from keras_transformer.layers.options import AttentionOptions
 from keras_transformer.layers.rotary import rotate

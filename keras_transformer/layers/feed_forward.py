@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from keras_transformer.layers.dense import Dense
+from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.layer import Layer
 from keras_transformer.layers.options import FeedForwardOptions
 

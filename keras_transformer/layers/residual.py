@@ -7,7 +7,7 @@ from typing import Any
 import keras
 
 from keras_transformer.backend import dropout as drop_and_add
-from keras_transformer.layers.dense import LayerNormalization, RMSNormalization
+from keras_transformer.layers.basic import LayerNormalization, RMSNormalization
 from keras_transformer.layers.layer import Layer
 from keras_transformer.layers.options import AddNormOptions
 

@@ -12,7 +12,7 @@ from typing import Any
 import keras
 
 from keras_transformer.layers import Encoder, PositionalEmbedding
-from keras_transformer.layers.dense import Dense
+from keras_transformer.layers.basic import Dense
 from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
 
 

@@ -16,9 +16,9 @@ from keras_transformer.layers import (
     segment_mask,
     segment_positions,
 )
-from keras_transformer.layers.dense import Dense
+from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.layer import direct_calls
-from keras_transformer.models.vocabulary import VocabularyModel
+from keras_transformer.models.training_step import VocabularyModel
 
 
 class DecoderOnly(VocabularyModel):

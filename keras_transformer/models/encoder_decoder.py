@@ -18,7 +18,7 @@ from keras_transformer.layers import (
     segment_positions,
 )
 from keras_transformer.layers.layer import direct_calls
-from keras_transformer.models.vocabulary import VocabularyModel
+from keras_transformer.models.training_step import VocabularyModel
 
 _SEGMENTS = frozenset({"source_segments", "target_segments"})
 

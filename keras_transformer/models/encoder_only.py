@@ -14,7 +14,7 @@ from keras import ops
 from keras_transformer.config import ACTIVATIONS, Config, require
 from keras_transformer.layers import Encoder, PositionalEmbedding, padding_mask
 from keras_transformer.models.heads import HEADS
-from keras_transformer.models.vocabulary import VocabularyModel
+from keras_transformer.models.training_step import VocabularyModel
 
 BELOW_HEADS = ("embedding", "projection", "encoder", "pooler")  # weights that all tasks share
 

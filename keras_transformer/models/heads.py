@@ -11,7 +11,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.layers.dense import Bias, Dense
+from keras_transformer.layers.basic import Bias, Dense
 from keras_transformer.layers.feed_forward import activation_of
 from keras_transformer.layers.layer import Layer
 from keras_transformer.layers.residual import normalization

@@ -15,7 +15,7 @@ import keras
 
 from keras_transformer.config import ACTIVATIONS, Config, require
 from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding
-from keras_transformer.layers.dense import Dense
+from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.layer import initializer
 from keras_transformer.models.encoder_decoder import EncoderDecoder, Parts
 

@@ -8,7 +8,7 @@ import keras
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding
-from keras_transformer.layers.dense import Bias, Dense
+from keras_transformer.layers.basic import Bias, Dense
 from keras_transformer.models.encoder_decoder import EncoderDecoder, Parts
 
 

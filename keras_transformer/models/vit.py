@@ -10,7 +10,7 @@ import keras
 
 from keras_transformer.config import ACTIVATIONS, Config, require
 from keras_transformer.layers import Encoder, PatchEmbedding, resized_positions
-from keras_transformer.layers.dense import Dense
+from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.layer import unfilled
 from keras_transformer.models.configured import ConfiguredModel
 

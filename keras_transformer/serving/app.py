@@ -22,7 +22,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keras_transformer import __version__
-from keras_transformer.serving import libretranslate, predict
+from keras_transformer.serving import libretranslate
+from keras_transformer.serving import tensorflow_serving as predict
 from keras_transformer.serving.catalogue import Catalogue
 from keras_transformer.serving.guard import BodyLimit, Guard
 from keras_transformer.serving.queue import QueueFullError, TooLargeError

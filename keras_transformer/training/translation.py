@@ -20,9 +20,9 @@ from keras_transformer.callbacks import (
 from keras_transformer.checkpoints import assign_weights, average_weights, weights_of
 from keras_transformer.checkpoints.state import CHECKPOINTS
 from keras_transformer.config import TransformerConfig
-from keras_transformer.data.batching import TokenBatches
+from keras_transformer.data.built_in_corpora import Corpus, load_corpus
 from keras_transformer.data.cleaning import clean
-from keras_transformer.data.corpora import Corpus, load_corpus
+from keras_transformer.data.pair_batches import TokenBatches
 from keras_transformer.data.text_files import read_pairs
 from keras_transformer.evaluation.assess import assess, save_metrics
 from keras_transformer.evaluation.scores import table
@@ -36,7 +36,7 @@ from keras_transformer.system.files import removed
 from keras_transformer.text import SentencePieceTokenizer, Tokenizer
 from keras_transformer.text.tokenizer import MANIFEST
 from keras_transformer.training import runs
-from keras_transformer.training.recipes import read_recipe
+from keras_transformer.training.recipe import read_recipe
 from keras_transformer.training.runs import run_into, say
 
 # Files and folders of a run, which --overwrite removes.

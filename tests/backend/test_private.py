@@ -13,7 +13,7 @@ import keras_transformer
 from keras_transformer import LabelSmoothedCrossentropy, Perplexity
 from keras_transformer.backend import cache, has_int8_linear, private, quick
 from keras_transformer.layers import Encoder
-from keras_transformer.layers.dense import Dense
+from keras_transformer.layers.basic import Dense
 from keras_transformer.optimizers import adam
 
 BACKEND = keras.backend.backend()

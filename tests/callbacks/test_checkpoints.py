@@ -14,7 +14,7 @@ from keras_transformer.callbacks import (
     TrainingStopped,
 )
 from keras_transformer.checkpoints import state, weights
-from keras_transformer.data.streaming import Stream, for_keras
+from keras_transformer.data.prefetching import Stream, for_keras
 from keras_transformer.system.files import write_json
 from tests.callbacks.common import fit, new_model
 

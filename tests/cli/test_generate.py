@@ -8,7 +8,7 @@ import transformers
 from typer.testing import CliRunner
 
 from keras_transformer import CausalLM, cli
-from keras_transformer.text.single import TextTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 
 PROMPTS = ["To be", "The slings"]
 SHORT = ["--max-new-tokens", "6"]

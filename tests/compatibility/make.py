@@ -38,7 +38,7 @@ from keras_transformer.models import (
     ViTConfig,
     enable_lora,
 )
-from keras_transformer.text.single import TextTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 TEXTS = ["one two", "three", "eight nine six one", "four five six seven", "ten one ten"]

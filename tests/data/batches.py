@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from keras_transformer.data.batching import TokenBatches
+from keras_transformer.data.pair_batches import TokenBatches
 
 PAD, BOS, EOS, FIRST = 0, 1, 2, 3
 

@@ -9,8 +9,8 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 
-from keras_transformer.data.batching import TokenBatches
 from keras_transformer.data.packing import Packing, pack
+from keras_transformer.data.pair_batches import TokenBatches
 
 sizes = st.integers(1, 12)
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from keras_transformer.data.squad import Question, read_squad, span_of
-from keras_transformer.text.single import TextTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 
 CONTEXT = "The Normans were in Normandy, a region in France, in the 10th century."
 FILE = {

@@ -12,7 +12,7 @@ from keras_transformer.data import grammar
 from keras_transformer.data.trees import linearize, read_trees
 from keras_transformer.models import GPT, GPTConfig
 from keras_transformer.text import WordTokenizer
-from keras_transformer.text.single import TextTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 
 RECIPE = """corpus = "files"
 epochs = 1

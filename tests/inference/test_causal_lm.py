@@ -10,10 +10,10 @@ import transformers
 
 from keras_transformer.checkpoints.hugging_face import write_model
 from keras_transformer.inference.causal_lm import CausalLM
-from keras_transformer.inference.searching import next_token
+from keras_transformer.inference.search_functions import next_token
 from keras_transformer.models import GPT, GPTConfig, LLaMA, LLaMAConfig
 from keras_transformer.search import Generation
-from keras_transformer.text.single import TextTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 
 TEXTS = ["To be, or not to be, that is the question.", "The slings and arrows of fortune"] * 4
 PROMPTS = ["To be", "The slings and", "q", ""]

@@ -23,7 +23,7 @@ from keras_transformer.models import (
     Transformer,
 )
 from keras_transformer.text import WordTokenizer
-from keras_transformer.text.single import TextTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 
 SIZES = dict(d_model=8, num_heads=2)
 LOADERS = {

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from keras_transformer.inference.hearing import Hearing, hearing_of
-from keras_transformer.text.single import TextTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 
 pytestmark = pytest.mark.once("files and plain values")
 

@@ -12,7 +12,7 @@ import transformers
 
 from keras_transformer import load_pretrained
 from keras_transformer.inference.folder import load_with_tokenizer
-from keras_transformer.text.single import TextTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.backends import EVERY_CASE
 from training import question_answering, text_classification, token_classification
 

@@ -5,9 +5,9 @@ import pytest
 from keras import ops
 
 from keras_transformer.backend import compiled
+from keras_transformer.inference.inputs import padded
 from keras_transformer.inference.runner import score_function
-from keras_transformer.inference.searching import translation_function
-from keras_transformer.inference.sentences import padded
+from keras_transformer.inference.search_functions import translation_function
 from keras_transformer.search import Search
 from tests.inference.small_translator import SHORT, TEXTS
 

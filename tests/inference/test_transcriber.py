@@ -15,7 +15,7 @@ from keras_transformer.backend import BACKEND
 from keras_transformer.inference.hearing import Hearing
 from keras_transformer.inference.runner import until_end
 from keras_transformer.models import Speech, SpeechConfig
-from keras_transformer.text.single import TextTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.backends import cases
 
 LONGEST = 24 * 160  # samples

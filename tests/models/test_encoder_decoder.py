@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.data.batching import TokenBatches
+from keras_transformer.data.pair_batches import TokenBatches
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy, Perplexity
 from tests.backends import cases

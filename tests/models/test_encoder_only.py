@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_transformer import LabelSmoothedCrossentropy, Perplexity, adam
 from keras_transformer.data.masking import Masking
-from keras_transformer.data.sequences import SequenceBatches
+from keras_transformer.data.sequence_batches import SequenceBatches
 from keras_transformer.models import BERT, BERTConfig
 
 CONFIG = BERTConfig(

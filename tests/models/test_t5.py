@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_transformer import LabelSmoothedCrossentropy, adam
 from keras_transformer.backend import BACKEND, compiled
-from keras_transformer.inference.searching import translation_function
+from keras_transformer.inference.search_functions import translation_function
 from keras_transformer.models import T5, T5Config
 from keras_transformer.search import Search
 

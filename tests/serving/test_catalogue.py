@@ -6,7 +6,7 @@ import keras
 import pytest
 
 from keras_transformer import export
-from keras_transformer.inference.hypotheses import Hypothesis
+from keras_transformer.inference.pipeline import Hypothesis
 from keras_transformer.inference.translator import Translator
 from keras_transformer.serving import Catalogue
 from keras_transformer.serving.catalogue import parse

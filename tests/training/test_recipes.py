@@ -3,8 +3,7 @@
 import pytest
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.training.recipe import TranslationRecipe
-from keras_transformer.training.recipes import names, read_recipe
+from keras_transformer.training.recipe import TranslationRecipe, names, read_recipe
 
 
 @pytest.mark.parametrize("name", names())

@@ -10,7 +10,7 @@ import pytest
 from keras_transformer import CausalLM
 from keras_transformer.inference.folder import load_with_tokenizer
 from keras_transformer.models import GPT, GPTConfig
-from keras_transformer.text.single import TextTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 from training.masked_language_model import train as pretrain
 from training.text_classification import train
 

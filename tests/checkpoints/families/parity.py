@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 
 from keras_transformer.backend import BACKEND, compiled
 from keras_transformer.checkpoints.hugging_face import Checkpoint, read_model, write_model
-from keras_transformer.inference.searching import translation_function
+from keras_transformer.inference.search_functions import translation_function
 from keras_transformer.search import Search
 
 

@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_transformer.backend import compiled
 from keras_transformer.checkpoints.hugging_face import read_model
-from keras_transformer.inference.searching import translation_function
+from keras_transformer.inference.search_functions import translation_function
 from keras_transformer.search import Search
 from tests.backends import cases
 from tests.checkpoints.families.parity import (

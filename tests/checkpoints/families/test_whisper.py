@@ -9,7 +9,7 @@ from safetensors.numpy import load_file
 
 from keras_transformer.backend import compiled
 from keras_transformer.checkpoints.hugging_face import read_model, write_model
-from keras_transformer.inference.searching import translation_function
+from keras_transformer.inference.search_functions import translation_function
 from keras_transformer.search import Search
 
 SIZES = dict(d_model=16, encoder_layers=2, decoder_layers=2, encoder_ffn_dim=24)

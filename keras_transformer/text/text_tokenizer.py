@@ -14,7 +14,7 @@ from keras_transformer.config import require, require_whole
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import read_json, replacing
 from keras_transformer.text.tokenizer import MAX_VOCAB_SIZE, checked_texts
-from keras_transformer.text.vocabularies import from_vocabulary
+from keras_transformer.text.vocabulary_files import from_vocabulary
 
 FILE = "tokenizer.json"
 KINDS = ("bytes", "characters", "wordpiece")

@@ -16,7 +16,7 @@ from keras_transformer.inference.folder import count_parameters, save_folder
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import BERT, GPT, BERTConfig, GPTConfig, ViT, ViTConfig, enable_lora
 from keras_transformer.system.files import write_json
-from keras_transformer.text.single import TextTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 
 
 def test_export_hands_its_options_on(run, folder, monkeypatch):

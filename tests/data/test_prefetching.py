@@ -14,8 +14,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_transformer.data.batching import TokenBatches
-from keras_transformer.data.streaming import Stream
+from keras_transformer.data.pair_batches import TokenBatches
+from keras_transformer.data.prefetching import Stream
 from tests.data.batches import (
     BOS,
     EOS,
@@ -97,7 +97,7 @@ def test_workers_run_neither_the_main_module_nor_keras(tmp_path):
         """
 import sys
 import keras
-from keras_transformer.data.batching import TokenBatches
+from keras_transformer.data.pair_batches import TokenBatches
 
 class Spy:
     pad_id, bos_id, eos_id = 0, 1, 2

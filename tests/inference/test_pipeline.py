@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
+from keras_transformer.inference.inputs import padded
 from keras_transformer.inference.runner import until_end
-from keras_transformer.inference.sentences import padded
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer
 from tests.inference.small_translator import MAX_LENGTH, SHORT, TEXTS, make

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keras_transformer.backend.torch.search import best_tokens, row_loop, write_cache
+from keras_transformer.backend.torch.decoding import best_tokens, row_loop, write_cache
 
 
 def random(*shape, seed=0):

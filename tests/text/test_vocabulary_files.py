@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import transformers
 
-from keras_transformer.text.single import TextTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 
 RESIDUES = "L A G V S E R T I D P K Q N F Y M H W C X B U Z O . -".split()
 SPECIAL = ["<cls>", "<pad>", "<eos>", "<unk>"]

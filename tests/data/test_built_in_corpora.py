@@ -10,8 +10,9 @@ from pathlib import Path
 import keras
 import pytest
 
-from keras_transformer.data import corpora, grammar
-from keras_transformer.data.corpora import load_corpus
+from keras_transformer.data import built_in_corpora as corpora
+from keras_transformer.data import grammar
+from keras_transformer.data.built_in_corpora import load_corpus
 from tests.data.files import write
 
 

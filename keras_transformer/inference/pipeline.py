@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.decoding import IMPOSSIBLE, uniforms
-from keras_transformer.inference.runner import LENGTH_MULTIPLE, Runner, search_batches, until_end
-from keras_transformer.inference.searching import translation_function
-from keras_transformer.inference.sentences import (
+from keras_transformer.inference.inputs import (
     encoded,
     encoded_prefixes,
     extended,
     most_tokens,
     padded,
 )
+from keras_transformer.inference.runner import LENGTH_MULTIPLE, Runner, search_batches, until_end
+from keras_transformer.inference.search_functions import translation_function
 from keras_transformer.models import Transformer
 from keras_transformer.search import Search
 from keras_transformer.text import Tokenizer

@@ -17,8 +17,8 @@ import numpy as np
 from keras_transformer.data.buckets import Buckets
 from keras_transformer.data.encoded import PairTokenizer, encode_pairs
 from keras_transformer.data.packing import Packing
+from keras_transformer.data.prefetching import Stream, for_keras
 from keras_transformer.data.ragged import Ragged
-from keras_transformer.data.streaming import Stream, for_keras
 
 
 class TokenBatches:

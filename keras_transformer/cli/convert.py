@@ -216,7 +216,7 @@ def info(
         read_config,
     )
     from keras_transformer.inference.translator import METRICS
-    from keras_transformer.text.single import TextTokenizer
+    from keras_transformer.text.text_tokenizer import TextTokenizer
     from keras_transformer.text.tokenizer import MANIFEST
 
     saved = (folder / CONFIG).is_file() and (folder / MODEL).is_file()

@@ -10,8 +10,8 @@ import numpy as np
 from keras_transformer.config import require, require_whole
 from keras_transformer.data.buckets import Buckets
 from keras_transformer.data.masking import Masking
+from keras_transformer.data.prefetching import Stream, for_keras
 from keras_transformer.data.ragged import Ragged
-from keras_transformer.data.streaming import Stream, for_keras
 
 
 class SequenceBatches:

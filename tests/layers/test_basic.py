@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.layers.dense import Bias, Dense, LayerNormalization, RMSNormalization
+from keras_transformer.layers.basic import Bias, Dense, LayerNormalization, RMSNormalization
 
 numpy = ops.convert_to_numpy
 

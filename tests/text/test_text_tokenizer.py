@@ -10,7 +10,7 @@ import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keras_transformer.text.single import TextTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 
 TEXTS = ["To be, or not to be:\n that is the question.", "Whether 'tis nobler in the mind"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_transformer.inference.sentences import (
+from keras_transformer.inference.inputs import (
     encoded,
     encoded_prefixes,
     extended,

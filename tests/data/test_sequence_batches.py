@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.data.masking import Masking
-from keras_transformer.data.sequences import SequenceBatches
+from keras_transformer.data.sequence_batches import SequenceBatches
 
 TEXTS = [list(range(4, 4 + 1 + (7 * i) % 13)) for i in range(50)]
 OPTIONS = dict(tokens_per_batch=64, max_length=12, num_buckets=3)

@@ -9,7 +9,7 @@ pytest.importorskip("tensorflow_text")
 
 import tensorflow as tf
 
-from keras_transformer.export.sides import PiecesSide, SentencePieceSide, side_of
+from keras_transformer.export.tf_tokenizers import PiecesSide, SentencePieceSide, side_of
 from keras_transformer.text import MarianTokenizer, SentencePieceTokenizer, read_tokenizer
 
 ENGLISH = ["The old man sees the dog.", "A dog sleeps here.", "I see 3 dogs, don't I?"] * 20

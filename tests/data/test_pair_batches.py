@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from keras_transformer.data.batching import TokenBatches
+from keras_transformer.data.pair_batches import TokenBatches
 from keras_transformer.data.text_files import read_pairs
 from keras_transformer.text import SentencePieceTokenizer
 from tests.data.batches import (

@@ -6,7 +6,7 @@ from keras import ops
 
 from keras_transformer.backend import compiled
 from keras_transformer.inference.runner import score_function
-from keras_transformer.inference.searching import (
+from keras_transformer.inference.search_functions import (
     generation_function,
     next_token,
     translation_function,
