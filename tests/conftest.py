@@ -53,6 +53,7 @@ _WITHOUT_BACKEND = (
     "serving",
     "system",
     "test_readme.py",
+    "test_sizes.py",
     "text",
     # The scripts of tasks call the library; tests/models trains their models under each.
     "training/test_biology.py",
@@ -68,7 +69,7 @@ _WITHOUT_BACKEND = (
 _WITH_BACKEND = (
     "analysis/plots/test_history.py",
     "data/test_audio.py",
-    "data/test_streaming.py",
+    "data/test_prefetching.py",
     "docs/test_add_a_family.py",
     "serving/test_app.py",
     "serving/test_catalogue.py",

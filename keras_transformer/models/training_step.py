@@ -53,7 +53,6 @@ class VocabularyModel(ConfiguredModel):
     """
 
     output_layer: Any
-    output_bias: Any = None
 
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
@@ -212,7 +211,7 @@ class VocabularyModel(ConfiguredModel):
             and layer.quantization_mode is None
             and not layer.lora_enabled
             and getattr(layer, "bias", None) is None
-            and self.output_bias is None
+            and getattr(self, "output_bias", None) is None
         )
 
     def _table(self, dtype):

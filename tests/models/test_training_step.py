@@ -106,6 +106,17 @@ def test_lora_and_quantized_outputs_are_not_passed_by(tiny_transformer, pairs):
     assert seen
 
 
+def test_a_bias_of_the_output_counts(tiny_transformer, pairs):
+    model = tiny_transformer(output_bias=True)
+    model.output_bias.bias.assign(np.linspace(-3, 3, 13))
+    loss = LabelSmoothedCrossentropy()
+    model.compile("sgd", loss)
+    inputs, labels, _ = pairs
+    found = model.evaluate(inputs, labels, batch_size=12, verbose=0)
+    expected = ops.convert_to_numpy(loss(labels, model(inputs)))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
 def test_losses_of_layers_are_added(tiny_transformer, pairs):
     plain, regularized = tiny_transformer(dropout=0.0), tiny_transformer(dropout=0.0)
     layer = regularized.encoder.blocks[0].feed_forward.hidden
