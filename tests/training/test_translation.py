@@ -255,7 +255,7 @@ def test_overwriting_keeps_nothing_of_the_run_before(files, tmp_path):
     for name in ("metrics.json", "thesis.txt"):
         (run / name).write_text("{")
     before = sorted(run.rglob("*"))
-    with pytest.raises(ValueError, match="--validation must be given"):
+    with pytest.raises(ValueError, match="--validation is required"):
         train(output=run, train_files=[files / "test.tsv"], overwrite=True)
     with pytest.raises(ValueError, match="there is no folder .*missing"):
         train(output=run, start_from=tmp_path / "missing", overwrite=True)
@@ -273,9 +273,9 @@ def test_overwriting_keeps_nothing_of_the_run_before(files, tmp_path):
 
 @pytest.mark.once("options of the run: batches, weights and files")
 def test_files_must_be_given(tmp_path, files):
-    with pytest.raises(ValueError, match="--train must be given"):
+    with pytest.raises(ValueError, match="--train is required"):
         train(output=tmp_path, changes=["corpus=files"])
-    with pytest.raises(ValueError, match="--validation must be given"):
+    with pytest.raises(ValueError, match="--validation is required"):
         train(output=tmp_path, train_files=[files / "train.tsv"])
     with pytest.raises(ValueError, match="--train takes one file or two, got 3"):
         train(output=tmp_path, train_files=[files / "train.tsv"] * 3)
