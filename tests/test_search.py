@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import re
 
 import pytest
 
@@ -58,7 +59,7 @@ def test_everything_that_searches_offers_the_options(taker, options, names):
 def test_each_option_has_a_check_and_a_help():
     for options in (Search, Generation, Transcription):
         for field in dataclasses.fields(options):
-            assert field.metadata["help"].endswith(".")
+            assert re.search(r"\.(  \[default: .+\])?$", field.metadata["help"]), field.name
             for bad in ("x", [], -1 if field.name != "scoring" else 3):
                 with pytest.raises(ValueError, match=field.name):
                     options(**{field.name: bad})
