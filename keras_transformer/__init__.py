@@ -9,6 +9,7 @@ from keras_transformer.system.startup import prepare
 
 if TYPE_CHECKING:
     from keras_transformer.config import TransformerConfig
+    from keras_transformer.distribution import distribute
     from keras_transformer.inference.causal_lm import CausalLM
     from keras_transformer.inference.pipeline import Hypothesis
     from keras_transformer.inference.pool import TranslatorPool
@@ -35,6 +36,7 @@ _HOMES = {
     "Transformer": "models",
     "WarmupSchedule": "optimizers",
     "adam": "optimizers",
+    "distribute": "distribution",
     "SentencePieceTokenizer": "text",
     "load_tokenizer": "text",
     "Transcriber": "inference.transcriber",
@@ -58,6 +60,7 @@ __all__ = [
     "TranslatorPool",
     "WarmupSchedule",
     "adam",
+    "distribute",
     "load_pretrained",
     "load_tokenizer",
 ]

@@ -1,0 +1,97 @@
+"""Which axis of which weight is split over which axis of a device mesh.
+
+Tensor parallelism as in Megatron (Shoeybi et al. 2019, section 3): the products that widen (query,
+key, value; the first product of the feed-forward) are split by columns, those that narrow (the
+output of attention and feed-forward) by rows, and the vocabulary is split by tokens. A block then
+needs two all-reduces in its forward pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+DATA, MODEL = "data", "model"
+_WIDENS = r"(.*/)?(query_key_value|query|key_value|feed_forward/hidden|feed_forward/gate)"
+TENSOR_PARALLEL = {
+    rf"{_WIDENS}/kernel": (None, MODEL),
+    rf"{_WIDENS}/bias": (MODEL,),
+    r"(.*/)?(\w*attention|feed_forward)/output/kernel": (MODEL, None),
+    r"(.*/)?tokens/embeddings": (MODEL, None),
+    r"output/kernel": (None, MODEL),
+    r"output_bias/bias": (MODEL,),
+}
+# The vocabulary is not split where the axis does not divide it: those of imported models are odd.
+_VOCABULARY = re.compile(r"(.*/)?tokens/embeddings|output/kernel|output_bias/bias")
+
+
+def axes_of(
+    path: str, shape: Sequence[int], data: int, model: int, shard_weights: bool
+) -> tuple[str | None, ...]:
+    """Return the mesh axis that splits each axis of a weight; None for axes that are whole.
+
+    Args:
+        path: Path of the weight, such as "encoder/block_0/attention/query_key_value/kernel".
+        shape: Shape of the weight.
+        data: Devices along the data axis.
+        model: Devices along the model axis.
+        shard_weights: Whether weights are split over the data axis, too (FSDP; Zhao et al. 2023):
+            along the longest axis that it divides and that the model axis leaves whole.
+
+    Raises:
+        ValueError: If several rules match the path, or the model axis does not divide a weight.
+    """
+    axes: list[str | None] = [None] * len(shape)
+    found = [rule for pattern, rule in TENSOR_PARALLEL.items() if re.fullmatch(pattern, path)]
+    if len(found) > 1:
+        raise ValueError(f"one rule must match {path}, got {len(found)}")
+    if found and model > 1:
+        (rule,) = found
+        axis = rule.index(MODEL)
+        if shape[axis] % model == 0:
+            axes[axis] = MODEL
+        elif not _VOCABULARY.fullmatch(path):
+            raise ValueError(
+                f"model={model} must divide axis {axis} of {path}, got shape {tuple(shape)}"
+            )
+    if shard_weights and data > 1:
+        whole = [axis for axis, name in enumerate(axes) if name is None and not shape[axis] % data]
+        if whole:
+            axes[max(whole, key=lambda axis: shape[axis])] = DATA
+    return tuple(axes)
+
+
+class MeshLayout(keras.distribution.ModelParallel):
+    """Batches split over the data axis, weights split by `axes_of`.
+
+    Args:
+        mesh: A device mesh with the axes "data" and "model".
+        shard_weights: Whether weights are split over the data axis, too.
+    """
+
+    def __init__(self, mesh: keras.distribution.DeviceMesh, shard_weights: bool):
+        rules = keras.distribution.LayoutMap(mesh)
+        super().__init__(layout_map=rules, batch_dim_name=DATA, auto_shard_dataset=False)
+        self.shard_weights = shard_weights
+
+    def get_data_layout(self, data_shape: Sequence[int]) -> keras.distribution.TensorLayout:
+        """Return the layout of a batch.
+
+        Raises:
+            ValueError: If the data axis does not divide the rows.
+        """
+        data, _ = self.device_mesh.shape
+        if data_shape[0] % data:
+            raise ValueError(
+                f"a batch must have a multiple of data={data} rows, got {data_shape[0]}"
+            )
+        return super().get_data_layout(data_shape)
+
+    def get_variable_layout(self, variable: Any) -> keras.distribution.TensorLayout:
+        """Return the layout of a weight; moments of an optimizer have that of their weight."""
+        data, model = self.device_mesh.shape
+        axes = axes_of(variable.path, variable.shape, data, model, self.shard_weights)
+        return keras.distribution.TensorLayout(axes, self.device_mesh)

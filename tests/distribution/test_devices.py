@@ -1,0 +1,56 @@
+"""Training on several devices is training on one."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keras_transformer.backend import BACKEND
+from keras_transformer.distribution import distribute
+
+RUNS = [
+    ("transformer", dict(), dict(data=4, model=2), dict(shard_weights=True)),
+    ("t5", dict(data=2, model=4)),
+    ("llama", dict(data=4, model=2, shard_weights=True)),
+    ("bert", dict(data=4, model=2)),
+]
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="keras.distribution has no other devices")
+def test_losses_and_weights_are_those_of_one_device():
+    flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+    done = subprocess.run(
+        [sys.executable, Path(__file__).with_name("virtual_devices.py"), json.dumps(RUNS)],
+        env={**os.environ, "XLA_FLAGS": flags},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert len(found) == sum(len(layouts) for _, *layouts in RUNS)
+    for run in found:
+        assert run["losses"] < 1e-5 and run["weights"] < 1e-5 and run["learnt"] > 0.1, run
+    whole, split, sharded, *_ = (run["held"] for run in found)
+    assert whole == 1 and split < 0.75 and sharded < 0.25
+
+
+@pytest.mark.parametrize(
+    "options,message",
+    [
+        (dict(model=0), "model must be a whole number of at least 1, got 0"),
+        (dict(data=0), "data must be -1 or at least 1, got 0"),
+        (dict(data=1000, model=2), r"data \* model must be at most \d+, .*, got 2000"),
+    ],
+)
+def test_a_mesh_that_does_not_fit(options, message):
+    with pytest.raises(ValueError, match=message):
+        distribute(**options)
+
+
+@pytest.mark.skipif(BACKEND == "jax", reason="JAX has devices")
+def test_a_backend_that_cannot():
+    with pytest.raises(NotImplementedError, match="distribute needs KERAS_BACKEND=jax, got"):
+        distribute()
