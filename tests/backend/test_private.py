@@ -151,6 +151,6 @@ def test_pytorch_without_its_own(monkeypatch):
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="of TensorFlow's graphs")
 def test_caches_keep_their_shape_where_nobody_knows_of_xla(monkeypatch):
-    assert cache._grows()
+    assert cache.caches_grow()
     monkeypatch.setattr(private, "IN_XLA", None)
-    assert not cache._grows()
+    assert not cache.caches_grow()

@@ -54,7 +54,7 @@ def test_each_matrix_matches_one_rule_or_stays_whole(family):
         rules = [rule for rule in TENSOR_PARALLEL if re.fullmatch(rule, weight.path)]
         assert len(rules) + bool(WHOLE.fullmatch(weight.path)) == 1, weight.path
         matched |= set(rules)
-    assert len(matched) >= 3
+    assert len(matched) >= 2
 
 
 def test_axes_by_hand():
