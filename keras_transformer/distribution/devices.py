@@ -36,7 +36,8 @@ def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> A
         NotImplementedError: If the backend is not JAX, or JAX runs in several processes.
     """
     require_whole("model", model, 1)
-    require(data == -1 or data >= 1, "data", data, "-1 or at least 1")
+    is_whole = isinstance(data, int) and not isinstance(data, bool)
+    require(is_whole and (data == -1 or data >= 1), "data", data, "-1 or at least 1")
     if BACKEND != "jax":
         raise NotImplementedError(
             f"distribute needs KERAS_BACKEND=jax, got {BACKEND}: keras.distribution has no devices "

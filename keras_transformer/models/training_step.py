@@ -93,16 +93,16 @@ class VocabularyModel(ConfiguredModel):
             ValueError: If the model is not compiled with a `LabelSmoothedCrossentropy`, or its
                 output layer has a bias or LoRA or is quantized.
         """
-        if not (isinstance(self.loss, LabelSmoothedCrossentropy) and self._projects_only()):
+        own = getattr(self, "loss", None)  # absent before `compile`
+        if not (isinstance(own, LabelSmoothedCrossentropy) and self._projects_only()):
             raise ValueError(
                 "loss must be a LabelSmoothedCrossentropy, and the output layer without bias, LoRA "
-                f"and quantization, got {self.loss!r} and {self.output_layer!r}: compute the loss "
+                f"and quantization, got {own!r} and {self.output_layer!r}: compute the loss "
                 "from the logits, `loss(labels, model(inputs))`"
             )
         hidden = self.hidden(inputs, training=training)
-        loss, likelihood = self.loss.of_hidden(
-            labels, hidden, self._table(hidden.dtype), sample_weight
-        )
+        table = self._table(hidden.dtype)
+        loss, likelihood = own.of_hidden(labels, hidden, table, sample_weight)
         return sum(self.losses, loss), likelihood
 
     def compile(

@@ -42,6 +42,7 @@ def test_losses_and_weights_are_those_of_one_device():
     [
         (dict(model=0), "model must be a whole number of at least 1, got 0"),
         (dict(data=0), "data must be -1 or at least 1, got 0"),
+        (dict(data="2"), "data must be -1 or at least 1, got '2'"),
     ],
 )
 def test_a_mesh_that_does_not_fit(options, message):

@@ -177,6 +177,8 @@ def test_a_training_loop_gets_the_loss_of_the_logits(tiny_transformer, pairs):
 
 def test_a_loss_of_something_else_is_refused_there(tiny_transformer, pairs):
     model = tiny_transformer()
-    model.compile("sgd", "sparse_categorical_crossentropy")
-    with pytest.raises(ValueError, match="loss must be a LabelSmoothedCrossentropy"):
-        model.loss_and_likelihood(*pairs[:2])
+    for compiled in (False, True):
+        if compiled:
+            model.compile("sgd", "sparse_categorical_crossentropy")
+        with pytest.raises(ValueError, match="loss must be a LabelSmoothedCrossentropy"):
+            model.loss_and_likelihood(*pairs[:2])
