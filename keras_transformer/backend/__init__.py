@@ -43,6 +43,15 @@ from keras_transformer.backend.loss import projected_cross_entropy, smoothed_cro
 from keras_transformer.backend.normalization import layer_norm, rms_norm
 from keras_transformer.backend.optimizer import adam_update, has_adam_update
 from keras_transformer.backend.precision import usable_precision
+from keras_transformer.backend.processes import (
+    assign_slices,
+    differ_by_process,
+    join_processes,
+    leave_processes,
+    replicas_sums,
+    slices_of,
+    summed,
+)
 
 __all__ = [
     "BACKEND",
@@ -50,6 +59,7 @@ __all__ = [
     "IS_EAGER",
     "Pattern",
     "adam_update",
+    "assign_slices",
     "at_most",
     "attend_cache",
     "attention",
@@ -57,6 +67,7 @@ __all__ = [
     "best_tokens",
     "cache_places",
     "compiled",
+    "differ_by_process",
     "dropout",
     "gather",
     "gradients",
@@ -65,9 +76,11 @@ __all__ = [
     "in_training_step",
     "int8_linear",
     "is_portable",
+    "join_processes",
     "keep_compilations",
     "last_places",
     "layer_norm",
+    "leave_processes",
     "linear",
     "lookup",
     "mask_bias",
@@ -78,11 +91,14 @@ __all__ = [
     "projected_cross_entropy",
     "random_state",
     "replica_sum",
+    "replicas_sums",
     "reuse_memory",
     "rms_norm",
     "row_loop",
     "set_random_state",
+    "slices_of",
     "smoothed_cross_entropy",
+    "summed",
     "training_step",
     "usable_precision",
     "without_gradients",

@@ -23,6 +23,7 @@ elif BACKEND == "tensorflow":
     import tensorflow as tf
 elif BACKEND == "torch":
     import torch
+    import torch.distributed
 else:
     raise ImportError(
         f"KERAS_BACKEND must be 'tensorflow', 'jax' or 'torch' for keras_transformer, "
@@ -156,14 +157,28 @@ def without_gradients() -> Iterator[None]:
 
 
 def num_replicas() -> int:
-    """Return how many replicas share a batch: those of a TensorFlow strategy, else 1."""
-    return tf.distribute.get_strategy().num_replicas_in_sync if BACKEND == "tensorflow" else 1
+    """Return how many replicas share a batch, each with its part and its own gradients.
+
+    They are those of a TensorFlow strategy, or PyTorch's processes; else 1. With JAX, a program
+    computes on all of a batch.
+    """
+    if BACKEND == "tensorflow":
+        return tf.distribute.get_strategy().num_replicas_in_sync
+    if BACKEND == "torch" and torch.distributed.is_available():
+        return torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
+    return 1
 
 
 def replica_sum(x: Any) -> Any:
-    """Return the sum of x over the replicas of a TensorFlow strategy, without gradient."""
-    context = tf.distribute.get_replica_context() if BACKEND == "tensorflow" else None
-    if context is None or context.num_replicas_in_sync == 1:
+    """Return the sum of x over the replicas, without gradient."""
+    if num_replicas() == 1:
+        return x
+    if BACKEND == "torch":
+        total = x.detach().clone()
+        torch.distributed.all_reduce(total)
+        return total
+    context = tf.distribute.get_replica_context()
+    if context is None:
         return x
     return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.stop_gradient(x))
 

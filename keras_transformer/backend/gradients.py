@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from keras_transformer.backend.compilation import BACKEND
+from keras_transformer.backend.processes import replicas_sums
 
 if BACKEND == "tensorflow":
     import tensorflow as tf
@@ -27,7 +28,7 @@ def gradients(
 
     Returns:
         The second result of `function`, and one gradient per variable (None if the scalar does
-        not depend on it).
+        not depend on it), summed over PyTorch's processes.
 
     Raises:
         NotImplementedError: With JAX.
@@ -41,5 +42,5 @@ def gradients(
             variable.value.grad = None
         scalar, result = function()
         scalar.backward()
-        return result, [variable.value.grad for variable in variables]
+        return result, replicas_sums([variable.value.grad for variable in variables])
     raise NotImplementedError("gradients does not support JAX: use jax.grad on a pure function")

@@ -24,6 +24,9 @@ from keras_transformer.checkpoints.state import (
     write_state,
 )
 from keras_transformer.config import require
+from keras_transformer.distribution.processes import current
+
+_ASKED = 16  # batches after which processes ask each other whether to stop
 
 
 class TrainingStopped(Exception):  # noqa: N818 - not an error
@@ -54,11 +57,14 @@ class Checkpoints(keras.callbacks.Callback):
             never.
         mode: Whether a higher ("max") or a lower ("min") value is better.
         run: Plain values that identify the run; the checkpoints of another run are rejected.
+        every: Batches between two saves inside an epoch, which a killed run then resumes from;
+            None: only the ends of epochs are saved, and where a run is stopped.
 
     Attributes:
         stopping: Set it to True, for example in a signal handler, to end `fit` with
             `TrainingStopped` after the current batch. The state inside the epoch is saved in
-            `unfinished`; after the last batch of an epoch, `fit` ends at the end of the epoch.
+            `unfinished`; after the last batch of an epoch, `fit` ends at the end of the epoch. Of
+            several processes, all end after the same batch, at most 16 batches later.
 
     Raises:
         ValueError: If an argument is out of range, or the checkpoints in the folder are broken or
@@ -74,8 +80,10 @@ class Checkpoints(keras.callbacks.Callback):
         patience: int | None = None,
         mode: str = "min",
         run: dict[str, Any] | None = None,
+        every: int | None = None,
     ):
         super().__init__()
+        require(every is None or every >= 1, "every", every, "at least 1 or None")
         require(keep >= 1, "keep", keep, "at least 1")
         require(patience is None or patience >= 1, "patience", patience, "at least 1 or None")
         require(mode in ("max", "min"), "mode", mode, "'max' or 'min'")
@@ -85,6 +93,7 @@ class Checkpoints(keras.callbacks.Callback):
         self.patience = patience
         self.mode = mode
         self.run = run or {}
+        self.every = every
         self.stopping = False
         self.history: list[dict[str, float]] = []
         self._random_state: dict[str, np.ndarray] | None = None
@@ -187,11 +196,15 @@ class Checkpoints(keras.callbacks.Callback):
             restore_metrics(self.folder / UNFINISHED, self.model)
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        if self.stopping and batch + 1 < self.params["steps"]:
-            step = self._step + batch + 1
+        if batch + 1 == self.params["steps"]:
+            return
+        step = self._step + batch + 1
+        stops = self._stops(batch)
+        if stops or (self.every and step % self.every == 0):
             seconds = self._seconds + time.perf_counter() - self._begin
             state = {"run": self.run, "history": self.history, "step": step, "seconds": seconds}
             write_state(self.folder / UNFINISHED, self.model, state, metrics=True)
+        if stops:
             raise TrainingStopped(f"in epoch {self.epoch + 1}, after step {step}")
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
@@ -207,12 +220,22 @@ class Checkpoints(keras.callbacks.Callback):
         self._random_state = random_state()
         path = self.folder / f"epoch-{len(self.history):04d}"
         write_state(path, self.model, {"run": self.run, "history": self.history})
-        for path in (*self.paths()[: -self.keep], self.folder / UNFINISHED):
-            shutil.rmtree(path, ignore_errors=True)
-        if self.stopping:
+        if current().index == 0:
+            for path in (*self.paths()[: -self.keep], self.folder / UNFINISHED):
+                shutil.rmtree(path, ignore_errors=True)
+        if self._stops(None):
             raise TrainingStopped(f"after epoch {self.epoch}")
         if self.finished:
             self.model.stop_training = True
+
+    def _stops(self, batch):
+        """Return whether to stop now; several processes ask each other every 16 batches."""
+        team = current()
+        if team.count > 1:
+            if batch is not None and (batch + 1) % _ASKED:
+                return False
+            self.stopping = any(team.exchange(self.stopping))
+        return self.stopping
 
 
 def _same_run(folder, saved, asked):

@@ -11,6 +11,7 @@ from typing import Any
 import keras
 
 from keras_transformer.config import require
+from keras_transformer.distribution.processes import current
 from keras_transformer.evaluation.scores import evaluate
 from keras_transformer.inference.translator import Translator
 from keras_transformer.system.extras import missing
@@ -125,6 +126,8 @@ class Progress(keras.callbacks.Callback):
         self.tokens_per_second = self.tokens_per_step * self.params["steps"] / self._took
 
     def _show(self, line, end="\n"):
+        if current().index:  # of several processes, the first reports
+            return
         clear = "\r\x1b[K" if sys.stderr.isatty() else ""
         sys.stderr.write(clear + line + end)
         sys.stderr.flush()

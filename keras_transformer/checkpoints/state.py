@@ -5,24 +5,30 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
+from keras import ops
 
-from keras_transformer.backend import random_state, set_random_state
+from keras_transformer.backend import num_replicas, random_state, set_random_state, summed
+from keras_transformer.checkpoints.slices import (
+    assign_variables,
+    check_variables,
+    write_variables,
+)
+from keras_transformer.checkpoints.values import Values, file_of
 from keras_transformer.checkpoints.weights import (
     WEIGHTS,
+    check_paths,
     check_same,
-    load_weights,
     read_weights,
     save_weights,
-    write_weights,
 )
 from keras_transformer.config import require
-from keras_transformer.system.files import read_json, replacing, write_json
+from keras_transformer.distribution.processes import current
+from keras_transformer.system.files import read_json, write_json
 
 CHECKPOINTS = "checkpoints"  # in a run's folder
 OPTIMIZER = "optimizer.safetensors"
@@ -86,7 +92,7 @@ def read_state(path: str | os.PathLike) -> dict[str, Any]:
 def write_state(
     path: str | os.PathLike, model: keras.Model, state: dict[str, Any], *, metrics: bool = False
 ) -> None:
-    """Write weights, optimizer, random states and `state.json`.
+    """Write weights, optimizer, random states and `state.json`; all processes must call it.
 
     Args:
         path: Output folder; an existing one is replaced.
@@ -98,15 +104,20 @@ def write_state(
     Raises:
         OSError: If a file cannot be written; the folder is left unchanged.
     """
-    with replacing(path) as folder:
-        folder.mkdir()
-        write_weights(folder / WEIGHTS, model)
-        save_weights(folder / OPTIMIZER, _values(model.optimizer.variables))
-        seeds = {f"{_SEED}{k}": v for k, v in _values(_seeds(model)).items()}
-        save_weights(folder / RANDOM, seeds | random_state())
+    team = current()
+    with team.replacing(path) as folder:
+        write_variables(folder / WEIGHTS, _by_path(model))
+        write_variables(folder / OPTIMIZER, _numbered(model.optimizer.variables))
         if metrics:
-            save_weights(folder / RUNNING_METRICS, _values(model.metrics_variables))
-        write_json(folder / STATE, state)
+            with summed(model.metrics_variables):
+                write_variables(folder / RUNNING_METRICS, _numbered(model.metrics_variables))
+        own = random_state()
+        if team.index == 0:
+            seeds = {f"{_SEED}{k}": x for k, x in _values(_seeds(model)).items()}
+            save_weights(folder / RANDOM, seeds | own)
+            write_json(folder / STATE, state)
+        elif own:
+            save_weights(file_of(folder / RANDOM, team.index), own)
 
 
 def restore_state(path: str | os.PathLike, model: keras.Model) -> dict[str, np.ndarray]:
@@ -120,9 +131,11 @@ def restore_state(path: str | os.PathLike, model: keras.Model) -> dict[str, np.n
     """
     path = Path(path)
     with _damage_of(path):
-        random, values = read_weights(path / RANDOM), read_weights(path / OPTIMIZER)
+        random, values = read_weights(path / RANDOM), Values(path / OPTIMIZER)
         seeds = {k.removeprefix(_SEED): v for k, v in random.items() if k.startswith(_SEED)}
         others = {k: v for k, v in random.items() if not k.startswith(_SEED)}
+        own = file_of(path / RANDOM, current().index)
+        others = read_weights(own) if own.is_file() else others
         before = random_state()
         try:
             set_random_state(others)
@@ -131,10 +144,17 @@ def restore_state(path: str | os.PathLike, model: keras.Model) -> dict[str, np.n
         finally:
             set_random_state(before)
         model.optimizer.build(model.trainable_variables)
-        _check(model.optimizer.variables, values, path / OPTIMIZER)
-        _assign(_seeds(model), seeds, path / RANDOM)
-        load_weights(path / WEIGHTS, model)
-        _assign(model.optimizer.variables, values, path / OPTIMIZER)
+        optimizer = _numbered(model.optimizer.variables)
+        with _not_fitting(path / OPTIMIZER):
+            check_variables(values, optimizer, "the run")
+        with _not_fitting(path / RANDOM):
+            own_seeds = _numbered(_seeds(model))
+            check_same({k: x.shape for k, x in own_seeds.items()}, _shapes(seeds), "the run")
+        with _not_fitting(path / WEIGHTS):
+            assign_variables(Values(path / WEIGHTS), _by_path(model), "the model")
+        for name, variable in own_seeds.items():
+            variable.assign(seeds[name])
+        assign_variables(values, optimizer, "the run")
     return others
 
 
@@ -146,7 +166,11 @@ def restore_metrics(path: str | os.PathLike, model: keras.Model) -> None:
     """
     with _damage_of(path):
         path = Path(path, RUNNING_METRICS)
-        _assign(model.metrics_variables, read_weights(path), path)
+        with _not_fitting(path):
+            assign_variables(Values(path), _numbered(model.metrics_variables), "the run")
+    if num_replicas() > 1 and current().index:  # process 0 holds the sums of all
+        for variable in model.metrics_variables:
+            variable.assign(ops.zeros_like(variable))
 
 
 @contextlib.contextmanager
@@ -163,20 +187,27 @@ def _seeds(model):
     return [variable for variable in model.variables if "seed_generator" in variable.path]
 
 
-def _values(variables: Sequence[keras.Variable]) -> dict[str, np.ndarray]:
-    # By index: the paths contain counters that depend on what else the process has made.
-    return {f"{i:05d}": np.asarray(keras.ops.convert_to_numpy(v)) for i, v in enumerate(variables)}
+def _by_path(model):
+    check_paths(model)
+    return {weight.path: weight for weight in model.weights}
 
 
-def _check(variables, values, path):
-    expected = {f"{i:05d}": tuple(variable.shape) for i, variable in enumerate(variables)}
+def _numbered(variables):
+    # Not by path: the paths contain counters that depend on what else the process has made.
+    return {f"{i:05d}": variable for i, variable in enumerate(variables)}
+
+
+def _values(variables):
+    return {k: np.asarray(ops.convert_to_numpy(v)) for k, v in _numbered(variables).items()}
+
+
+def _shapes(values):
+    return {name: x.shape for name, x in values.items()}
+
+
+@contextlib.contextmanager
+def _not_fitting(path):
     try:
-        check_same(expected, {name: x.shape for name, x in values.items()}, "the run's")
+        yield
     except ValueError as error:
         raise ValueError(f"{path} does not fit: {error}") from error
-
-
-def _assign(variables, values, path):
-    _check(variables, values, path)
-    for i, variable in enumerate(variables):
-        variable.assign(values[f"{i:05d}"])

@@ -9,8 +9,9 @@ from pathlib import Path
 import keras
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
+from keras_transformer.checkpoints.values import Values
 from keras_transformer.system.files import replacing
 
 WEIGHTS = "weights.safetensors"
@@ -22,12 +23,15 @@ def weights_of(model: keras.Model) -> dict[str, np.ndarray]:
     Raises:
         ValueError: If two weights have the same path.
     """
-    weights = {w.path: np.asarray(keras.ops.convert_to_numpy(w)) for w in model.weights}
-    if len(weights) < len(model.weights):
-        paths = [weight.path for weight in model.weights]
-        twice = sorted({path for path in paths if paths.count(path) > 1})
+    check_paths(model)
+    return {w.path: np.asarray(keras.ops.convert_to_numpy(w)) for w in model.weights}
+
+
+def check_paths(model: keras.Model) -> None:
+    """Raise ValueError if two weights of a model have the same path."""
+    paths = [weight.path for weight in model.weights]
+    if twice := sorted({path for path in paths if paths.count(path) > 1}):
         raise ValueError(f"model must have one weight per path, got several named {_some(twice)}")
-    return weights
 
 
 def assign_weights(weights: Mapping[str, np.ndarray], model: keras.Model) -> None:
@@ -47,7 +51,7 @@ def assign_weights(weights: Mapping[str, np.ndarray], model: keras.Model) -> Non
 
 
 def read_weights(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    """Read a safetensors file.
+    """Read a safetensors file, or the slices of one that several processes wrote.
 
     Args:
         path: The file, or a checkpoint folder with a `weights.safetensors`.
@@ -59,12 +63,8 @@ def read_weights(path: str | os.PathLike) -> dict[str, np.ndarray]:
     path = Path(path)
     if path.is_dir():
         path = path / WEIGHTS
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no weights file {path}")
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a complete safetensors file: {error}") from error
+    values = Values(path)
+    return {name: values.read(name) for name in values.shapes}
 
 
 def write_weights(path: str | os.PathLike, model: keras.Model) -> None:

@@ -8,6 +8,7 @@ resumes at any step, and any number of processes may make batches ahead of time.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -66,9 +67,11 @@ class TokenBatches:
         shuffle: Whether each epoch has its own order. False (for validation): all epochs have the
             same order.
         seed: Seed of order and sampling, at least 0.
+        divisible_by: Rows of padding are added to each batch until this divides its rows, so that
+            devices can share it. The pairs of a batch do not depend on it.
 
     Attributes:
-        shapes: (rows, S, T) of each bucket, shortest first.
+        shapes: (rows, S, T) of each bucket, shortest first, rows of padding included.
         dropped: Number of pairs longer than `max_length`.
         num_tokens: Target tokens per epoch, which are the labels that count.
         num_source_tokens: Source tokens per epoch.
@@ -92,11 +95,13 @@ class TokenBatches:
         sampling: float = 0.0,
         shuffle: bool = True,
         seed: int = 0,
+        divisible_by: int = 1,
     ):
         _check_integer("max_length", max_length, 1)
         _check_integer("num_buckets", num_buckets, 1)
         _check_integer("seed", seed, 0)
         _check_integer("tokens_per_batch", tokens_per_batch, 1)
+        _check_integer("divisible_by", divisible_by, 1)
         if tokens_per_batch < max_length:
             raise ValueError(
                 "tokens_per_batch must be at least the length of the longest sentence, "
@@ -127,10 +132,12 @@ class TokenBatches:
                 for room, own in zip(planned, lengths, strict=True)
             ]
             self._rows = Buckets(*rooms, tokens_per_batch, num_buckets, max_length)
-        self.shapes = self._rows.shapes
+        self.shapes = tuple(
+            (-(-rows // divisible_by) * divisible_by, S, T) for rows, S, T in self._rows.shapes
+        )
         self._batches = [  # of an epoch: (bucket, first row of the batch in it)
             (bucket, start)
-            for bucket, (rows, _, _) in enumerate(self.shapes)
+            for bucket, (rows, _, _) in enumerate(self._rows.shapes)
             for start in range(0, self._rows.counts[bucket], rows)
         ]
         self._plans: dict[int, tuple[list[Ragged], Sequence[int]]] = {}
@@ -142,20 +149,33 @@ class TokenBatches:
         """Return the number of batches per epoch; all epochs have the same number."""
         return len(self._batches)
 
-    def batch(self, step: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Make the batch of a step; steps count from 0 over all epochs."""
+    def batch(
+        self, step: int, part: tuple[int, int] = (0, 1)
+    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Make the batch of a step.
+
+        Args:
+            step: Steps count from 0 over all epochs.
+            part: (0, 1): all rows; (1, 4): the second of four equal parts of the rows.
+
+        Raises:
+            ValueError: If `step` is below 0, or the rows have no such parts.
+        """
         _check_integer("step", step, 0)
         epoch, number = divmod(step, len(self))
         rows_of, order = self._plan(epoch)
         bucket, start = self._batches[order[number]]
         rows, S, T = self.shapes[bucket]
-        pairs = rows_of[bucket].part(start, start + rows)
+        pairs = rows_of[bucket].part(start, start + self._rows.shapes[bucket][0])
+        own = self._own_rows(rows, part)
+        if not (self._sides[0].sampling or self._sides[1].sampling):
+            pairs, rows, own = pairs.part(own.start, own.stop), own.stop - own.start, slice(None)
         sources, targets = (
             self._sides[side].visit(pairs, (S, T)[side], (self.seed, step, side)) for side in (0, 1)
         )
 
         def cells(ids, length, pad_id=self.tokenizer.pad_id):
-            return ids.joined(pairs.starts).padded(rows, length, pad_id)
+            return ids.joined(pairs.starts).padded(rows, length, pad_id)[own]
 
         inputs = {
             "source_ids": cells(sources, S),
@@ -168,7 +188,13 @@ class TokenBatches:
                 inputs[f"{name}_segments"] = cells(segments, length, 0)
         return inputs, cells(targets, T)
 
-    def stream(self, first_step: int = 0, steps: int | None = None, num_workers: int = 0) -> Stream:
+    def stream(
+        self,
+        first_step: int = 0,
+        steps: int | None = None,
+        num_workers: int = 0,
+        part: tuple[int, int] = (0, 1),
+    ) -> Stream:
         """Return the batches from a step on as NumPy arrays, made ahead of time.
 
         Args:
@@ -176,6 +202,7 @@ class TokenBatches:
             steps: Number of batches; None: no end, one epoch after another.
             num_workers: Processes that make the batches; 0: a thread of this process. The batches
                 are the same. Errors in a worker process are raised in this one.
+            part: Rows of each batch, see `batch`.
 
         Returns:
             A `grain.IterDataset`.
@@ -184,9 +211,17 @@ class TokenBatches:
         _check_integer("num_workers", num_workers, 0)
         if steps is not None:
             _check_integer("steps", steps, 1)
-        return Stream(self.batch, first_step, steps, num_workers)
+        for rows, _, _ in self.shapes:
+            self._own_rows(rows, part)
+        return Stream(functools.partial(self.batch, part=part), first_step, steps, num_workers)
 
-    def dataset(self, first_step: int = 0, steps: int | None = None, num_workers: int = 0) -> Any:
+    def dataset(
+        self,
+        first_step: int = 0,
+        steps: int | None = None,
+        num_workers: int = 0,
+        part: tuple[int, int] = (0, 1),
+    ) -> Any:
         """Return the stream in the form that `fit` and `evaluate` accept under this backend.
 
         JAX and PyTorch accept the `stream` itself, TensorFlow a `tf.data.Dataset`. It has no end
@@ -196,11 +231,20 @@ class TokenBatches:
             first_step: See `stream`.
             steps: See `stream`.
             num_workers: See `stream`.
+            part: See `batch`.
         """
-        return for_keras(self.stream(first_step, steps, num_workers))
+        return for_keras(self.stream(first_step, steps, num_workers, part))
 
     def __getstate__(self):
         return {**self.__dict__, "_plans": {}}
+
+    def _own_rows(self, rows, part):
+        index, count = part
+        if not (0 <= index < count and rows % count == 0):
+            raise ValueError(
+                f"part must be (index, count) with a count that divides {rows} rows, got {part}"
+            )
+        return slice(index * rows // count, (index + 1) * rows // count)
 
     def _plan(self, epoch):
         """Return an epoch's pairs, row by row of each bucket, and its order of batches."""

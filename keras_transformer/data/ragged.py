@@ -64,7 +64,8 @@ class Ragged:
         return Ragged(self.values[np.arange(starts[-1]) + moved], starts)
 
     def part(self, start: int, stop: int) -> Ragged:
-        """Return the sequences from `start` up to, not including, `stop`, or up to the last."""
+        """Return the sequences from `start` up to, not including, `stop`, as far as there are."""
+        start, stop = min(start, len(self)), min(stop, len(self))
         starts = self.starts[start : stop + 1]
         return Ragged(self.values[starts[0] : starts[-1]], starts - starts[0])
 

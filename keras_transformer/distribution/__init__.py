@@ -1,5 +1,5 @@
-"""Training on several devices: how batches and weights are laid out over them."""
+"""Training on several devices and in several processes: who is there, and what lies where."""
 
-from keras_transformer.distribution.devices import distribute
+from keras_transformer.distribution.devices import Spread, distribute, gather
 
-__all__ = ["distribute"]
+__all__ = ["Spread", "distribute", "gather"]

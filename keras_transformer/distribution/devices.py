@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import keras
 
-from keras_transformer.backend import BACKEND
+from keras_transformer.backend import BACKEND, leave_processes
 from keras_transformer.config import require, require_whole
+from keras_transformer.distribution import processes
 from keras_transformer.distribution.layouts import DATA, MODEL, MeshLayout
 
 
-def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> Any:
-    """Spread models that are made from now on over the devices of this process.
+@dataclass(frozen=True)
+class Spread:
+    """How the batches of a run are spread over devices.
+
+    Args:
+        data: Number of parts of each batch; its rows must be a multiple.
+        part: Which rows of a batch this process makes: (0, 1) makes all, (1, 2) the second half.
+    """
+
+    data: int = 1
+    part: tuple[int, int] = (0, 1)
+
+
+def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> Spread:
+    """Spread models that are made from now on over the devices of this run.
 
     ```python
-    kt.distribute(data=4, model=2)  # before the model is made
+    spread = kt.distribute(data=4, model=2)  # before the model is made
     model = kt.Transformer(kt.TransformerConfig.base(vocab_size=37_000))
     ```
 
-    Then `fit`, `evaluate` and `predict` are called as on one device; their batches must have a
-    multiple of `data` rows. The losses are those of one device, up to rounding.
+    Then `fit`, `evaluate` and `predict` are called as on one device. The losses are those of one
+    device, up to rounding. If the environment names several processes (`places.place_in`), they
+    are joined, and each passes its rows of a batch to `fit`: `spread.part`.
+
+    With JAX, the devices are those of all processes. With PyTorch, each process has one device,
+    and batches are split over the processes alone.
 
     Args:
         data: Number of parts of each batch (data parallel); -1: all devices that `model` leaves.
@@ -29,30 +47,54 @@ def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> A
             instead of copied (FSDP).
 
     Returns:
-        The distribution that is now the default: `keras.distribution.Distribution` with JAX.
+        The number of parts of a batch, and the part of this process.
 
     Raises:
-        ValueError: If there are fewer devices than data x model.
-        NotImplementedError: If the backend is not JAX, or JAX runs in several processes.
+        ValueError: If the devices are not data x model, or more than that.
+        TimeoutError: If a process does not come.
+        NotImplementedError: If the backend cannot.
     """
     require_whole("model", model, 1)
     is_whole = isinstance(data, int) and not isinstance(data, bool)
     require(is_whole and (data == -1 or data >= 1), "data", data, "-1 or at least 1")
     if BACKEND != "jax":
-        raise NotImplementedError(
-            f"distribute needs KERAS_BACKEND=jax, got {BACKEND}: keras.distribution has no devices "
-            "of other backends (Keras 3.15)"
-        )
+        for name, value, whole in (("model", model, 1), ("shard_weights", shard_weights, False)):
+            if value != whole:
+                raise NotImplementedError(
+                    f"{name} must be {whole} with {BACKEND}, which splits batches alone, got "
+                    f"{value}: KERAS_BACKEND=jax splits weights, too"
+                )
+    team = processes.join()
+    if BACKEND == "torch":
+        fits = data in (-1, team.count)
+        require(fits, "data", data, f"{team.count}, one for each process, or -1")
+        return Spread(team.count, (team.index, team.count))
     devices = keras.distribution.list_devices()
     if data == -1:
         data = max(1, len(devices) // model)
-    fits = data * model <= len(devices)
-    require(fits, "data * model", data * model, f"at most {len(devices)}, the devices there are")
-    mesh = keras.distribution.DeviceMesh((data, model), (DATA, MODEL), devices[: data * model])
-    layout = MeshLayout(mesh, shard_weights)
-    if layout.num_processes > 1:
-        raise NotImplementedError(
-            f"distribute works in one process, got {layout.num_processes} processes"
-        )
-    keras.distribution.set_distribution(layout)
-    return layout
+    used = data * model
+    accepted = f"at most {len(devices)}, the devices there are"
+    require(used <= len(devices), "data * model", used, accepted)
+    accepted = f"{len(devices)}, the devices of all processes"
+    require(team.count == 1 or used == len(devices), "data * model", used, accepted)
+    mesh = keras.distribution.DeviceMesh((data, model), (DATA, MODEL), devices[:used])
+    keras.distribution.set_distribution(MeshLayout(mesh, shard_weights))
+    return Spread(data, _part(team, data, model))
+
+
+def gather() -> None:
+    """End what `distribute` began: models made from now on are those of this process alone."""
+    keras.distribution.set_distribution(None)
+    if processes.current().count > 1:
+        leave_processes()
+        processes.leave()
+
+
+def _part(team, data, model):
+    """Return which of how many equal parts of a batch the devices of this process hold."""
+    own = data * model // team.count  # devices, which lie side by side in the mesh
+    require(
+        own % model == 0 or model % own == 0, "model", model, f"a divisor of {own}, or a multiple"
+    )
+    sharing = max(1, model // own)  # processes that hold the same rows
+    return team.index // sharing, team.count // sharing

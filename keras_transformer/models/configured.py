@@ -7,10 +7,20 @@ import warnings
 from typing import Any, Self
 
 import keras
+from keras import ops
 
-from keras_transformer.backend import BACKEND, reuse_memory
+from keras_transformer.backend import (
+    BACKEND,
+    differ_by_process,
+    gradients,
+    num_replicas,
+    reuse_memory,
+    summed,
+    without_gradients,
+)
 from keras_transformer.backend.private import in_strategy
 from keras_transformer.layers.layer import replacing_weights
+from keras_transformer.losses import LabelSmoothedCrossentropy
 
 
 class ConfiguredModel(keras.Model):
@@ -32,10 +42,55 @@ class ConfiguredModel(keras.Model):
     def make_train_function(self, force: bool = False) -> Any:
         """Make the function that `fit` calls for each step."""
         reuse_memory()
+        if self.train_function is None:
+            differ_by_process()
         if BACKEND == "tensorflow" and not self.optimizer.built and not in_strategy(self):
             # Variables made inside a step would make TensorFlow trace the whole step twice.
             self.optimizer.build(self.trainable_variables)
         return super().make_train_function(force)
+
+    def train_step(self, *arguments: Any) -> Any:
+        """Run one step of `fit` on `data`; with JAX on `state, data`."""
+        if not _in_processes():
+            return super().train_step(*arguments)
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(*arguments)
+
+        def scaled_loss():
+            loss, output = self._share(x, y, sample_weight, training=True)
+            return self.optimizer.scale_loss(loss), output
+
+        output, found = gradients(scaled_loss, self.trainable_variables)
+        with without_gradients():
+            self.optimizer.apply(found, self.trainable_variables)
+        return self.compute_metrics(x, y, output, sample_weight)
+
+    def test_step(self, *arguments: Any) -> Any:
+        """Run one step of `evaluate` on `data`; with JAX on `state, data`."""
+        if not _in_processes():
+            return super().test_step(*arguments)
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(*arguments)
+        _, output = self._share(x, y, sample_weight, training=False)
+        return self.compute_metrics(x, y, output, sample_weight)
+
+    def get_metrics_result(self) -> dict[str, Any]:
+        """Return the metrics, of the rows of all processes."""
+        with summed(self.metrics_variables):
+            return super().get_metrics_result()
+
+    def _share(self, x, y, sample_weight, training):
+        """Return this process's share of the loss of a global batch, and the output."""
+        output = self(x, training=training)
+        loss = self.compute_loss(x, y, output, sample_weight, training=training)
+        if not isinstance(self.loss, LabelSmoothedCrossentropy):  # which returns a share itself
+            loss = loss / num_replicas()
+        self._record_share(loss, x)
+        return loss, output
+
+    def _record_share(self, share, x):
+        """Add a replica's share of the loss to the mean that `fit` reports."""
+        mean = next(metric for metric in self.metrics if metric.name == "loss")
+        first = next(tensor for tensor in keras.tree.flatten(x) if tensor is not None)
+        mean.update_state(share * num_replicas(), sample_weight=ops.shape(first)[0])
 
     def export(
         self, filepath: str | os.PathLike, format: str = "tf_saved_model", **options: Any
@@ -68,3 +123,8 @@ class ConfiguredModel(keras.Model):
         if quantization:
             model.quantize(quantization)
         return model
+
+
+def _in_processes():
+    """Return whether this is one of several processes that each compute their own gradients."""
+    return BACKEND == "torch" and num_replicas() > 1

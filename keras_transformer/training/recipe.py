@@ -13,7 +13,17 @@ from keras_transformer.config import TransformerConfig, check_names, check_types
 FOLDER = Path(__file__).parent / "recipes"  # of the built-in recipes
 MONITORS = ("val_bleu", "val_loss")
 DECAYS = ("inverse_sqrt", "linear")
+_TABLES = ("model", "distribution")
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Options of a recipe's table `distribution`: the arguments of `distribution.distribute`."""
+
+    data: int = -1
+    model: int = 1
+    shard_weights: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,10 +64,13 @@ class TranslationRecipe:
         monitor: "val_loss" or "val_bleu", for early stopping.
         patience: Epochs without a better `monitor` before training stops; None: never.
         bleu_every: Epochs between beam search translations of the validation set; 0: never.
+        checkpoint_every: Batches between two saves of the state inside an epoch; 0: none.
         average_last: Number of last checkpoints whose weights are averaged at the end.
         beam_size: Beam size of the translations.
         length_penalty: Length penalty of the translations.
         seed: Seed of weights, dropout, order and sampling.
+        distribution: Arguments of `distribution.distribute`, such as {"data": -1, "model": 2};
+            empty: one device, or one for each process of a run with several.
     """
 
     corpus: str = "grammar"
@@ -87,10 +100,12 @@ class TranslationRecipe:
     monitor: str = "val_loss"
     patience: int | None = None
     bleu_every: int = 0
+    checkpoint_every: int = 0
     average_last: int = 5
     beam_size: int = 4
     length_penalty: float = 0.6
     seed: int = 0
+    distribution: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
         check_types(type(self), dataclasses.asdict(self), "")
@@ -103,6 +118,8 @@ class TranslationRecipe:
             require(getattr(self, name) in choices, name, getattr(self, name), f"one of {choices}")
         check_names(TransformerConfig, self.model, "fields of model")
         check_types(TransformerConfig, self.model, "model.")
+        check_names(Distribution, self.distribution, "fields of distribution")
+        check_types(Distribution, self.distribution, "distribution.")
         if self.packed_length is not None:
             accepted = f"from 1 to tokens_per_batch={self.tokens_per_batch}"
             fits = 1 <= self.packed_length <= self.tokens_per_batch
@@ -125,7 +142,9 @@ _LEAST = dict.fromkeys(
 )
 _LEAST |= dict.fromkeys(("vocab_size", "tokens_per_batch", "num_buckets", "max_words"), 1)
 _LEAST |= dict.fromkeys(("train_size", "patience"), 1)
-_LEAST |= dict.fromkeys(("bleu_every", "lora_rank", "length_penalty", "seed"), 0)
+_LEAST |= dict.fromkeys(
+    ("checkpoint_every", "bleu_every", "lora_rank", "length_penalty", "seed"), 0
+)
 _RANGES = {
     "max_length_ratio": ("at least 1", lambda x: x >= 1),
     "subword_sampling": ("in [0, 1)", lambda x: 0 <= x < 1),
@@ -150,8 +169,8 @@ def read_recipe(recipe: str, changes: list[str] | None = None) -> TranslationRec
 
     Args:
         recipe: Name of a built-in recipe, or path of a TOML file.
-        changes: Changes "option=value" or "model.option=value", with values in TOML; other values
-            are read as text.
+        changes: Changes "option=value", "model.option=value" or "distribution.option=value", with
+            values in TOML; other values are read as text.
 
     Raises:
         ValueError: If a recipe or an option is unknown, or a file is not TOML.
@@ -170,9 +189,10 @@ def read_recipe(recipe: str, changes: list[str] | None = None) -> TranslationRec
         if not equals:
             raise ValueError(f"a change must read option=value, got {change!r}")
         table, _, field = name.rpartition(".")
-        if table not in ("", "model"):
-            raise ValueError(f"a change must name an option or model.option, got {change!r}")
-        target = values.setdefault("model", {}) if table else values
+        if table not in ("", *_TABLES):
+            accepted = ", ".join(f"{table}.option" for table in _TABLES)
+            raise ValueError(f"a change must name an option, {accepted}, got {change!r}")
+        target = values.setdefault(table, {}) if table else values
         if isinstance(target, dict):  # any other type raises an error below
             target[field] = _value(text)
     return TranslationRecipe.from_dict(values)

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import gc
 import inspect
+import os
 import signal
 import sys
 import threading
@@ -21,6 +22,8 @@ import typer
 from keras_transformer.backend import usable_precision
 from keras_transformer.callbacks import Checkpoints, TrainingStopped
 from keras_transformer.checkpoints.state import CHECKPOINTS, latest, read_state
+from keras_transformer.distribution.places import place_in
+from keras_transformer.distribution.processes import current
 from keras_transformer.optimizers import WarmupSchedule
 from keras_transformer.system.failures import BAD_INPUT, in_one_line
 from keras_transformer.system.files import locked
@@ -80,7 +83,9 @@ def run_into(default: Callable[[dict[str, Any]], Path] | None = None) -> Callabl
             folder = given["output"]
             with _handled():
                 try:
-                    with locked(folder):
+                    # Of several processes, process 0 holds the lock.
+                    first = place_in(os.environ).index == 0
+                    with locked(folder) if first else contextlib.nullcontext():
                         return train(*bound.args, **bound.kwargs)
                 except _Signalled as signalled:
                     number = signalled.number
@@ -115,9 +120,10 @@ def fit(
         if _signals.number is not None:
             raise _Signalled(_signals.number)
     except TrainingStopped:
-        if _signals.number is None:  # not stopped by a signal
+        if _signals.number is None and current().count == 1:  # not stopped by a signal
             raise
-        raise _Signalled(_signals.number) from None
+        # Or another process was stopped by one.
+        raise _Signalled(_signals.number or signal.SIGTERM) from None
     finally:
         _signals.checkpoints = None
 
@@ -186,7 +192,7 @@ def main(train: Callable) -> None:
         except BAD_INPUT as error:
             if debug:
                 raise
-            say(f"error: {in_one_line(error)}")
+            say(f"error: {in_one_line(error)}", everywhere=True)
             raise typer.Exit(2) from error
 
     # typer reads the options from the signature.
@@ -200,8 +206,15 @@ def main(train: Callable) -> None:
     app()
 
 
-def say(line: str) -> None:
-    """Print a line on stderr, in place of the current progress line."""
+def say(line: str, *, everywhere: bool = False) -> None:
+    """Print a line on stderr, in place of the current progress line.
+
+    Args:
+        line: The line.
+        everywhere: Whether each of several processes prints it; else, only the first.
+    """
+    if current().index and not everywhere:
+        return
     print(("\r\x1b[K" if sys.stderr.isatty() else "") + line, file=sys.stderr, flush=True)
 
 

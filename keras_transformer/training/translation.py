@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 import keras
 
@@ -19,23 +19,20 @@ from keras_transformer.callbacks import (
 )
 from keras_transformer.checkpoints import assign_weights, average_weights, weights_of
 from keras_transformer.checkpoints.state import CHECKPOINTS
-from keras_transformer.config import TransformerConfig
-from keras_transformer.data.built_in_corpora import Corpus, load_corpus
-from keras_transformer.data.cleaning import clean
 from keras_transformer.data.pair_batches import TokenBatches
-from keras_transformer.data.text_files import read_pairs
+from keras_transformer.distribution import Spread, distribute, gather, processes
 from keras_transformer.evaluation.assess import assess, save_metrics
 from keras_transformer.evaluation.scores import table
 from keras_transformer.inference.folder import CONFIG, MODEL
-from keras_transformer.inference.translator import METRICS, Translator
+from keras_transformer.inference.translator import METRICS
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
-from keras_transformer.models import Transformer, enable_lora, merged
+from keras_transformer.models import enable_lora, merged
 from keras_transformer.optimizers import WarmupSchedule, adam
 from keras_transformer.system.files import removed
-from keras_transformer.text import SentencePieceTokenizer, Tokenizer
 from keras_transformer.text.tokenizer import MANIFEST
 from keras_transformer.training import runs
+from keras_transformer.training.preparation import begin, read_text
 from keras_transformer.training.recipe import read_recipe
 from keras_transformer.training.runs import run_into, say
 
@@ -43,6 +40,7 @@ from keras_transformer.training.runs import run_into, say
 OF_A_RUN = (CHECKPOINTS, "tensorboard", MODEL, CONFIG, METRICS, MANIFEST)
 # Options that a resumed run may change; with others changed, it is a different run.
 NOT_THE_RUN = ("epochs", "patience", "bleu_every", "average_last", "beam_size", "length_penalty")
+NOT_THE_RUN += ("checkpoint_every", "distribution")
 
 
 @run_into(lambda given: Path("saved_models") / Path(given["recipe"]).stem)
@@ -74,9 +72,14 @@ def train(
         raise ValueError(f"output must not contain start_from with --overwrite, got {folder}")
 
     files = {"train": train_files, "validation": validation_files, "test": test_files}
-    corpus, pairs = _text(options, data_folder, files)
-    beginning = _beginning(options, corpus, pairs, start_from)
-    batches, validation = _batches(options, corpus, pairs, beginning)
+    team = processes.join()
+    corpus, pairs = read_text(options, data_folder, files)
+    beginning = begin(options, corpus, pairs, start_from)
+    _agree(team, options, pairs, beginning)
+    spread = Spread()
+    if options.distribution or team.count > 1:
+        spread = distribute(**options.distribution)
+    batches, validation = _batches(options, corpus, pairs, beginning, spread.data)
     total_steps = options.epochs * len(batches) if options.decay == "linear" else None
     model = _model(options, beginning, total_steps)
     say(
@@ -85,19 +88,23 @@ def train(
         f"{batches.padding:.0%} padding, {batches.dropped} pairs too long; "
         f"{keras.backend.backend()}, {options.precision}"
     )
-    if overwrite:  # only now that all arguments are checked
+    if overwrite and team.index == 0:  # only now that all arguments are checked
         removed(*(folder / name for name in OF_A_RUN))
-    checkpoints = _checkpoints(options, folder, beginning, len(pairs), total_steps)
+    team.exchange(None)  # all see the folder without what is removed
+    checkpoints = _checkpoints(options, folder, beginning, len(pairs), total_steps, team)
     runs.fit(
         model,
-        lambda step: batches.dataset(first_step=step, num_workers=workers),
+        lambda step: batches.dataset(step, None, workers, spread.part),
         checkpoints,
         steps_per_epoch=len(batches),
         epochs=options.epochs,
-        validation_data=validation.dataset(steps=len(validation)),
+        validation_data=validation.dataset(steps=len(validation), part=spread.part),
         validation_steps=len(validation),
         callbacks=_callbacks(options, folder, corpus, beginning, model, batches, tensorboard),
     )
+    gather()
+    if team.index:  # process 0 does the rest alone
+        return
     translator, averaged = _averaged(options, beginning, checkpoints)
     translator.save(folder)
     seconds = sum(logs["seconds"] for logs in checkpoints.history)
@@ -118,49 +125,18 @@ def train(
     say(f"trained {checkpoints.epoch} epochs in {seconds:.0f} s; saved to {folder}")
 
 
-@dataclasses.dataclass(frozen=True)
-class _Beginning:
-    """The tokenizer and sizes of a run, and the translator that it starts from, or None."""
-
-    start: Translator | None
-    family: type
-    tokenizer: Tokenizer
-    config: Any
-    languages: tuple[str, str]
-
-    def translator(self, model):
-        return Translator(model, self.tokenizer, *self.languages)
+def _agree(team, options, pairs, beginning):
+    """Check that all processes train one model on one text."""
+    if team.count > 1:
+        text = hashlib.sha256()
+        for pair in pairs:
+            text.update("\0".join((*pair, "")).encode())
+        facts = {f"option {name}": value for name, value in options.to_dict().items()}
+        facts |= {"training text (SHA-256)": text.hexdigest()}
+        team.agree(facts | {"tokenizer": beginning.tokenizer.fingerprint()})
 
 
-def _text(options, data_folder, files):
-    """Return the corpus, and its training pairs after cleaning."""
-    corpus = _corpus(options, data_folder, files)
-    pairs, report = clean(
-        corpus.train, max_words=options.max_words, max_length_ratio=options.max_length_ratio
-    )
-    if not pairs:
-        raise ValueError(f"the training corpus is empty after cleaning: {report}")
-    say(f"corpus {corpus.name}: {report}")
-    return corpus, pairs
-
-
-def _beginning(options, corpus, pairs, start_from):
-    languages = corpus.source_language, corpus.target_language
-    if start_from is None:
-        if options.lora_rank:
-            raise ValueError("lora_rank needs --start-from: LoRA trains an existing model further")
-        tokenizer = _tokenizer(options, pairs)
-        config = _config(options, tokenizer)
-        return _Beginning(None, Transformer, tokenizer, config, languages)
-    start = Translator.load(start_from, "float32")
-    languages = start.source_language or languages[0], start.target_language or languages[1]
-    tokenizer = start.tokenizer.between(*languages)
-    dropout = options.model.get("dropout", start.model.config.dropout)
-    config = dataclasses.replace(start.model.config, dropout=dropout)
-    return _Beginning(start, type(start.model), tokenizer, config, languages)
-
-
-def _batches(options, corpus, pairs, beginning):
+def _batches(options, corpus, pairs, beginning, divisible_by):
     """Return the batches for training and validation, of a few shapes; packed, of one."""
     row = options.packed_length or options.tokens_per_batch
     budget = dict(
@@ -169,6 +145,7 @@ def _batches(options, corpus, pairs, beginning):
         packed_length=options.packed_length,
         max_length=min(beginning.config.max_length, row),
         seed=options.seed,
+        divisible_by=divisible_by,
     )
     tokenizer = beginning.tokenizer
     batches = TokenBatches(pairs, tokenizer, sampling=options.subword_sampling, **budget)
@@ -197,7 +174,7 @@ def _model(options, beginning, total_steps):
     return model
 
 
-def _checkpoints(options, folder, beginning, count, total_steps):
+def _checkpoints(options, folder, beginning, count, total_steps, team):
     """Return the checkpoints of this run; those of a different run raise an error."""
     run = {k: v for k, v in options.to_dict().items() if k not in NOT_THE_RUN}
     run |= {"pairs": count, "tokenizer": beginning.tokenizer.fingerprint()}
@@ -210,7 +187,9 @@ def _checkpoints(options, folder, beginning, count, total_steps):
         patience=options.patience,
         mode="max" if options.monitor == "val_bleu" else "min",
         run=run,
+        every=options.checkpoint_every or None,
     )
+    team.agree({"checkpoint": [checkpoints.epoch, checkpoints.step]})
     if checkpoints.epoch >= options.epochs or checkpoints.finished:
         say(f"all {checkpoints.epoch} epochs are done: the model is saved and measured again")
     elif checkpoints.epoch or checkpoints.step:
@@ -254,46 +233,3 @@ def _measure(options, folder, corpus, translator):
         metrics = assess(translator, pairs, published_language=published, **_search(options))
         save_metrics(folder, name, metrics)
         print(f"\n{name}\n{table(metrics)}")
-
-
-def _tokenizer(options, pairs):
-    sources, targets = zip(*pairs, strict=True)
-    return SentencePieceTokenizer.train(
-        sources,
-        targets,
-        vocab_size=options.vocab_size,
-        kind=options.tokenizer,
-        shared=options.shared_vocabulary,
-        byte_fallback=options.byte_fallback,
-        lowercase=options.lowercase,
-    )
-
-
-def _config(options, tokenizer):
-    shared = {"share_embeddings": options.shared_vocabulary}
-    own = dict(
-        source_vocab_size=tokenizer.source_vocab_size,
-        target_vocab_size=tokenizer.target_vocab_size,
-        pad_id=tokenizer.pad_id,
-        bos_id=tokenizer.bos_id,
-        eos_id=tokenizer.eos_id,
-    )
-    return TransformerConfig.from_dict(own | shared | options.model)
-
-
-def _corpus(options, data_folder, files):
-    languages = dict(
-        source_language=options.source_language, target_language=options.target_language
-    )
-    if options.corpus != "files" and not files["train"]:
-        return load_corpus(options.corpus, data_folder, train_size=options.train_size, **languages)
-    pairs = {}
-    for name, paths in files.items():
-        if name != "test" and not paths:
-            raise ValueError(f"--{name} is required to train on your own text files")
-        if paths and len(paths) > 2:
-            raise ValueError(f"--{name} takes one file or two, got {len(paths)}")
-        pairs[name] = read_pairs(*paths, **languages) if paths else []
-    tests = {"test": pairs["test"]} if pairs["test"] else {}
-    train_pairs = pairs["train"][: options.train_size]
-    return Corpus("files", *languages.values(), train_pairs, pairs["validation"], tests)

@@ -1,0 +1,97 @@
+"""Start several processes of one command on this host, and end them together."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from keras_transformer.config import require_whole
+
+_PATIENCE = 30.0  # seconds from SIGTERM to SIGKILL, in which a run saves its state
+_FORWARDED = (signal.SIGTERM, signal.SIGINT)
+
+
+def launch(command: Sequence[str], processes: int) -> int:
+    """Run a command in several processes, which `distribute` joins, until all have ended.
+
+    If a process fails, the others are ended. SIGTERM and Ctrl-C go to all of them.
+
+    Args:
+        command: The program and its arguments.
+        processes: Number of processes.
+
+    Returns:
+        The exit status: 0, or that of the first process that failed.
+
+    Raises:
+        ValueError: If `processes` is below 1.
+    """
+    require_whole("processes", processes, 1)
+    environ = dict(os.environ, KERAS_DISTRIBUTION_NUM_PROCESSES=str(processes))
+    environ["KERAS_DISTRIBUTION_JOB_ADDRESSES"] = f"127.0.0.1:{_free_port()}"
+    started: list[subprocess.Popen] = []
+    signals: list[int] = []
+    before = {number: signal.getsignal(number) for number in _FORWARDED}
+    for number in _FORWARDED:
+        signal.signal(number, lambda number, frame: signals.append(number))
+    try:
+        for index in range(processes):
+            own = {"KERAS_DISTRIBUTION_PROCESS_ID": str(index), "LOCAL_RANK": str(index)}
+            # In a session of its own, Ctrl-C does not reach it twice.
+            started.append(
+                subprocess.Popen(command, env={**environ, **own}, start_new_session=True)
+            )
+        return _watched(started, signals)
+    finally:
+        for process in started:
+            process.kill()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _watched(started, signals):
+    failed, deadline, forwarded = 0, None, 0
+    while any(process.poll() is None for process in started):
+        for number in signals[forwarded:]:
+            _send(started, number)
+        forwarded = len(signals)
+        ended = [(i, x.returncode) for i, x in enumerate(started) if x.returncode]
+        if ended and deadline is None:
+            index, failed = ended[0]
+            if not signals:
+                print(
+                    f"process {index} of {len(started)} ended with status {failed}: "
+                    "ending the others",
+                    file=sys.stderr,
+                )
+                _send(started, signal.SIGTERM)
+            deadline = time.monotonic() + _PATIENCE
+        if deadline is not None and time.monotonic() > deadline:
+            _send(started, signal.SIGKILL)
+        time.sleep(0.05)
+    failed = failed or next((x.returncode for x in started if x.returncode), 0)
+    return 128 - failed if failed < 0 else failed
+
+
+def _send(started, number):
+    for process in started:
+        if process.poll() is None:
+            process.send_signal(number)
+
+
+def _free_port():
+    """Return a port of this host that is free, as is the next one."""
+    while True:
+        with socket.socket() as one, socket.socket() as other:
+            one.bind(("127.0.0.1", 0))
+            port = one.getsockname()[1]
+            try:
+                other.bind(("127.0.0.1", port + 1))
+            except (OSError, OverflowError):
+                continue
+            return port

@@ -1,0 +1,97 @@
+"""The place of this process among those of a run, as launchers write it into the environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from keras_transformer.config import require
+
+PORT = 29_400  # of process 0 where the environment names a host alone
+
+
+@dataclass(frozen=True)
+class Place:
+    """One of the processes that train a model together.
+
+    Args:
+        index: Number of this process, from 0.
+        count: Number of processes.
+        address: "host:port" of process 0, which listens at this port and the next; needed if there
+            are several processes.
+        local: Number of this process on its host, from 0; None: the only one there.
+
+    Raises:
+        ValueError: If a value is out of range.
+    """
+
+    index: int = 0
+    count: int = 1
+    address: str | None = None
+    local: int | None = None
+
+    def __post_init__(self):
+        require(self.count >= 1, "number of processes", self.count, "at least 1")
+        accepted = f"from 0 to {self.count - 1}"
+        require(0 <= self.index < self.count, "process index", self.index, accepted)
+        if self.count > 1:
+            fits = re.fullmatch(r"\S+:\d+", self.address or "")
+            require(fits, "address of process 0", self.address, "host:port")
+
+
+# Each launcher's variables: index, count, host or host:port of process 0, its port, local index.
+_LAUNCHERS = (
+    (  # Keras; with Kubernetes, the index may come from an indexed Job
+        ("KERAS_DISTRIBUTION_PROCESS_ID", "JOB_COMPLETION_INDEX"),
+        "KERAS_DISTRIBUTION_NUM_PROCESSES",
+        "KERAS_DISTRIBUTION_JOB_ADDRESSES",
+        "",
+        "LOCAL_RANK",
+    ),
+    (("RANK",), "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK"),  # torchrun, Ray Train
+    (("SLURM_PROCID",), "SLURM_NTASKS", "SLURM_STEP_NODELIST", "MASTER_PORT", "SLURM_LOCALID"),
+)
+
+
+def place_in(environ: Mapping[str, str]) -> Place:
+    """Return the place of this process; alone if no launcher's variables are set.
+
+    The variables of Keras (`KERAS_DISTRIBUTION_PROCESS_ID`, `_NUM_PROCESSES`, `_JOB_ADDRESSES`)
+    come first, then those of torchrun and Ray Train (`RANK`, `WORLD_SIZE`, `MASTER_ADDR`,
+    `MASTER_PORT`), then those of a step of Slurm.
+
+    Args:
+        environ: The environment, such as `os.environ`.
+
+    Raises:
+        ValueError: If a variable is missing, or is no number or out of range.
+    """
+    for indices, counted, host, port, local in _LAUNCHERS:
+        if counted not in environ:
+            continue
+        named = next((name for name in indices if name in environ), None)
+        if named is None:
+            raise ValueError(f"{indices[0]} must be set, as {counted} is")
+        count, index = _whole(environ, counted), _whole(environ, named)
+        if count == 1:
+            return Place(index, count)
+        address = _first(environ.get(host, ""))
+        if not address:
+            raise ValueError(f"{host} must be set, as {counted} is")
+        if not re.search(r":\d+$", address):
+            # The port itself is torchrun's own.
+            address += f":{_whole(environ, port) + 1 if port in environ else PORT}"
+        return Place(index, count, address, _whole(environ, local) if local in environ else None)
+    return Place()
+
+
+def _whole(environ, name):
+    require(environ[name].isdecimal(), name, environ[name], "a whole number of at least 0")
+    return int(environ[name])
+
+
+def _first(hosts):
+    """Return the first of several hosts: "a:1,b:1", or Slurm's "node[03-05,08],other"."""
+    first = re.match(r"([^,\[]*)(?:\[(\w+)[^\]]*\])?", hosts.strip())
+    return first[1] + (first[2] or "")

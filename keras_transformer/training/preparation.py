@@ -1,0 +1,120 @@
+"""What a training run of a translator begins with: its corpus, tokenizer, sizes, first weights."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keras_transformer.config import TransformerConfig
+from keras_transformer.data.built_in_corpora import Corpus, load_corpus
+from keras_transformer.data.cleaning import clean
+from keras_transformer.data.text_files import read_pairs
+from keras_transformer.inference.translator import Translator
+from keras_transformer.models import Transformer
+from keras_transformer.text import SentencePieceTokenizer, Tokenizer
+from keras_transformer.training.recipe import TranslationRecipe
+from keras_transformer.training.runs import say
+
+Pairs = list[tuple[str, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Beginning:
+    """The tokenizer and sizes of a run, and the translator that it starts from, or None."""
+
+    start: Translator | None
+    family: type
+    tokenizer: Tokenizer
+    config: Any
+    languages: tuple[str, str]
+
+    def translator(self, model: keras.Model) -> Translator:
+        """Return a translator with a model of this run."""
+        return Translator(model, self.tokenizer, *self.languages)
+
+
+def read_text(
+    options: TranslationRecipe, data_folder: Path | None, files: dict[str, list[Path] | None]
+) -> tuple[Corpus, Pairs]:
+    """Return the corpus, and its training pairs after cleaning.
+
+    Raises:
+        ValueError: If a file is missing or broken, or no pair is left.
+    """
+    corpus = _corpus(options, data_folder, files)
+    pairs, report = clean(
+        corpus.train, max_words=options.max_words, max_length_ratio=options.max_length_ratio
+    )
+    if not pairs:
+        raise ValueError(f"the training corpus is empty after cleaning: {report}")
+    say(f"corpus {corpus.name}: {report}")
+    return corpus, pairs
+
+
+def begin(
+    options: TranslationRecipe, corpus: Corpus, pairs: Pairs, start_from: Path | None
+) -> Beginning:
+    """Train the tokenizer, or load the translator that the run starts from.
+
+    Raises:
+        ValueError: If an option does not fit the corpus or the translator.
+    """
+    languages = corpus.source_language, corpus.target_language
+    if start_from is None:
+        if options.lora_rank:
+            raise ValueError("lora_rank needs --start-from: LoRA trains an existing model further")
+        tokenizer = _tokenizer(options, pairs)
+        config = _config(options, tokenizer)
+        return Beginning(None, Transformer, tokenizer, config, languages)
+    start = Translator.load(start_from, "float32")
+    languages = start.source_language or languages[0], start.target_language or languages[1]
+    tokenizer = start.tokenizer.between(*languages)
+    dropout = options.model.get("dropout", start.model.config.dropout)
+    config = dataclasses.replace(start.model.config, dropout=dropout)
+    return Beginning(start, type(start.model), tokenizer, config, languages)
+
+
+def _tokenizer(options, pairs):
+    sources, targets = zip(*pairs, strict=True)
+    return SentencePieceTokenizer.train(
+        sources,
+        targets,
+        vocab_size=options.vocab_size,
+        kind=options.tokenizer,
+        shared=options.shared_vocabulary,
+        byte_fallback=options.byte_fallback,
+        lowercase=options.lowercase,
+    )
+
+
+def _config(options, tokenizer):
+    shared = {"share_embeddings": options.shared_vocabulary}
+    own = dict(
+        source_vocab_size=tokenizer.source_vocab_size,
+        target_vocab_size=tokenizer.target_vocab_size,
+        pad_id=tokenizer.pad_id,
+        bos_id=tokenizer.bos_id,
+        eos_id=tokenizer.eos_id,
+    )
+    return TransformerConfig.from_dict(own | shared | options.model)
+
+
+def _corpus(options, data_folder, files):
+    languages = dict(
+        source_language=options.source_language, target_language=options.target_language
+    )
+    if options.corpus != "files" and not files["train"]:
+        return load_corpus(options.corpus, data_folder, train_size=options.train_size, **languages)
+    pairs = {}
+    for name, paths in files.items():
+        if name != "test" and not paths:
+            raise ValueError(f"--{name} is required to train on your own text files")
+        if paths and len(paths) > 2:
+            raise ValueError(f"--{name} takes one file or two, got {len(paths)}")
+        pairs[name] = read_pairs(*paths, **languages) if paths else []
+    tests = {"test": pairs["test"]} if pairs["test"] else {}
+    train_pairs = pairs["train"][: options.train_size]
+    return Corpus("files", *languages.values(), train_pairs, pairs["validation"], tests)
