@@ -4,12 +4,12 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
+import keras
 import pytest
 
 from keras_transformer.backend import BACKEND
-from keras_transformer.distribution import distribute
+from keras_transformer.distribution import Spread, distribute, gather
 
 RUNS = [
     ("transformer", dict(), dict(data=4, model=2), dict(shard_weights=True)),
@@ -23,7 +23,7 @@ RUNS = [
 def test_losses_and_weights_are_those_of_one_device():
     flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
     done = subprocess.run(
-        [sys.executable, Path(__file__).with_name("virtual_devices.py"), json.dumps(RUNS)],
+        [sys.executable, "-m", "tests.distribution.virtual_devices", json.dumps(RUNS)],
         env={**os.environ, "XLA_FLAGS": flags},
         capture_output=True,
         text=True,
@@ -56,7 +56,24 @@ def test_more_than_the_devices_there_are():
         distribute(data=1000, model=2)
 
 
-@pytest.mark.skipif(BACKEND == "jax", reason="JAX has devices")
-def test_a_backend_that_cannot():
-    with pytest.raises(NotImplementedError, match="distribute needs KERAS_BACKEND=jax, got"):
-        distribute()
+@pytest.mark.skipif(BACKEND == "jax", reason="JAX splits products and weights")
+@pytest.mark.parametrize("options", [dict(model=2), dict(shard_weights=True)])
+def test_a_backend_that_splits_batches_alone(options):
+    ((name, value),) = options.items()
+    with pytest.raises(NotImplementedError, match=f"{name} must be .* with {BACKEND}, .*{value}"):
+        distribute(**options)
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="the others have devices")
+def test_a_process_of_pytorch_has_one_device():
+    assert distribute() == distribute(data=1) == Spread(1, (0, 1))
+    with pytest.raises(ValueError, match="data must be 1, one for each process, or -1, got 2"):
+        distribute(data=2)
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="keras.distribution has no other devices")
+def test_gather_ends_it():
+    assert distribute(data=1) == Spread(1, (0, 1))
+    assert keras.distribution.distribution() is not None
+    gather()
+    assert keras.distribution.distribution() is None

@@ -15,7 +15,7 @@ import typer
 
 from keras_transformer.backend import precision as precision_module
 from keras_transformer.system.files import locked, write_json
-from keras_transformer.training import translation
+from keras_transformer.training import preparation, translation
 from keras_transformer.training.runs import main, run_into, schedule_for
 
 Output = Annotated[Path, typer.Option()]
@@ -172,7 +172,7 @@ def test_a_recipe_falls_back_before_its_run_is_compared_with_an_older_one(tmp_pa
         seen.append(options.precision)
         raise ValueError("there is none")
 
-    monkeypatch.setattr(translation, "_corpus", corpus)
+    monkeypatch.setattr(preparation, "_corpus", corpus)
     with pytest.warns(match="float32 in place of mixed_bfloat16"), pytest.raises(ValueError):
         translation.train("base", tmp_path / "run")
     assert seen == ["float32"]

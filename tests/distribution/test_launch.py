@@ -1,0 +1,60 @@
+"""Processes that are started, and ended, together."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from keras_transformer.distribution.launch import launch
+
+SHOW = """
+import os, pathlib, sys
+names = "PROCESS_ID", "NUM_PROCESSES", "JOB_ADDRESSES"
+values = [os.environ["KERAS_DISTRIBUTION_" + name] for name in names]
+pathlib.Path(sys.argv[1], values[0]).write_text(" ".join(values))
+"""
+
+
+def test_each_process_has_its_place(tmp_path):
+    assert launch([sys.executable, "-c", SHOW, str(tmp_path)], 3) == 0
+    found = [(tmp_path / str(index)).read_text().split() for index in range(3)]
+    assert [x[:2] for x in found] == [["0", "3"], ["1", "3"], ["2", "3"]]
+    assert len({x[2] for x in found}) == 1 and found[0][2].startswith("127.0.0.1:")
+
+
+def test_one_that_fails_ends_the_others(capfd):
+    program = (
+        "import os, time; i = os.environ['LOCAL_RANK']; i == '1' and os._exit(3); time.sleep(60)"
+    )
+    begun = time.monotonic()
+    assert launch([sys.executable, "-c", program], 2) == 3
+    assert time.monotonic() - begun < 30
+    assert "process 1 of 2 ended with status 3: ending the others" in capfd.readouterr().err
+
+
+def test_a_signal_goes_to_all(tmp_path):
+    child = (
+        "import os, pathlib, signal, sys, time\n"
+        "place = pathlib.Path(sys.argv[1], os.environ['LOCAL_RANK'])\n"
+        "signal.signal(15, lambda *_: (place.write_text('ended'), os._exit(143)))\n"
+        "place.write_text('begun'); time.sleep(60)\n"
+    )
+    program = (
+        "import sys; from keras_transformer.distribution.launch import launch\n"
+        "sys.exit(launch([sys.executable, '-c', sys.argv[2], sys.argv[1]], 2))"
+    )
+    launched = subprocess.Popen([sys.executable, "-c", program, str(tmp_path), child])
+    places = [tmp_path / "0", tmp_path / "1"]
+    while not all(path.exists() and path.read_text() for path in places):
+        time.sleep(0.05)
+    os.kill(launched.pid, signal.SIGTERM)
+    assert launched.wait(30) == 143
+    assert [path.read_text() for path in places] == ["ended", "ended"]
+
+
+def test_too_few():
+    with pytest.raises(ValueError, match="processes must be a whole number of at least 1, got 0"):
+        launch([sys.executable], 0)
