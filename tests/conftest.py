@@ -34,6 +34,7 @@ hypothesis.settings.load_profile("repository")
 # PyTorch, as do single tests with the mark `once`, which says why no backend can change them.
 _WITHOUT_BACKEND = (
     "analysis/plots",
+    "benchmarks/test_cost.py",
     "checkpoints/families/test_fields.py",
     "checkpoints/families/test_rotary_fields.py",
     "cli",
