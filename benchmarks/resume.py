@@ -39,13 +39,14 @@ def train(arguments: list[str]) -> None:
     from keras_transformer.data.pair_batches import TokenBatches
 
     make = TokenBatches.batch
-    log = Path(os.environ[LOG], f"{os.getpid()}.jsonl").open("a")
+    path = Path(os.environ[LOG], f"{os.getpid()}.jsonl")
 
     def logged(self, step, part=(0, 1)):
         inputs, labels = make(self, step, part)
         if self.shuffle:  # not the validation set
             rows = [row.tobytes().hex() for row in labels if row.any()]
-            print(json.dumps([step, part[0], rows]), file=log, flush=True)
+            with path.open("a") as log:
+                print(json.dumps([step, part[0], rows]), file=log)
         return inputs, labels
 
     TokenBatches.batch = logged
