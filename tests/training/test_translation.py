@@ -2,12 +2,8 @@
 
 import json
 import os
-import random
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import keras
 import numpy as np
@@ -18,64 +14,15 @@ from keras_transformer.callbacks import Progress
 from keras_transformer.inference.translator import Translator
 from keras_transformer.training import translation as module
 from keras_transformer.training.translation import train
-
-WORDS = "ba be bi bo bu da de di do du ga ge gi go gu la le li lo lu".split()
+from tests.training.made_up import SETTINGS, finish, start, write_corpus
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Sentences of made-up words, "translated" into the other case and the reverse order."""
+    """The folder of a corpus."""
     folder = tmp_path_factory.mktemp("corpus")
-    generator = random.Random(0)
-    for name, count in (("train", 1500), ("validation", 50), ("test", 50)):
-        sentences = [generator.choices(WORDS, k=generator.randint(2, 7)) for _ in range(count)]
-        lines = [f"{' '.join(s)}\t{' '.join(reversed(s)).upper()}\n" for s in sentences]
-        (folder / f"{name}.tsv").write_text("".join(lines), "utf-8")
+    write_corpus(folder)
     return folder
-
-
-SETTINGS = [
-    "corpus=files",
-    "vocab_size=320",
-    "tokens_per_batch=320",
-    "num_buckets=2",
-    "epochs=3",
-    "warmup_steps=60",
-    "peak_learning_rate=0.01",
-    "subword_sampling=0.1",
-    "average_last=2",
-    "model.d_model=32",
-    "model.d_ff=64",
-    "model.num_heads=2",
-    "model.num_encoder_layers=1",
-    "model.num_decoder_layers=1",
-    "model.dropout=0.1",
-    "model.max_length=64",
-]
-
-
-def start(files, output):
-    """The training command in a process of its own."""
-    command = [sys.executable, "-m", "training.translation", "--output", str(output)]
-    for name in ("train", "validation", "test"):
-        command += [f"--{name}", str(files / f"{name}.tsv")]
-    for setting in SETTINGS:
-        command += ["--set", setting]
-    root = Path(__file__).parents[2]
-    return subprocess.Popen(
-        command,
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def finish(process):
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, output
-    return output
 
 
 @pytest.fixture(scope="module")

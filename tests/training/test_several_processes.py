@@ -1,0 +1,40 @@
+"""The training script in several processes, one of which is killed."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from keras_transformer.checkpoints import read_weights
+from tests.training.made_up import finish, start, write_corpus
+
+SHARDED = "true" if keras.backend.backend() == "jax" else "false"
+
+
+@pytest.mark.skipif(keras.backend.backend() == "tensorflow", reason="it trains in one process")
+def test_a_run_killed_in_two_processes_goes_on_in_one(tmp_path):
+    files = tmp_path
+    write_corpus(files)
+    few = ["train_size=300", "epochs=2", "model.dropout=0.0", "checkpoint_every=3"]
+    few += ["subword_sampling=0.1", "distribution.shard_weights=" + SHARDED]
+    launched = start(files, tmp_path / "killed", *few, processes=2)
+    while not (tmp_path / "killed" / "checkpoints" / "unfinished" / "state.json").exists():
+        assert launched.poll() is None, launched.communicate()[0]
+        time.sleep(0.01)
+    children = Path(f"/proc/{launched.pid}/task/{launched.pid}/children").read_text().split()
+    os.kill(int(children[1]), signal.SIGKILL)
+    output, _ = launched.communicate(timeout=300)
+    assert launched.returncode and "process 1 of 2 ended with status -9" in output, output
+    assert not (tmp_path / "killed" / "model.keras").exists()
+    output = finish(start(files, tmp_path / "killed", *few))
+    assert "resuming after epoch" in output
+    finish(start(files, tmp_path / "whole", *few))
+    killed, whole = (
+        read_weights(tmp_path / name / "checkpoints" / "epoch-0002") for name in ("killed", "whole")
+    )
+    for name in whole:
+        np.testing.assert_allclose(killed[name], whole[name], atol=1e-4, err_msg=name)
