@@ -56,11 +56,11 @@ def launch(command: Sequence[str], processes: int) -> int:
 
 def _watched(started, signals):
     failed, deadline, forwarded = 0, None, 0
-    while any(process.poll() is None for process in started):
+    while None in (statuses := [process.poll() for process in started]):
         for number in signals[forwarded:]:
             _send(started, number)
         forwarded = len(signals)
-        ended = [(i, x.returncode) for i, x in enumerate(started) if x.returncode]
+        ended = [(index, status) for index, status in enumerate(statuses) if status]
         if ended and deadline is None:
             index, failed = ended[0]
             if not signals:
@@ -74,7 +74,7 @@ def _watched(started, signals):
         if deadline is not None and time.monotonic() > deadline:
             _send(started, signal.SIGKILL)
         time.sleep(0.05)
-    failed = failed or next((x.returncode for x in started if x.returncode), 0)
+    failed = failed or next(filter(None, statuses), 0)
     return 128 - failed if failed < 0 else failed
 
 

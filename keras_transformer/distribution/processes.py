@@ -37,15 +37,18 @@ class Processes:
         count: Number of processes.
 
     Raises:
-        TimeoutError: If a process has not come in time; the message names it.
-        ValueError: If two processes have the same index.
+        TimeoutError: If a process has not come in time, or two came with one index; names them.
     """
 
     def __init__(self, place: Place, seconds: float = _SECONDS):
         self.place, self.index, self.count = place, place.index, place.count
         self._others: dict[int, Any] = {}  # by index, the ends of the connections
         if self.count > 1:
-            self._meet(time.monotonic() + seconds, seconds)
+            try:
+                self._meet(time.monotonic() + seconds, seconds)
+            except BaseException:
+                self.close()
+                raise
 
     def exchange(self, value: Any) -> list[Any]:
         """Return the values that the processes give, in their order; all must call it.
@@ -114,20 +117,24 @@ class Processes:
         if self.index:
             self._others[0] = _connected(host, int(port) + 1, deadline, seconds)
             self._send(0, self.index)
-        else:
-            self._gather(int(port) + 1, deadline)
-            missing = [x for x in range(1, self.count) if x not in self._others]
-            names = f"process{'es' * (len(missing) > 1)} {', '.join(map(str, missing))}"
-            lost = f"{names} of {self.count} did not come within {seconds:g} s" if missing else ""
-            for index in self._others:
-                self._send(index, lost)
-            if missing:
+            if lost := self._receive(0):
                 raise TimeoutError(lost)
             return
-        if lost := self._receive(0):
-            raise TimeoutError(lost)
+        strangers = self._gather(int(port) + 1, deadline)
+        missing = [str(x) for x in range(1, self.count) if x not in self._others]
+        wrong = ""
+        if missing:
+            names = f"process{'es' * (len(missing) > 1)} {', '.join(missing)}"
+            wrong = f"{names} of {self.count} did not come within {seconds:g} s"
+        if strangers:
+            wrong = f"processes must have their own index from 0 to {self.count - 1}; {strangers}"
+        for index in self._others:
+            self._send(index, wrong)
+        if wrong:
+            raise TimeoutError(wrong)
 
     def _gather(self, port, deadline):
+        """Wait for all, and return what was wrong with one."""
         with socket.create_server(("", port)) as server:
             while len(self._others) < self.count - 1 and (left := deadline - time.monotonic()) > 0:
                 server.settimeout(left)
@@ -137,11 +144,10 @@ class Processes:
                 except (TimeoutError, ValueError):  # the time is over; not one of ours
                     continue
                 if not 0 < index < self.count or index in self._others:
-                    raise ValueError(
-                        f"each process must have its own index below {self.count}, got {index} "
-                        f"{'twice' if index in self._others else ''}"
-                    )
+                    self._others[-1] = stream
+                    return f"{index} came{' twice' if index in self._others else ''}"
                 self._others[index] = stream
+        return ""
 
     def _send(self, index, value):
         try:

@@ -61,7 +61,8 @@ def test_those_that_do_not_come_are_named():
 
 def test_an_index_twice():
     found = together(3, lambda team: None, seconds=5, indices=[0, 1, 1])
-    assert "must have its own index below 3, got 1 twice" in str(found[0])
+    message = "processes must have their own index from 0 to 2; 1 came twice"
+    assert [str(error) for error in found] == [message] * 3
 
 
 def test_a_stranger_is_ignored():

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from keras_transformer.training.translation import train
+
 WORDS = "ba be bi bo bu da de di do du ga ge gi go gu la le li lo lu".split()
 
 
@@ -64,3 +66,9 @@ def finish(process):
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     return output
+
+
+def train_here(files, output, *further):
+    """The same training in this process."""
+    own = {f"{name}_files": [files / f"{name}.tsv"] for name in ("train", "validation", "test")}
+    train(output=output, changes=[*SETTINGS, *further], **own)
