@@ -30,8 +30,9 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
 
     The same definition as `torch.nn.CrossEntropyLoss(label_smoothing=..., ignore_index=...)`. With
     the replicas of a `tf.distribute` strategy, the mean is over the tokens of all replicas, even
-    if their numbers differ: each replica returns its share, and the strategy sums the shares. (The
-    loss that `fit` reports weights replicas by rows: exact if all have the same number of rows.)
+    if their numbers differ: each replica returns its share, and the strategy sums the shares. `fit`
+    and `evaluate` report this mean. (With metrics that need logits, Keras computes it: exact if all
+    replicas have the same number of rows.)
 
     Args:
         label_smoothing: Probability in [0, 1) that is spread evenly over the vocabulary.

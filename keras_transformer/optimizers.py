@@ -7,7 +7,13 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.backend import BACKEND, adam_update, has_adam_update, is_portable
+from keras_transformer.backend import (
+    BACKEND,
+    adam_update,
+    has_adam_update,
+    is_portable,
+    replica_sums,
+)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -82,11 +88,35 @@ class Adam(keras.optimizers.Adam):
     matter. The arguments are those of `keras.optimizers.Adam`.
     """
 
+    def _backend_apply_gradients(self, grads, trainable_variables):
+        # Keras 3.15 sums the gradients of a TensorFlow strategy's replicas after it has clipped and
+        # accumulated them, and inside a `cond`, where TensorFlow cannot. Here they are summed
+        # first; the methods below then update each replica's own copies of the variables.
+        if BACKEND == "tensorflow":
+            grads = replica_sums(grads)
+        super()._backend_apply_gradients(grads, trainable_variables)
+
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
+        if BACKEND == "tensorflow":
+            for gradient, variable in zip(grads, trainable_variables, strict=True):
+                self.update_step(gradient, variable, learning_rate)
+            return
         if BACKEND != "torch" or self.amsgrad or is_portable() or not has_adam_update():
             return super()._backend_update_step(grads, trainable_variables, learning_rate)
         values = [variable.value for variable in trainable_variables]
         self._update(values, grads, trainable_variables, learning_rate)
+
+    def _backend_increment_gradient_accumulators(self, grads, acc_grads):
+        if BACKEND != "tensorflow":
+            return super()._backend_increment_gradient_accumulators(grads, acc_grads)
+        for gradient, accumulated in zip(grads, acc_grads, strict=True):
+            accumulated.assign_add(gradient)
+
+    def _apply_weight_decay(self, variables):
+        if BACKEND != "tensorflow" or self.weight_decay is None:
+            return super()._apply_weight_decay(variables)
+        for variable in filter(self._use_weight_decay, variables):
+            variable.assign_sub(variable * self.weight_decay * self.learning_rate)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         if BACKEND != "tensorflow" or self.amsgrad:

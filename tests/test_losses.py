@@ -1,11 +1,5 @@
 """Label-smoothed cross-entropy against NumPy, PyTorch and its own gradient."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import keras
 import numpy as np
 import pytest
@@ -145,52 +139,6 @@ def test_serialization():
     assert isinstance(again, LabelSmoothedCrossentropy)
     assert again.get_config() == loss.get_config()
     assert (again.label_smoothing, again.pad_id, again.name) == (0.2, 4, "mine")
-
-
-REPLICAS = """
-import json, tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-import keras, numpy as np, keras_transformer as kt
-
-source, target = np.random.default_rng(0).integers(4, 13, (2, 8, 5), dtype="int32")
-target[4:, 2:] = 0  # two tokens a row for the second replica, and five for the first
-data = {"source_ids": source, "target_ids": np.roll(target, 1, 1)}, target
-sizes = dict(d_model=4, d_ff=4, num_heads=1, num_encoder_layers=1, num_decoder_layers=1)
-config, found, state = kt.TransformerConfig(13, 13, dropout=0.0, **sizes), [], None
-for strategy in tf.distribute.get_strategy(), tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]):
-    with strategy.scope():
-        model = kt.Transformer(config)
-        model.set_weights(state or (state := model.get_weights()))
-        loss = kt.LabelSmoothedCrossentropy()
-        model.compile(keras.optimizers.SGD(0.5), loss, metrics=[kt.Perplexity()])
-    history = model.fit(*data, batch_size=8, epochs=2, shuffle=False, verbose=0).history
-    weights = np.concatenate([weight.ravel() for weight in model.get_weights()])
-
-    def part():
-        number = tf.distribute.get_replica_context().replica_id_in_sync_group
-        logits = tf.one_hot(source, 13)
-        parts = (np.split(x, strategy.num_replicas_in_sync) for x in (target, logits.numpy()))
-        return loss(*(tf.stack(x)[number] for x in parts))
-
-    parts = strategy.experimental_local_results(strategy.run(part))
-    found.append(dict(weights=weights.tolist(), direct=float(sum(parts)), **history))
-print(json.dumps(found))
-"""
-
-
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="a strategy of TensorFlow")
-def test_replicas_with_different_numbers_of_tokens():
-    """Two of them are one: the mean is that over the tokens of both."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    done = subprocess.run(
-        [sys.executable, "-c", REPLICAS], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    one, two = json.loads(done.stdout.splitlines()[-1])
-    assert one["loss"][1] < one["loss"][0]
-    for name, expected in one.items():
-        np.testing.assert_allclose(two[name], expected, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
 @pytest.mark.parametrize("label_smoothing", [-0.1, 1.0])

@@ -26,10 +26,8 @@ from keras_transformer.backend.compilation import (
     in_training_step,
     is_portable,
     keep_compilations,
-    num_replicas,
     portable,
     random_state,
-    replica_sum,
     reuse_memory,
     set_random_state,
     training_step,
@@ -48,9 +46,16 @@ from keras_transformer.backend.processes import (
     differ_by_process,
     join_processes,
     leave_processes,
-    replicas_sums,
     slices_of,
     summed,
+)
+from keras_transformer.backend.replicas import (
+    first_part,
+    num_replicas,
+    replica_number,
+    replica_sum,
+    replica_sums,
+    with_rows,
 )
 
 __all__ = [
@@ -69,6 +74,7 @@ __all__ = [
     "compiled",
     "differ_by_process",
     "dropout",
+    "first_part",
     "gather",
     "gradients",
     "has_adam_update",
@@ -90,8 +96,9 @@ __all__ = [
     "portable",
     "projected_cross_entropy",
     "random_state",
+    "replica_number",
     "replica_sum",
-    "replicas_sums",
+    "replica_sums",
     "reuse_memory",
     "rms_norm",
     "row_loop",
@@ -101,6 +108,7 @@ __all__ = [
     "summed",
     "training_step",
     "usable_precision",
+    "with_rows",
     "without_gradients",
     "write_cache",
 ]

@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import keras
 import numpy as np
@@ -23,7 +22,6 @@ elif BACKEND == "tensorflow":
     import tensorflow as tf
 elif BACKEND == "torch":
     import torch
-    import torch.distributed
 else:
     raise ImportError(
         f"KERAS_BACKEND must be 'tensorflow', 'jax' or 'torch' for keras_transformer, "
@@ -154,33 +152,6 @@ def without_gradients() -> Iterator[None]:
     """Keep uncompiled calls inside from storing tensors for a backward pass."""
     with torch.no_grad() if BACKEND == "torch" else contextlib.nullcontext():
         yield
-
-
-def num_replicas() -> int:
-    """Return how many replicas share a batch, each with its part and its own gradients.
-
-    They are those of a TensorFlow strategy, or PyTorch's processes; else 1. With JAX, a program
-    computes on all of a batch.
-    """
-    if BACKEND == "tensorflow":
-        return tf.distribute.get_strategy().num_replicas_in_sync
-    if BACKEND == "torch" and torch.distributed.is_available():
-        return torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
-    return 1
-
-
-def replica_sum(x: Any) -> Any:
-    """Return the sum of x over the replicas, without gradient."""
-    if num_replicas() == 1:
-        return x
-    if BACKEND == "torch":
-        total = x.detach().clone()
-        torch.distributed.all_reduce(total)
-        return total
-    context = tf.distribute.get_replica_context()
-    if context is None:
-        return x
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.stop_gradient(x))
 
 
 def random_state() -> dict[str, np.ndarray]:

@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_transformer.backend.compilation import BACKEND
 from keras_transformer.backend.dispatch import by_kernel, by_loop
+from keras_transformer.backend.replicas import num_replicas, replica_number
 
 if BACKEND == "jax":
     import jax
@@ -54,6 +55,8 @@ def _random_bytes(x, seed):
         bytes_ = jax.lax.bitcast_convert_type(bits, "uint8").reshape(-1)[: x.size]
     else:
         size = tf.size(x)
+        if num_replicas() > 1:  # whose seed generators are copies
+            seed = tf.random.experimental.stateless_fold_in(seed, replica_number())
         words = tf.random.stateless_uniform([(size + 7) // 8], seed, None, None, tf.int64)
         bytes_ = tf.reshape(tf.bitcast(words, tf.uint8), [-1])[:size]
     return ops.reshape(bytes_, shape)

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from keras_transformer.backend.compilation import BACKEND
-from keras_transformer.backend.processes import replicas_sums
+from keras_transformer.backend.replicas import replica_sums
 
 if BACKEND == "tensorflow":
     import tensorflow as tf
@@ -42,5 +42,5 @@ def gradients(
             variable.value.grad = None
         scalar, result = function()
         scalar.backward()
-        return result, replicas_sums([variable.value.grad for variable in variables])
+        return result, replica_sums([variable.value.grad for variable in variables])
     raise NotImplementedError("gradients does not support JAX: use jax.grad on a pure function")

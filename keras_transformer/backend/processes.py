@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import keras
 import numpy as np
 
-from keras_transformer.backend.compilation import BACKEND, num_replicas
+from keras_transformer.backend.compilation import BACKEND
+from keras_transformer.backend.replicas import num_replicas, replica_sums
 from keras_transformer.config import require
 
 if BACKEND == "jax":
@@ -68,17 +68,6 @@ def differ_by_process() -> None:
         torch.manual_seed(torch.initial_seed() + rank)
 
 
-def replicas_sums(tensors: Sequence[Any]) -> list[Any]:
-    """Return the sum of each tensor over PyTorch's processes, in one message; None stays None."""
-    found = [x for x in tensors if x is not None]
-    if num_replicas() == 1 or not found:
-        return list(tensors)
-    flat = torch.cat([x.detach().reshape(-1).to(torch.float32) for x in found])
-    torch.distributed.all_reduce(flat)
-    parts = iter(flat.split([x.numel() for x in found]))
-    return [None if x is None else next(parts).reshape(x.shape).to(x.dtype) for x in tensors]
-
-
 @contextlib.contextmanager
 def summed(variables: Sequence[keras.Variable]) -> Iterator[None]:
     """Let variables hold their sums over PyTorch's processes inside the context."""
@@ -87,7 +76,7 @@ def summed(variables: Sequence[keras.Variable]) -> Iterator[None]:
         return
     own = [variable.value.clone() for variable in variables]
     try:
-        for variable, total in zip(variables, replicas_sums(own), strict=True):
+        for variable, total in zip(variables, replica_sums(own), strict=True):
             variable.assign(total)
         yield
     finally:

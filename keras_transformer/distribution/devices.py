@@ -10,6 +10,7 @@ from keras_transformer.backend import BACKEND, leave_processes
 from keras_transformer.config import require, require_whole
 from keras_transformer.distribution import processes
 from keras_transformer.distribution.layouts import DATA, MODEL, MeshLayout
+from keras_transformer.distribution.mirrored import mirrored, unmirrored
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> S
     are joined, and each passes its rows of a batch to `fit`: `spread.part`.
 
     With JAX, the devices are those of all processes. With PyTorch, each process has one device,
-    and batches are split over the processes alone.
+    and batches are split over the processes alone. With TensorFlow, one process uses the devices
+    of its host (`mirrored`).
 
     Args:
         data: Number of parts of each batch (data parallel); -1: all devices that `model` leaves.
@@ -57,6 +59,8 @@ def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> S
     require_whole("model", model, 1)
     is_whole = isinstance(data, int) and not isinstance(data, bool)
     require(is_whole and (data == -1 or data >= 1), "data", data, "-1 or at least 1")
+    if BACKEND == "tensorflow":
+        return mirrored(data, model, shard_weights)
     if BACKEND != "jax":
         for name, value, whole in (("model", model, 1), ("shard_weights", shard_weights, False)):
             if value != whole:
@@ -65,6 +69,8 @@ def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> S
                     f"{value}: KERAS_BACKEND=jax splits weights, too"
                 )
     team = processes.join()
+    if BACKEND == "tensorflow":
+        return Spread(mirrored(data).num_replicas_in_sync)
     if BACKEND == "torch":
         fits = data in (-1, team.count)
         require(fits, "data", data, f"{team.count}, one for each process, or -1")
@@ -85,6 +91,7 @@ def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> S
 def gather() -> None:
     """End what `distribute` began: models made from now on are those of this process alone."""
     keras.distribution.set_distribution(None)
+    unmirrored()
     if processes.current().count > 1:
         leave_processes()
         processes.leave()

@@ -12,8 +12,10 @@ from keras import ops
 from keras_transformer.backend import (
     BACKEND,
     differ_by_process,
+    first_part,
     gradients,
     num_replicas,
+    replica_sum,
     reuse_memory,
     summed,
     without_gradients,
@@ -21,6 +23,10 @@ from keras_transformer.backend import (
 from keras_transformer.backend.private import in_strategy
 from keras_transformer.layers.layer import replacing_weights
 from keras_transformer.losses import LabelSmoothedCrossentropy
+from keras_transformer.optimizers import Adam
+
+# Keras 3.15 does these before it sums the gradients of a TensorFlow strategy's replicas.
+_SUMMED_LATE = ("gradient_accumulation_steps", "clipnorm", "global_clipnorm", "clipvalue")
 
 
 class ConfiguredModel(keras.Model):
@@ -44,10 +50,23 @@ class ConfiguredModel(keras.Model):
         reuse_memory()
         if self.train_function is None:
             differ_by_process()
+        refused = [name for name in _SUMMED_LATE if getattr(self.optimizer, name, None)]
+        if refused and num_replicas() > 1 and not isinstance(self.optimizer, Adam):
+            raise NotImplementedError(
+                f"{refused[0]} on several devices of TensorFlow needs keras_transformer's `adam`, "
+                f"got {type(self.optimizer).__name__}: other optimizers sum gradients too late"
+            )
         if BACKEND == "tensorflow" and not self.optimizer.built and not in_strategy(self):
             # Variables made inside a step would make TensorFlow trace the whole step twice.
             self.optimizer.build(self.trainable_variables)
         return super().make_train_function(force)
+
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        # Under a TensorFlow strategy, Keras 3.15 adds up the replicas' parts of the first batch to
+        # infer its shape, and so fails if they differ in rows.
+        if iterator is not None and num_replicas() > 1:
+            iterator, data_batch = None, first_part(iterator)
+        super()._maybe_symbolic_build(iterator, data_batch)
 
     def train_step(self, *arguments: Any) -> Any:
         """Run one step of `fit` on `data`; with JAX on `state, data`."""
@@ -90,7 +109,7 @@ class ConfiguredModel(keras.Model):
         """Add a replica's share of the loss to the mean that `fit` reports."""
         mean = next(metric for metric in self.metrics if metric.name == "loss")
         first = next(tensor for tensor in keras.tree.flatten(x) if tensor is not None)
-        mean.update_state(share * num_replicas(), sample_weight=ops.shape(first)[0])
+        mean.update_state(replica_sum(share), sample_weight=ops.shape(first)[0])
 
     def export(
         self, filepath: str | os.PathLike, format: str = "tf_saved_model", **options: Any

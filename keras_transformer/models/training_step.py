@@ -15,6 +15,7 @@ from keras_transformer.backend import (
     is_portable,
     num_replicas,
     training_step,
+    with_rows,
     without_gradients,
 )
 from keras_transformer.losses import LabelSmoothedCrossentropy
@@ -103,7 +104,8 @@ class VocabularyModel(ConfiguredModel):
         hidden = self.hidden(inputs, training=training)
         table = self._table(hidden.dtype)
         loss, likelihood = own.of_hidden(labels, hidden, table, sample_weight)
-        return sum(self.losses, loss), likelihood
+        added = sum(self.losses)  # each replica adds the same
+        return loss + added / num_replicas(), likelihood
 
     def compile(
         self, optimizer: Any = "rmsprop", loss: Any = None, metrics: Any = None, **options: Any
@@ -136,7 +138,7 @@ class VocabularyModel(ConfiguredModel):
         with training_step():
             if BACKEND == "jax" or not self._is_fused() or not self.trainable_variables:
                 return super().train_step(*arguments)
-            x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(*arguments)
+            x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(with_rows(*arguments))
 
             def scaled_loss():
                 loss, likelihood = self._recorded_loss(x, y, sample_weight, training=True)
@@ -151,7 +153,7 @@ class VocabularyModel(ConfiguredModel):
         """Run one step of `evaluate` on `data`; with JAX on `state, data`."""
         if BACKEND == "jax" or not self._is_fused():
             return super().test_step(*arguments)
-        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(*arguments)
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(with_rows(*arguments))
         _, likelihood = self._recorded_loss(x, y, sample_weight, training=False)
         return self.compute_metrics(x, y, likelihood, sample_weight)
 
@@ -196,9 +198,7 @@ class VocabularyModel(ConfiguredModel):
     def _recorded_loss(self, x, y, sample_weight, training):
         """Return the loss and the likelihood; add the loss to the mean that `fit` reports."""
         loss, likelihood = self.loss_and_likelihood(x, y, sample_weight, training)
-        mean = next(metric for metric in self.metrics if metric.name == "loss")
-        first = next(tensor for tensor in keras.tree.flatten(x) if tensor is not None)
-        mean.update_state(loss * num_replicas(), sample_weight=ops.shape(first)[0])
+        self._record_share(loss, x)
         return loss, likelihood
 
     def _is_fused(self):

@@ -1,0 +1,85 @@
+"""The replicas of a model that share a batch: of a TensorFlow strategy, or PyTorch's processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import keras
+
+from keras_transformer.backend.private import BACKEND
+
+if BACKEND == "tensorflow":
+    import tensorflow as tf
+elif BACKEND == "torch":
+    import torch
+    import torch.distributed
+
+
+def num_replicas() -> int:
+    """Return how many replicas share a batch, each with its rows and its own gradients.
+
+    They are those of a TensorFlow strategy, or PyTorch's processes; else 1. With JAX, one program
+    computes on all rows.
+    """
+    if BACKEND == "tensorflow":
+        return tf.distribute.get_strategy().num_replicas_in_sync
+    if BACKEND == "torch" and torch.distributed.is_available():
+        return torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
+    return 1
+
+
+def replica_number() -> Any:
+    """Return the number of the replica of a TensorFlow strategy that calls, else 0."""
+    context = _context()
+    return context.replica_id_in_sync_group if context else 0
+
+
+def replica_sum(x: Any) -> Any:
+    """Return the sum of x over the replicas, without gradient."""
+    return replica_sums([x])[0]
+
+
+def replica_sums(values: Sequence[Any]) -> list[Any]:
+    """Return the sum of each value over the replicas, without gradient; None stays None."""
+    found = [x for x in values if x is not None]
+    if BACKEND == "torch" and num_replicas() > 1 and found:
+        # One message for all: each has its delay.
+        flat = torch.cat([x.detach().reshape(-1).to(torch.float32) for x in found])
+        torch.distributed.all_reduce(flat)
+        parts = flat.split([x.numel() for x in found])
+        sums = [part.reshape(x.shape).to(x.dtype) for part, x in zip(parts, found, strict=True)]
+    elif context := _context():
+        constants = [tf.stop_gradient(tf.convert_to_tensor(x)) for x in found]
+        sums = context.all_reduce(tf.distribute.ReduceOp.SUM, constants)
+    else:
+        return list(values)
+    remaining = iter(sums)
+    return [None if x is None else next(remaining) for x in values]
+
+
+def first_part(batches: Iterable[Any]) -> Any:
+    """Return the part of the first batch that the first replica of a TensorFlow strategy gets.
+
+    Args:
+        batches: Keras's iterator over the epoch: step, end of the step, iterator over batches.
+    """
+    _, _, iterator = next(iter(batches))
+    local = tf.distribute.get_strategy().experimental_local_results
+    return keras.tree.map_structure(lambda x: local(x)[0], next(iterator))
+
+
+def with_rows(batch: Any) -> Any:
+    """Return a replica's part of a batch; a part without rows fails when the step runs."""
+    if not _context():
+        return batch
+    rows = tf.shape(next(x for x in keras.tree.flatten(batch) if x is not None))[0]
+    message = f"a batch must have a row for each of {num_replicas()} replicas, and a part has none"
+    with tf.control_dependencies([tf.debugging.assert_positive(rows, message)]):
+        return keras.tree.map_structure(lambda x: x if x is None else tf.identity(x), batch)
+
+
+def _context():
+    """Return TensorFlow's context of one of several replicas, or None."""
+    context = tf.distribute.get_replica_context() if BACKEND == "tensorflow" else None
+    return None if context is None or context.num_replicas_in_sync == 1 else context

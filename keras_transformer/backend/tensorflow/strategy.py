@@ -1,0 +1,28 @@
+"""Devices that TensorFlow shares a batch among."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+
+def devices() -> list[str]:
+    """Return the names of the GPUs of this process; without any, those of its logical CPUs."""
+    found = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+    return [device.name for device in found]
+
+
+def mirror(names: Sequence[str]) -> tf.distribute.MirroredStrategy | None:
+    """Copy models that this thread makes from now on to the named devices; without any, end it."""
+    strategy = _strategy(tuple(names)) if names else None
+    tf.distribute.experimental_set_strategy(strategy)
+    return strategy
+
+
+@functools.cache
+def _strategy(names):
+    # Two strategies of the same devices number their collective operations alike, and TensorFlow
+    # (2.21) takes those of the second for those of the first.
+    return tf.distribute.MirroredStrategy(names)

@@ -1,0 +1,23 @@
+"""The default strategy of TensorFlow; `tests/distribution/test_mirrored.py` trains with it."""
+
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from keras_transformer.backend import BACKEND  # noqa: E402
+
+if BACKEND != "tensorflow":
+    pytest.skip("TensorFlow's own strategies", allow_module_level=True)
+
+from keras_transformer.backend.tensorflow import strategy  # noqa: E402
+
+
+def test_mirror_sets_the_default():
+    name = strategy.devices()[0]
+    made = strategy.mirror([name])
+    try:
+        assert tf.distribute.get_strategy() is made
+        assert made.num_replicas_in_sync == 1 and strategy.mirror([name]) is made
+    finally:
+        tf.distribute.experimental_set_strategy(None)
+    assert not tf.distribute.has_strategy()
