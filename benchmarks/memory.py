@@ -1,7 +1,8 @@
 """Peak memory of training, beside the peers, and of translating a growing number of sentences.
 
     python -m benchmarks.memory [--size base] [--rows 128] [--length 32] [--precision float32]
-        [--only ours-torch marian ...] [--sentences 500 1000 2000 4000] [--save]
+        [--only ours-torch marian ...] [--sentences 500 1000 2000 4000] [--part NAME] [--save]
+    python -m benchmarks.memory --only ours-torch ours-torch-remat --sentences --part remat
     python -m benchmarks.memory --short
 
 The peers need `pip install -c constraints.txt -e ".[all,bench]"`. Each figure is the resident
@@ -55,9 +56,11 @@ def translating(
     sentences: Sequence[int], names: Sequence[str], tokens_per_batch: int
 ) -> list[list[str]]:
     """Return the rows of the table, one per backend."""
-    backends = [name.removeprefix("ours-") for name in names if name.startswith("ours-")]
+    backends = [backend for backend in train.BACKENDS if f"ours-{backend}" in names]
+    rows: list[list[str]] = []
+    if not sentences:
+        return rows
     chunk_size = max(1, sentences[0] // 2)
-    rows = []
     with tempfile.TemporaryDirectory() as folder:
         for backend in backends:
             environment = train.BACKENDS[backend]
@@ -123,22 +126,23 @@ def main() -> None:
     sentences = [500, 1000, 2000, 4000]
     parser.add_argument(
         "--sentences",
-        nargs="+",
+        nargs="*",
         type=int,
         default=sentences,
-        help="numbers of sentences to translate",
+        help="numbers of sentences to translate; none: only train",
     )
     parser.add_argument(
         "--tokens-per-batch", type=int, default=2048, help="token budget of a batch in translating"
     )
     parser.add_argument("--short", action="store_true", help="a toy model, 100 and 200 sentences")
+    parser.add_argument("--part", default="", help="suffix of the table's name")
     parser.add_argument("--save", action="store_true", help="write the tables to results/")
     options = parser.parse_args()
     if options.short:
         options.size, options.rows, options.sentences = "toy", 32, [100, 200]
     for name in ("rows", "length", "tokens_per_batch", "sentences"):
         value = getattr(options, name)
-        if min(value if isinstance(value, list) else [value]) < 1:
+        if min(value if isinstance(value, list) else [value], default=1) < 1:
             parser.error(f"--{name.replace('_', '-')} must be at least 1, got {value}")
     size, rows, length, precision = options.size, options.rows, options.length, options.precision
     steps = training(size, rows, length, precision, options.only)
@@ -156,6 +160,7 @@ def main() -> None:
             f"Memory for {times:.3g} times as many sentences: {growth}.",
         ]
     name = f"memory-{size}-{rows}x{length}-{precision}"
+    name += f"-{options.part}" if options.part else ""
     contest.report(name, "Peak memory", parts, options.save)
 
 

@@ -37,6 +37,7 @@ BACKENDS = {  # by default JAX preallocates most of a GPU's memory; not measured
 }
 CONTESTANTS = {
     **{f"ours-{b}": ("ours", {}, environment) for b, environment in BACKENDS.items()},
+    **{f"ours-{b}-remat": ("ours", {"remat": True}, BACKENDS[b]) for b in BACKENDS},
     "marian": ("marian", {}, {}),
     "marian-eager-attention": ("marian", {"attention": "eager"}, {}),
     "marian-compiled": ("marian", {"compiled": True}, {}),
@@ -133,7 +134,7 @@ def main() -> None:
     parser.add_argument("--precision", choices=KERAS_PRECISION, default="float32")
     parser.add_argument("--rounds", type=int, default=5, help="rounds that count, at least 1")
     parser.add_argument("--steps", type=int, default=2, help="steps per round")
-    default = [name for name in CONTESTANTS if name != "marian-compiled"]
+    default = [x for x in CONTESTANTS if x != "marian-compiled" and not x.endswith("-remat")]
     parser.add_argument("--only", nargs="+", choices=CONTESTANTS, default=default)
     parser.add_argument("--save", action="store_true", help="write the table to results/")
     parser.add_argument(

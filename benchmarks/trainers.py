@@ -37,22 +37,31 @@ def batch(
     return {"source_ids": source[:, 1:], "target_ids": target[:, :-1]}, target[:, 1:]
 
 
-def our_model(size: str, weights: str, precision: str) -> Any:
+def our_model(size: str, weights: str, precision: str, remat: bool = False) -> Any:
     """Return our model, compiled as `training.translation` does."""
     from keras_transformer import LabelSmoothedCrossentropy, Perplexity, Transformer, adam
     from keras_transformer.checkpoints import load_weights
+    from keras_transformer.models import enable_remat
 
     model = Transformer(SIZES[size](), dtype=KERAS_PRECISION[precision])
     load_weights(weights, model)
+    if remat:
+        enable_remat(model)
     model.compile(adam(RATE), LabelSmoothedCrossentropy(SMOOTHING), metrics=[Perplexity()])
     return model
 
 
 def ours(
-    size: str, weights: str, rows: int, length: int, precision: str, steps: int
+    size: str,
+    weights: str,
+    rows: int,
+    length: int,
+    precision: str,
+    steps: int,
+    remat: bool = False,
 ) -> tuple[Callable, dict]:
-    """A contestant: our model, trained by `fit`."""
-    return in_fit(our_model(size, weights, precision), batch(rows, length), steps)
+    """A contestant: our model, trained by `fit`, with or without rematerialization."""
+    return in_fit(our_model(size, weights, precision, remat), batch(rows, length), steps)
 
 
 def keras_hub(

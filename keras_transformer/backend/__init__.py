@@ -49,6 +49,7 @@ from keras_transformer.backend.processes import (
     slices_of,
     summed,
 )
+from keras_transformer.backend.rematerialization import rematerialized
 from keras_transformer.backend.replicas import (
     first_part,
     num_replicas,
@@ -96,6 +97,7 @@ __all__ = [
     "portable",
     "projected_cross_entropy",
     "random_state",
+    "rematerialized",
     "replica_number",
     "replica_sum",
     "replica_sums",

@@ -149,7 +149,8 @@ class Decoder(Stack):
         positions: (B, T) token positions for `rotary`; None: `index`, `index` + 1 ...
 
     Returns:
-        The output (B, T, D) and the cache, a list with one entry per block.
+        The output (B, T, D) and the cache, a list with one entry per block; in training with
+        `remat`, the entries are empty.
     """
 
     mask_sources = DecoderBlock.mask_sources
@@ -184,19 +185,20 @@ class Decoder(Stack):
     ) -> tuple[Any, list[dict[str, Any]]]:
         bias = self._bias(x, cache, index, beam_size)
         rotation = self._rotation(x, index, beam_size, positions) if self.rotary else None
+        options = dict(
+            memory=memory,
+            attention_mask=attention_mask,
+            cross_attention_mask=cross_attention_mask,
+            bias=bias,
+            rotation=rotation,
+        )
         caches = []
         for block, block_cache in zip(self.blocks, cache or [None] * self.num_layers, strict=True):
-            x, new_cache = block(
-                x,
-                memory=memory,
-                attention_mask=attention_mask,
-                cross_attention_mask=cross_attention_mask,
-                cache=block_cache,
-                index=index * beam_size,
-                bias=bias,
-                rotation=rotation,
-                training=training,
-            )
+            if self.remat and training and cache is None:
+                x, new_cache = self._rematerialized(block, x, **options), {}
+            else:
+                place = dict(cache=block_cache, index=index * beam_size)
+                x, new_cache = block(x, training=training, **place, **options)
             caches.append(new_cache)
         return (self.norm(x) if self.norm else x), caches
 

@@ -139,10 +139,12 @@ class Encoder(Stack):
             bias = self.relative_bias(places, places)
         if self.rotary:
             rotation = self.rotary(places if positions is None else positions)
+        options = dict(attention_mask=attention_mask, bias=bias, rotation=rotation)
         for block in self.blocks:
-            x = block(
-                x, attention_mask=attention_mask, bias=bias, rotation=rotation, training=training
-            )
+            if self.remat and training:
+                x = self._rematerialized(block, x, **options)
+            else:
+                x = block(x, training=training, **options)
         return self.norm(x) if self.norm else x
 
     def compute_output_spec(self, x: Any, *arguments: Any, **options: Any) -> Any:

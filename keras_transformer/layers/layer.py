@@ -90,12 +90,13 @@ class DirectCalls:
 
 
 @contextlib.contextmanager
-def direct_calls(layer: keras.layers.Layer) -> Iterator[None]:
+def direct_calls(layer: keras.layers.Layer | None) -> Iterator[None]:
     """Make calls of layers direct in the context, if they have this layer's compute dtype.
 
-    For functions other than `call` that consist of layer calls, such as a decoding step.
+    For functions other than `call` that consist of layer calls, such as a decoding step. With None
+    the next call is complete, and those inside it are direct.
     """
-    before, _outer.dtype = _outer.dtype, layer.compute_dtype
+    before, _outer.dtype = _outer.dtype, layer and layer.compute_dtype
     try:
         yield
     finally:

@@ -6,7 +6,9 @@ from typing import Any
 
 import keras
 
-from keras_transformer.layers.layer import Layer
+from keras_transformer.backend import rematerialized
+from keras_transformer.backend.private import layers_inside
+from keras_transformer.layers.layer import Layer, direct_calls
 from keras_transformer.layers.options import BlockOptions
 from keras_transformer.layers.relative_bias import RelativeBias
 from keras_transformer.layers.residual import normalization
@@ -27,7 +29,13 @@ class Stack(Layer):
         rotary: Arguments of a `Rotary` that all blocks share in their self-attention; None: no
             rotary positions.
         options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
+
+    Attributes:
+        remat: Whether training stores only the input of each block, and computes the block again
+            in the backward pass (Chen et al. 2016); set by `models.enable_remat`, not saved.
     """
+
+    remat: bool = False
 
     def __init__(
         self,
@@ -70,6 +78,19 @@ class Stack(Layer):
             if layer:
                 layer.build(shapes[0])
         self._width = shapes[0][-1]
+
+    def _rematerialized(self, block, x, **options):
+        """Return a block's output in training, without cache; its backward pass runs it again."""
+
+        def output(arguments):
+            # A complete call of Keras: the backward pass is outside of the stack's call.
+            with direct_calls(None):
+                found = block(arguments["x"], training=True, **arguments["options"])
+            return found[0] if isinstance(found, tuple) else found
+
+        layers = layers_inside(block)
+        seeds = [layer.seed_generator.state for layer in layers if hasattr(layer, "seed_generator")]
+        return rematerialized(output, {"x": x, "options": options}, seeds)
 
     def _like(self, x):
         """Return the spec of the stack's output, or None if the input x does not fit the stack."""

@@ -13,6 +13,7 @@ from keras_transformer.models.esm import ESM, ESMConfig
 from keras_transformer.models.gpt import GPT, GPTConfig
 from keras_transformer.models.llama import LLaMA, LLaMAConfig
 from keras_transformer.models.lora import enable_lora, merged
+from keras_transformer.models.remat import enable_remat
 from keras_transformer.models.speech import Speech, SpeechConfig
 from keras_transformer.models.t5 import T5, T5Config
 from keras_transformer.models.transformer import Transformer
@@ -38,6 +39,7 @@ __all__ = [
     "ViT",
     "ViTConfig",
     "enable_lora",
+    "enable_remat",
     "merged",
     "resized",
 ]

@@ -61,6 +61,7 @@ class TranslationRecipe:
         lora_rank: Rank of the LoRA products, if a run that starts from a translator trains only
             these; 0: all weights are trained.
         precision: Keras dtype policy: "float32", "mixed_bfloat16" or "mixed_float16".
+        remat: Whether blocks are computed again in the backward pass, which saves memory.
         monitor: "val_loss" or "val_bleu", for early stopping.
         patience: Epochs without a better `monitor` before training stops; None: never.
         bleu_every: Epochs between beam search translations of the validation set; 0: never.
@@ -97,6 +98,7 @@ class TranslationRecipe:
     gradient_accumulation: int = 1
     lora_rank: int = 0
     precision: str = "float32"
+    remat: bool = False
     monitor: str = "val_loss"
     patience: int | None = None
     bleu_every: int = 0

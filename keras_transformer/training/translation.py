@@ -11,12 +11,7 @@ from pathlib import Path
 import keras
 
 from keras_transformer.backend import keep_compilations, usable_precision
-from keras_transformer.callbacks import (
-    Checkpoints,
-    Progress,
-    TensorBoard,
-    TranslationQuality,
-)
+from keras_transformer.callbacks import Checkpoints, Progress, TensorBoard, TranslationQuality
 from keras_transformer.checkpoints import assign_weights, average_weights, weights_of
 from keras_transformer.checkpoints.state import CHECKPOINTS
 from keras_transformer.data.pair_batches import TokenBatches
@@ -27,7 +22,7 @@ from keras_transformer.inference.folder import CONFIG, MODEL
 from keras_transformer.inference.translator import METRICS
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
-from keras_transformer.models import enable_lora, merged
+from keras_transformer.models import enable_lora, enable_remat, merged
 from keras_transformer.optimizers import WarmupSchedule, adam
 from keras_transformer.system.files import removed
 from keras_transformer.text.tokenizer import MANIFEST
@@ -40,7 +35,7 @@ from keras_transformer.training.runs import run_into, say
 OF_A_RUN = (CHECKPOINTS, "tensorboard", MODEL, CONFIG, METRICS, MANIFEST)
 # Options that a resumed run may change; with others changed, it is a different run.
 NOT_THE_RUN = ("epochs", "patience", "bleu_every", "average_last", "beam_size", "length_penalty")
-NOT_THE_RUN += ("checkpoint_every", "distribution")
+NOT_THE_RUN += ("checkpoint_every", "distribution", "remat")
 
 
 @run_into(lambda given: Path("saved_models") / Path(given["recipe"]).stem)
@@ -161,6 +156,8 @@ def _model(options, beginning, total_steps):
         assign_weights(weights_of(beginning.start.model), model)
     if options.lora_rank:
         enable_lora(model, options.lora_rank)
+    if options.remat:
+        enable_remat(model)
     accumulation = options.gradient_accumulation
     # Keras 3.15 calls a schedule once per batch, not per update: its steps are batches.
     peak = options.peak_learning_rate or (config.d_model * options.warmup_steps) ** -0.5

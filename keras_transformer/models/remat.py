@@ -1,0 +1,30 @@
+"""Gradient checkpointing: less memory for more arithmetic (Chen et al. 2016)."""
+
+from __future__ import annotations
+
+import keras
+
+from keras_transformer.backend.private import layers_inside
+from keras_transformer.layers.stack import Stack
+
+
+def enable_remat(model: keras.Model) -> None:
+    """Let training store only the input of each block, and compute the block again (remat).
+
+    The backward pass repeats the forward pass of one block at a time, so a step holds the results
+    inside one block instead of all, and takes about a third more arithmetic. Losses, gradients and
+    dropout are the same. Only training changes, and a saved model does not record it.
+
+    Args:
+        model: A model or layer with stacks (`Encoder`, `Decoder`), also a model of your own;
+            changed in place.
+
+    Raises:
+        ValueError: If the model has no stacks.
+    """
+    stacks = [layer for layer in (model, *layers_inside(model)) if isinstance(layer, Stack)]
+    if not stacks:
+        raise ValueError(f"model must contain an Encoder or a Decoder, got {model.name!r}")
+    for stack in stacks:
+        stack.remat = True
+    model.train_function = None  # a step that is compiled already would go on storing all

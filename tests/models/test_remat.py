@@ -1,0 +1,168 @@
+"""With rematerialization a model trains to the same numbers, and stores less."""
+
+from __future__ import annotations
+
+import weakref
+
+import keras
+import numpy as np
+import pytest
+
+from keras_transformer.backend import BACKEND
+from keras_transformer.config import TransformerConfig
+from keras_transformer.layers import Decoder, Encoder, FeedForward
+from keras_transformer.losses import LabelSmoothedCrossentropy
+from keras_transformer.metrics import Perplexity
+from keras_transformer.models import (
+    BERT,
+    T5,
+    BERTConfig,
+    LLaMA,
+    LLaMAConfig,
+    T5Config,
+    Transformer,
+    enable_lora,
+    enable_remat,
+)
+from tests.backends import cases
+
+SIZES = dict(d_model=8, d_ff=12, num_heads=2, dropout=0.3)
+STACK, STACKS = dict(num_layers=2), dict(num_encoder_layers=1, num_decoder_layers=2)
+FAMILIES = {
+    "transformer": lambda **dtype: Transformer(
+        TransformerConfig(13, 13, **SIZES, **STACKS), **dtype
+    ),
+    "t5": lambda **dtype: T5(T5Config(13, head_dim=4, **SIZES, **STACKS), **dtype),
+    "llama": lambda **dtype: LLaMA(LLaMAConfig(13, num_kv_heads=1, **SIZES, **STACK), **dtype),
+    "albert": lambda **dtype: BERT(BERTConfig(13, shared_blocks=True, **SIZES, **STACK), **dtype),
+}
+RUNS = {
+    "packed": ("transformer", dict(packed=True)),
+    "accumulated": ("transformer", dict(dtype="mixed_bfloat16", accumulation=2)),
+    "lora": ("transformer", dict(lora=2)),
+    "t5": ("t5", dict()),
+    "llama": ("llama", dict(dtype="mixed_bfloat16")),
+    "albert": ("albert", dict()),
+}
+
+
+def trained(family, ids, labels, remat, packed=False, accumulation=None, lora=0, **dtype):
+    """The losses of each epoch, and all values of the trained model."""
+    keras.utils.set_random_seed(1)
+    model = FAMILIES[family](**dtype)
+    if lora:
+        enable_lora(model, lora)
+    if remat:
+        enable_remat(model)
+    inputs = {"token_ids": ids}
+    if family in ("transformer", "t5"):
+        inputs = {"source_ids": ids, "target_ids": np.roll(labels, 1, axis=1)}
+    if packed:
+        segments = np.array([[1, 1, 1, 1, 2, 2, 2]] * len(ids), "int32")
+        inputs |= dict.fromkeys(("source_segments", "target_segments"), segments)
+    # Not Adam: where a gradient is nothing but rounding it makes full steps of it.
+    sgd = keras.optimizers.SGD(0.5, gradient_accumulation_steps=accumulation)
+    model.compile(sgd, LabelSmoothedCrossentropy(), metrics=[Perplexity()])
+    options = dict(epochs=2, batch_size=3, shuffle=False, verbose=0)
+    losses = model.fit(inputs, labels, **options).history["loss"]
+    # Variables include the states of seed generators, which advance once a step.
+    return losses, [keras.ops.convert_to_numpy(x).astype("float64") for x in model.variables]
+
+
+@pytest.mark.parametrize("run", cases(RUNS, "packed", "t5"))
+def test_training_is_the_same(rng, run):
+    ids, labels = rng.integers(4, 13, (2, 6, 7), dtype="int32")
+    labels[::3, 5:] = 0
+    family, options = RUNS[run]
+    before, again = (trained(family, ids, labels, remat, **options) for remat in (False, True))
+    assert abs(before[0][0] - before[0][1]) > 1e-3
+    np.testing.assert_allclose(again[0], before[0], rtol=1e-6)
+    for value, expected in zip(again[1], before[1], strict=True):
+        np.testing.assert_allclose(value, expected, atol=1e-6, rtol=1e-6)
+
+
+def gradients_of(encoder, x):
+    """A function that JAX compiles: the gradients of a training step."""
+    import jax
+
+    def loss(trained, others):
+        y, _ = encoder.stateless_call(trained, others, x, training=True)
+        return (y**2).sum()
+
+    values = [
+        [v.value for v in variables]
+        for variables in (encoder.trainable_variables, encoder.non_trainable_variables)
+    ]
+    return jax.jit(jax.grad(loss)).lower(*values).compile()
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="only JAX plans its memory")
+def test_a_compiled_step_needs_less_memory():
+    x = np.ones((8, 32, 16), "float32")
+    encoder = Encoder(6, 2, 64, dropout=0.1)
+    encoder.build(x.shape)
+    before = gradients_of(encoder, x).memory_analysis().temp_size_in_bytes
+    enable_remat(encoder)
+    assert gradients_of(encoder, x).memory_analysis().temp_size_in_bytes < before / 2
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="its tape holds objects of Python")
+@pytest.mark.parametrize("stack", [Encoder, Decoder])
+def test_the_tape_holds_no_results_inside_blocks(stack, monkeypatch):
+    inside, call = [], FeedForward.call
+
+    def recorded(self, x):
+        inside.append(weakref.ref(x))
+        return call(self, x)
+
+    monkeypatch.setattr(FeedForward, "call", recorded)
+    x = keras.ops.ones((2, 5, 8))
+    layer = stack(3, 2, 16, dropout=0.1, **({} if stack is Encoder else {"cross_attention": False}))
+    layer.build(x.shape)
+    for alive in (3, 0):
+        inside.clear()
+        result = layer(x, training=True)
+        assert len(inside) == 3
+        assert sum(each() is not None for each in inside) == alive
+        del result
+        enable_remat(layer)
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="its graph shows what gradients read")
+def test_gradients_read_no_result_of_the_forward_pass():
+    import tensorflow as tf
+
+    layer = Encoder(3, 2, 16, dropout=0.1)
+    layer.build((2, 5, 8))
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(layer(x, training=True))
+        return tape.gradient(loss, layer.trainable_variables[0].value)
+
+    def stored():
+        """Whether a gradient reads the output of each ReLU, in the order of computation."""
+        graph = tf.function(step).get_concrete_function(tf.ones((2, 5, 8))).graph
+        relus = [operation for operation in graph.get_operations() if operation.type == "Relu"]
+        return [any(x.type == "ReluGrad" for x in relu.outputs[0].consumers()) for relu in relus]
+
+    assert stored() == [True] * 3
+    enable_remat(layer)
+    assert stored() == [False] * 3 + [True] * 3
+
+
+def test_only_training_changes(tiny_transformer):
+    ids = np.array([[4, 5, 6, 3], [7, 8, 3, 0]], "int32")
+    inputs = {"source_ids": ids, "target_ids": ids}
+    model = tiny_transformer()
+    before, config = keras.ops.convert_to_numpy(model(inputs)), model.get_config()
+    enable_remat(model)
+    np.testing.assert_array_equal(keras.ops.convert_to_numpy(model(inputs)), before)
+    assert model.get_config() == config
+    assert not type(model).from_config(config).encoder.remat
+
+
+def test_a_model_without_stacks():
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)], name="plain")
+    with pytest.raises(ValueError, match="must contain an Encoder or a Decoder, got 'plain'"):
+        enable_remat(model)
