@@ -51,7 +51,8 @@ class ConfiguredModel(keras.Model):
         if self.train_function is None:
             differ_by_process()
         refused = [name for name in _SUMMED_LATE if getattr(self.optimizer, name, None)]
-        if refused and num_replicas() > 1 and not isinstance(self.optimizer, Adam):
+        in_replicas = BACKEND == "tensorflow" and num_replicas() > 1
+        if refused and in_replicas and not isinstance(self.optimizer, Adam):
             raise NotImplementedError(
                 f"{refused[0]} on several devices of TensorFlow needs keras_transformer's `adam`, "
                 f"got {type(self.optimizer).__name__}: other optimizers sum gradients too late"
