@@ -27,7 +27,9 @@ def sinusoids(max_length: int, d_model: int) -> np.ndarray:
     return pairs.reshape(max_length, d_model).astype("float32")
 
 
-def attention_parts(weights: Weights, path: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def attention_parts(
+    weights: Weights, path: str, num_heads: int
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return (kernel (D, D), bias (D,)) of query, key, value and output of an attention layer."""
     if f"{path}/query_key_value/kernel" in weights:
         fused, parts = "query_key_value", ("query", "key", "value")
@@ -35,9 +37,12 @@ def attention_parts(weights: Weights, path: str) -> dict[str, tuple[np.ndarray, 
     else:
         fused, parts = "key_value", ("key", "value")
         found = {"query": (weights[f"{path}/query/kernel"], weights[f"{path}/query/bias"])}
-    kernels = np.split(weights[f"{path}/{fused}/kernel"], len(parts), axis=1)
-    biases = np.split(weights[f"{path}/{fused}/bias"], len(parts))
-    found |= dict(zip(parts, zip(kernels, biases, strict=True), strict=True))
+    kernel, bias = weights[f"{path}/{fused}/kernel"], weights[f"{path}/{fused}/bias"]
+    # Ours are ordered by head; `layers.head_groups.unfuse` is not imported, as above.
+    by_head = kernel.reshape(len(kernel), num_heads, len(parts), -1)
+    biases = bias.reshape(num_heads, len(parts), -1)
+    for i, name in enumerate(parts):
+        found[name] = by_head[:, :, i].reshape(len(kernel), -1), biases[:, i].reshape(-1)
     found["output"] = weights[f"{path}/output/kernel"], weights[f"{path}/output/bias"]
     return found
 
@@ -138,7 +143,7 @@ def _marian_weights(config, weights):
         theirs, ours = f"model.{stack}.layers.{number}", f"{stack}/block_{number}"
         for name, is_cross in attentions.items():
             prefix = f"{theirs}.{'encoder_attn' if is_cross else 'self_attn'}"
-            parts = attention_parts(weights, f"{ours}/{name}")
+            parts = attention_parts(weights, f"{ours}/{name}", config.num_heads)
             for part, letter in (("query", "q"), ("key", "k"), ("value", "v"), ("output", "out")):
                 put(f"{prefix}.{letter}_proj", *parts[part])
             norm(f"{prefix}_layer_norm", f"{ours}/{name}_norm/norm")
@@ -211,7 +216,7 @@ def _torch_weights(config, weights):
         norms = [f"{ours}/{name}_norm/norm" for name in attentions]
         for name, is_cross in attentions.items():
             prefix = f"{theirs}.{'multihead_attn' if is_cross else 'self_attn'}"
-            parts = attention_parts(weights, f"{ours}/{name}")
+            parts = attention_parts(weights, f"{ours}/{name}", config.num_heads)
             inputs = [parts[part] for part in ("query", "key", "value")]
             state[f"{prefix}.in_proj_weight"] = np.concatenate([kernel.T for kernel, _ in inputs])
             state[f"{prefix}.in_proj_bias"] = np.concatenate([bias for _, bias in inputs])
@@ -273,7 +278,8 @@ def keras_hub_transformer(config: TransformerConfig, weights: Weights, dtype: st
         for name, is_cross in attentions.items():
             kind = "cross" if is_cross else "self"
             attention = getattr(theirs, f"_{kind}_attention_layer")
-            for part, (kernel, bias) in attention_parts(weights, f"{ours}/{name}").items():
+            parts = attention_parts(weights, f"{ours}/{name}", config.num_heads)
+            for part, (kernel, bias) in parts.items():
                 dense = getattr(attention, f"_{part}_dense")
                 dense.kernel.assign(kernel.reshape(dense.kernel.shape))
                 dense.bias.assign(bias.reshape(dense.bias.shape))

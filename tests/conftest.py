@@ -23,6 +23,7 @@ import keras_transformer  # noqa: F401, it chooses the backend before Keras does
 
 import keras  # isort: skip
 from keras_transformer.config import TransformerConfig  # isort: skip
+from keras_transformer.layers.head_groups import fuse  # isort: skip
 from keras_transformer.models import Transformer  # isort: skip
 from tests import pretrained_files  # isort: skip
 
@@ -217,13 +218,14 @@ def from_torch():
         layer.beta.assign(module.bias.detach().numpy())
 
     def attention(layer, module):
-        weight, bias = module.in_proj_weight, module.in_proj_bias
+        weights = module.in_proj_weight.detach().numpy(), module.in_proj_bias.detach().numpy()
+        parts = [list(np.split(x.T, 3, axis=-1)) for x in weights]
         if layer.cross_attention:
-            width = module.embed_dim
-            dense(layer.query, weight[:width], bias[:width])
-            dense(layer.key_value, weight[width:], bias[width:])
-        else:
-            dense(layer.query_key_value, weight, bias)
+            layer.query.kernel.assign(parts[0].pop(0))
+            layer.query.bias.assign(parts[1].pop(0))
+        fused = layer.key_value if layer.cross_attention else layer.query_key_value
+        for variable, values in zip(fused.weights, parts, strict=True):
+            variable.assign(fuse(values, module.num_heads))
         dense(layer.output_projection, module.out_proj.weight, module.out_proj.bias)
 
     def block(layer, module):

@@ -52,6 +52,7 @@ from keras_transformer.backend.processes import (
 from keras_transformer.backend.rematerialization import rematerialized
 from keras_transformer.backend.replicas import (
     first_part,
+    model_axis,
     num_replicas,
     replica_number,
     replica_sum,
@@ -92,6 +93,7 @@ __all__ = [
     "lookup",
     "mask_bias",
     "masked_by",
+    "model_axis",
     "new_cache",
     "num_replicas",
     "portable",

@@ -8,6 +8,7 @@ of `keras.ops` themselves.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -101,8 +102,12 @@ else:
     def shape(x: Any) -> tuple[int, ...]:
         return tuple(x.shape)
 
-    def split(x: Any, count: int, axis: int) -> Sequence[Any]:
-        return torch.split(x, x.shape[axis] // count, axis)  # cheaper gradient than slices
+    def split(x: Any, parts: int | Sequence[int], axis: int) -> Sequence[Any]:
+        size = x.shape[axis]
+        if isinstance(parts, int):
+            return torch.split(x, size // parts, axis)  # cheaper gradient than slices
+        ends = itertools.pairwise((0, *parts, size))
+        return torch.split(x, [end - start for start, end in ends], axis)
 
     def softmax(x: Any, axis: int = -1) -> Any:
         return torch.softmax(x, axis)

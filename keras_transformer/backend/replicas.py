@@ -29,6 +29,13 @@ def num_replicas() -> int:
     return 1
 
 
+def model_axis() -> int:
+    """Return how many devices split a product: those along the axis "model" of the distribution."""
+    mesh = getattr(keras.distribution.distribution(), "device_mesh", None)
+    axes = {} if mesh is None else dict(zip(mesh.axis_names, mesh.shape, strict=True))
+    return axes.get("model", 1)
+
+
 def replica_number() -> Any:
     """Return the number of the replica of a TensorFlow strategy that calls, else 0."""
     context = _context()

@@ -42,8 +42,8 @@ class Backbone:
 
     Args:
         model: Our model class.
-        layers: Map from our layers, or single weights, to the backbone's; several are concatenated
-            along the last axis of ours. `*` stands for the number of a block.
+        layers: Map from our layers, or single weights, to the backbone's; several are fused
+            (`layers.head_groups`). `*` stands for the number of a block.
         fields: Fields of our config that the backbone's class implies.
         computed: Function from the backbone's config and weight paths to further fields of ours.
         accepted: Fields of the backbone's config that must have the given value.

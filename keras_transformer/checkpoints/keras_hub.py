@@ -12,6 +12,7 @@ import numpy as np
 
 from keras_transformer.checkpoints.backbones import BACKBONES, FIELDS, Backbone
 from keras_transformer.checkpoints.families.family import only
+from keras_transformer.layers.head_groups import fuse
 from keras_transformer.layers.layer import unfilled
 
 
@@ -59,9 +60,11 @@ def from_backbone(
         raise ValueError(f"the {kind} does not fit: {error}") from error
     with unfilled():
         model = family.model(config, dtype=dtype)
+    kv_heads = getattr(config, "num_kv_heads", None) or config.num_heads
     for weight in model.weights:
         if not weight.path.startswith(("seed_generator", *family.new)):
-            _assign(weight, _theirs(weight.path, family), weights, family.absent)
+            paths = _theirs(weight.path, family)
+            weight.assign(_ours(weight, paths, weights, family.absent, kv_heads))
     if weights:
         raise ValueError(f"the {kind} has weights without a counterpart: {', '.join(weights)}")
     return model
@@ -79,8 +82,14 @@ def _theirs(path: str, family: Backbone) -> list[str]:
     return [part.replace("*", number) + ending for part in parts]
 
 
-def _assign(weight: Any, paths: list[str], weights: dict[str, Any], absent: tuple[str, ...]):
-    """Assign the weights at `paths` side by side, their head axes merged; absent ones are zeros."""
+def _ours(
+    weight: Any,
+    paths: list[str],
+    weights: dict[str, Any],
+    absent: tuple[str, ...],
+    num_kv_heads: int,
+) -> np.ndarray:
+    """Return the weights at `paths` as one of ours, head axes merged; absent ones are zeros."""
     *rows, width = weight.shape
     parts = {
         path: keras.ops.convert_to_numpy(weights.pop(path)).reshape(*rows, -1)
@@ -92,4 +101,4 @@ def _assign(weight: Any, paths: list[str], weights: dict[str, Any], absent: tupl
         raise ValueError(f"the backbone lacks {', '.join(strange)}, which {weight.path} needs")
     rest = width - sum(part.shape[-1] for part in parts.values())
     parts |= {path: np.zeros((*rows, rest // len(lacking)), "float32") for path in lacking}
-    weight.assign(np.concatenate([parts[path] for path in paths], axis=-1))
+    return fuse([parts[path] for path in paths], num_kv_heads if len(paths) > 1 else 1)

@@ -14,6 +14,7 @@ from pathlib import Path
 import keras
 
 from keras_transformer.backend import assign_slices, slices_of
+from keras_transformer.checkpoints.formats import METADATA
 from keras_transformer.checkpoints.values import Values, file_of, index_of, key_of
 from keras_transformer.checkpoints.weights import check_same, save_weights
 from keras_transformer.distribution.processes import current
@@ -52,7 +53,7 @@ def write_variables(path: str | os.PathLike, variables: Mapping[str, keras.Varia
             }
             for name, variable in variables.items()
         }
-        write_json(index_of(path), index)
+        write_json(index_of(path), METADATA | {"arrays": index})
 
 
 def assign_variables(values: Values, variables: Mapping[str, keras.Variable], owner: str) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import load_file
 
+from keras_transformer.checkpoints.formats import format_of
+from keras_transformer.layers.head_groups import FORMAT
 from keras_transformer.system.files import read_json
 
 
@@ -23,10 +24,11 @@ class Values:
 
     Attributes:
         shapes: Shape of each array by its name.
+        format: Number of the format of the arrays (`formats`).
 
     Raises:
         FileNotFoundError: If there is no such file, and no index of slices.
-        ValueError: If a file is broken.
+        ValueError: If a file is broken, or a newer version wrote it.
     """
 
     def __init__(self, path: str | os.PathLike):
@@ -35,15 +37,29 @@ class Values:
         self._slices: dict[str, list] = {}
         self._files: dict[int, Any] = {}
         if not index_of(self._path).is_file():
-            self._whole = _read(self._path)
-            self.shapes = {name: value.shape for name, value in self._whole.items()}
-            return
-        index = read_json(index_of(self._path))
+            with _complete(self._path), safe_open(self._path, "numpy") as file:
+                metadata = file.metadata()
+                self._whole = {name: file.get_tensor(name) for name in list(file.keys())}
+            self.shapes = _shapes(self._whole)
+        else:
+            metadata = read_json(index_of(self._path))
+            try:
+                arrays = metadata.pop("arrays")
+                self.shapes = {name: tuple(found["shape"]) for name, found in arrays.items()}
+                self._slices = {name: [*map(tuple, x["slices"])] for name, x in arrays.items()}
+            except (AttributeError, KeyError, TypeError) as error:
+                raise ValueError(f"{index_of(self._path)} is not an index of slices") from error
         try:
-            self.shapes = {name: tuple(found["shape"]) for name, found in index.items()}
-            self._slices = {name: [*map(tuple, x["slices"])] for name, x in index.items()}
-        except (AttributeError, KeyError, TypeError) as error:
-            raise ValueError(f"{index_of(self._path)} is not an index of slices") from error
+            self.format = format_of(metadata)
+        except ValueError as error:
+            raise ValueError(f"{self._path} cannot be read: {error}") from error
+
+    @classmethod
+    def of(cls, arrays: dict[str, np.ndarray]) -> Values:
+        """Return these arrays, of the present format."""
+        values = cls.__new__(cls)
+        values._whole, values.shapes, values.format = arrays, _shapes(arrays), FORMAT
+        return values
 
     def read(self, name: str, index: tuple[slice, ...] | None = None) -> np.ndarray:
         """Return an array, or a part of it.
@@ -92,9 +108,8 @@ class Values:
             return self._files[number].get_tensor(key)
 
 
-def _read(path):
-    with _complete(path):
-        return load_file(path)
+def _shapes(arrays):
+    return {name: value.shape for name, value in arrays.items()}
 
 
 @contextlib.contextmanager

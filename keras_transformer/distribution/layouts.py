@@ -38,8 +38,9 @@ def axes_of(
         shape: Shape of the weight.
         data: Devices along the data axis.
         model: Devices along the model axis.
-        shard_weights: Whether weights are split over the data axis, too (FSDP; Zhao et al. 2023):
-            along the longest axis that it divides and that the model axis leaves whole.
+        shard_weights: Whether matrices are split over the data axis, too (FSDP; Zhao et al. 2023):
+            along the longest axis that it divides and that the model axis leaves whole. Vectors
+            stay whole: gathering each would cost more than the memory is worth.
 
     Raises:
         ValueError: If several rules match the path, or the model axis does not divide a weight.
@@ -57,7 +58,7 @@ def axes_of(
             raise ValueError(
                 f"model={model} must divide axis {axis} of {path}, got shape {tuple(shape)}"
             )
-    if shard_weights and data > 1:
+    if shard_weights and data > 1 and len(shape) > 1:
         whole = [axis for axis, name in enumerate(axes) if name is None and not shape[axis] % data]
         if whole:
             axes[max(whole, key=lambda axis: shape[axis])] = DATA
@@ -69,7 +70,7 @@ class MeshLayout(keras.distribution.ModelParallel):
 
     Args:
         mesh: A device mesh with the axes "data" and "model".
-        shard_weights: Whether weights are split over the data axis, too.
+        shard_weights: Whether matrices are split over the data axis, too.
     """
 
     def __init__(self, mesh: keras.distribution.DeviceMesh, shard_weights: bool):

@@ -13,6 +13,7 @@ from keras_transformer.checkpoints import weights_of
 from keras_transformer.config import TransformerConfig, require
 from keras_transformer.inference.translator import Translator
 from keras_transformer.layers.embedding import sinusoids
+from keras_transformer.layers.head_groups import unfuse
 from keras_transformer.models import T5Config
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import check_free, replacing
@@ -207,9 +208,9 @@ class _Filler:
 
     def linear(self, spec, path):
         """Copy a dense layer."""
-        spec.weight = np.ascontiguousarray(self.weights[f"{path}/kernel"].T)
+        spec.weight = np.ascontiguousarray(self._by_projection(f"{path}/kernel").T)
         if f"{path}/bias" in self.weights:
-            spec.bias = self.weights[f"{path}/bias"]
+            spec.bias = self._by_projection(f"{path}/bias")
 
     def norm(self, spec, path):
         """Copy a layer norm, or an RMS norm, which has only a scale."""
@@ -218,6 +219,14 @@ class _Filler:
         else:
             spec.gamma = self.weights[f"{path}/gamma"]
             spec.beta = self.weights[f"{path}/beta"]
+
+    def _by_projection(self, path):
+        """Return a weight with the columns of queries first, then of keys, then of values."""
+        count = {"query_key_value": 3, "key_value": 2}.get(path.split("/")[-2])
+        value = self.weights[path]
+        if count is None:
+            return value
+        return np.concatenate(unfuse(value, (self.config.num_heads,) * count), axis=-1)
 
     def _own_table(self, side):
         if self.is_t5:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import zipfile
 from collections.abc import Mapping
@@ -24,7 +25,8 @@ from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 
 MODEL = "model.keras"
 CONFIG = "config.json"
-FORMAT = 1
+FORMAT = 2
+FORMATS = 1, FORMAT  # that can be read; in 1, fused projections had another order of columns
 FLOATS = ("float32", "bfloat16", "float16")
 PRECISIONS = (*FLOATS, "int8")
 
@@ -98,9 +100,10 @@ def read_config(
         if not (folder / name).is_file():
             raise ValueError(f"{folder} is not a saved {what}: it has no {name}")
     config = read_json(folder / CONFIG)
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
+    if not isinstance(config, dict) or config.get("format") not in FORMATS:
         raise ValueError(
-            f'{folder / CONFIG} is not the config of a {what}: it must have "format": {FORMAT}'
+            f'{folder / CONFIG} is not the config of a {what}: its "format" must be one of '
+            f"{FORMATS}; a newer version of keras_transformer may read it"
         )
     some_text = "a non-empty string", lambda x: isinstance(x, str) and x != ""
     text_or_none = "a non-empty string or null", lambda x: x is None or some_text[1](x)
@@ -159,7 +162,8 @@ def count_parameters(folder: str | os.PathLike) -> int:
     path, sizes = Path(folder, MODEL), []
 
     def add(name, entry):
-        if isinstance(entry, h5py.Dataset) and "seed_generator" not in name:
+        is_weight = not re.search(r"seed_generator|/vars/format$", name)
+        if isinstance(entry, h5py.Dataset) and is_weight:
             sizes.append(entry.size)
 
     try:

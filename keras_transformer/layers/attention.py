@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,10 +17,12 @@ from keras_transformer.backend import (
     attention,
     attention_weights,
     masked_by,
+    model_axis,
     quick,
     write_cache,
 )
 from keras_transformer.layers.basic import Dense
+from keras_transformer.layers.head_groups import FusedDense, small_queries
 from keras_transformer.layers.layer import Layer
 from keras_transformer.layers.options import AttentionOptions
 from keras_transformer.layers.rotary import rotate
@@ -80,7 +83,7 @@ class MultiHeadAttention(Layer):
     """MultiHead(Q, K, V) = Concat(head_1 ... head_N) W^O (section 3.2.2).
 
     Self-attention makes queries, keys and values in one fused projection. Cross-attention makes
-    keys and values in one projection of the memory.
+    keys and values in one projection of the memory. `FusedDense` describes the order of columns.
 
     Args:
         num_heads: N; must divide the width of the query, unless `head_dim` is given.
@@ -140,30 +143,38 @@ class MultiHeadAttention(Layer):
                 f"num_heads must divide the width of the query, got num_heads={self.num_heads} "
                 f"and a width of {d_model}"
             )
-        head_dim = head_dim or d_model // self.num_heads
-        width, kv_width = self.num_heads * head_dim, self.num_kv_heads * head_dim
-        initial = "glorot_uniform"
-        if not self.options.scaled:
-            initial = _small_queries(width, head_dim)
+        self._check_model_axis()
+        self.head_dim = head_dim or d_model // self.num_heads
+        width, groups = self.num_heads * self.head_dim, self.num_heads // self.num_kv_heads
+        kv = (self.num_kv_heads,) * 2
         if self.cross_attention:
-            self.query = self._projection(width, "query", initial)
-            self.key_value = self._projection(2 * kv_width, "key_value")
+            self.query = Dense(width, **self._options("query", small_queries(1, 0, self.head_dim)))
+            self.key_value = FusedDense(kv, self.head_dim, **self._options("key_value"))
             self.query.build(query_shape)
             self.key_value.build(memory_shape or query_shape)
         else:
-            self.query_key_value = self._projection(
-                width + 2 * kv_width, "query_key_value", initial
-            )
+            options = self._options("query_key_value", small_queries(groups, 2, self.head_dim))
+            self.query_key_value = FusedDense((self.num_heads, *kv), self.head_dim, **options)
             self.query_key_value.build(query_shape)
         self.output_projection = Dense(
             d_model, use_bias=self.options.use_bias, dtype=self.dtype_policy, name="output"
         )
         self.output_projection.build((*query_shape[:-1], width))
 
-    def _projection(self, units, name, initial="glorot_uniform"):
+    def _check_model_axis(self):
+        size = model_axis()
+        if self.num_kv_heads % size:
+            name = "num_kv_heads" if self.options.num_kv_heads else "num_heads"
+            raise ValueError(
+                f"{name} must be a multiple of {size}, the devices along the model axis of the "
+                f"distribution, got {self.num_kv_heads}"
+            )
+
+    def _options(self, name, unscaled_initializer="glorot_uniform"):
         use_bias = self.options.use_bias if self.options.qkv_bias is None else self.options.qkv_bias
-        options = dict(kernel_initializer=initial, dtype=self.dtype_policy, name=name)
-        return Dense(units, use_bias=use_bias, **options)
+        initial = "glorot_uniform" if self.options.scaled else unscaled_initializer
+        shared = dict(use_bias=use_bias, dtype=self.dtype_policy)
+        return dict(name=name, kernel_initializer=initial, **shared)
 
     def call(
         self,
@@ -233,10 +244,8 @@ class MultiHeadAttention(Layer):
     def _self(self, query, memory, rotation, cache, index):
         if memory is not None:
             raise ValueError("memory must be None in self-attention (cross_attention=False)")
-        projected = self._split(self.query_key_value(query))
         rows = quick.shape(query)[0]
-        heads = self.num_heads, self.num_kv_heads, self.num_kv_heads
-        query_BNTH, key_BNTH, value_BNTH = map(self._heads, projected, [rows] * 3, heads)
+        query_BNTH, key_BNTH, value_BNTH = self._split(self.query_key_value, query, rows)
         if rotation is not None:
             query_BNTH, key_BNTH = rotate(query_BNTH, rotation), rotate(key_BNTH, rotation)
         query_BNTH = self._unscaled(query_BNTH)
@@ -247,23 +256,13 @@ class MultiHeadAttention(Layer):
             for name, x in (("key", key_BNTH), ("value", value_BNTH))
         }
 
-    def _split(self, projected):
-        if self.num_kv_heads == self.num_heads:
-            return quick.split(projected, 3, axis=-1)
-        # Split into single heads: the gradient of an equal split is cheap.
-        heads = quick.split(projected, self.num_heads + 2 * self.num_kv_heads, axis=-1)
-        ends = self.num_heads, self.num_heads + self.num_kv_heads
-        parts = heads[: ends[0]], heads[ends[0] : ends[1]], heads[ends[1] :]
-        return [quick.concatenate(part, axis=-1) for part in parts]
-
     def _cross(self, query, memory, cache):
         if cache is None:
             if memory is None:
                 raise ValueError("memory or cache must be given in cross-attention, got neither")
             rows = quick.shape(memory)[0]
-            key, value = quick.split(self.key_value(memory), 2, axis=-1)
-            heads = self.num_kv_heads
-            cache = {"key": self._heads(key, rows, heads), "value": self._heads(value, rows, heads)}
+            key_BNSH, value_BNSH = self._split(self.key_value, memory, rows)
+            cache = {"key": key_BNSH, "value": value_BNSH}
         # The beams of a sentence are further queries to its single copy of keys and values.
         query_BNTH = self._heads(self.query(query), quick.shape(cache["key"])[0], self.num_heads)
         return self._unscaled(query_BNTH), cache
@@ -272,21 +271,18 @@ class MultiHeadAttention(Layer):
         """Return the queries, times sqrt(H) if not `scaled`: attention divides by it later."""
         return query_BNTH if self.options.scaled else query_BNTH * query_BNTH.shape[-1] ** 0.5
 
-    def _heads(self, x_BTD, rows, num_heads):
-        x_BTNH = quick.reshape(x_BTD, (rows, -1, num_heads, x_BTD.shape[-1] // num_heads))
+    def _split(self, fused, x, rows):
+        """Return the heads (B, N or K, T, H) of each projection that a `FusedDense` joins."""
+        shares = [heads // self.num_kv_heads for heads in fused.heads]
+        ends = [share * self.head_dim for share in itertools.accumulate(shares)]
+        x_BTKF = quick.reshape(fused(x), (rows, -1, self.num_kv_heads, ends[-1]))
+        parts = quick.split(x_BTKF, ends[:-1], axis=-1)
+        return map(self._heads, parts, [rows] * len(parts), fused.heads)
+
+    def _heads(self, x, rows, num_heads):
+        x_BTNH = quick.reshape(x, (rows, -1, num_heads, self.head_dim))
         return quick.transpose(x_BTNH, (0, 2, 1, 3))
 
     def get_config(self) -> dict[str, Any]:
         own = {"cross_attention": self.cross_attention, "causal": self.pattern.causal}
         return {**super().get_config(), **own, **self.options.to_dict()}
-
-
-def _small_queries(width, head_dim):
-    """Return Glorot values, the query columns divided by sqrt(H) because products are not."""
-
-    def initial(shape, dtype=None):
-        kernel = keras.initializers.GlorotUniform()(shape, dtype)
-        queries, others = kernel[:, :width], kernel[:, width:]
-        return keras.ops.concatenate([queries * head_dim**-0.5, others], axis=1)
-
-    return initial

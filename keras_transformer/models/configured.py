@@ -21,6 +21,7 @@ from keras_transformer.backend import (
     without_gradients,
 )
 from keras_transformer.backend.private import in_strategy
+from keras_transformer.layers.head_groups import load_moments_of_any_format
 from keras_transformer.layers.layer import replacing_weights
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.optimizers import Adam
@@ -111,6 +112,11 @@ class ConfiguredModel(keras.Model):
         mean = next(metric for metric in self.metrics if metric.name == "loss")
         first = next(tensor for tensor in keras.tree.flatten(x) if tensor is not None)
         mean.update_state(replica_sum(share), sample_weight=ops.shape(first)[0])
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compile the model as saved; the optimizer then loads its state of any format."""
+        super().compile_from_config(config)
+        load_moments_of_any_format(self)
 
     def export(
         self, filepath: str | os.PathLike, format: str = "tf_saved_model", **options: Any

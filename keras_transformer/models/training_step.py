@@ -18,6 +18,7 @@ from keras_transformer.backend import (
     with_rows,
     without_gradients,
 )
+from keras_transformer.layers.head_groups import load_moments_of_any_format
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models.configured import ConfiguredModel
@@ -130,6 +131,7 @@ class VocabularyModel(ConfiguredModel):
             return
         self.compile(**options)
         self.optimizer.build(self.trainable_variables)
+        load_moments_of_any_format(self)
 
     def train_step(self, *arguments: Any) -> Any:
         """Run one step of `fit` on `data`; with JAX on `state, data`."""

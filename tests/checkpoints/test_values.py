@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.checkpoints import read_weights, save_weights
+from keras_transformer.checkpoints.formats import METADATA
 from keras_transformer.checkpoints.values import Values, file_of, index_of, key_of
 
 X = np.arange(24.0).reshape(4, 6)
@@ -23,7 +24,7 @@ def path(tmp_path):
         "x": {"shape": [4, 6], "slices": [[0, [0, 0]], [1, [0, 3]], [1, [2, 3]]]},
         "y": {"shape": [], "slices": [[0, []]]},
     }
-    index_of(path).write_text(json.dumps(index))
+    index_of(path).write_text(json.dumps(METADATA | {"arrays": index}))
     return path
 
 
@@ -46,7 +47,7 @@ def test_a_plain_file(tmp_path):
 
 def test_a_slice_that_is_missing(path):
     index = json.loads(index_of(path).read_text())
-    index["x"]["slices"].pop()
+    index["arrays"]["x"]["slices"].pop()
     index_of(path).write_text(json.dumps(index))
     with pytest.raises(ValueError, match=r"weights.slices.json names no slices for all of x"):
         Values(path).read("x")
@@ -66,3 +67,17 @@ def test_files_that_are_missing_or_broken(path):
     index_of(path).unlink()
     with pytest.raises(FileNotFoundError, match="there is no weights file"):
         Values(path)
+
+
+def test_what_a_newer_version_wrote(path):
+    index = json.loads(index_of(path).read_text())
+    (name,) = METADATA
+    index_of(path).write_text(json.dumps(index | {name: "99"}))
+    with pytest.raises(ValueError, match=f"weights.safetensors cannot be read: {name} must be"):
+        Values(path)
+
+
+def test_arrays_that_are_given():
+    values = Values.of({"x": X})
+    assert values.shapes == {"x": (4, 6)}
+    np.testing.assert_array_equal(values.read("x", np.s_[:, 1:2]), X[:, 1:2])

@@ -117,6 +117,9 @@ def make_translators(out, expected):
     np.savez(out / "checkpoints.npz", **inputs, labels=ids, **arrays(model, inputs))
     model.save(out / "compiled.keras")
     np.savez(out / "compiled.npz", **inputs, labels=ids, **arrays(model, inputs))
+    gradients = [keras.ops.ones(weight.shape) for weight in model.trainable_variables]
+    model.optimizer.apply(gradients, model.trainable_variables)
+    np.savez(out / "updated.npz", **inputs, **arrays(model, inputs))
     model = randomized(kt.Transformer(transformer_config(tokenizer)))
     enable_lora(model, 2)
     randomized(model)
@@ -138,6 +141,7 @@ def make_layers(out):
         keras.Model({"ids": ids, "memory_ids": memory_ids}, embedding(x, reverse=True))
     )
     model.save(out / "functional.keras")
+    model.save_weights(out / "functional.weights.h5")
     rng = np.random.default_rng(0)
     inputs = {name: rng.integers(0, 13, (3, 6)).astype("int32") for name in ("ids", "memory_ids")}
     np.savez(out / "functional.npz", **inputs, **arrays(model, inputs))

@@ -17,6 +17,7 @@ import keras_transformer as kt
 from keras_transformer.backend import BACKEND
 from keras_transformer.callbacks import Checkpoints
 from keras_transformer.checkpoints import load_weights
+from keras_transformer.checkpoints.state import restore_state
 from keras_transformer.models import enable_lora
 from tests.backends import EVERY_CASE
 
@@ -95,6 +96,33 @@ def test_checkpoint_with_its_optimizer():
     checkpoints.on_train_begin()
     assert_same_outputs(new, FOLDER / "checkpoints.npz")
     assert int(new.optimizer.iterations) == 6
+
+
+def resumed(path):
+    """A new model with the weights and the moments of a training state."""
+    config = keras.saving.load_model(FOLDER / "compiled.keras", compile=False).config
+    new = kt.Transformer(config)
+    new.compile(kt.adam(kt.WarmupSchedule(1e-2, 5)), kt.LabelSmoothedCrossentropy(0.1))
+    restore_state(path, new)
+    return new
+
+
+@pytest.mark.parametrize(
+    "load,path", [(keras.saving.load_model, "compiled.keras"), (resumed, "checkpoints/epoch-0002")]
+)
+def test_moments_belong_to_their_weights(load, path):
+    """One more update, with all gradients 1, depends on the moments of each column."""
+    model = load(FOLDER / path)
+    gradients = [keras.ops.ones(weight.shape) for weight in model.trainable_variables]
+    model.optimizer.apply(gradients, model.trainable_variables)
+    assert_same_outputs(model, FOLDER / "updated.npz")
+
+
+def test_weights_h5():
+    model = keras.saving.load_model(FOLDER / "functional.keras", compile=False)
+    model.set_weights([0 * weight for weight in model.get_weights()])
+    model.load_weights(FOLDER / "functional.weights.h5")
+    assert_same_outputs(model, FOLDER / "functional.npz")
 
 
 def test_weights_of_lora():

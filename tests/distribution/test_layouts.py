@@ -67,7 +67,7 @@ def test_axes_by_hand():
         None,
     )
     assert axes_of("encoder/block_0/feed_forward/output/bias", (8,), 4, 2, False) == (None,)
-    assert axes_of("encoder/block_0/attention_norm/norm/gamma", (8,), 4, 2, True) == (DATA,)
+    assert axes_of("encoder/block_0/attention_norm/norm/gamma", (8,), 4, 2, True) == (None,)
     assert axes_of("embedding/tokens/embeddings", (13, 8), 1, 2, False) == (None, None)
 
 

@@ -8,6 +8,7 @@ import pytest
 from keras import ops
 
 from keras_transformer.layers import MultiHeadAttention, dot_product_attention, record_attention
+from keras_transformer.layers.head_groups import unfuse
 
 BATCH, QUERIES, KEYS, WIDTH, HEADS = 2, 5, 4, 6, 2
 
@@ -138,7 +139,7 @@ def test_wide_heads_that_are_not_scaled(rng, randomize):
     layer.build(x.shape)
     randomize(layer, scale=0.3)
     attended, cache = layer(x)
-    query, _, _ = np.split(x @ numpy(layer.query_key_value.kernel), 3, axis=-1)
+    query, _, _ = unfuse(x @ numpy(layer.query_key_value.kernel), (HEADS,) * 3)
     query = query.reshape(BATCH, QUERIES, HEADS, 5).transpose(0, 2, 1, 3)
     key, value = numpy(cache["key"]), numpy(cache["value"])
     weights = softmax(np.einsum("bnth,bnsh->bnts", query, key))

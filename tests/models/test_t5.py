@@ -10,6 +10,7 @@ from keras import ops
 from keras_transformer import LabelSmoothedCrossentropy, adam
 from keras_transformer.backend import BACKEND, compiled
 from keras_transformer.inference.search_functions import translation_function
+from keras_transformer.layers.head_groups import unfuse
 from keras_transformer.models import T5, T5Config
 from keras_transformer.search import Search
 
@@ -100,7 +101,8 @@ def test_a_new_model_begins_as_one_that_scales():
     """Embeddings of unit size, and products of queries and keys that are not far above it."""
     model = T5(T5Config(500, d_model=64, d_ff=64, num_heads=4, head_dim=16))
     kernel = ops.convert_to_numpy(model.encoder.blocks[0].attention.query_key_value.kernel)
-    query, key, _ = np.split(np.random.default_rng(0).standard_normal((50, 64)) @ kernel, 3, axis=1)
+    x = np.random.default_rng(0).standard_normal((50, 64))
+    query, key, _ = unfuse(x @ kernel, (4, 4, 4))
     products = query[:, :16] @ key[:, :16].T
     assert 0.2 < products.std() < 1.0
     table = ops.convert_to_numpy(model.source_embedding.tokens.embeddings)

@@ -162,12 +162,13 @@ def _mbart_file(config):
     )
 
 
-def _attention(ours: str, theirs: str, cross: bool = False) -> list[Rule]:
+def _attention(ours: str, theirs: str, heads: int, cross: bool = False) -> list[Rule]:
     query, key, value = (f"{theirs}.{name}_proj" for name in "qkv")
     rules = dense(f"{ours}/output", f"{theirs}.out_proj")
     if cross:
-        return rules + dense(f"{ours}/query", query) + dense(f"{ours}/key_value", key, value)
-    return rules + dense(f"{ours}/query_key_value", query, key, value)
+        rules += dense(f"{ours}/query", query)
+        return rules + dense(f"{ours}/key_value", key, value, heads=(heads,) * 2)
+    return rules + dense(f"{ours}/query_key_value", query, key, value, heads=(heads,) * 3)
 
 
 def _rules(config: TransformerConfig) -> list[Rule]:
@@ -178,11 +179,11 @@ def _rules(config: TransformerConfig) -> list[Rule]:
         attention = "attention" if side == "encoder" else "self_attention"
         for i in range(layers):
             ours, theirs = f"{side}/block_{i}", f"model.{side}.layers.{i}"
-            rules += _attention(f"{ours}/{attention}", f"{theirs}.self_attn")
+            rules += _attention(f"{ours}/{attention}", f"{theirs}.self_attn", config.num_heads)
             rules += norm(f"{ours}/{attention}_norm/norm", f"{theirs}.self_attn_layer_norm")
             if side == "decoder":
                 names = f"{ours}/cross_attention", f"{theirs}.encoder_attn"
-                rules += _attention(*names, cross=True)
+                rules += _attention(*names, config.num_heads, cross=True)
                 rules += norm(f"{names[0]}_norm/norm", f"{names[1]}_layer_norm")
             rules += dense(f"{ours}/feed_forward/hidden", f"{theirs}.fc1")
             rules += dense(f"{ours}/feed_forward/output", f"{theirs}.fc2")

@@ -142,17 +142,17 @@ def _rules(config: BERTConfig, kind: str) -> list[Rule]:
     rules += norm("embedding/norm", f"{kind}.embeddings.LayerNorm")
     if kind == "albert":
         rules += dense("projection", "albert.encoder.embedding_hidden_mapping_in")
-        rules += _albert_block()
+        rules += _albert_block((config.num_heads,) * 3)
     else:
         norms = "attention.output.LayerNorm", "output.LayerNorm"
         rules += blocks(config, f"{kind}.encoder.layer", *norms)
     return rules + NAMES[kind].rules(config)
 
 
-def _albert_block():
+def _albert_block(heads):
     ours, theirs = "encoder/block_0", "albert.encoder.albert_layer_groups.0.albert_layers.0"
     attention = (f"{theirs}.attention.{x}" for x in ("query", "key", "value"))
-    rules = dense(f"{ours}/attention/query_key_value", *attention)
+    rules = dense(f"{ours}/attention/query_key_value", *attention, heads=heads)
     rules += dense(f"{ours}/attention/output", f"{theirs}.attention.dense")
     rules += dense(f"{ours}/feed_forward/hidden", f"{theirs}.ffn")
     rules += dense(f"{ours}/feed_forward/output", f"{theirs}.ffn_output")

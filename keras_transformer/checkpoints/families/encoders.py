@@ -143,6 +143,7 @@ def blocks(
         rules += dense(
             f"{block}/attention/query_key_value",
             *(f"{layer}.attention.self.{x}" for x in ("query", "key", "value")),
+            heads=(config.num_heads,) * 3,
         )
         rules += dense(f"{block}/attention/output", f"{layer}.attention.output.dense")
         rules += dense(f"{block}/feed_forward/hidden", f"{layer}.intermediate.dense")

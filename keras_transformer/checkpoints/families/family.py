@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.checkpoints.families.fields import ACTIVATIONS, Field, complete
+from keras_transformer.layers.head_groups import fuse, unfuse
 
 
 @dataclass(frozen=True)
@@ -18,17 +19,18 @@ class Rule:
 
     Args:
         ours: Path of our weight.
-        theirs: Names in the checkpoint; several are concatenated along the last axis of ours.
-            None is a missing part: zeros of the shape of the first one present.
+        theirs: Names in the checkpoint. None is a missing part: zeros of the shape of the first
+            one present.
         layout: "same"; "transposed"; "row": theirs has an additional first axis of size 1;
             "convolution": channels are first in theirs and last in ours.
-        shares: Relative widths of several names; (): equal widths.
+        heads: Number of heads of each projection that ours fuses (`layers.head_groups`); theirs
+            are one tensor a projection, or all side by side in one. (): ours is not fused.
     """
 
     ours: str
     theirs: tuple[str | None, ...]
     layout: str = "same"
-    shares: tuple[int, ...] = ()
+    heads: tuple[int, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -59,14 +61,20 @@ class Rule:
             parts[name] = self._ours(part)
         first = parts[self.names[0]]
         parts = [np.zeros_like(first) if name is None else parts[name] for name in self.theirs]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+        if not self.heads:
+            return parts[0]
+        if len(parts) == 1:
+            ends = np.cumsum(self.heads)[:-1] * first.shape[-1] // sum(self.heads)
+            parts = np.split(first, ends, axis=-1)
+        return fuse(parts, self.heads[-1])
 
     def give(self, value: np.ndarray) -> dict[str, np.ndarray]:
         """Return the checkpoint's tensors by name, made from our weight."""
-        shares = np.cumsum(self.shares or [1] * len(self.theirs))
-        ends = shares[:-1] * value.shape[-1] // shares[-1]
-        parts = zip(self.theirs, np.split(value, ends, axis=-1), strict=True)
-        return {name: self._theirs(part) for name, part in parts if name is not None}
+        parts = unfuse(value, self.heads) if self.heads else [value]
+        if len(self.theirs) < len(parts):
+            parts = [np.concatenate(parts, axis=-1)]
+        named = zip(self.theirs, parts, strict=True)
+        return {name: self._theirs(part) for name, part in named if name is not None}
 
     def _ours(self, x):
         if self.layout == "transposed":
@@ -132,14 +140,14 @@ def dense(
     *theirs: str,
     bias: bool = True,
     layout: str = "transposed",
-    shares: tuple[int, ...] = (),
+    heads: tuple[int, ...] = (),
 ) -> list[Rule]:
-    """Return the rules of a dense layer, or of several that ours fuses."""
+    """Return the rules of a dense layer, or of several with these heads that ours fuses."""
     weights = tuple(f"{name}.weight" for name in theirs)
-    rules = [Rule(f"{ours}/kernel", weights, layout, shares)]
+    rules = [Rule(f"{ours}/kernel", weights, layout, heads)]
     if bias:
         biases = tuple(f"{name}.bias" for name in theirs)
-        rules.append(Rule(f"{ours}/bias", biases, shares=shares))
+        rules.append(Rule(f"{ours}/bias", biases, heads=heads))
     return rules
 
 

@@ -82,8 +82,9 @@ def _rules(config: GPTConfig) -> list[Rule]:
     rules += table("embedding/positions", "transformer.wpe")
     for i in range(config.num_layers):
         ours, theirs = f"decoder/block_{i}", f"transformer.h.{i}"
+        fused, heads = f"{ours}/self_attention/query_key_value", (config.num_heads,) * 3
+        rules += dense(fused, f"{theirs}.attn.c_attn", layout="same", heads=heads)
         for layer, name in (
-            ("self_attention/query_key_value", "attn.c_attn"),
             ("self_attention/output", "attn.c_proj"),
             ("feed_forward/hidden", "mlp.c_fc"),
             ("feed_forward/output", "mlp.c_proj"),

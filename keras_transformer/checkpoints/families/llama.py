@@ -137,7 +137,7 @@ def _rules(config: LLaMAConfig) -> list[Rule]:
             f"{ours}/self_attention/query_key_value",
             *(f"{theirs}.self_attn.{x}_proj" for x in "qkv"),
             bias=False,
-            shares=(config.num_heads, kv_heads, kv_heads),
+            heads=(config.num_heads, kv_heads, kv_heads),
         )
         for layer, name in (
             ("self_attention/output", "self_attn.o_proj"),

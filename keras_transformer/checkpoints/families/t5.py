@@ -141,14 +141,16 @@ def _rules(config: T5Config) -> list[Rule]:
         for i in range(layers):
             ours, theirs = f"{side}/block_{i}", f"{side}.block.{i}.layer"
             query, key, value, output = (f"{theirs}.0.SelfAttention.{x}" for x in "qkvo")
-            rules += dense(f"{ours}/{attention}/query_key_value", query, key, value, bias=False)
+            fused, heads = f"{ours}/{attention}/query_key_value", (config.num_heads,) * 3
+            rules += dense(fused, query, key, value, bias=False, heads=heads)
             rules += dense(f"{ours}/{attention}/output", output, bias=False)
             rules += scale(f"{ours}/{attention}_norm/norm", f"{theirs}.0.layer_norm")
             last = 1
             if side == "decoder":
                 query, key, value, output = (f"{theirs}.1.EncDecAttention.{x}" for x in "qkvo")
                 rules += dense(f"{ours}/cross_attention/query", query, bias=False)
-                rules += dense(f"{ours}/cross_attention/key_value", key, value, bias=False)
+                fused = f"{ours}/cross_attention/key_value"
+                rules += dense(fused, key, value, bias=False, heads=heads[:2])
                 rules += dense(f"{ours}/cross_attention/output", output, bias=False)
                 rules += scale(f"{ours}/cross_attention_norm/norm", f"{theirs}.1.layer_norm")
                 last = 2

@@ -102,6 +102,7 @@ def _rules(config: ViTConfig) -> list[Rule]:
             f"{ours}/attention/query_key_value",
             *(f"{theirs}.attention.attention.{x}" for x in ("query", "key", "value")),
             bias=config.qkv_bias,
+            heads=(config.num_heads,) * 3,
         )
         for layer, name in (
             ("attention/output", "attention.output.dense"),

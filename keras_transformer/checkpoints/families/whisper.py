@@ -81,7 +81,7 @@ def _config_file(config):
     )
 
 
-def _attention(ours: str, theirs: str, cross: bool = False) -> list[Rule]:
+def _attention(ours: str, theirs: str, heads: int, cross: bool = False) -> list[Rule]:
     """Return the rules of an attention layer.
 
     Whisper's keys have no bias; ours is set to zero. A bias of the keys adds the same number to
@@ -92,10 +92,11 @@ def _attention(ours: str, theirs: str, cross: bool = False) -> list[Rule]:
     biases = f"{query}.bias", None, f"{value}.bias"
     if cross:
         rules += dense(f"{ours}/query", query)
-        rules += dense(f"{ours}/key_value", key, value, bias=False)
-        return [*rules, Rule(f"{ours}/key_value/bias", biases[1:])]
-    rules += dense(f"{ours}/query_key_value", query, key, value, bias=False)
-    return [*rules, Rule(f"{ours}/query_key_value/bias", biases)]
+        rules += dense(f"{ours}/key_value", key, value, bias=False, heads=(heads,) * 2)
+        return [*rules, Rule(f"{ours}/key_value/bias", biases[1:], heads=(heads,) * 2)]
+    fused = f"{ours}/query_key_value"
+    rules += dense(fused, query, key, value, bias=False, heads=(heads,) * 3)
+    return [*rules, Rule(f"{fused}/bias", biases, heads=(heads,) * 3)]
 
 
 def _rules(config: SpeechConfig) -> list[Rule]:
@@ -105,11 +106,11 @@ def _rules(config: SpeechConfig) -> list[Rule]:
         attention = "attention" if side == "encoder" else "self_attention"
         for i in range(layers):
             ours, theirs = f"{side}/block_{i}", f"model.{side}.layers.{i}"
-            rules += _attention(f"{ours}/{attention}", f"{theirs}.self_attn")
+            rules += _attention(f"{ours}/{attention}", f"{theirs}.self_attn", config.num_heads)
             rules += norm(f"{ours}/{attention}_norm/norm", f"{theirs}.self_attn_layer_norm")
             if side == "decoder":
                 names = f"{ours}/cross_attention", f"{theirs}.encoder_attn"
-                rules += _attention(*names, cross=True)
+                rules += _attention(*names, config.num_heads, cross=True)
                 rules += norm(f"{names[0]}_norm/norm", f"{names[1]}_layer_norm")
             rules += dense(f"{ours}/feed_forward/hidden", f"{theirs}.fc1")
             rules += dense(f"{ours}/feed_forward/output", f"{theirs}.fc2")

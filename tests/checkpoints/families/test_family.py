@@ -16,6 +16,7 @@ THEIRS = {
     "a": np.arange(12.0).reshape(3, 4),
     "b": np.arange(8.0).reshape(2, 4),
     "row": np.arange(4.0)[None],
+    "d": np.arange(16.0).reshape(4, 4),
     "c": np.arange(30.0).reshape(5, 2, 3),
 }
 
@@ -26,11 +27,15 @@ THEIRS = {
         (Rule("w", ("a",)), THEIRS["a"]),
         (Rule("w", ("a",), "transposed"), THEIRS["a"].T),
         (Rule("w", ("row",), "row"), THEIRS["row"][0]),
-        (
-            Rule("w", ("a", "b"), "transposed", (3, 2)),
-            np.concatenate([THEIRS["a"].T, THEIRS["b"].T], axis=1),
+        (  # two head groups of two queries and one key
+            Rule("w", ("d", "b"), "transposed", (4, 2)),
+            np.concatenate([THEIRS["d"][:2], THEIRS["b"][:1], THEIRS["d"][2:], THEIRS["b"][1:]]).T,
         ),
-        (Rule("w", ("a", None), "same"), np.concatenate([THEIRS["a"], np.zeros((3, 4))], axis=1)),
+        (Rule("w", ("a",), heads=(2, 2)), THEIRS["a"][:, [0, 2, 1, 3]]),
+        (
+            Rule("w", ("a", None), heads=(2, 2)),
+            np.insert(THEIRS["a"], [2, 2, 4, 4], 0.0, axis=1),
+        ),
         (Rule("w", ("c",), "convolution"), THEIRS["c"].transpose(2, 1, 0)),
     ],
 )
@@ -44,12 +49,12 @@ def test_there_and_back(rule, expected):
 
 
 def test_each_part_has_its_shape():
-    """Not only their sum: 3 + 2 rows are not 2 + 3."""
-    rule = Rule("w", ("a", "b"), "transposed", (3, 2))
-    assert rule.take(THEIRS.__getitem__, (4, 5)).shape == (4, 5)
-    swapped = Rule("w", ("b", "a"), "transposed", (3, 2))
-    with pytest.raises(ValueError, match=r"b must have the shape \(3, 4\), got \(2, 4\)"):
-        swapped.take(THEIRS.__getitem__, (4, 5))
+    """Not only their sum: 4 + 2 rows are not 2 + 4."""
+    rule = Rule("w", ("d", "b"), "transposed", (4, 2))
+    assert rule.take(THEIRS.__getitem__, (4, 6)).shape == (4, 6)
+    swapped = Rule("w", ("b", "d"), "transposed", (4, 2))
+    with pytest.raises(ValueError, match=r"b must have the shape \(4, 4\), got \(2, 4\)"):
+        swapped.take(THEIRS.__getitem__, (4, 6))
     row = Rule("w", ("a",), "row")
     with pytest.raises(ValueError, match=r"a must have the shape \(1, 4\), got \(3, 4\)"):
         row.take(THEIRS.__getitem__, (4,))
