@@ -84,8 +84,9 @@ def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> S
     accepted = f"{len(devices)}, the devices of all processes"
     require(team.count == 1 or used == len(devices), "data * model", used, accepted)
     mesh = keras.distribution.DeviceMesh((data, model), (DATA, MODEL), devices[:used])
-    keras.distribution.set_distribution(MeshLayout(mesh, shard_weights))
-    return Spread(data, _part(team, data, model))
+    part = _part(team, data, model)
+    keras.distribution.set_distribution(MeshLayout(mesh, shard_weights, part[1]))
+    return Spread(data, part)
 
 
 def gather() -> None:

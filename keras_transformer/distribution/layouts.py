@@ -71,24 +71,25 @@ class MeshLayout(keras.distribution.ModelParallel):
     Args:
         mesh: A device mesh with the axes "data" and "model".
         shard_weights: Whether matrices are split over the data axis, too.
+        parts: Number of parts of a batch that processes make; each passes its own to `fit`.
     """
 
-    def __init__(self, mesh: keras.distribution.DeviceMesh, shard_weights: bool):
+    def __init__(self, mesh: keras.distribution.DeviceMesh, shard_weights: bool, parts: int = 1):
         rules = keras.distribution.LayoutMap(mesh)
         super().__init__(layout_map=rules, batch_dim_name=DATA, auto_shard_dataset=False)
         self.shard_weights = shard_weights
+        self.parts = parts
 
     def get_data_layout(self, data_shape: Sequence[int]) -> keras.distribution.TensorLayout:
-        """Return the layout of a batch.
+        """Return the layout of a batch, or of this process's part of one.
 
         Raises:
-            ValueError: If the data axis does not divide the rows.
+            ValueError: If the devices do not divide the rows.
         """
-        data, _ = self.device_mesh.shape
-        if data_shape[0] % data:
-            raise ValueError(
-                f"a batch must have a multiple of data={data} rows, got {data_shape[0]}"
-            )
+        own = self.device_mesh.shape[0] // self.parts
+        if data_shape[0] % own:
+            whose = "a batch" if self.parts == 1 else "a process's part of a batch"
+            raise ValueError(f"{whose} must have a multiple of {own} rows, got {data_shape[0]}")
         return super().get_data_layout(data_shape)
 
     def get_variable_layout(self, variable: Any) -> keras.distribution.TensorLayout:

@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from unittest import mock
 
 import keras
 import pytest
 
 from keras_transformer.backend import BACKEND
 from keras_transformer.distribution import Spread, distribute, gather
+from keras_transformer.distribution.layouts import DATA, MODEL, MeshLayout
 
 RUNS = [
     ("transformer", dict(), dict(data=4, model=2), dict(shard_weights=True)),
@@ -77,3 +79,14 @@ def test_gather_ends_it():
     assert keras.distribution.distribution() is not None
     gather()
     assert keras.distribution.distribution() is None
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="keras.distribution has no other devices")
+@pytest.mark.parametrize(
+    "parts,message", [(1, "a batch must .* 8 rows, got 4"), (4, "part of a batch .* 2 rows, got 3")]
+)
+def test_rows_that_the_devices_do_not_divide(parts, message):
+    mesh = mock.Mock(spec=keras.distribution.DeviceMesh, shape=(8, 1), axis_names=(DATA, MODEL))
+    layout = mock.Mock(spec=MeshLayout, device_mesh=mesh, parts=parts)
+    with pytest.raises(ValueError, match=message):
+        MeshLayout.get_data_layout(layout, (4 if parts == 1 else 3, 12))
