@@ -4,7 +4,8 @@
 # On a GPU, from a base that has its libraries:
 #   docker build -t keras-transformer:gpu --build-arg BACKEND=jax --build-arg MORE="jax[cuda12]" \
 #     --build-arg BASE=nvidia/cuda:12.8.1-cudnn-runtime-ubuntu24.04 .
-#   docker run --gpus all -p 5000:5000 -v "$PWD/saved_models:/models:ro" keras-transformer:gpu ...
+#   docker run --gpus all -p 5000:5000 -v "$PWD/saved_models:/models:ro" keras-transformer:gpu \
+#     /models/grammar --replicas 2 --devices 0,1
 ARG BASE=python:3.12-slim
 FROM ${BASE}
 

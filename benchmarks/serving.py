@@ -117,21 +117,42 @@ async def load(
     return found
 
 
+def asked(server: Server, prepared: tuple, clients: int, seconds: float) -> dict:
+    """Run `load` in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.serving", "--client", str(seconds)]
+    task = json.dumps([server.url, *prepared, clients])
+    output = subprocess.run(command, input=task, text=True, stdout=subprocess.PIPE, check=True)
+    return json.loads(output.stdout)
+
+
+def prepared_for(folder: str, path: Path | None) -> tuple[list, list, list]:
+    """Return requests, the right answer to each, and the languages.
+
+    Args:
+        folder: Folder of a saved translator, which translates each sentence alone.
+        path: File of lines to translate, see `texts_of`.
+    """
+    from keras_transformer.inference.translator import Translator
+    from keras_transformer.serving.sentences import Sentences
+
+    texts = texts_of(path)
+    translator = Translator.load(folder)
+    languages = [translator.source_language, translator.target_language]
+    split = [Sentences.of("\n".join(text), languages[0]) for text in texts]
+    alone = {x: translator.translate([x])[0] for one in split for x in one.texts}
+    return texts, [one.joined([alone[x] for x in one.texts]) for one in split], languages
+
+
 def measured(
     name: str, folder: str, options: tuple, prepared: tuple, clients: int, seconds: float
 ) -> tuple[list[str], dict]:
     """Start a server, load it and return a row of the table and the raw counts."""
     server = Server(folder, *options)
     try:
-        task = json.dumps([server.url, *prepared, clients])
         # The first, short run is a warmup: it compiles the shapes and loads the libraries.
         for length in (min(5, seconds), seconds):
             before = server.memory()
-            command = [sys.executable, "-m", "benchmarks.serving", "--client", str(length)]
-            output = subprocess.run(
-                command, input=task, text=True, stdout=subprocess.PIPE, check=True
-            ).stdout
-        found = json.loads(output)
+            found = asked(server, prepared, clients, length)
         after = server.memory()
     finally:
         status = server.stop()
@@ -172,16 +193,7 @@ def main() -> None:
         return
     if options.folder is None:
         parser.error("give the folder of a saved translator")
-    from keras_transformer.inference.translator import Translator
-    from keras_transformer.serving.sentences import Sentences
-
-    texts = texts_of(options.texts)
-    translator = Translator.load(options.folder)
-    languages = translator.source_language, translator.target_language
-    split = [Sentences.of("\n".join(text), languages[0]) for text in texts]
-    alone = {x: translator.translate([x])[0] for one in split for x in one.texts}
-    expected = [one.joined([alone[x] for x in one.texts]) for one in split]
-    prepared = texts, expected, languages
+    prepared = prepared_for(options.folder, options.texts)
     rates, rows = [], []
     for name, own in {
         "batching": (),
@@ -192,7 +204,7 @@ def main() -> None:
         rows.append(row)
         rates.append(found["sentences"] / found["took"])
     header = "|requests|answered|429|lost|wrong|sentences/s|p50 ms|p95 ms|p99 ms|MiB before|after"
-    about = f"{options.clients} clients for {options.seconds:g} seconds, {len(alone)} sentences"
+    about = f"{options.clients} clients for {options.seconds:g} seconds"
     ratio = f"Batching: {rates[0] / rates[1]:.2f} times as many sentences per second."
     backend = os.environ.get("KERAS_BACKEND", "tensorflow")
     parts = [f"## {about}, {backend}", contest.table(header.split("|"), rows), ratio]

@@ -58,6 +58,7 @@ _WITHOUT_BACKEND = (
     "inference/test_pool.py",
     "serving",
     "system",
+    "test_kubernetes.py",
     "test_readme.py",
     "test_sizes.py",
     "text",
@@ -79,7 +80,7 @@ _WITH_BACKEND = (
     "data/test_prefetching.py",
     "docs/test_add_a_family.py",
     "serving/test_app.py",
-    "serving/test_catalogue.py",
+    "serving/test_engines.py",
     "text/test_keras_hub.py",
 )
 ONCE = keras.backend.backend() == "torch"

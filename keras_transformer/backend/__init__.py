@@ -34,6 +34,7 @@ from keras_transformer.backend.compilation import (
     without_gradients,
 )
 from keras_transformer.backend.decoding import best_tokens, gather, row_loop
+from keras_transformer.backend.devices import count_gpus
 from keras_transformer.backend.dropout import dropout
 from keras_transformer.backend.gradients import gradients
 from keras_transformer.backend.linear import has_int8_linear, int8_linear, linear, lookup
@@ -74,6 +75,7 @@ __all__ = [
     "best_tokens",
     "cache_places",
     "compiled",
+    "count_gpus",
     "differ_by_process",
     "dropout",
     "first_part",

@@ -179,7 +179,7 @@ def restore_metrics(path: str | os.PathLike, model: keras.Model) -> None:
             assign_variables(Values(path), _numbered(model.metrics_variables), "the run")
     if num_replicas() > 1 and current().index:  # process 0 holds the sums of all
         for variable in model.metrics_variables:
-            variable.assign(ops.zeros_like(variable))
+            variable.assign(ops.zeros_like(variable.value))
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -25,6 +26,21 @@ def serve(
         int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free one.")
     ] = 5000,
     precision: Precision = None,
+    replicas: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Number of processes that hold the models and share the work; 1: the server's "
+            "own process.",
+        ),
+    ] = 1,
+    devices: Annotated[
+        str | None,
+        typer.Option(
+            help="GPUs of the replicas, one for each: numbers or UUIDs, separated by commas.  "
+            "[default: all see all]"
+        ),
+    ] = None,
     tokens_per_batch: Annotated[
         int, typer.Option(min=1, help="Maximum number of source tokens per batch; 1: no batching.")
     ] = 4096,
@@ -74,12 +90,14 @@ def serve(
     that of TensorFlow Serving (/v1/models/NAME:predict); /docs describes both. Texts of concurrent
     requests share batches. If no model translates between two languages, two models are chained
     through a third language. SIGHUP reloads the models; SIGTERM finishes accepted requests and
-    stops the server.
+    stops the server. With --replicas, several processes compute batches; one that ends is started
+    again, and its batch is computed again.
 
     \b
     Examples:
         keras-transformer serve saved_models/grammar
         keras-transformer serve saved_models/en-de saved_models/de-fr --port 8080
+        keras-transformer serve saved_models/en-de --replicas 2 --devices 0,1
         keras-transformer serve en-de=serving/grammar --host 0.0.0.0 --api-key secret
     """
     from keras_transformer import serving
@@ -94,12 +112,17 @@ def serve(
         api_key=api_key,
         requests_per_minute=requests_per_minute,
     )
+    pool, read = None, partial(serving.Catalogue.load, models, precision=precision, **search)
+    if replicas > 1 or devices is not None:
+        names = None if devices is None else devices.split(",")
+        pool = serving.Replicas(models, replicas, names, precision=precision, **search)
+        read = pool.load
     say("loading models")
-    catalogue = serving.Catalogue.load(models, precision=precision, **search)
+    catalogue = read()
 
     def load():
         nonlocal catalogue
         first, catalogue = catalogue, None
-        return first or serving.Catalogue.load(models, precision=precision, **search)
+        return first or read()
 
-    serving.run(serving.create_app(load, settings), host, port, timeout + 5, root_path)
+    serving.run(serving.create_app(load, settings, pool), host, port, timeout + 5, root_path)

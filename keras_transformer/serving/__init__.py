@@ -16,6 +16,7 @@ except ImportError as error:
 
 from keras_transformer.serving.app import create_app, run
 from keras_transformer.serving.catalogue import Catalogue
+from keras_transformer.serving.replicas import Replicas
 from keras_transformer.serving.settings import Settings
 
-__all__ = ["Catalogue", "Settings", "create_app", "run"]
+__all__ = ["Catalogue", "Replicas", "Settings", "create_app", "run"]

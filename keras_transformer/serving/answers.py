@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keras_transformer.analysis.alignment import align, attention, words
+from keras_transformer.analysis.alignment import words
 from keras_transformer.serving import markup
+from keras_transformer.serving.engines import Links
 from keras_transformer.serving.queue import Batcher
 from keras_transformer.serving.sentences import Sentences
 
-MOST_WEIGHTS = 3_000_000  # attention weights per answer, over all layers and heads
 PART = 500  # texts per call that counts tokens
 
 
@@ -66,7 +66,7 @@ async def translate_html(
         bool(block.nodes) for block, one in zip(blocks, split, strict=True) for _ in one.texts
     ]
     chosen = [i for i, is_tagged in enumerate(tagged) if is_tagged]
-    links: dict[int, list[int | None]] = {}
+    links: dict[int, Links] = {}
     for engine, sources_, targets in zip(engines, steps, steps[1:], strict=False):
         pairs = [(sources_[i], targets[i]) for i in chosen]
         found = await _submitted(batcher, Aligner(engine), pairs, 1)
@@ -149,20 +149,13 @@ class Aligner:
 
     def search(
         self, pairs: Sequence[tuple[str, str]], num_hypotheses: int, tokens_per_batch: int
-    ) -> list[list[int | None]]:
+    ) -> list[Links]:
         """Return, for each word of each translation, the index of its source word, or None."""
-        return [self._links(source, target) for source, target in pairs]
-
-    def _links(self, source, target):
-        if self.engine.can_attend:
-            try:
-                (links,) = align(self.engine.translator, [source], [target])
-            except ValueError:  # the translation has no token, or more than the model takes
-                pass
-            else:
-                source_of = {j: i for i, j in links}
-                return [source_of.get(j) for j in range(len(words(target)))]
-        return _in_order(words(source), words(target))
+        found = self.engine.align(pairs) if self.engine.can_attend else [None] * len(pairs)
+        return [
+            _in_order(words(source), words(target)) if links is None else links
+            for (source, target), links in zip(pairs, found, strict=True)
+        ]
 
 
 def _in_order(source_words, target_words):
@@ -193,36 +186,11 @@ async def attend(
         translation: Its translation; None: the model's best.
 
     Raises:
-        ValueError: If there are more than `MOST_WEIGHTS` weights.
+        ValueError: If the sentence is too long for a picture.
     """
     if translation is None:
         ((translation,),) = await _search(batcher, [engine], [text], 1)
-    _check_weights(engine.translator, text, translation)
     found = await asyncio.wrap_future(
-        batcher.call(
-            lambda: attention(engine.translator, text, translation), sum(engine.costs([text]))
-        )
+        batcher.call(lambda: engine.attention(text, translation), sum(engine.costs([text])))
     )
-    weights = {
-        name: getattr(found, name).round(4).astype(float).tolist()
-        for name in ("encoder", "decoder", "cross")
-    }
-    names = ("source_tokens", "target_tokens", "input_tokens")
-    tokens = {name: getattr(found, name) for name in names}
-    return dict(translation=translation, **tokens, **weights)
-
-
-def _check_weights(translator, source, target):
-    """Raise ValueError for long sentences, whose weights are too many for a server or a browser."""
-    model, tokenizer = translator.model, translator.tokenizer
-    (s,), (t,) = (
-        map(len, tokenizer.encode_source([source])),
-        map(len, tokenizer.encode_target([target])),
-    )
-    maps = model.config.num_heads * max(len(model.encoder.blocks), len(model.decoder.blocks))
-    weights = maps * (s * s + t * t + s * t)
-    if weights > MOST_WEIGHTS:
-        raise ValueError(
-            f"q must be shorter: the attention of {s} and {t} tokens has {weights} weights, "
-            f"at most {MOST_WEIGHTS} can be shown"
-        )
+    return dict(translation=translation, **found)

@@ -27,6 +27,7 @@ from keras_transformer.serving import tensorflow_serving as predict
 from keras_transformer.serving.catalogue import Catalogue
 from keras_transformer.serving.guard import BodyLimit, Guard
 from keras_transformer.serving.queue import QueueFullError, TooLargeError
+from keras_transformer.serving.replicas import Replicas
 from keras_transformer.serving.schemas import said
 from keras_transformer.serving.service import Service
 from keras_transformer.serving.settings import Settings
@@ -37,7 +38,11 @@ _POLICY = b"default-src 'self'; base-uri 'none'; form-action 'none'; object-src 
 _DOCS_POLICY = b"default-src 'self' 'unsafe-inline'; img-src 'self' data:"
 
 
-def create_app(load: Callable[[], Catalogue], settings: Settings | None = None) -> FastAPI:
+def create_app(
+    load: Callable[[], Catalogue],
+    settings: Settings | None = None,
+    replicas: Replicas | None = None,
+) -> FastAPI:
     """Return the server as an ASGI application, for uvicorn or another single-process server.
 
     ```python
@@ -47,12 +52,14 @@ def create_app(load: Callable[[], Catalogue], settings: Settings | None = None) 
     Args:
         load: Function that loads the models, called when the application starts and at SIGHUP.
         settings: Settings of the server; None: the defaults.
+        replicas: The processes that compute, then `load` is their `load`; None: this process
+            computes.
     """
     settings = settings or Settings()
 
     @contextlib.asynccontextmanager
     async def lifespan(app):
-        app.state.service = service = await asyncio.to_thread(Service, load, settings)
+        app.state.service = service = await asyncio.to_thread(Service, load, settings, replicas)
         _reload_on_hangup(service)
         yield
         await service.close()
@@ -72,7 +79,9 @@ def create_app(load: Callable[[], Catalogue], settings: Settings | None = None) 
     @app.head("/health", include_in_schema=False)
     @app.get("/health", tags=["server"])
     async def health() -> dict[str, str]:
-        """Return ok if the server is running."""
+        """Return ok if the server can translate, and 503 while no replica is alive."""
+        if not app.state.service.alive():
+            raise HTTPException(503, "no replica is alive: they are being started again")
         return {"status": "ok"}
 
     @app.get("/metrics", tags=["server"], response_class=PlainTextResponse)

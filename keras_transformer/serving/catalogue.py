@@ -1,9 +1,8 @@
-"""The models of a server: their languages, and the engines that run them."""
+"""The models of a server and their languages."""
 
 from __future__ import annotations
 
 import itertools
-import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -12,98 +11,10 @@ from typing import Any
 from keras_transformer.config import require
 from keras_transformer.inference.translator import Translator
 from keras_transformer.search import TRANSLATE, Search, spelled_out
-from keras_transformer.system.extras import missing
+from keras_transformer.serving.engines import SavedModelEngine, TranslatorEngine
 from keras_transformer.text.languages import short_code
 
 Pair = tuple[str, str]
-
-
-class TranslatorEngine:
-    """An engine for a batcher: a translator between two languages.
-
-    Args:
-        translator: The translator.
-        options: Search options, as in `Translator.nbest`.
-    """
-
-    can_attend = True
-
-    def __init__(self, translator: Translator, **options: Any):
-        self.translator = translator
-        self.max_length = translator.model.config.max_length
-        self._search = Search.of(options, TRANSLATE)
-        self._options = options
-
-    def costs(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text."""
-        return [len(ids) for ids in self.translator.tokenizer.encode_source(list(texts))]
-
-    def search(
-        self, texts: Sequence[str], num_hypotheses: int = 1, tokens_per_batch: int = 4096
-    ) -> list[list[str]]:
-        """Return the best translations of each text, best first.
-
-        Args:
-            texts: The texts.
-            num_hypotheses: Maximum number of translations per text.
-            tokens_per_batch: Maximum number of source tokens per batch, padding included.
-        """
-        found = self.translator.nbest(
-            texts,
-            num_hypotheses=num_hypotheses,
-            tokens_per_batch=tokens_per_batch,
-            **{**self._options, "beam_size": max(self._search.beam_size, num_hypotheses)},
-        )
-        return [[x.text for x in hypotheses] for hypotheses in found]
-
-
-class SavedModelEngine:
-    """An engine for a batcher: a SavedModel, whose search options are those of its export.
-
-    Args:
-        path: The folder of the SavedModel's version.
-    """
-
-    can_attend = False
-    max_length = None  # a SavedModel does not store it
-
-    def __init__(self, path: Path):
-        try:
-            import tensorflow as tf
-            import tensorflow_text  # noqa: F401  (registers its operations)
-        except ImportError as error:
-            raise missing(f"{path} is a SavedModel: serving it", "tensorflow") from error
-        self._tf = tf
-        self._model = tf.saved_model.load(os.fspath(path))
-        signatures = {"translate", "nbest"}
-        if not signatures <= set(self._model.signatures):
-            raise ValueError(
-                f"{path} must have the signatures {sorted(signatures)}, as SavedModels exported by "
-                f"keras-transformer do; it has {sorted(self._model.signatures)}"
-            )
-
-    def costs(self, texts: Sequence[str]) -> list[int]:
-        """Return an estimate of the number of tokens of each text."""
-        return [1 + len(text) // 4 for text in texts]
-
-    def search(
-        self, texts: Sequence[str], num_hypotheses: int = 1, tokens_per_batch: int = 4096
-    ) -> list[list[str]]:
-        """Return the best translations of each text, best first; at most the exported `beam_size`.
-
-        All texts form one batch.
-        """
-        name = "translate" if num_hypotheses == 1 else "nbest"
-        found = self._model.signatures[name](texts=self._tf.constant(list(texts)))
-        rows = found["translations"].numpy().reshape(len(texts), -1).tolist()
-        decoded = [[x.decode() for x in row] for row in rows]
-        if num_hypotheses == 1:
-            return decoded
-        kept = found["scores"].numpy() > -1e8  # lower scores: no hypothesis
-        return [
-            [x for x, is_one in zip(row, real, strict=True) if is_one][:num_hypotheses]
-            for row, real in zip(decoded, kept.tolist(), strict=True)
-        ]
 
 
 class Model:
@@ -113,7 +24,7 @@ class Model:
         name: Name of the model.
         folder: Folder of the model.
         pairs: Maps language pairs in the codes of requests to the model's own codes.
-        make: Function that makes the engine for a source and a target, in the model's own codes.
+        make: Function that makes the engine for a pair, in the codes of requests.
         default: The pair of requests without languages; None if there is none.
     """
 
@@ -122,7 +33,7 @@ class Model:
         name: str,
         folder: Path,
         pairs: dict[Pair, Pair],
-        make: Callable[[str, str], Any],
+        make: Callable[[Pair], Any],
         default: Pair | None,
     ):
         self.name, self.folder, self.pairs, self.default = name, folder, pairs, default
@@ -132,8 +43,20 @@ class Model:
     def engine(self, pair: Pair) -> Any:
         """Return the engine for a language pair."""
         if pair not in self._engines:
-            self._engines[pair] = self._make(*self.pairs[pair])
+            self._engines[pair] = self._make(pair)
         return self._engines[pair]
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a server must know of a model that another process holds, for JSON."""
+        engine = self.engine(next(iter(self.pairs)))
+        return dict(
+            name=self.name,
+            folder=str(self.folder),
+            pairs=list(self.pairs.items()),
+            default=self.default,
+            max_length=engine.max_length,
+            can_attend=engine.can_attend,
+        )
 
 
 class Catalogue:
@@ -232,7 +155,7 @@ def _exported(folder, pair, path):
     require(pair is not None, "model", str(folder), f"SOURCE-TARGET={folder}, for a SavedModel")
     name = (path.parent if path.name.isdecimal() else path).resolve().name
     engine = SavedModelEngine(path)
-    return Model(name, folder, {pair: pair}, lambda source, target: engine, pair)
+    return Model(name, folder, {pair: pair}, lambda pair: engine, pair)
 
 
 def _saved(folder, pair, options, precision):
@@ -252,8 +175,8 @@ def _saved(folder, pair, options, precision):
         pairs = {tuple(map(short_code, own)): own}
     default = None if None in own else tuple(map(short_code, own))
 
-    def engine(source, target):
-        return TranslatorEngine(translator.between(source, target), **options)
+    def engine(pair):
+        return TranslatorEngine(translator.between(*pairs[pair]), **options)
 
     return Model(folder.resolve().name, folder, pairs, engine, default)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from typing import Any, Protocol
 
-from keras_transformer.config import require
+from keras_transformer.config import require, require_whole
 
 
 class QueueFullError(Exception):
@@ -40,17 +40,18 @@ class Engine(Protocol):
 
 
 class Batcher:
-    """Collects texts of many requests and translates them in one thread, batch by batch.
+    """Collects texts of many requests and translates them batch by batch, one in each thread.
 
-    Texts that arrive while a batch is computed form the next batch. A batch takes texts from each
+    Texts that arrive while all threads compute form the next batch. A batch takes texts from each
     request in turn, so that a long document does not delay a single sentence.
 
     Args:
         tokens_per_batch: Number of source tokens at which a batch is full.
-        delay: Maximum seconds that a text waits for others while nothing is computed.
+        delay: Maximum seconds that a text waits for others while a thread is free.
         most_waiting: Maximum number of tokens in the queue; further requests are refused.
         watch: Function called after each batch with its number of texts, its number of tokens, and
             the seconds that it took.
+        threads: Number of batches that are computed at the same time.
 
     Raises:
         ValueError: If a value is out of range.
@@ -62,18 +63,24 @@ class Batcher:
         delay: float = 0.01,
         most_waiting: int = 100_000,
         watch: Callable[[int, int, float], None] | None = None,
+        threads: int = 1,
     ):
         require(tokens_per_batch >= 1, "tokens_per_batch", tokens_per_batch, "at least 1")
         require(delay >= 0, "delay", delay, "at least 0")
         require(most_waiting >= 1, "most_waiting", most_waiting, "at least 1")
+        require_whole("threads", threads, 1)
         self.tokens_per_batch, self.delay, self.most_waiting = tokens_per_batch, delay, most_waiting
         self.waiting = 0  # tokens
         self._watch = watch
         self._jobs: deque[_Job] = deque()
         self._changed = threading.Condition()
         self._closing = False
-        self._thread = threading.Thread(target=self._work, name="translate", daemon=True)
-        self._thread.start()
+        self._threads = [
+            threading.Thread(target=self._work, name="translate", daemon=True)
+            for _ in range(threads)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def submit(
         self,
@@ -106,7 +113,7 @@ class Batcher:
         return self._add(_Job((engine, num_hypotheses), run, list(texts), list(costs)))
 
     def call(self, function: Callable[[], Any], cost: int = 1) -> Future:
-        """Queue a function to be called in the batcher's thread.
+        """Queue a function to be called in a thread of the batcher.
 
         Args:
             function: The function.
@@ -125,7 +132,8 @@ class Batcher:
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
 
     def _add(self, job):
         if not job.texts:
@@ -162,16 +170,18 @@ class Batcher:
 
     def _wait_for_company(self):
         """Wait until the batch is full, or its first text has waited for `delay` seconds."""
-        first = self._jobs[0]
-        while not self._closing and not first.alone:
-            left = first.arrived + self.delay - time.monotonic()
+        while self._jobs and not self._closing and not self._jobs[0].alone:
+            left = self._jobs[0].arrived + self.delay - time.monotonic()
             if left <= 0 or self.waiting >= self.tokens_per_batch:
                 return
             self._changed.wait(left)
 
     def _take(self):
-        """Take a batch: job -> indices of its texts, from all jobs with the same search in turn."""
-        key = self._jobs[0].key
+        """Take a batch: job -> indices of its texts, from all jobs with the same search in turn.
+
+        It is empty if another thread took the jobs first, or all were cancelled.
+        """
+        key = self._jobs[0].key if self._jobs else None
         batch: dict[_Job, list[int]] = {}
         tokens, others = 0, deque()
         while self._jobs:

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from keras_transformer.serving.catalogue import Catalogue
 from keras_transformer.serving.detection import Detector
 from keras_transformer.serving.queue import Batcher
+from keras_transformer.serving.replicas import Replicas
 from keras_transformer.serving.settings import Settings
 
 
@@ -20,18 +21,27 @@ class Service:
     Args:
         load: Function that loads the models; `reload` calls it again.
         settings: Settings of the server.
+        replicas: The processes that compute, closed by `close`; None: this process computes.
     """
 
-    def __init__(self, load: Callable[[], Catalogue], settings: Settings):
-        self.settings = settings
+    def __init__(
+        self, load: Callable[[], Catalogue], settings: Settings, replicas: Replicas | None = None
+    ):
+        self.settings, self.replicas = settings, replicas
         self._load = load
         self._reloading = asyncio.Lock()
         self.metrics = Metrics()
         self.catalogue, self.detector = self._read()
-        self.batcher = Batcher(
-            settings.tokens_per_batch, settings.delay, settings.most_waiting, self.metrics.watch
-        )
+        queue = settings.tokens_per_batch, settings.delay, settings.most_waiting
+        self.batcher = Batcher(*queue, self.metrics.watch, replicas.count if replicas else 1)
         self.metrics.waiting.set_function(lambda: self.batcher.waiting)
+        self.metrics.replicas.set_function(self.alive)
+        if replicas:
+            replicas.restarted = self.metrics.restarts.inc
+
+    def alive(self) -> int:
+        """Return the number of replicas that can compute; 1 if this process computes."""
+        return self.replicas.alive() if self.replicas else 1
 
     def _read(self):
         catalogue = self._load()
@@ -40,7 +50,7 @@ class Service:
     async def reload(self) -> None:
         """Reload the models and use them for new requests.
 
-        Requests accepted earlier are finished with the old models.
+        Requests accepted earlier are finished with the old models, or with replicas on either.
 
         Raises:
             Exception: Any error of loading; the old models then stay in use.
@@ -50,8 +60,10 @@ class Service:
             self.metrics.reloads.inc()
 
     async def close(self) -> None:
-        """Finish the accepted requests."""
+        """Finish the accepted requests, and end the replicas."""
         await asyncio.to_thread(self.batcher.close)
+        if self.replicas:
+            await asyncio.to_thread(self.replicas.close)
 
 
 class Metrics:
@@ -85,6 +97,12 @@ class Metrics:
         )
         self.waiting = Gauge(f"{name}_waiting_tokens", "Tokens in the queue.", registry=registry)
         self.reloads = Counter(f"{name}_reloads", "Reloads of the models.", registry=registry)
+        self.replicas = Gauge(
+            f"{name}_replicas", "Processes that can compute batches.", registry=registry
+        )
+        self.restarts = Counter(
+            f"{name}_replica_restarts", "Restarts of replicas that ended.", registry=registry
+        )
 
     def watch(self, sentences: int, tokens: int, seconds: float) -> None:
         """Record a batch."""

@@ -24,7 +24,7 @@ def test_alone_it_is_a_plain_file_that_variables_get_back(tmp_path):
     np.testing.assert_array_equal(read_weights(path)["a"], [[1.0, 2.0]])
     before = values_of(variables)
     for variable in variables.values():
-        variable.assign(keras.ops.zeros_like(variable))
+        variable.assign(variable * 0)
     assign_variables(Values(path), variables, "the model")
     assert values_of(variables) == before
 

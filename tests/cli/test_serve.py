@@ -8,6 +8,7 @@ import sys
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
@@ -15,16 +16,17 @@ import pytest
 
 @pytest.fixture
 def start(folder, tmp_path):
-    """`start()`: a server of the folder, always at the same address, which answers; its log."""
+    """`start(*options)`: a server of the folder, always at the same address, which answers."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "keras_transformer.cli", "serve", str(folder)]
     processes = []
 
-    def run():
+    def run(*options):
         with (tmp_path / "log").open("wb") as log:
-            process = subprocess.Popen([*command, "--port", str(port)], stderr=log, stdout=log)
+            own = [*command, "--port", str(port), *options]
+            process = subprocess.Popen(own, stderr=log, stdout=log)
         processes.append(process)
         url = f"http://127.0.0.1:{port}"
         while process.poll() is None:
@@ -40,10 +42,23 @@ def start(folder, tmp_path):
         process.kill()
 
 
+def children(process):
+    tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
+    return [int(pid) for task in tasks for pid in task.read_text().split()]
+
+
+def runs(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"  # nobody may wait for orphans
+
+
 def test_a_server_is_killed_starts_again_swaps_its_models_and_stops_in_order(
     start, folder, translator, tmp_path
 ):
-    process, url = start()
+    process, url = start("--replicas", "2")
     body = {"q": "one two three", "source": "en", "target": "de"}
     (expected,) = translator.translate(["one two three"])
 
@@ -58,7 +73,15 @@ def test_a_server_is_killed_starts_again_swaps_its_models_and_stops_in_order(
         asking = [pool.submit(ask_on) for _ in range(4)]
         while 'path="/translate"' not in httpx.get(f"{url}/metrics", timeout=60).text:
             time.sleep(0.1)
+        os.kill(children(process)[0], signal.SIGKILL)  # no answer is lost or wrong
+        while "replica_restarts_total 1.0" not in httpx.get(f"{url}/metrics", timeout=60).text:
+            time.sleep(0.1)
+        assert not any(x.done() for x in asking)
+        orphans = children(process)
         process.kill()
+    assert orphans
+    while any(map(runs, orphans)):
+        time.sleep(0.1)
     assert all(isinstance(x.exception(), httpx.TransportError) for x in asking)
     process, url = start()
     assert ask() == {"translatedText": expected}

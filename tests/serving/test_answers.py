@@ -5,9 +5,9 @@ import asyncio
 import numpy as np
 import pytest
 
-from keras_transformer.serving import answers
+from keras_transformer.serving import engines
 from keras_transformer.serving.answers import Aligner, attend, translate_html, translate_texts
-from keras_transformer.serving.catalogue import TranslatorEngine
+from keras_transformer.serving.engines import TranslatorEngine
 from keras_transformer.serving.queue import Batcher
 
 
@@ -115,6 +115,6 @@ def test_attention_to_a_sentence(batcher, translators, monkeypatch):
         np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-2)
     given = asyncio.run(attend(batcher, engine, "one two", "six"))
     assert given["translation"] == "six" and given["target_tokens"] != found["target_tokens"]
-    monkeypatch.setattr(answers, "MOST_WEIGHTS", 20)
+    monkeypatch.setattr(engines, "MOST_WEIGHTS", 20)
     with pytest.raises(ValueError, match="q must be shorter: .* 20 "):
         asyncio.run(attend(batcher, engine, "one two", "six"))

@@ -2,18 +2,13 @@
 
 from pathlib import Path
 
-import keras
 import pytest
 
-from keras_transformer import export
-from keras_transformer.inference.pipeline import Hypothesis
 from keras_transformer.inference.translator import Translator
 from keras_transformer.serving import Catalogue
 from keras_transformer.serving.catalogue import parse
-from keras_transformer.serving.queue import Batcher
 
 
-@pytest.mark.once("names, folders and languages: no tensor differs")
 def test_routes(catalogue):
     assert catalogue.sources == ["de", "en"]
     assert catalogue.targets("en") == ["de", "fr"] and catalogue.targets("de") == ["fr"]
@@ -25,7 +20,6 @@ def test_routes(catalogue):
         catalogue.route("de", "en")
 
 
-@pytest.mark.once("names, folders and languages: no tensor differs")
 def test_specifications():
     assert parse("a/b") == (Path("a/b"), None)
     assert parse("en-de=a/b=c") == (Path("a/b=c"), ("en", "de"))
@@ -34,7 +28,6 @@ def test_specifications():
         parse("en-de=")
 
 
-@pytest.mark.once("names, folders and languages: no tensor differs")
 def test_languages_that_are_not_saved_are_given(translators, tmp_path):
     folder = tmp_path / "nameless"
     Translator(translators[0].model, translators[0].tokenizer).save(folder)
@@ -43,23 +36,6 @@ def test_languages_that_are_not_saved_are_given(translators, tmp_path):
     assert Catalogue.load([f"pt-sv={folder}"]).targets("pt") == ["sv"]
 
 
-@pytest.mark.once("names, folders and languages: no tensor differs")
-def test_a_batch_is_not_split_again(catalogue, monkeypatch):
-    (engine,) = catalogue.route("en", "de")
-    asked = []
-
-    def nbest(texts, **options):
-        asked.append((len(texts), options["tokens_per_batch"]))
-        return [[Hypothesis("", 0.0)]] * len(texts)
-
-    monkeypatch.setattr(engine.translator, "nbest", nbest)
-    batcher = Batcher(tokens_per_batch=9000, delay=0)
-    batcher.submit(engine, ["one"] * 3000, costs=[3] * 3000).result(10)
-    batcher.close()
-    assert asked == [(3000, 9000)]
-
-
-@pytest.mark.once("names, folders and languages: no tensor differs")
 def test_models_of_many_languages(pretrained_folder, tmp_path):
     from keras_transformer import load_pretrained
 
@@ -76,7 +52,6 @@ def test_models_of_many_languages(pretrained_folder, tmp_path):
     assert catalogue.models["many"].default == ("en", "de")
 
 
-@pytest.mark.once("names, folders and languages: no tensor differs")
 def test_no_models_twice(folders):
     with pytest.raises(ValueError, match="different names"):
         Catalogue.load([folders[0], folders[0]])
@@ -84,18 +59,3 @@ def test_no_models_twice(folders):
         Catalogue.load([])
     with pytest.raises(ValueError, match="is not a saved translator"):
         Catalogue.load([folders[0].parent])
-
-
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="exports are TensorFlow's")
-def test_saved_models(translators, folders, tmp_path):
-    path = export.saved_model(folders[0], tmp_path / "served", beam_size=4)
-    with pytest.raises(ValueError, match="must be SOURCE-TARGET="):
-        Catalogue.load([tmp_path / "served"])
-    for folder in (tmp_path / "served", path):
-        catalogue = Catalogue.load([f"en-de={folder}"])
-        (engine,) = catalogue.route("en", "de")
-        texts = ["one two three.", "six"]
-        assert [x[0] for x in engine.search(texts, 1)] == translators[0].translate(texts)
-        expected = [[x.text for x in y] for y in translators[0].nbest(texts, num_hypotheses=3)]
-        assert engine.search(texts, 3) == expected
-        assert list(catalogue.models) == ["served"] and not engine.can_attend

@@ -6,7 +6,7 @@ import threading
 import libretranslatepy
 import pytest
 
-from keras_transformer.serving import answers, create_app
+from keras_transformer.serving import answers, create_app, engines
 
 
 def test_libretranslates_own_client(served, catalogue, translators):
@@ -156,6 +156,6 @@ def test_attention(client, translators, monkeypatch, refused):
     assert found["input_tokens"][1:] == found["target_tokens"][:-1]
     fields = {"q": "one", "source": "en", "target": "fr"}
     assert "needs a single saved translator" in refused(client, 400, "/attention", **fields)
-    monkeypatch.setattr(answers, "MOST_WEIGHTS", 20)
+    monkeypatch.setattr(engines, "MOST_WEIGHTS", 20)
     fields = {"q": "one two", "source": "en", "target": "de"}
     assert "q must be shorter" in refused(client, 400, "/attention", **fields)

@@ -1,0 +1,205 @@
+"""The engines of a server: a translator, a SavedModel or the replicas, between two languages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.analysis.alignment import align, attention, words
+from keras_transformer.inference.translator import Translator
+from keras_transformer.search import TRANSLATE, Search
+from keras_transformer.system.extras import missing
+from keras_transformer.text import Tokenizer
+
+MOST_WEIGHTS = 3_000_000  # attention weights per answer, over all layers and heads
+Links = list[int | None]
+
+
+def count_tokens(tokenizer: Tokenizer | None, texts: Sequence[str]) -> list[int]:
+    """Return the number of tokens of each text; without a tokenizer, an estimate."""
+    if tokenizer is None:
+        return [1 + len(text) // 4 for text in texts]
+    return [len(ids) for ids in tokenizer.encode_source(list(texts))]
+
+
+class TranslatorEngine:
+    """An engine for a batcher: a translator between two languages.
+
+    Args:
+        translator: The translator.
+        options: Search options, as in `Translator.nbest`.
+    """
+
+    can_attend = True
+
+    def __init__(self, translator: Translator, **options: Any):
+        self.translator = translator
+        self.max_length = translator.model.config.max_length
+        self._search = Search.of(options, TRANSLATE)
+        self._options = options
+
+    def costs(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text."""
+        return count_tokens(self.translator.tokenizer, texts)
+
+    def search(
+        self, texts: Sequence[str], num_hypotheses: int = 1, tokens_per_batch: int = 4096
+    ) -> list[list[str]]:
+        """Return the best translations of each text, best first.
+
+        Args:
+            texts: The texts.
+            num_hypotheses: Maximum number of translations per text.
+            tokens_per_batch: Maximum number of source tokens per batch, padding included.
+        """
+        found = self.translator.nbest(
+            texts,
+            num_hypotheses=num_hypotheses,
+            tokens_per_batch=tokens_per_batch,
+            **{**self._options, "beam_size": max(self._search.beam_size, num_hypotheses)},
+        )
+        return [[x.text for x in hypotheses] for hypotheses in found]
+
+    def align(self, pairs: Sequence[tuple[str, str]]) -> list[Links | None]:
+        """Align pairs of a sentence and its translation, word by word.
+
+        Returns:
+            For each pair, the index of the source word of each word of the translation, or None
+            for a word without one; None for a pair that the model cannot align.
+        """
+        return [self._links(source, target) for source, target in pairs]
+
+    def _links(self, source, target):
+        try:
+            (links,) = align(self.translator, [source], [target])
+        except ValueError:  # the translation has no token, or more than the model takes
+            return None
+        source_of = {j: i for i, j in links}
+        return [source_of.get(j) for j in range(len(words(target)))]
+
+    def attention(self, text: str, translation: str) -> dict[str, Any]:
+        """Return the tokens of a sentence and its translation, and the weights as nested lists.
+
+        Raises:
+            ValueError: If there are more than `MOST_WEIGHTS` weights.
+        """
+        self._check_weights(text, translation)
+        found = attention(self.translator, text, translation)
+        names = ("source_tokens", "target_tokens", "input_tokens")
+        weights = {
+            name: getattr(found, name).round(4).astype(float).tolist()
+            for name in ("encoder", "decoder", "cross")
+        }
+        return {name: getattr(found, name) for name in names} | weights
+
+    def _check_weights(self, source, target):
+        """Refuse long sentences, whose weights are too many for a server or a browser."""
+        model, tokenizer = self.translator.model, self.translator.tokenizer
+        (s,), (t,) = (
+            map(len, tokenizer.encode_source([source])),
+            map(len, tokenizer.encode_target([target])),
+        )
+        maps = model.config.num_heads * max(len(model.encoder.blocks), len(model.decoder.blocks))
+        weights = maps * (s * s + t * t + s * t)
+        if weights > MOST_WEIGHTS:
+            raise ValueError(
+                f"q must be shorter: the attention of {s} and {t} tokens has {weights} weights, "
+                f"at most {MOST_WEIGHTS} can be shown"
+            )
+
+
+class SavedModelEngine:
+    """An engine for a batcher: a SavedModel, whose search options are those of its export.
+
+    Args:
+        path: The folder of the SavedModel's version.
+    """
+
+    can_attend = False
+    max_length = None  # a SavedModel does not store it
+
+    def __init__(self, path: Path):
+        try:
+            import tensorflow as tf
+            import tensorflow_text  # noqa: F401  (registers its operations)
+        except ImportError as error:
+            raise missing(f"{path} is a SavedModel: serving it", "tensorflow") from error
+        self._tf = tf
+        self._model = tf.saved_model.load(os.fspath(path))
+        signatures = {"translate", "nbest"}
+        if not signatures <= set(self._model.signatures):
+            raise ValueError(
+                f"{path} must have the signatures {sorted(signatures)}, as SavedModels exported by "
+                f"keras-transformer do; it has {sorted(self._model.signatures)}"
+            )
+
+    def costs(self, texts: Sequence[str]) -> list[int]:
+        """Return an estimate of the number of tokens of each text."""
+        return count_tokens(None, texts)
+
+    def search(
+        self, texts: Sequence[str], num_hypotheses: int = 1, tokens_per_batch: int = 4096
+    ) -> list[list[str]]:
+        """Return the best translations of each text, best first; at most the exported `beam_size`.
+
+        All texts form one batch.
+        """
+        name = "translate" if num_hypotheses == 1 else "nbest"
+        found = self._model.signatures[name](texts=self._tf.constant(list(texts)))
+        rows = found["translations"].numpy().reshape(len(texts), -1).tolist()
+        decoded = [[x.decode() for x in row] for row in rows]
+        if num_hypotheses == 1:
+            return decoded
+        kept = found["scores"].numpy() > -1e8  # lower scores: no hypothesis
+        return [
+            [x for x, is_one in zip(row, real, strict=True) if is_one][:num_hypotheses]
+            for row, real in zip(decoded, kept.tolist(), strict=True)
+        ]
+
+
+class ReplicaEngine:
+    """An engine for a batcher: a model that replicas hold.
+
+    Args:
+        ask: `Replicas.ask`.
+        name: Name of the model.
+        pair: Its language pair, in the codes of requests.
+        tokenizer: Its tokenizer for this pair; None: tokens are estimated.
+        max_length: The model's `max_length`; None: unknown.
+        can_attend: Whether the model has attention weights.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[..., Any],
+        name: str,
+        pair: tuple[str, str],
+        tokenizer: Tokenizer | None,
+        max_length: int | None,
+        can_attend: bool,
+    ):
+        self.max_length, self.can_attend = max_length, can_attend
+        self._ask, self._name, self._pair, self._tokenizer = ask, name, pair, tokenizer
+
+    def costs(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text."""
+        return count_tokens(self._tokenizer, texts)
+
+    def search(
+        self, texts: Sequence[str], num_hypotheses: int = 1, tokens_per_batch: int = 4096
+    ) -> list[list[str]]:
+        """Return the best translations of each text, as the engine in the replica does."""
+        return self._call("search", list(texts), num_hypotheses, tokens_per_batch)
+
+    def align(self, pairs: Sequence[tuple[str, str]]) -> list[Links | None]:
+        """Align pairs of a sentence and its translation, as the engine in the replica does."""
+        return self._call("align", list(pairs))
+
+    def attention(self, text: str, translation: str) -> dict[str, Any]:
+        """Return tokens and attention weights, as the engine in the replica does."""
+        return self._call("attention", text, translation)
+
+    def _call(self, method, *arguments):
+        return self._ask(self._name, self._pair, method, *arguments)

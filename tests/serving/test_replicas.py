@@ -1,0 +1,265 @@
+"""Processes that compute: killed, started again, replaced, closed."""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from keras_transformer.serving import Replicas, Settings, create_app, replica, replicas
+from keras_transformer.serving.queue import Batcher
+from keras_transformer.serving.replica import ReplicaEndedError
+
+FAKE = (sys.executable, str(Path(__file__).with_name("fake_replica.py")), replica.__file__)
+RESTARTS = "keras_transformer_replica_restarts_total "
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "version").write_text("old")
+    return tmp_path
+
+
+@pytest.fixture
+def pool(folder, monkeypatch):
+    """Two fake replicas."""
+    monkeypatch.setattr(replicas, "COMMAND", FAKE)
+    one = Replicas([folder], 2)
+    yield one
+    one.close()
+
+
+def engine_of(pool):
+    (engine,) = pool.load().route("en", "de")
+    return engine
+
+
+def until(condition):
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def facts(engine):
+    """Return process, visible GPU and cores of a replica that is free."""
+    return json.loads(engine.search(["facts"])[0][0])
+
+
+def test_batches_are_computed_at_the_same_time(pool, folder):
+    engine = engine_of(pool)
+    batcher = Batcher(tokens_per_batch=4, delay=0.0, threads=2)
+    futures = [batcher.submit(engine, ["wait"], costs=[4]) for _ in range(2)]
+    until(lambda: len(list(folder.glob("waits-*"))) == 2)
+    (folder / "go").touch()
+    assert [future.result(30) for future in futures] == [[["WAIT"]]] * 2
+    batcher.close()
+
+
+def test_a_batch_whose_replica_ends_is_computed_again(pool):
+    engine = engine_of(pool)
+    restarts = []
+    pool.restarted = lambda: restarts.append(1)
+    assert engine.search(["one", "die once"], 2) == [["ONE", "old"], ["DIE ONCE", "old"]]
+    until(lambda: restarts == [1] and pool.alive() == 2)
+
+
+def test_a_replica_that_ends_while_idle_is_started_again(pool):
+    engine = engine_of(pool)
+    before, *_ = facts(engine)
+    os.kill(before, signal.SIGKILL)
+    until(lambda: pool.alive() == 1)
+    assert engine.search(["one"]) == [["ONE"]]
+    until(lambda: pool.alive() == 2)
+    assert facts(engine)[0] != before
+
+
+def test_a_text_that_kills_replicas_fails_alone(pool):
+    engine = engine_of(pool)
+    kills = []
+    pool.restarted = lambda: kills.append(1)
+    with pytest.raises(ReplicaEndedError, match="ended by signal 9"):
+        engine.search(["die"])
+    until(lambda: pool.alive() == 2)
+    assert len(kills) == 3
+    batcher = Batcher(delay=0.5, threads=2)
+    texts = ["one", "die", "two"]
+    one, bad, two = [batcher.submit(engine, [text]) for text in texts]  # one batch
+    assert one.result(30) == [["ONE"]] and two.result(30) == [["TWO"]]
+    with pytest.raises(ReplicaEndedError):
+        bad.result(30)
+    batcher.close()
+
+
+def test_errors_are_told_apart(pool):
+    engine = engine_of(pool)
+    with pytest.raises(ValueError, match="a bad text"):
+        engine.search(["bad"])
+    with pytest.raises(RuntimeError, match="(?s)Traceback.*KeyError: 'a bug'"):
+        engine.search(["fail"])
+    assert engine.search(["one"]) == [["ONE"]] and pool.alive() == 2
+
+
+def test_replicas_are_replaced_one_by_one(pool, folder):
+    engine = engine_of(pool)
+    found, stop = [], threading.Event()
+
+    def ask_on():
+        while not stop.is_set():
+            found.append(engine.search(["one"], 2))
+            time.sleep(0.01)
+
+    with ThreadPoolExecutor() as executor:
+        asking = [executor.submit(ask_on) for _ in range(3)]
+        (folder / "version").write_text("new")
+        fresh = engine_of(pool)
+        assert engine.search(["one"], 2) == fresh.search(["one"], 2) == [["ONE", "new"]]
+        (folder / "version").write_text("broken")
+        with pytest.raises(ValueError, match="the models are broken"):
+            pool.load()
+        assert engine.search(["one"], 2) == [["ONE", "new"]] and pool.alive() == 2
+        stop.set()
+    assert all(x.exception() is None for x in asking)
+    assert {answer[0][1] for answer in found} <= {"old", "new"}
+
+
+def test_a_replica_that_computes_is_replaced_after_its_batch(pool, folder):
+    engine = engine_of(pool)
+    with ThreadPoolExecutor() as executor:
+        waiting = executor.submit(engine.search, ["wait"], 2)
+        until(lambda: list(folder.glob("waits-*")))
+        (folder / "version").write_text("new")
+        pool.load()
+        assert engine.search(["one"], 2) == [["ONE", "new"]]
+        (folder / "go").touch()
+        assert waiting.result(30) == [["WAIT", "old"]]
+    until(lambda: len(pool._running) == 2)
+
+
+def test_a_restart_is_tried_until_it_succeeds(pool, folder):
+    engine = engine_of(pool)
+    tried = []
+    pool.restarted = lambda: tried.append(1)
+    (folder / "version").write_text("broken")
+    with ThreadPoolExecutor() as executor:
+        waiting = executor.submit(engine.search, ["die once"])
+        os.kill(facts(engine)[0], signal.SIGKILL)
+        until(lambda: pool.alive() == 0 and len(tried) >= 4)
+        assert not waiting.done()
+        (folder / "version").write_text("new")
+        assert waiting.result(30) == [["DIE ONCE"]]
+    until(lambda: pool.alive() == 2)
+
+
+def test_closing_ends_the_processes(pool, folder):
+    engine = engine_of(pool)
+    process, *_ = facts(engine)
+    with ThreadPoolExecutor() as executor:
+        waiting = executor.submit(engine.search, ["wait"])
+        until(lambda: list(folder.glob("waits-*")))
+        pool.close()
+        with pytest.raises((ReplicaEndedError, RuntimeError)):
+            waiting.result(30)
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+    with pytest.raises(RuntimeError, match="closed"):
+        engine.search(["one"])
+    assert pool.alive() == 0
+
+
+def test_each_replica_has_its_cores_and_its_gpu(folder, monkeypatch):
+    monkeypatch.setattr(replicas, "COMMAND", FAKE)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    pool = Replicas([folder], 2, ["4", "GPU-5"])
+    engine = engine_of(pool)
+    with ThreadPoolExecutor() as executor:
+        first = executor.submit(engine.search, ["facts", "wait"])
+        until(lambda: list(folder.glob("waits-*")))
+        other = facts(engine)
+        (folder / "go").touch()
+        found = [json.loads(first.result(30)[0][0]), other]
+    pool.close()
+    assert sorted(device for _, device, _ in found) == ["4", "GPU-5"]
+    cores = sorted(os.sched_getaffinity(0))
+    expected = [cores] * 2 if len(cores) == 1 else [cores[::2], cores[1::2]]
+    assert sorted(own for *_, own in found) == sorted(expected)
+
+
+def test_the_first_error_of_loading_is_told_at_once(folder, monkeypatch):
+    monkeypatch.setattr(replicas, "COMMAND", FAKE)
+    pool = Replicas([folder / "none"], 2)
+    with pytest.raises(OSError, match="none"):
+        pool.load()
+    assert not pool._running
+    with pytest.raises(ValueError, match="devices must be 2, one for each replica, got .'0'."):
+        Replicas([folder], 2, ["0"])
+    with pytest.raises(ValueError, match="the numbers or UUIDs of GPUs, got .'0', ''."):
+        Replicas([folder], 2, ["0", ""])
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3")
+    with pytest.raises(ValueError, match="among those in CUDA_VISIBLE_DEVICES, 2,3, got '0'"):
+        Replicas([folder], 2, ["0", "2"])
+    with pytest.raises(ValueError, match="count must be a whole number of at least 1, got 0"):
+        Replicas([folder], 0)
+
+
+def test_a_server_without_replicas_alive_is_not_healthy(pool, folder):
+    app = create_app(pool.load, Settings(), pool)
+    with TestClient(app) as client:
+        assert client.get("/health").json() == {"status": "ok"}
+        assert "keras_transformer_replicas 2.0" in client.get("/metrics").text
+        (folder / "version").write_text("broken")
+        engine = app.state.service.catalogue.models["fake"].engine(("en", "de"))
+        with ThreadPoolExecutor() as executor:
+            dying = executor.submit(engine.search, ["die"])
+            until(lambda: client.get("/health").status_code == 503)
+            assert "keras_transformer_replicas 0.0" in client.get("/metrics").text
+            (folder / "version").write_text("new")
+            assert isinstance(dying.exception(30), ReplicaEndedError)
+        until(lambda: client.get("/health").status_code == 200)
+        (line,) = (x for x in client.get("/metrics").text.splitlines() if x.startswith(RESTARTS))
+        assert float(line.split()[1]) >= 3
+
+
+def test_a_stopping_server_finishes_what_it_accepted_and_ends_its_replicas(pool, folder):
+    app = create_app(pool.load, Settings(), pool)
+    with TestClient(app):
+        service = app.state.service
+        engine = service.catalogue.models["fake"].engine(("en", "de"))
+        process, *_ = facts(engine)
+        futures = [service.batcher.submit(engine, ["wait", "one"]) for _ in range(3)]
+        until(lambda: list(folder.glob("waits-*")))
+        threading.Timer(0.2, (folder / "go").touch).start()
+    assert [x.result(0) for x in futures] == [[["WAIT"], ["ONE"]]] * 3
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+
+
+def test_all_apis_over_real_models(folders, translators, client):
+    pool = Replicas(folders, 2)
+    asked = [
+        ("/translate", dict(q="one two. three!", source="en", target="de", alternatives=2)),
+        ("/translate", dict(q=["one", "two"], source="auto", target="fr")),
+        ("/translate", dict(q="<b>one</b> two", source="en", target="de", format="html")),
+        ("/translate", dict(q="<b>one</b> two", source="en", target="fr", format="html")),
+        ("/attention", dict(q="one two", source="en", target="de")),
+        ("/attention", dict(q="one " * 100, source="en", target="de", translation="a")),
+        ("/detect", dict(q="one two")),
+        ("/v1/models/de-fr:predict", dict(instances=["one two", "six"])),
+        ("/v1/models/de-fr:predict", dict(inputs="seven")),
+    ]
+    settings = Settings(most_alternatives=3, timeout=600)
+    with TestClient(create_app(pool.load, settings, pool)) as other:
+        for path, body in asked:
+            mine, theirs = (x.post(path, json=body) for x in (other, client))
+            assert (mine.status_code, mine.json()) == (theirs.status_code, theirs.json())
+        form = dict(source="en", target="de")
+        posted = other.post("/translate_file", data=form, files={"file": ("a.txt", b"one two")})
+        (expected,) = translators[0].translate(["one two"])
+        assert other.get(posted.json()["translatedFileUrl"]).text == expected
+        assert other.get("/languages").json() == client.get("/languages").json()
