@@ -102,22 +102,26 @@ def train(
         return
     translator, averaged = _averaged(options, beginning, checkpoints)
     translator.save(folder)
+    facts = _facts(options, translator, checkpoints, batches) | {"pairs": len(pairs)}
+    facts |= {"averaged_checkpoints": averaged}
+    save_metrics(folder, "training", facts)
+    _measure(options, folder, corpus, translator)
+    say(f"trained {checkpoints.epoch} epochs in {facts['seconds']:.0f} s; saved to {folder}")
+
+
+def _facts(options, translator, checkpoints, batches):
+    """Return what the run records besides its scores."""
     seconds = sum(logs["seconds"] for logs in checkpoints.history)
-    facts = {
+    return {
         "recipe": options.to_dict(),
         "backend": keras.backend.backend(),
         "parameters": translator.model.count_params(),
-        "pairs": len(pairs),
         "epochs": checkpoints.epoch,
-        "averaged_checkpoints": averaged,
         "seconds": seconds,
         "target_tokens_per_second": batches.num_tokens * checkpoints.epoch / seconds,
         "cores": os.cpu_count(),
         "finished": time.strftime("%Y-%m-%d"),
     }
-    save_metrics(folder, "training", facts)
-    _measure(options, folder, corpus, translator)
-    say(f"trained {checkpoints.epoch} epochs in {seconds:.0f} s; saved to {folder}")
 
 
 def _agree(team, options, pairs, beginning):

@@ -6,7 +6,7 @@ from keras_transformer.models import Transformer
 from keras_transformer.training.preparation import begin, read_text
 from keras_transformer.training.recipe import TranslationRecipe
 
-OPTIONS = dict(vocab_size=300, model=dict(d_model=16, d_ff=32, num_heads=2), train_size=200)
+OPTIONS = dict(vocab_size=400, model=dict(d_model=16, d_ff=32, num_heads=2), train_size=200)
 FILES = dict(train=None, validation=None, test=None)
 
 
