@@ -59,8 +59,6 @@ def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> S
     require_whole("model", model, 1)
     is_whole = isinstance(data, int) and not isinstance(data, bool)
     require(is_whole and (data == -1 or data >= 1), "data", data, "-1 or at least 1")
-    if BACKEND == "tensorflow":
-        return mirrored(data, model, shard_weights)
     if BACKEND != "jax":
         for name, value, whole in (("model", model, 1), ("shard_weights", shard_weights, False)):
             if value != whole:
