@@ -38,7 +38,6 @@ CONTESTANTS = {
     **_all(
         {
             "ours-torch": ("ours", ("float32", "bfloat16", "float16", "int8"), BACKENDS["torch"]),
-            "ours-torch-pool": ("pool", ("float32", "bfloat16", "int8"), BACKENDS["torch"]),
             "ours-tensorflow": ("ours", ("float32", "bfloat16"), BACKENDS["tensorflow"]),
             "ours-jax": ("ours", ("float32", "bfloat16"), BACKENDS["jax"]),
             "ctranslate2": (

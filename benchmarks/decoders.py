@@ -33,20 +33,6 @@ def ours(
     return _contestant(translate, lines, one_by_one)
 
 
-def pool(
-    folder: str, lines: list[str], beam_size: int, one_by_one: bool, precision: str
-) -> tuple[Callable, dict]:
-    """A contestant: `TranslatorPool.translate`, one process per core."""
-    from keras_transformer import TranslatorPool
-
-    translators = TranslatorPool(folder, precision=precision)
-
-    def translate(lines):
-        return translators.translate(lines, beam_size=beam_size, length_penalty=0.0)
-
-    return _contestant(translate, lines, one_by_one)
-
-
 def saved_model(
     folder: str,
     lines: list[str],

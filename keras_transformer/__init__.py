@@ -9,10 +9,10 @@ from keras_transformer.system.startup import prepare
 
 if TYPE_CHECKING:
     from keras_transformer.config import TransformerConfig
+    from keras_transformer.corpora import score_corpus, translate_corpus
     from keras_transformer.distribution import distribute
     from keras_transformer.inference.causal_lm import CausalLM
     from keras_transformer.inference.pipeline import Hypothesis
-    from keras_transformer.inference.pool import TranslatorPool
     from keras_transformer.inference.pretrained import load_pretrained
     from keras_transformer.inference.transcriber import Transcriber
     from keras_transformer.inference.translator import Translator
@@ -42,8 +42,9 @@ _HOMES = {
     "Transcriber": "inference.transcriber",
     "Hypothesis": "inference.pipeline",
     "Translator": "inference.translator",
-    "TranslatorPool": "inference.pool",
     "load_pretrained": "inference.pretrained",
+    "score_corpus": "corpora",
+    "translate_corpus": "corpora",
 }
 
 __all__ = [
@@ -57,12 +58,13 @@ __all__ = [
     "Transformer",
     "TransformerConfig",
     "Translator",
-    "TranslatorPool",
     "WarmupSchedule",
     "adam",
     "distribute",
     "load_pretrained",
     "load_tokenizer",
+    "score_corpus",
+    "translate_corpus",
 ]
 
 

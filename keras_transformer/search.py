@@ -185,7 +185,7 @@ TRANSCRIBE = _all_but_count(Transcription.names(draws=False))
 
 
 def spelled_out(
-    options: type[SearchOptions],
+    options: type[Any],
     names: Collection[str],
     spell: Callable[[dataclasses.Field, Any], Any] | None = None,
     **defaults: Any,
@@ -193,7 +193,7 @@ def spelled_out(
     """Return a decorator that names each option in the signature of a function with `**options`.
 
     Args:
-        options: Class of the options.
+        options: Class of the options, a dataclass.
         names: Names of the options that the function takes.
         spell: Makes the annotation of an option from its field and type; None: the type itself.
         defaults: Default values that differ from those of the class.

@@ -40,6 +40,7 @@ _WITHOUT_BACKEND = (
     "checkpoints/families/test_rotary_fields.py",
     "checkpoints/test_values.py",
     "cli",
+    "corpora",
     "data",
     "distribution/test_launch.py",
     "distribution/test_places.py",
@@ -55,7 +56,6 @@ _WITHOUT_BACKEND = (
     # its own process.
     "export/test_graph.py",
     "export/test_saved_model.py",
-    "inference/test_pool.py",
     "serving",
     "system",
     "test_kubernetes.py",

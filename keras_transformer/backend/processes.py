@@ -36,6 +36,8 @@ def join_processes(index: int, count: int, address: str, local: int | None) -> N
     if BACKEND == "jax":
         # On CPUs, collectives of two programs at a time would wait for each other (JAX 0.10).
         jax.config.update("jax_cpu_enable_async_dispatch", False)
+        # JAX would take SIGTERM, with which a run saves its state.
+        jax.config.update("jax_enable_preemption_service", False)
         own = None if local is None else [local]
         jax.distributed.initialize(address, count, index, local_device_ids=own)
     elif BACKEND == "torch":

@@ -10,6 +10,7 @@ import typer
 from keras_transformer import __version__
 from keras_transformer.cli.common import Command, Commands, say
 from keras_transformer.cli.convert import average, export, import_, info
+from keras_transformer.cli.corpora import CorpusCommand, score
 from keras_transformer.cli.generate import generate, transcribe
 from keras_transformer.cli.launch import launch
 from keras_transformer.cli.plot import app as plot
@@ -56,7 +57,11 @@ def _options(
     warnings.showwarning = lambda message, *rest, **options: say(f"warning: {message}")
 
 
-for command in (train, launch, translate, evaluate, generate, transcribe):
+for command in (train, launch):
+    app.command(cls=Command)(command)
+for command in (translate, score):
+    app.command(cls=CorpusCommand)(command)
+for command in (evaluate, generate, transcribe):
     app.command(cls=Command)(command)
 app.command("import", cls=Command)(import_)
 for command in (serve, export, average, info):

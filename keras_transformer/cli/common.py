@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from typer.core import TyperCommand, TyperGroup
 
-from keras_transformer.search import SearchOptions, spelled_out
+from keras_transformer.search import spelled_out
 from keras_transformer.system.failures import BAD_INPUT, in_one_line
 from keras_transformer.system.files import replacing
 
@@ -75,11 +75,11 @@ TokensPerBatch = Annotated[
 ]
 
 
-def searching(options: type[SearchOptions], names: Collection[str]) -> Callable:
-    """Decorate a command that takes `**search`: add each of these search options to it.
+def searching(options: type[Any], names: Collection[str]) -> Callable:
+    """Decorate a command that takes `**options`: add each of these options to it.
 
     Args:
-        options: The class of the options.
+        options: The class of the options, such as `Search`.
         names: The options that the command takes.
     """
 
@@ -114,11 +114,6 @@ def read_lines(path: Path | None) -> Iterator[str]:
         except UnicodeDecodeError as error:
             raise ValueError(f"stdin, line {number}: invalid UTF-8 ({error})") from error
         yield text.rstrip("\r\n")
-
-
-def one_line(text: str) -> str:
-    """Return the text on one line: byte tokens can produce line breaks, which become spaces."""
-    return text.replace("\r", " ").replace("\n", " ")
 
 
 @contextlib.contextmanager

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from keras_transformer.cli.common import Precision, one_line, read_lines, searching
+from keras_transformer.cli.common import Precision, read_lines, searching
+from keras_transformer.corpora.lines import one_line
 from keras_transformer.search import GENERATE, STREAM, TRANSCRIBE, Generation, Transcription
 
 Writer = Annotated[Path, typer.Argument(help="A saved language model.", metavar="FOLDER")]

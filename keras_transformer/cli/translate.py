@@ -16,25 +16,38 @@ from keras_transformer.cli.common import (
     TargetLanguage,
     TokensPerBatch,
     counted,
-    one_line,
     opened,
     read_lines,
     searching,
 )
+from keras_transformer.cli.corpora import finish, is_folder
+from keras_transformer.config import require
+from keras_transformer.corpora.lines import one_line
+from keras_transformer.corpora.options import NAMES, CorpusOptions
 from keras_transformer.search import TRANSLATE, Search
 
 
+@searching(CorpusOptions, NAMES)
 @searching(Search, TRANSLATE)
 def translate(
     folder: Folder,
-    input_file: Annotated[
-        Path | None,
+    inputs: Annotated[
+        list[str] | None,
         typer.Option(
-            "--input", "-i", help="Text file, one text per line; may be .gz.  [default: stdin]"
+            "--input",
+            "-i",
+            help="Text file, one text per line; may be .gz. For a folder as output, also several "
+            "files and folders of text, JSON lines or Parquet, .gz or .zst.  [default: stdin]",
         ),
     ] = None,
-    output_file: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write.  [default: stdout]")
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help='File to write; a folder, or a name that ends with "/", for a corpus in shards.  '
+            "[default: stdout]",
+        ),
     ] = None,
     num_hypotheses: Annotated[
         int | None,
@@ -42,7 +55,8 @@ def translate(
             "--num-hypotheses",
             "-n",
             min=1,
-            help="Number of translations to write per line, as: index ||| text ||| score",
+            help="Number of translations to write per line, as: index ||| text ||| score, or in a "
+            "folder as JSON.",
         ),
     ] = None,
     tokens_per_batch: TokensPerBatch = 4096,
@@ -61,11 +75,10 @@ def translate(
     precision: Precision = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
-    processes: Annotated[
-        int,
-        typer.Option(min=1, help="Number of processes, which share the cores and the lines."),
-    ] = 1,
-    **search: Any,
+    text_field: Annotated[
+        str, typer.Option(help="Field of JSON lines or column of Parquet that holds the text.")
+    ] = "text",
+    **options: Any,
 ) -> None:
     """Translate lines of text.
 
@@ -73,24 +86,50 @@ def translate(
     write several lines for each, best first, in the format of Moses: the index counts input lines
     from 0, the score is the log-probability divided by the length penalty.
 
+    With a folder as --output, translate a corpus: write shards that together hold one line for
+    each line of the inputs. The same command resumes a job that was stopped.
+
     \b
     Examples:
         echo "The old man loves the dog." | keras-transformer translate saved_models/grammar
         keras-transformer translate saved_models/grammar -i news.en.gz -o news.de --beam-size 5
         keras-transformer translate saved_models/grammar -n 4 < news.en > news.nbest
         keras-transformer translate saved_models/nllb --target-language fra_Latn < news.en
+        keras-transformer translate saved_models/grammar -i crawl/ -o out/ --processes 8
     """
-    from keras_transformer.inference.pool import TranslatorPool
+    corpus = {name: options.pop(name) for name in NAMES}
+    loading = dict(
+        precision=precision, source_language=source_language, target_language=target_language
+    )
+    options |= dict(tokens_per_batch=tokens_per_batch, strict=strict)
+    if is_folder(output):
+        require(bool(inputs), "--input", inputs, "given when --output is a folder")
+        require(chunk_size is None, "--chunk-size", chunk_size, "left out if --output is a folder")
+        from keras_transformer.corpora import translate_corpus
+
+        given = dict(inputs=inputs, text_field=text_field, num_hypotheses=num_hypotheses)
+        finish(
+            translate_corpus, folder=folder, output=output, **given, **loading, **corpus, **options
+        )
+        return
+    for name, value in CorpusOptions.changed(corpus).items():
+        name = f"--{name.replace('_', '-')}"
+        raise ValueError(f'{name} needs a folder as --output, such as "out/", got {value!r}')
+    accepted = 'one file, unless --output is a folder, such as "out/"'
+    require(len(inputs or []) <= 1, "--input", inputs, accepted)
+    input_file = Path(inputs[0]) if inputs else None
+    _stream(
+        folder, input_file, output and Path(output), num_hypotheses, chunk_size, loading, options
+    )
+
+
+def _stream(folder, input_file, output_file, num_hypotheses, chunk_size, loading, options):
+    """Translate stdin or one file to stdout or one file."""
     from keras_transformer.inference.translator import Translator
 
-    loading = (precision, source_language, target_language)
-    if processes == 1:
-        translator = Translator.load(folder, *loading)
-    else:
-        translator = TranslatorPool(folder, processes, *loading)
+    translator = Translator.load(folder, **loading)
     is_typed = input_file is None and sys.stdin.isatty()
     chunk_size = chunk_size or (1 if is_typed else 2048)
-    options = dict(tokens_per_batch=tokens_per_batch, strict=strict, **search)
     lines = read_lines(input_file)
     if num_hypotheses is None:
         found = map(one_line, translator.translate_stream(lines, chunk_size=chunk_size, **options))

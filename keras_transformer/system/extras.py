@@ -29,6 +29,8 @@ PACKAGES = {
         "sentencex>=1.0.30",
         "uvicorn>=0.32",
     ),
+    "corpora": ("pyarrow>=17", "zstandard>=0.22"),
+    "ray": ("ray[data]>=2.60,<3",),
 }
 
 

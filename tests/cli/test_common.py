@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from keras_transformer.cli.common import counted, one_line, opened, read_lines, searching
+from keras_transformer.cli.common import counted, opened, read_lines, searching
 from keras_transformer.search import Search
 
 
@@ -56,10 +56,6 @@ def test_lines_of_a_file_and_of_stdin(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"one\n\xff\n")))
     with pytest.raises(ValueError, match="stdin, line 2: invalid UTF-8"):
         list(read_lines(None))
-
-
-def test_a_text_on_one_line():
-    assert one_line("a\nb\r\nc") == "a b  c"
 
 
 def test_an_output_file_is_replaced_as_a_whole(tmp_path):

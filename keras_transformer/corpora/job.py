@@ -1,0 +1,234 @@
+"""Translate or score a corpus: plan, resume, run on an engine, report."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.config import require_whole
+from keras_transformer.corpora.local_engine import on_processes
+from keras_transformer.corpora.manifest import fingerprint, planned
+from keras_transformer.corpora.options import NAMES, CorpusOptions
+from keras_transformer.corpora.outcome import Outcome, ShardError
+from keras_transformer.corpora.ray_engine import on_ray
+from keras_transformer.corpora.results import Results
+from keras_transformer.corpora.shards import files_of, split
+from keras_transformer.search import NBEST, TRANSLATE, Search, spelled_out
+from keras_transformer.system.files import locked
+
+Paths = str | os.PathLike | Sequence[str | os.PathLike]
+ENGINES = {"local": on_processes, "ray": on_ray}
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker has to know: plain values, which travel as JSON.
+
+    Args:
+        method: Key of `worker.METHODS`.
+        model: Folder of the translator.
+        loading: Arguments of `Translator.load` besides the folder.
+        options: Arguments of the translator's method.
+        output: The output folder.
+        suffix: Suffix of the shards there.
+        run: Name of this run.
+    """
+
+    method: str
+    model: str
+    loading: dict[str, Any]
+    options: dict[str, Any]
+    output: str
+    suffix: str
+    run: str
+
+
+@spelled_out(CorpusOptions, NAMES)
+@spelled_out(Search, TRANSLATE)
+def translate_corpus(
+    folder: str | os.PathLike,
+    inputs: Paths,
+    output: str | os.PathLike,
+    *,
+    text_field: str = "text",
+    num_hypotheses: int | None = None,
+    tokens_per_batch: int = 4096,
+    strict: bool = False,
+    precision: str | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    report: Callable[[Outcome], None] | None = None,
+    **options: Any,
+) -> Outcome:
+    """Translate the lines of files into a folder of shards, with many processes or machines.
+
+    The shard files in the order of their names hold one line for each line of the inputs, in
+    order. The same call resumes a job that was stopped.
+
+    Args:
+        folder: Folder of a saved translator.
+        inputs: Files or folders of text: one text per line, JSON lines or Parquet; see
+            `lines.open_lines`.
+        output: Folder for the shards; new, empty, or of the same job.
+        text_field: Field of JSON lines, or column of Parquet, that holds the text.
+        num_hypotheses: Write this many translations per line, as JSON with their scores; None:
+            write the best, as text.
+        tokens_per_batch: See `Translator.translate`.
+        strict: See `Translator.translate`.
+        precision: See `Translator.load`.
+        source_language: See `Translator.load`.
+        target_language: See `Translator.load`.
+        report: Called with the state of the job at its start and after each shard.
+        options: Options of `options.CorpusOptions`, such as `engine="ray"` and `processes=2`, and
+            of the search, see `Translator.translate`.
+
+    Returns:
+        The state of the job at its end.
+
+    Raises:
+        ValueError: If an option is out of range, a line cannot be read (names file and line), the
+            model cannot be loaded, or the folder belongs to another job (names what differs).
+        OSError: If the disk is full; nothing of a shard is half-written.
+        ShardError: If shards failed three times; all others are done.
+    """
+    corpus = CorpusOptions.take(options)
+    if num_hypotheses is None:
+        method, suffix = "translate", ".txt"
+        Search.of(options, TRANSLATE)
+    else:
+        method, suffix = "nbest", ".jsonl"
+        options["num_hypotheses"] = num_hypotheses
+        Search.of(options, NBEST)
+    search = dataclasses.asdict(Search(**options))
+    asked = {name: value for name, value in search.items() if name in (*TRANSLATE, *options)}
+    loading = dict(
+        precision=precision, source_language=source_language, target_language=target_language
+    )
+    sides = [(files_of(inputs, "inputs"), (text_field,))]
+    given = folder, sides, output, method, suffix, loading
+    return _run(*given, {**asked, "strict": strict}, tokens_per_batch, corpus, report)
+
+
+@spelled_out(CorpusOptions, NAMES)
+def score_corpus(
+    folder: str | os.PathLike,
+    inputs: Paths,
+    output: str | os.PathLike,
+    *,
+    targets: Paths | None = None,
+    source_field: str = "source",
+    target_field: str = "target",
+    tokens_per_batch: int = 4096,
+    strict: bool = False,
+    precision: str | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    report: Callable[[Outcome], None] | None = None,
+    **options: Any,
+) -> Outcome:
+    """Score the pairs of a parallel corpus into a folder of shards, as `translate_corpus` does.
+
+    Each line of the output is a JSON object: `log_probability`, that of the target given the source
+    (see `Translator.score`), `source_tokens` and `target_tokens`, both with EOS. The
+    log-probability of a pair longer than the model's `max_length` is null.
+
+    Args:
+        folder: Folder of a saved translator.
+        inputs: Files or folders: the source texts, with `targets`; else pairs, as text with a tab
+            between the two (`.tsv`), JSON lines or Parquet.
+        output: Folder for the shards; new, empty, or of the same job.
+        targets: Files or folders with the target texts, line by line.
+        source_field: Field of JSON lines, or column of Parquet, that holds the source text.
+        target_field: Field or column of the target text.
+        tokens_per_batch: See `Translator.score`.
+        strict: Whether a pair longer than the model's `max_length` is an error.
+        precision: See `Translator.load`.
+        source_language: See `Translator.load`.
+        target_language: See `Translator.load`.
+        report: See `translate_corpus`.
+        options: Options of `options.CorpusOptions`.
+
+    Returns:
+        The state of the job at its end.
+
+    Raises:
+        ValueError: See `translate_corpus`; or if parallel files differ in their number of lines.
+        OSError: If the disk is full.
+        ShardError: If shards failed three times; all others are done.
+    """
+    corpus = CorpusOptions.take(options)
+    Search.of(options, ())
+    sources = files_of(inputs, "inputs")
+    sides: list[tuple[list[str], tuple[str, ...]]] = []
+    if targets is None:
+        sides.append((sources, (source_field, target_field)))
+    else:
+        sides += [(sources, (source_field,)), (files_of(targets, "targets"), (target_field,))]
+    loading = dict(
+        precision=precision, source_language=source_language, target_language=target_language
+    )
+    given = folder, sides, output, "score", ".jsonl", loading
+    return _run(*given, {"strict": strict}, tokens_per_batch, corpus, report)
+
+
+def _run(folder, sides, output, method, suffix, loading, options, tokens_per_batch, corpus, report):
+    require_whole("tokens_per_batch", tokens_per_batch, 1)
+    # Whatever can change a line. The size of batches cannot.
+    facts = {"method": method, "model": fingerprint(folder), **loading, **options}
+    shards = list(split(planned(output, facts, sides, corpus.shard_lines), corpus.shard_lines))
+    part, parts = corpus.part
+    shards = shards[part::parts]
+    outcome = Outcome(len(shards), sum(shard.lines for shard in shards))
+    if corpus.only_plan:
+        return outcome
+    output = Path(output).absolute()
+    job = Job(
+        method,
+        os.path.abspath(folder),
+        loading,
+        options | {"tokens_per_batch": tokens_per_batch},
+        str(output),
+        suffix,
+        secrets.token_hex(4),
+    )
+    # The lock keeps a second driver out; other parts have their own.
+    lock = output / f".part-{part}-of-{parts}"
+    with locked(lock):
+        results = Results(job.output, job.suffix, job.run)
+        results.clean(shards)
+        _finish(job, shards, results, corpus, outcome, report or (lambda outcome: None))
+        results.clean(shards)
+    with contextlib.suppress(OSError):  # a killed driver had made it, or another has just begun
+        lock.rmdir()
+    if outcome.failed:
+        raise ShardError(outcome)
+    return outcome
+
+
+def _finish(job, shards, results, corpus, outcome, report):
+    """Do the shards that are not done yet."""
+    left = {shard.number: shard for shard in shards if not results.is_done(shard)}
+    outcome.done = outcome.found = len(shards) - len(left)
+    outcome.left = sum(shard.lines for shard in left.values())
+    report(outcome)
+    if not left:
+        return
+    begin = time.monotonic()
+    answers = ENGINES[corpus.engine](dataclasses.asdict(job), list(left.values()), corpus)
+    try:
+        for answer in answers:
+            if "stop" in answer:
+                number = answer["errno"]
+                raise OSError(number, answer["stop"]) if number else ValueError(answer["stop"])
+            outcome.add(left[answer["number"]], answer)
+            outcome.seconds = time.monotonic() - begin
+            report(outcome)
+    finally:
+        answers.close()

@@ -1,0 +1,201 @@
+"""The lines of a file, from any of them on: text, JSON lines and Parquet, plain or compressed."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import itertools
+import json
+import reprlib
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.corpora.zstandard_file import ZstandardFile
+from keras_transformer.system.extras import missing
+
+Record = tuple[str, ...]
+
+_BLOCK = 1 << 20
+_JSON = (".jsonl", ".ndjson", ".json")
+
+
+def open_lines(path: str, fields: tuple[str, ...]) -> LineFile:
+    """Return the reader for a file, by its name.
+
+    Args:
+        path: A text file, whose lines are texts, or with two fields texts with a tab between
+            them; JSON lines (`.jsonl`, `.ndjson`, `.json`) or Parquet (`.parquet`). All but
+            Parquet may be compressed (`.gz`, `.zst`).
+        fields: Names of the fields of JSON lines and of the columns of Parquet to read; one or two.
+
+    Raises:
+        ImportError: If the package that reads the format is not installed.
+    """
+    if _suffix(path) == ".parquet":
+        return ParquetLines(path, fields)
+    unpacked = path.rpartition(".")[0] if _suffix(path) in _COMPRESSED else path
+    return (JSONLines if _suffix(unpacked) in _JSON else LineFile)(path, fields)
+
+
+class LineFile:
+    """A text file, read forwards. It stays open: a compressed file has no way to jump ahead.
+
+    Args:
+        path: The file.
+        fields: Names of the texts of a line: if there are two, they have a tab between them.
+
+    Attributes:
+        offset: Position after the last record: a byte of the uncompressed text.
+    """
+
+    def __init__(self, path: str, fields: tuple[str, ...]):
+        self.path, self.fields, self.offset = path, fields, 0
+        self._file: Any = None
+
+    def records(self, first: int, offset: int, count: int | None = None) -> Iterator[Record]:
+        """Yield the texts of each line.
+
+        Args:
+            first: Number of lines before the first one to read.
+            offset: Value of the attribute after these lines.
+            count: Number of lines to read; None: all.
+
+        Raises:
+            ValueError: If a line cannot be read (names file and line), or the file is corrupt.
+        """
+        with self._readable():
+            self._move_to(offset)
+            for number in itertools.islice(itertools.count(first + 1), count):
+                if not (line := self._file.readline()):
+                    return
+                self.offset += len(line)
+                yield self._parsed(line, number)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    @contextmanager
+    def _readable(self):
+        try:
+            yield
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(f"{self.path}: truncated or corrupt file ({error})") from error
+
+    def _move_to(self, offset):
+        if self._file is None or offset < self.offset:
+            self.close()
+            self._file, self.offset = _opened(self.path), 0
+        if _suffix(self.path) in _COMPRESSED:
+            left = offset - self.offset
+            while left and (block := self._file.read(min(left, _BLOCK))):
+                left -= len(block)
+        else:
+            self._file.seek(offset)
+        self.offset = offset
+
+    def _text(self, line, number):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{self.path}, line {number}: invalid UTF-8 ({error})") from error
+        return text.removesuffix("\n").removesuffix("\r")
+
+    def _parsed(self, line, number) -> Record:
+        text = self._text(line, number)
+        if len(self.fields) == 1:
+            return (text,)
+        columns = tuple(text.split("\t", 2)[:2])
+        if len(columns) < 2:
+            raise ValueError(
+                f"{self.path}, line {number}: expected two texts with a tab between them, "
+                f"got {reprlib.repr(text)}"
+            )
+        return columns
+
+
+class JSONLines(LineFile):
+    """A file with a JSON object per line; see `LineFile`."""
+
+    def _parsed(self, line, number) -> Record:
+        where = f"{self.path}, line {number}"
+        try:
+            record = json.loads(self._text(line, number))
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{where}: malformed JSON ({error})") from error
+        except RecursionError as error:
+            raise ValueError(f"{where}: JSON too deep") from error
+        values = record if isinstance(record, dict) else {}
+        return tuple(_checked(values.get(field), field, where, record) for field in self.fields)
+
+
+class ParquetLines(LineFile):
+    """A Parquet file, whose rows are the lines; `offset` counts rows. See `LineFile`."""
+
+    def records(self, first: int, offset: int, count: int | None = None) -> Iterator[Record]:
+        """Yield the texts of each row; see `LineFile.records`."""
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError as error:
+            raise missing("reading Parquet", "corpora") from error
+        try:
+            if self._file is None:
+                self._file = pyarrow.parquet.ParquetFile(self.path)
+            yield from self._rows(first, count)
+        except pyarrow.ArrowException as error:
+            raise ValueError(f"{self.path}: unreadable Parquet file ({error})") from error
+
+    def _rows(self, first, count):
+        metadata, names = self._file.metadata, self._file.schema_arrow.names
+        for field in self.fields:
+            if field not in names:
+                raise ValueError(f"{self.path} has no column {field!r}; its columns are {names}")
+        end = metadata.num_rows if count is None else min(first + count, metadata.num_rows)
+        start = 0  # of the row group
+        for group in range(metadata.num_row_groups):
+            size = metadata.row_group(group).num_rows
+            if start < end and start + size > first:
+                self.offset = start
+                options = dict(row_groups=[group], columns=list(self.fields), batch_size=8192)
+                for batch in self._file.iter_batches(**options):
+                    columns = [batch.column(field).to_pylist() for field in self.fields]
+                    for values in zip(*columns, strict=True):
+                        self.offset += 1
+                        if first < self.offset <= end:
+                            where = f"{self.path}, row {self.offset}"
+                            named = zip(values, self.fields, strict=True)
+                            yield tuple(_checked(*one, where, values) for one in named)
+            start += size
+
+
+def one_line(text: str) -> str:
+    """Return the text on one line: byte tokens can produce line breaks, which become spaces."""
+    return text.replace("\r", " ").replace("\n", " ")
+
+
+def _checked(value: Any, field: str, where: str, record: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{where}: expected text in {field!r}, got {reprlib.repr(record)}")
+    return value
+
+
+def _suffix(path: str) -> str:
+    return Path(path).suffix.lower()
+
+
+def _opened(path: str) -> Any:
+    if _suffix(path) in _COMPRESSED:
+        return _COMPRESSED[_suffix(path)](path)
+    return open(path, "rb")
+
+
+_COMPRESSED: dict[str, Callable[[str], Any]] = {
+    ".gz": gzip.open,
+    ".zst": lambda path: io.BufferedReader(ZstandardFile(path)),
+}

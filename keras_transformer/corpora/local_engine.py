@@ -1,0 +1,175 @@
+"""The local engine: worker processes of this machine, each with its share of cores and GPUs."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from keras_transformer.config import require
+from keras_transformer.corpora.options import CorpusOptions
+from keras_transformer.corpora.shards import Shard
+
+STARTS = 3  # of processes that die at once, before the job ends
+_WORKER = [sys.executable, "-m", "keras_transformer.corpora.worker"]
+
+
+def on_processes(
+    job: dict[str, Any], shards: Sequence[Shard], options: CorpusOptions
+) -> Iterator[dict[str, Any]]:
+    """Yield the answers of `worker.Worker` for the shards, in the order in which they are done.
+
+    A process that dies is replaced, and its shard asked again.
+
+    Args:
+        job: Values of a `job.Job`.
+        shards: The shards.
+        options: Options of the engine.
+
+    Raises:
+        ValueError: If the machine has fewer GPUs than asked for.
+        RuntimeError: If processes die one after another before they can do anything.
+    """
+    processes = min(options.processes, len(shards))
+    gpus = shares_of_gpus(processes, int(options.gpus))
+    todo: queue.SimpleQueue = queue.SimpleQueue()
+    found: queue.SimpleQueue = queue.SimpleQueue()
+    for shard in shards:
+        todo.put(shard)
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    workers = [
+        _Process(job, cores[number::processes] or cores, gpus[number])
+        for number in range(processes)
+    ]
+    for worker in workers:
+        threading.Thread(target=worker.serve, args=(todo, found), daemon=True).start()
+    try:
+        for _ in shards:
+            answer = found.get()
+            if isinstance(answer, Exception):
+                raise answer
+            yield answer
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+def shares_of_gpus(processes: int, gpus: int) -> list[str | None]:
+    """Return CUDA_VISIBLE_DEVICES of each process; None: as it is.
+
+    Raises:
+        ValueError: If there are too few.
+    """
+    if not gpus:
+        return [None] * processes
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        here = [one for one in visible.split(",") if one.strip() not in ("", "-1")]
+    else:
+        listed = ""
+        with contextlib.suppress(OSError):
+            listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True).stdout
+        here = [str(i) for i, line in enumerate(listed.splitlines()) if line.startswith("GPU ")]
+    accepted = f"at most {len(here) // processes} for {processes} processes"
+    require(
+        gpus * processes <= len(here), "gpus", gpus, f"{accepted}: this machine has {len(here)}"
+    )
+    return [",".join(here[i * gpus : (i + 1) * gpus]) for i in range(processes)]
+
+
+class _Process:
+    """A worker process and its successors."""
+
+    def __init__(self, job, cores, gpus):
+        self.job, self.cores = job, cores
+        self.environment = {
+            **os.environ,
+            **({} if gpus is None else {"CUDA_VISIBLE_DEVICES": gpus}),
+        }
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._starts = 0  # in a row that failed
+        self._process: subprocess.Popen | None = None
+
+    def serve(self, todo, found):
+        """Ask for shards until none is left. Run this in a thread of its own."""
+        try:
+            if self.cores:  # those of this thread only, which its processes inherit
+                os.sched_setaffinity(0, self.cores)
+            while not self._stopped:
+                try:
+                    shard = todo.get_nowait()
+                except queue.Empty:
+                    return
+                found.put(self._answer(shard))
+        except Exception as error:
+            found.put(error)
+
+    def stop(self):
+        """End the process, whatever it is doing."""
+        with self._lock:
+            self._stopped = True
+            self._end()
+
+    def _answer(self, shard):
+        """Return the answer for a shard, of whichever process lives to give it."""
+        while not self._stopped:
+            if self._process is None:
+                self._start()
+            elif (answer := self._asked(dataclasses.asdict(shard))) is not None:
+                return answer
+            else:
+                with self._lock:
+                    self._end()
+        return None
+
+    def _start(self):
+        with self._lock:
+            if self._stopped:
+                return
+            self._process = subprocess.Popen(
+                _WORKER,
+                env=self.environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                encoding="utf-8",
+            )
+        if self._asked(self.job) is not None:
+            self._starts = 0
+            return
+        with self._lock:
+            if self._process is not None:  # it is None after `stop`
+                status = self._process.wait()
+                self._end()
+                self._starts += 1
+        if self._starts == STARTS:
+            raise RuntimeError(
+                f"{STARTS} worker processes in a row ended before they were ready, the last with "
+                f"status {status}"
+            )
+
+    def _asked(self, message):
+        """Return the process's answer; None if it has ended."""
+        line = ""
+        with contextlib.suppress(OSError, ValueError):  # a broken or closed pipe: no answer either
+            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        return json.loads(line) if line.endswith("\n") else None
+
+    def _end(self):
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError, ValueError):
+                pipe.close()
+        self._process = None

@@ -1,0 +1,115 @@
+"""The manifest of an output folder: what made it, so that two jobs are never mixed in it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.corpora.shards import Input, counted
+from keras_transformer.system.files import read_json, write_json
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+# The files that define a saved model; config.json holds the fingerprint of the tokenizer. Their
+# names are those of inference/folder.py, which would import a framework.
+_MODEL_FILES = ("config.json", "model.keras")
+
+
+def fingerprint(folder: str | os.PathLike) -> str:
+    """Return a hash of a saved model.
+
+    Raises:
+        ValueError: If the folder is not a saved model.
+    """
+    hashes = []
+    for name in _MODEL_FILES:
+        path = Path(folder, name)
+        if not path.is_file():
+            raise ValueError(f"{folder} is not a saved model: it has no {name}")
+        with path.open("rb") as file:
+            hashes.append(hashlib.file_digest(file, "sha256").hexdigest())
+    return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
+
+
+def planned(
+    output: str | os.PathLike,
+    facts: dict[str, Any],
+    sides: Sequence[tuple[Sequence[str], tuple[str, ...]]],
+    shard_lines: int,
+) -> list[list[Input]]:
+    """Return the inputs of a job, from its manifest or counted; then write the manifest.
+
+    Args:
+        output: The job's output folder; created if missing.
+        facts: What else makes the output: task, model and options, plain values.
+        sides: Files and names of their fields; two of them for parallel files.
+        shard_lines: Number of lines in a shard.
+
+    Raises:
+        ValueError: If the folder belongs to another job (names what differs) or holds other files,
+            or a line of an input cannot be read.
+    """
+    if len({len(files) for files, _ in sides}) > 1:
+        (sources, _), (targets, _) = sides
+        raise ValueError(
+            "targets must have a file for each of the inputs, got "
+            f"{len(targets)} for {len(sources)}"
+        )
+    output = Path(output)
+    path = output / MANIFEST
+    facts = {"format": FORMAT, **facts, "shard_lines": shard_lines}
+    if path.exists():
+        return _agreed(output, read_json(path), facts, sides)
+    if output.is_dir() and any(x.name[0] != "." for x in output.iterdir()):
+        raise ValueError(f"{output} holds files and no {MANIFEST}: choose a new or empty folder")
+    found = [[counted(x, fields, shard_lines) for x in files] for files, fields in sides]
+    output.mkdir(parents=True, exist_ok=True)
+    if path.exists():  # another part of the job has written it meanwhile
+        return _agreed(output, read_json(path), facts, sides)
+    values = [[dataclasses.asdict(one) for one in side] for side in found]
+    write_json(path, {**facts, "inputs": values})
+    return found
+
+
+def _agreed(output, manifest, facts, sides):
+    """Return the inputs of a manifest, at their present paths, if it is that of this job."""
+    differing = [
+        f"{name} is {manifest.get(name)!r} there and {value!r} here"
+        for name, value in facts.items()
+        if manifest.get(name) != value
+    ]
+    stored, present = manifest.get("inputs", []), []
+    counts = [len(side) for side in stored], [len(files) for files, _ in sides]
+    if counts[0] != counts[1]:
+        differing.append(f"the numbers of inputs are {counts[0]} there and {counts[1]} here")
+    else:
+        for side, (files, fields) in zip(stored, sides, strict=True):
+            present.append([])
+            for values, file in zip(side, files, strict=True):
+                one = Input(**{**values, "path": file, "offsets": tuple(values["offsets"])})
+                if tuple(one.fields) != fields:
+                    differing.append(f"fields are {one.fields} there and {list(fields)} here")
+                elif not _is_same(one):
+                    differing.append(f"{file} is not the input {values['path']} that was read")
+                present[-1].append(dataclasses.replace(one, fields=fields))
+    if differing:
+        raise ValueError(
+            f"{output} belongs to another job: {'; '.join(differing)}. Choose another folder, or "
+            "the model, options and inputs of that job"
+        )
+    return present
+
+
+def _is_same(one: Input) -> bool:
+    """Whether the file at the path of an input is still the one that was read."""
+    status = os.stat(one.path)
+    if status.st_size != one.size:
+        return False
+    if status.st_mtime_ns == one.modified:
+        return True
+    with open(one.path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == one.sha256

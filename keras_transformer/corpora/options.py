@@ -1,0 +1,112 @@
+"""The options of a job over a corpus, for Python and the command line: declared once."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from keras_transformer.config import is_number, require, require_whole
+
+ENGINES = ("local", "ray")
+
+
+def _option(default, check, text):
+    return dataclasses.field(default=default, metadata=dict(check=check, help=text))
+
+
+def _whole(least):
+    return lambda name, value: require_whole(name, value, least)
+
+
+def _is_engine(name, value):
+    require(value in ENGINES, name, value, f"one of {ENGINES}")
+
+
+def _is_share(name, value):
+    found = re.fullmatch(r"(\d+)/(\d+)", value) if isinstance(value, str) else None
+    fits = bool(found) and int(found[1]) < int(found[2])
+    require(fits, name, value, 'part and number of parts, from "0/8" to "7/8", for example')
+
+
+def _is_number_of_gpus(name, value):
+    fits = is_number(value) and value >= 0 and (value < 1 or value == math.floor(value))
+    require(fits, name, value, "a whole number, or with Ray a share below 1")
+
+
+def _is_anything(name, value):
+    return None
+
+
+@dataclass(frozen=True)
+class CorpusOptions:
+    """Options of every job over a corpus.
+
+    Raises:
+        ValueError: If a value is out of its range, or belongs to the other engine.
+    """
+
+    engine: str = _option(
+        "local", _is_engine, "local: processes of this machine; ray: actors of a Ray cluster."
+    )
+    processes: int = _option(
+        1, _whole(1), "Number of worker processes; with Ray, the maximum number of actors."
+    )
+    min_processes: int | None = _option(
+        None, _whole(1), "With Ray: the minimum number of actors.  [default: 1]"
+    )
+    gpus: float = _option(
+        0, _is_number_of_gpus, "Number of GPUs of each worker; with Ray also a share, such as 0.5."
+    )
+    ray_address: str | None = _option(
+        None,
+        _is_anything,
+        "Address of a Ray cluster.  [default: RAY_ADDRESS, or a new Ray on this machine]",
+    )
+    shard_lines: int = _option(50_000, _whole(1), "Number of lines in a shard.")
+    shard: str = _option(
+        "0/1",
+        _is_share,
+        "i/n: process only shards whose number leaves the remainder i when divided by n.",
+    )
+    only_plan: bool = _option(
+        False, _is_anything, "Check the inputs, write the manifest and stop, without a model."
+    )
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            if (value := getattr(self, field.name)) is not None or field.default is not None:
+                field.metadata["check"](field.name, value)
+        if self.engine == "ray":
+            accepted = f"at most processes={self.processes}"
+            fits = self.min_processes is None or self.min_processes <= self.processes
+            require(fits, "min_processes", self.min_processes, accepted)
+        else:
+            for name in ("min_processes", "ray_address"):
+                value = getattr(self, name)
+                require(value is None, name, value, 'left out unless engine is "ray"')
+            whole = self.gpus == int(self.gpus)
+            require(whole, "gpus", self.gpus, 'a whole number unless engine is "ray"')
+
+    @property
+    def part(self) -> tuple[int, int]:
+        """The part of the shards to process, and the number of parts."""
+        part, parts = map(int, self.shard.split("/"))
+        return part, parts
+
+    @classmethod
+    def changed(cls, options: dict[str, Any]) -> dict[str, Any]:
+        """Return those of the options that do not have their default value."""
+        defaults = {field.name: field.default for field in dataclasses.fields(cls)}
+        return {name: value for name, value in options.items() if value != defaults[name]}
+
+    @classmethod
+    def take(cls, options: dict[str, Any]) -> CorpusOptions:
+        """Take these options out of a dictionary that has others too."""
+        fields = dataclasses.fields(cls)
+        return cls(**{x.name: options.pop(x.name) for x in fields if x.name in options})
+
+
+NAMES = tuple(field.name for field in dataclasses.fields(CorpusOptions))

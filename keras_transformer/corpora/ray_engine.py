@@ -1,0 +1,102 @@
+"""The Ray engine: Ray Data over shards, with a pool of actors on a cluster or on this machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import os
+import traceback
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from keras_transformer.config import require
+from keras_transformer.corpora.options import CorpusOptions
+from keras_transformer.corpora.shards import Shard
+from keras_transformer.system.extras import missing
+
+
+def on_ray(
+    job: dict[str, Any], shards: Sequence[Shard], options: CorpusOptions
+) -> Iterator[dict[str, Any]]:
+    """Yield the answers of `worker.Worker` for the shards, in the order in which they are done.
+
+    Ray Data sees descriptors of shards, not lines: it stays small, and Ray's own restarts of
+    actors do the rest. All machines must see the model, the inputs and the output folder at the
+    same paths, and have this package installed.
+
+    Args:
+        job: Values of a `job.Job`.
+        shards: The shards.
+        options: Options of the engine.
+
+    Raises:
+        ImportError: If Ray is not installed.
+        ValueError: If the cluster has fewer GPUs than asked for.
+    """
+    try:
+        import ray
+        import ray.data
+    except ImportError as error:
+        raise missing('engine="ray"', "ray") from error
+    least, most = (min(x, len(shards)) for x in (options.min_processes or 1, options.processes))
+    is_ours = not ray.is_initialized()
+    if is_ours:
+        _connect(ray, options, most)
+    try:
+        here = ray.cluster_resources().get("GPU", 0)
+        accepted = f"at most {here / least:g} for {least} actors, of {here:g} in the Ray cluster"
+        require(options.gpus * least <= here, "gpus", options.gpus, accepted)
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = context.print_on_execution_start = False
+        items = [{"shard": json.dumps(dataclasses.asdict(shard))} for shard in shards]
+        answers = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
+            _Actor,
+            fn_constructor_args=(job,),
+            batch_size=1,
+            compute=ray.data.ActorPoolStrategy(min_size=least, max_size=most),
+            num_cpus=1,
+            num_gpus=options.gpus,
+        )
+        for row in answers.iter_rows():
+            yield json.loads(row["answer"])
+    finally:
+        if is_ours:
+            ray.shutdown()
+
+
+def _connect(ray, options, actors):
+    """Connect to the cluster, or start Ray on this machine with a core for each actor."""
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    address = options.ray_address or os.environ.get("RAY_ADDRESS")
+    own = {} if address else dict(num_cpus=actors, include_dashboard=False)
+    # The actors of a cluster must use the backend that this process would.
+    environment = {x: os.environ[x] for x in ("KERAS_BACKEND",) if x in os.environ}
+    ray.init(
+        address=address or "local",
+        runtime_env={"env_vars": environment},
+        logging_level=logging.WARNING,
+        log_to_driver=False,
+        **own,
+    )
+
+
+class _Actor:
+    """A worker inside an actor of Ray."""
+
+    def __init__(self, job):
+        # Only here: the driver needs no framework.
+        from keras_transformer.backend import keep_compilations
+        from keras_transformer.corpora.worker import Worker
+
+        keep_compilations()
+        self.worker = Worker(job)
+
+    def __call__(self, batch):
+        (shard,) = batch["shard"]
+        try:
+            answer = self.worker.do(Shard.of(json.loads(shard)))
+        except Exception:
+            traceback.print_exc()
+            os._exit(1)  # Ray replaces the actor, whose process may be in any state
+        return {"answer": [json.dumps(answer)]}

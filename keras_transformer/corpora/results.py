@@ -1,0 +1,124 @@
+"""The output folder of a job: shards that are written whole or not at all, and their failures."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from keras_transformer.corpora.shards import Shard
+from keras_transformer.system.files import remove_stale, removed, replacing
+
+_BEGUN = "begun"
+
+
+class Results:
+    """The output folder.
+
+    Shard 12 is `shard-00000012.txt`, and beside it `shard-00000012.json` with its number of lines
+    and bytes and its SHA-256. The second file is written last: with it, the shard is done. A shard
+    that was set apart has `shard-00000012.failed.json` instead.
+
+    Args:
+        folder: The folder; it exists.
+        suffix: Suffix of the shards.
+        run: Name of this run, which counts its own attempts.
+    """
+
+    def __init__(self, folder: str | os.PathLike, suffix: str, run: str):
+        self.folder, self.suffix, self.run = Path(folder), suffix, run
+
+    def path(self, shard: Shard) -> Path:
+        """Return the path of a shard's output."""
+        return self.folder / f"{shard.name}{self.suffix}"
+
+    def is_done(self, shard: Shard) -> bool:
+        """Whether the output of a shard is there, with the lines and the hash noted beside it."""
+        try:
+            noted = json.loads(self._note(shard).read_text("utf-8"))
+            with self.path(shard).open("rb") as file:
+                if os.fstat(file.fileno()).st_size != noted["bytes"]:
+                    return False
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return False
+        return found == noted["sha256"] and noted["lines"] == shard.lines
+
+    def write(self, shard: Shard, lines: Iterable[str]) -> None:
+        """Write the output of a shard: to another name, synced, renamed; then the note beside it.
+
+        Raises:
+            OSError: If the disk is full; nothing of the shard is left then.
+            RuntimeError: If the number of lines is not that of the shard.
+        """
+        removed(self._note(shard))
+        texts = [line.encode() + b"\n" for line in lines]
+        if len(texts) != shard.lines:
+            raise RuntimeError(f"{shard} became {len(texts)} lines")
+        data = b"".join(texts)
+        note = {
+            "lines": len(texts),
+            "bytes": len(data),
+            "sha256": hashlib.sha256(data).hexdigest(),
+        }
+        self._write(self.path(shard), data)
+        self._write(self._note(shard), json.dumps(note).encode() + b"\n")
+        removed(self._attempts(shard), self._failure(shard))
+
+    def attempts(self, shard: Shard) -> int:
+        """Return the number of this run's attempts at a shard."""
+        return self._noted(shard).count(_BEGUN)
+
+    def begin(self, shard: Shard) -> None:
+        """Note that an attempt begins: in a file, so that it counts if it kills its process."""
+        self._append(shard, _BEGUN)
+
+    def failed(self, shard: Shard, error: str) -> None:
+        """Note the error of the attempt that was begun last."""
+        self._append(shard, " ".join(error.split()))
+
+    def set_apart(self, shard: Shard) -> str:
+        """Give a shard up: leave a file that says so; return the error of its last attempt."""
+        noted = self._noted(shard)
+        error = noted[-1] if noted and noted[-1] != _BEGUN else "the worker process died"
+        note = {"shard": str(shard), "error": error, "attempts": noted.count(_BEGUN)}
+        self._write(self._failure(shard), json.dumps(note, indent=2).encode() + b"\n")
+        removed(self._attempts(shard))
+        return error
+
+    def clean(self, shards: Iterable[Shard]) -> None:
+        """Remove what killed processes left of these shards, and all their unfinished files."""
+        names = {shard.name for shard in shards}
+        removed(*(x for x in self.folder.glob(".*.attempts") if x.name.split(".")[1] in names))
+        remove_stale(self.folder)
+
+    def _noted(self, shard):
+        path = self._attempts(shard)
+        return path.read_text("utf-8").splitlines() if path.exists() else []
+
+    def _append(self, shard, line):
+        with self._attempts(shard).open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def _note(self, shard):
+        return self.folder / f"{shard.name}.json"
+
+    def _failure(self, shard):
+        return self.folder / f"{shard.name}.failed.json"
+
+    def _attempts(self, shard):
+        return self.folder / f".{shard.name}.{self.run}.attempts"
+
+    def _write(self, path, data):
+        with replacing(path) as temporary, temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if os.name == "posix":
+            folder = os.open(self.folder, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)

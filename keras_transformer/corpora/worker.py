@@ -1,0 +1,173 @@
+"""A worker: reads the lines of a shard, translates or scores them, and writes the output.
+
+`python -m keras_transformer.corpora.worker` is a process of the local engine: it reads the job and
+then shards as JSON lines from stdin and answers each with a line on stdout. It ends with its stdin,
+also when the driver was killed.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from keras_transformer.backend import keep_compilations
+from keras_transformer.corpora.lines import one_line
+from keras_transformer.corpora.results import Results
+from keras_transformer.corpora.shards import Shard, ShardReader
+from keras_transformer.inference.translator import Translator
+from keras_transformer.system.failures import BAD_INPUT, in_one_line
+
+TRIES = 3
+_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+
+
+class Worker:
+    """Does shards of a job, with a model that it loads for the first one.
+
+    Args:
+        job: Values of a `job.Job`.
+    """
+
+    def __init__(self, job: dict[str, Any]):
+        self.job = job
+        self.results = Results(job["output"], job["suffix"], job["run"])
+        self._reader = ShardReader()
+        self._translator: Translator | None = None
+
+    def do(self, shard: Shard) -> dict[str, Any]:
+        """Return the answer for a shard, once its output is in place or it is set apart.
+
+        Returns:
+            The shard's `number` and `lines`; `warnings`, their number, and the first `warning`. A
+            shard that was set apart has an `error` instead. With `stop`, an error and its `errno`,
+            no shard can succeed.
+
+        Raises:
+            Exception: If the attempt failed in a way that another attempt may not. End the process
+                then, since it may be in any state, and ask another one.
+        """
+        answer: dict[str, Any] = {"number": shard.number, "lines": shard.lines}
+        try:
+            return answer | self._attempt(shard)
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            return answer | _stop(error)
+
+    def _attempt(self, shard):
+        if self.results.is_done(shard):  # by a process that died before it could say so
+            return {}
+        try:  # without notes of the attempts, they could go on forever
+            if self.results.attempts(shard) >= TRIES:
+                return {"error": self.results.set_apart(shard)}
+            self.results.begin(shard)
+            if self._translator is None:
+                self._translator = Translator.load(self.job["model"], **self.job["loading"])
+        except BAD_INPUT as error:
+            return _stop(error)
+        except Exception as error:
+            self._failed(shard, error)
+            raise
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", UserWarning)
+                records = self._reader.records(shard)
+                lines = METHODS[self.job["method"]](self._translator, records, self.job["options"])
+                self.results.write(shard, lines)
+        except ValueError as error:  # of the input: another attempt would find it as well
+            self.results.failed(shard, in_one_line(error))
+            return {"error": self.results.set_apart(shard)}
+        except Exception as error:
+            if getattr(error, "errno", None) not in _FULL:
+                self._failed(shard, error)
+            raise
+        return {"warnings": len(caught), "warning": str(caught[0].message)} if caught else {}
+
+    def _failed(self, shard, error):
+        self.results.failed(shard, f"{type(error).__name__}: {in_one_line(error)}")
+
+
+def translated(translator: Translator, records: Sequence, options: dict[str, Any]) -> list[str]:
+    """Return the best translation of each text."""
+    return [one_line(x) for x in translator.translate([text for (text,) in records], **options)]
+
+
+def ranked(translator: Translator, records: Sequence, options: dict[str, Any]) -> list[str]:
+    """Return the n-best list of each text, as JSON."""
+    found = translator.nbest([text for (text,) in records], **options)
+    return [_json([{"text": x.text, "score": round(x.score, 4)} for x in one]) for one in found]
+
+
+def scored(translator: Translator, records: Sequence, options: dict[str, Any]) -> list[str]:
+    """Return log-probability and lengths of each pair, as JSON.
+
+    The lengths count the tokens and their EOS. A pair longer than the model's `max_length` has the
+    log-probability null, or raises ValueError if the option `strict` is set.
+    """
+    tokenizer, limit = translator.tokenizer, translator.model.config.max_length
+    strict = options.pop("strict") if "strict" in (options := dict(options)) else False
+    sources, targets = ([pair[side] for pair in records] for side in (0, 1))
+    ids = tokenizer.encode_source(sources), tokenizer.encode_target(targets)
+    frames = tokenizer.source_frame, tokenizer.target_frame
+    fits = [strict or max(len(x), len(y)) <= limit for x, y in zip(*ids, strict=True)]
+    kept = [[x for x, fit in zip(side, fits, strict=True) if fit] for side in (sources, targets)]
+    scores = iter(translator.score(*kept, **options))
+    lines = []
+    for fit, *tokens in zip(fits, *ids, strict=True):
+        lengths = [len(x) - len(frame.before) for x, frame in zip(tokens, frames, strict=True)]
+        score = round(next(scores), 4) if fit else None
+        names = ("log_probability", "source_tokens", "target_tokens")
+        lines.append(_json(dict(zip(names, (score, *lengths), strict=True))))
+    return lines
+
+
+METHODS = {"translate": translated, "nbest": ranked, "score": scored}
+
+
+def _stop(error):
+    number = getattr(error, "errno", None)
+    return {"stop": error.strerror if number else in_one_line(error), "errno": number}
+
+
+def _json(value):
+    return json.dumps(value, ensure_ascii=False)
+
+
+def main() -> None:
+    """Serve the driver at the other end of stdin and stdout."""
+    # Output of libraries goes to stderr; only the answers go to stdout.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver
+    asked: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read():
+        for line in sys.stdin:
+            asked.put(line)
+        os._exit(0)  # in the middle of a shard, too: the driver is gone
+
+    threading.Thread(target=read, daemon=True).start()
+    keep_compilations()
+    worker = Worker(json.loads(asked.get()))
+    answer: dict[str, Any] = {"ready": True}
+    while True:
+        print(json.dumps(answer), file=answers, flush=True)
+        try:
+            answer = worker.do(Shard.of(json.loads(asked.get())))
+        except Exception:
+            traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(1)
+
+
+if __name__ == "__main__":
+    main()
