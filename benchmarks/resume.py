@@ -27,7 +27,8 @@ import numpy as np
 
 from benchmarks import contest
 
-SETTINGS = ("train_size=6000", "epochs=2", "warmup_steps=50", "num_buckets=2", "checkpoint_every=10")
+SETTINGS = ("train_size=6000", "epochs=2", "warmup_steps=50", "num_buckets=2")
+SETTINGS += ("checkpoint_every=10",)
 # The gradient of a key's bias is nothing but rounding, of which Adam makes full steps.
 KEYS = re.compile(r".*(query_)?key_value/bias").fullmatch
 LOG = "KERAS_TRANSFORMER_BENCHMARK_LOG"  # environment variable: folder of the logs of batches
