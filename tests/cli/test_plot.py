@@ -59,8 +59,21 @@ def size_of(path):
 TEST_SET = ["--source", "FOLDER/test.en", "--reference", "FOLDER/test.de", "--beam-size", 1]
 KINDS = {
     "attention": ["attention", "FOLDER", "one two", "--target", "two"],
-    "attention-head": ["attention", "FOLDER", "one two", "--layer", 1, "--head", 0],
-    "attention-lines": ["attention", "FOLDER", "one", "--lines", "--part", "decoder", "--word", 0],
+    "attention-head": [
+        "attention",
+        "FOLDER",
+        "one two",
+        "--target",
+        "two",
+        "--layer",
+        1,
+        "--head",
+        0,
+    ],
+    "attention-lines": [
+        *("attention", "FOLDER", "one", "--target", "two"),
+        *("--lines", "--part", "decoder", "--word", 0),
+    ],
     "positions": ["positions", "--d-model", 8, "--length", 5],
     "schedule": ["schedule", "--warmup-steps", 10],
     "schedule-linear": ["schedule", "--peak", 0.1, "--warmup-steps", 5, "--total-steps", 50],
@@ -85,7 +98,10 @@ def test_a_file_of_each(kind, run, tmp_path):
     [
         (["schedule", "-o", "x.jpg"], "--output must be a .png or .svg file"),
         (["attention", "FOLDER", " ", "-o", "x.png"], "source must be text"),
-        (["attention", "FOLDER", "one", "--layer", 7, "-o", "x.png"], "some of 0 to 1"),
+        (
+            ["attention", "FOLDER", "one", "--target", "two", "--layer", 7, "-o", "x.png"],
+            "some of 0 to 1",
+        ),
         (["attention", "FOLDER", "one", "--word", 0, "-o", "x.png"], "given with --lines"),
         (
             ["attention", "FOLDER", "one", "--lines", "--layer", 0, "--layer", 1, "-o", "x.png"],

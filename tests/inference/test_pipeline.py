@@ -24,7 +24,7 @@ def test_any_of_several_ends_a_translation(translator, tokenizer, monkeypatch):
 
     monkeypatch.setattr(tokenizer, "decode_target", record)
     translator.translate(TEXTS, beam_size=1, **SHORT)
-    end = rows[0][2]
+    end = max(rows, key=len)[2]
     expected = decode([until_end(row, [end]) for row in rows])
     other = Transformer(dataclasses.replace(model.config, eos_id=(end, model.config.eos_id)))
     other.set_weights(model.get_weights())

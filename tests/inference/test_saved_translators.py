@@ -161,7 +161,7 @@ def test_load_says_what_is_wrong_with_a_folder(tokenizer, saved, tmp_path):
         with pytest.raises(ValueError, match=name):
             Translator.load(folder)
     (folder := copy(saved, tmp_path / "other")).joinpath("config.json").write_text("{}")
-    with pytest.raises(ValueError, match='must have "format"'):
+    with pytest.raises(ValueError, match='its "format" must be'):
         Translator.load(folder)
 
 
