@@ -100,6 +100,36 @@ def test_a_batch_depends_on_seed_and_step_alone(layout, sampling):
     assert_same([again.batch(step) for step in steps], [in_order[step] for step in steps])
 
 
+@pytest.mark.parametrize("sampling", [0.0, 0.3])
+@pytest.mark.parametrize("parts", [2, 5])
+@both_layouts
+def test_parts_are_those_of_one_batch_whatever_their_number(layout, parts, sampling):
+    whole = make_batches(sampling=sampling, **layout)
+    shared = make_batches(sampling=sampling, divisible_by=parts, **layout)
+    assert len(shared) == len(whole)
+    for step in range(2 * len(whole)):
+        every = [shared.batch(step, (part, parts)) for part in range(parts)]
+        assert len({len(labels) for _, labels in every}) == 1
+        inputs, labels = whole.batch(step)
+        rows = len(labels)
+        for name, array in [*inputs.items(), ("labels", labels)]:
+            own = [part[1] if name == "labels" else part[0][name] for part in every]
+            joined = np.concatenate(own)
+            np.testing.assert_array_equal(joined[:rows], array)
+            assert 0 <= len(joined) - rows < parts
+            assert (joined[rows:] == (0 if "segments" in name else PAD)).all()
+
+
+def test_the_stream_of_a_part():
+    batches = make_batches(divisible_by=4)
+    own = list(batches.stream(3, 2, part=(1, 4)))
+    for step, (_, labels) in zip((3, 4), own, strict=True):
+        np.testing.assert_array_equal(labels, batches.batch(step, (1, 4))[1])
+    for part in ((4, 4), (-1, 4), (0, 3)):
+        with pytest.raises(ValueError, match="part must be .* a count that divides .* rows, got"):
+            batches.dataset(part=part)
+
+
 @both_layouts
 def test_the_seed_and_the_epoch_decide_the_order(layout):
     def labels(seed, epoch, **options):
