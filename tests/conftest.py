@@ -23,7 +23,7 @@ import keras_transformer  # noqa: F401, it chooses the backend before Keras does
 
 import keras  # isort: skip
 from keras_transformer.config import TransformerConfig  # isort: skip
-from keras_transformer.layers.head_groups import fuse  # isort: skip
+from keras_transformer.layers.head_groups import fuse, fused_layers  # isort: skip
 from keras_transformer.models import Transformer  # isort: skip
 from tests import pretrained_files  # isort: skip
 
@@ -139,6 +139,7 @@ def randomize():
 
     def assign(layer, scale=1.0, seed=0):
         rng = np.random.default_rng(seed)
+        fused = {id(weight): one for one in fused_layers(layer) for weight in one.weights}
         for weight in layer.weights:
             if "seed_generator" in weight.path:
                 continue
@@ -147,6 +148,8 @@ def randomize():
                 value = 0.2 * value + (weight.name == "gamma")
             else:
                 value = scale * value / weight.shape[-2 if "kernel" in weight.name else -1] ** 0.5
+            # A random model is the same function, in whatever order its heads are stored.
+            value = fused[id(weight)].reordered(value) if id(weight) in fused else value
             weight.assign(value.astype("float32"))
         return layer
 
