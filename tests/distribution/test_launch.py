@@ -2,8 +2,8 @@
 
 import os
 import signal
-import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -42,17 +42,20 @@ def test_a_signal_goes_to_all(tmp_path):
         "signal.signal(15, lambda *_: (place.write_text('ended'), os._exit(143)))\n"
         "place.write_text('begun'); time.sleep(60)\n"
     )
-    program = (
-        "import sys; from keras_transformer.distribution.launch import launch\n"
-        "sys.exit(launch([sys.executable, '-c', sys.argv[2], sys.argv[1]], 2))"
-    )
-    launched = subprocess.Popen([sys.executable, "-c", program, str(tmp_path), child])
     places = [tmp_path / "0", tmp_path / "1"]
-    while not all(path.exists() and path.read_text() for path in places):
-        time.sleep(0.05)
-    os.kill(launched.pid, signal.SIGTERM)
-    assert launched.wait(30) == 143
+
+    def send():
+        while not all(path.exists() and path.read_text() for path in places):
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    sender = threading.Thread(target=send)
+    sender.start()
+    assert launch([sys.executable, "-c", child, str(tmp_path)], 2) == 143
+    sender.join()
     assert [path.read_text() for path in places] == ["ended", "ended"]
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_too_few():

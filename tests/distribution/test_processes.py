@@ -59,6 +59,16 @@ def test_those_that_do_not_come_are_named():
     )
 
 
+def test_joining_names_those_that_do_not_come(monkeypatch):
+    for name, value in (("RANK", 0), ("WORLD_SIZE", 3), ("MASTER_ADDR", "127.0.0.1")):
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setenv("MASTER_PORT", str(_free_port()))
+    monkeypatch.setenv("KERAS_TRANSFORMER_JOIN_SECONDS", "0.2")
+    with pytest.raises(TimeoutError, match=r"processes 1, 2 of 3 did not come within 0\.2 s"):
+        join()
+    assert current().count == 1
+
+
 def test_an_index_twice():
     found = together(3, lambda team: None, seconds=5, indices=[0, 1, 1])
     message = "processes must have their own index from 0 to 2; 1 came twice"
