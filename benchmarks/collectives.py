@@ -66,11 +66,11 @@ def measure(layout: dict[str, Any], block: str) -> tuple[Counter[str], Counter[s
         block: One of `BLOCKS`.
     """
     keras.distribution.set_distribution(None)
-    layout_of = distribute(**layout)
+    distribute(**layout)
     kind, options, _ = BLOCKS[block]
     layer = kind(8, 4 * WIDTH, dropout=0.0, name="block_0", **options)
     x = np.random.default_rng(0).standard_normal((ROWS, LENGTH, WIDTH)).astype("float32")
-    data = layout_of.get_data_layout(x.shape).backend_layout
+    data = keras.distribution.distribution().get_data_layout(x.shape).backend_layout
     inputs = {"x": jax.device_put(x, data)}
     if options.get("cross_attention", kind is DecoderBlock):
         inputs["memory"] = inputs["x"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-BAD_INPUT = (ValueError, OSError, ImportError)
+BAD_INPUT = (ValueError, OSError, ImportError, NotImplementedError)
 
 
 def in_one_line(error: BaseException) -> str:

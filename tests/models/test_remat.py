@@ -81,31 +81,29 @@ def test_training_is_the_same(rng, run):
         np.testing.assert_allclose(value, expected, atol=1e-6, rtol=1e-6)
 
 
-def gradients_of(encoder, x):
-    """A function that JAX compiles: the gradients of a training step."""
+def stored(encoder, x):
+    """How many values the backward pass of JAX gets from the forward pass."""
     import jax
 
-    def loss(trained, others):
+    trained = [variable.value for variable in encoder.trainable_variables]
+    others = [variable.value for variable in encoder.non_trainable_variables]
+
+    def loss(trained):
         y, _ = encoder.stateless_call(trained, others, x, training=True)
         return (y**2).sum()
 
-    values = [
-        [v.value for v in variables]
-        for variables in (encoder.trainable_variables, encoder.non_trainable_variables)
-    ]
-    # By default, XLA's scheduler for CPUs (JAX 0.10) computes everything again at once.
-    options = {"xla_cpu_enable_concurrency_optimized_scheduler": False}
-    return jax.jit(jax.grad(loss)).lower(*values).compile(options)
+    _, backward = jax.vjp(loss, trained)
+    return sum(value.size for value in jax.tree_util.tree_leaves(backward))
 
 
-@pytest.mark.skipif(BACKEND != "jax", reason="only JAX plans its memory")
-def test_a_compiled_step_needs_less_memory():
+@pytest.mark.skipif(BACKEND != "jax", reason="JAX shows what it stores")
+def test_the_backward_pass_gets_less():
     x = np.ones((8, 32, 16), "float32")
-    encoder = Encoder(6, 2, 64, dropout=0.1)
+    encoder = Encoder(3, 2, 64, dropout=0.1)
     encoder.build(x.shape)
-    before = gradients_of(encoder, x).memory_analysis().temp_size_in_bytes
+    before = stored(encoder, x)
     enable_remat(encoder)
-    assert gradients_of(encoder, x).memory_analysis().temp_size_in_bytes < before * 0.7
+    assert stored(encoder, x) < before / 4
 
 
 @pytest.mark.skipif(BACKEND != "torch", reason="its tape holds objects of Python")
