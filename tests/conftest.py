@@ -52,8 +52,7 @@ _WITHOUT_BACKEND = (
     "export/test_hugging_face.py",
     "export/test_onnx.py",
     "export/test_onnx_runner.py",
-    # These export in a process with TensorFlow under any backend; test_pretrained.py exports in
-    # its own process.
+    # These export with TensorFlow under any backend; test_pretrained.py in its own process.
     "export/test_graph.py",
     "export/test_saved_model.py",
     "serving",
@@ -134,7 +133,8 @@ def rng():
 def randomize():
     """`randomize(layer, scale=1.0, seed=0)`: weights from NumPy, alike on each backend.
 
-    Norms and biases leave their initial 1 and 0, so that a forgotten one is seen.
+    Norms and biases leave their initial 1 and 0, so that a forgotten one is seen. In whatever order
+    heads are stored, the function is the same.
     """
 
     def assign(layer, scale=1.0, seed=0):
@@ -148,7 +148,6 @@ def randomize():
                 value = 0.2 * value + (weight.name == "gamma")
             else:
                 value = scale * value / weight.shape[-2 if "kernel" in weight.name else -1] ** 0.5
-            # A random model is the same function, in whatever order its heads are stored.
             value = fused[id(weight)].reordered(value) if id(weight) in fused else value
             weight.assign(value.astype("float32"))
         return layer
