@@ -34,7 +34,7 @@ def devices() -> str:
 
 
 def checks() -> str:
-    """What was measured, here or by others, beside what the formulas give."""
+    """Table of measured values, ours and published ones, beside those of the formulas."""
     rows = []
     for name, hours in given.HOURS.items():
         per_pair = counting.training_flops(given.MODELS[name], given.SENTENCE, given.SENTENCE)

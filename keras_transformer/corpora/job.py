@@ -29,7 +29,7 @@ ENGINES = {"local": on_processes, "ray": on_ray}
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker has to know: plain values, which travel as JSON.
+    """Task of a worker: plain values, which travel as JSON.
 
     Args:
         method: Key of `worker.METHODS`.

@@ -15,7 +15,7 @@ from keras_transformer.distribution.mirrored import mirrored, unmirrored
 
 @dataclass(frozen=True)
 class Spread:
-    """How the batches of a run are spread over devices.
+    """Division of the batches of a run among devices and processes.
 
     Args:
         data: Number of parts of each batch; its rows must be a multiple.

@@ -1,4 +1,4 @@
-"""What the processes of a run tell each other beside the tensors: who is there, and what to do.
+"""Connections of the processes of a run, for all that is not a tensor.
 
 The frameworks move the tensors. They end a process without a word of who is missing (JAX 0.10), so
 the processes meet before that over plain connections to process 0, and use these later for all

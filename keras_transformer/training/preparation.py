@@ -1,4 +1,4 @@
-"""What a training run of a translator begins with: its corpus, tokenizer, sizes, first weights."""
+"""Preparation of a training run of a translator: its corpus, tokenizer, sizes, first weights."""
 
 from __future__ import annotations
 
