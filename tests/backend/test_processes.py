@@ -11,7 +11,8 @@ import pytest
 from keras_transformer.backend import BACKEND, join_processes, replica_sum, summed
 from keras_transformer.checkpoints.state import latest, restore_state
 from keras_transformer.distribution.launch import launch
-from tests.distribution.tiny import FAMILIES, trained
+from tests.distribution.training import trained
+from tests.tiny import FAMILIES
 
 SHARDED = dict(shard_weights=True)
 RUNS = {

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from keras_transformer.distribution import distribute
-from tests.distribution.tiny import trained
+from tests.distribution.training import trained
 
 for number, (family, layout, options) in enumerate(json.loads(sys.argv[1])):
     spread = distribute(**layout)

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 
 from keras_transformer.distribution import distribute, gather
-from tests.distribution.tiny import trained
+from tests.distribution.training import trained
 
 
 def train(family, layout):

@@ -1,29 +1,12 @@
-"""Tiny models of four families, and 20 steps of training, for the programs of these tests."""
+"""Twenty steps of training of a tiny model, for the programs of these tests."""
 
 import keras
 import numpy as np
 
 import keras_transformer as kt  # chooses the backend, so it comes before keras
 from keras_transformer.callbacks import Checkpoints
-from keras_transformer.config import TransformerConfig
-from keras_transformer.models import (
-    BERT,
-    T5,
-    BERTConfig,
-    LLaMA,
-    LLaMAConfig,
-    T5Config,
-    Transformer,
-)
+from tests.tiny import inputs_of, tiny
 
-SIZES = dict(d_model=16, d_ff=32, num_heads=4, dropout=0.0)
-STACK, STACKS = dict(num_layers=1), dict(num_encoder_layers=1, num_decoder_layers=1)
-FAMILIES = {
-    "transformer": lambda **o: Transformer(TransformerConfig(24, 24, **SIZES, **STACKS), **o),
-    "t5": lambda **o: T5(T5Config(24, head_dim=4, **SIZES, **STACKS), **o),
-    "llama": lambda **o: LLaMA(LLaMAConfig(24, num_kv_heads=2, **SIZES, **STACK), **o),
-    "bert": lambda **o: BERT(BERTConfig(24, **SIZES, **STACK), **o),
-}
 STEPS = 20
 
 
@@ -33,9 +16,7 @@ def rows(family, part=(0, 1)):
     labels = ids[:, ::-1].copy()
     labels[::3, 8:] = 0
     labels[12:] = 0  # rows of padding
-    inputs = {"token_ids": ids}
-    if family in ("transformer", "t5"):
-        inputs = {"source_ids": ids, "target_ids": np.roll(labels, 1, 1)}
+    inputs = inputs_of(family, ids, labels)
     index, count = part
     own = slice(index * 16 // count, (index + 1) * 16 // count)
     return {name: x[own] for name, x in inputs.items()}, labels[own]
@@ -44,7 +25,7 @@ def rows(family, part=(0, 1)):
 def trained(family, part=(0, 1), folder=None, accumulation=None, dtype=None):
     """The model after 20 steps, and the losses; with a folder, the state is saved there."""
     keras.utils.set_random_seed(1)
-    model = FAMILIES[family](dtype=dtype)
+    model = tiny(family, dtype=dtype)
     # Not Adam: where a gradient is nothing but rounding it makes full steps of it.
     sgd = keras.optimizers.SGD(0.1, momentum=0.9, gradient_accumulation_steps=accumulation)
     model.compile(sgd, kt.LabelSmoothedCrossentropy(), metrics=[kt.Perplexity()])
