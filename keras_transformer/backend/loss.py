@@ -21,7 +21,7 @@ elif BACKEND == "torch":
 def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: float) -> Any:
     """Return -sum_v q(v) log p(v) per token, q = (1 - e) onehot(label) + e / V: (B, T).
 
-    Computed in float32, or in float64 if the logits are. With log Z = logsumexp(logits), the loss is
+    Computed in float32, or float64 if the logits are. With log Z = logsumexp(logits), the loss is
     log Z - (1 - e) logit[label] - e mean(logits), which needs no distribution over the vocabulary.
     Labels below 0, which mark ignored tokens, get the loss of label 0. On PyTorch a built-in
     function computes it: with the formula, autograd would store eight copies of (tokens x
