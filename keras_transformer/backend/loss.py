@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 from keras import ops
 
 from keras_transformer.backend.compilation import BACKEND
 from keras_transformer.backend.dispatch import by_kernel
+from keras_transformer.backend.precision import at_least_float32
 
 if BACKEND == "tensorflow":
     import tensorflow as tf
@@ -28,7 +28,7 @@ def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: flo
     vocabulary), half the time of a small model.
     """
     if BACKEND == "torch":
-        logits_BTV = _precise(logits_BTV)
+        logits_BTV = at_least_float32(logits_BTV)
         labels_BT = ops.cast(labels_BT, "int64").clamp(min=0)
         loss_N = torch.nn.functional.cross_entropy(
             logits_BTV.reshape(-1, logits_BTV.shape[-1]),
@@ -37,7 +37,7 @@ def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: flo
             label_smoothing=label_smoothing,
         )
         return loss_N.reshape(labels_BT.shape)
-    logits_BTV = _precise(logits_BTV)
+    logits_BTV = at_least_float32(logits_BTV)
     labels_BT1 = ops.expand_dims(ops.maximum(ops.cast(labels_BT, "int32"), 0), -1)
     chosen_BT = ops.take_along_axis(logits_BTV, labels_BT1, axis=-1)[..., 0]
     loss_BT = ops.logsumexp(logits_BTV, axis=-1) - chosen_BT
@@ -69,8 +69,8 @@ def projected_cross_entropy(
             hidden_BTD, table_VD, labels_BT, label_smoothing, pad_id
         )
     labels_BT = ops.maximum(ops.cast(labels_BT, "int32"), 0)
-    logits_BTV = _precise(ops.matmul(hidden_BTD, ops.transpose(table_VD)))
-    hidden_BTD, table_VD = _precise(hidden_BTD), _precise(table_VD)
+    logits_BTV = at_least_float32(ops.matmul(hidden_BTD, ops.transpose(table_VD)))
+    hidden_BTD, table_VD = at_least_float32(hidden_BTD), at_least_float32(table_VD)
     if BACKEND == "tensorflow":
         # A single operation computes loss and gradient. The smoothing term is computed from the
         # hidden states: the gradient of a gather would be another (tokens x vocabulary).
@@ -82,8 +82,3 @@ def projected_cross_entropy(
     mean_BT = ops.matmul(hidden_BTD, ops.mean(table_VD, axis=0))
     loss_BT = likelihood_BT + label_smoothing * (chosen_BT - mean_BT)
     return loss_BT, ops.stop_gradient(likelihood_BT)
-
-
-def _precise(x):
-    """Return x in float32, or as it is in float64."""
-    return ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
