@@ -22,16 +22,16 @@ def rows(family, part=(0, 1)):
     return {name: x[own] for name, x in inputs.items()}, labels[own]
 
 
-def trained(family, part=(0, 1), folder=None, accumulation=None, dtype=None):
-    """The model after 20 steps, and the losses; with a folder, the state is saved there."""
-    keras.utils.set_random_seed(1)
+def trained(family, part=(0, 1), folder=None, accumulation=None, dtype=None, seed=1, steps=STEPS):
+    """The model after some steps, and the losses; with a folder, the state is saved there."""
+    keras.utils.set_random_seed(seed)
     model = tiny(family, dtype=dtype)
     # Not Adam: where a gradient is nothing but rounding it makes full steps of it.
     sgd = keras.optimizers.SGD(0.1, momentum=0.9, gradient_accumulation_steps=accumulation)
     model.compile(sgd, kt.LabelSmoothedCrossentropy(), metrics=[kt.Perplexity()])
     inputs, labels = rows(family, part)
     callbacks = [Checkpoints(folder, keep=1)] if folder else []
-    fit = dict(batch_size=len(labels), epochs=STEPS, shuffle=False, verbose=0)
+    fit = dict(batch_size=len(labels), epochs=steps, shuffle=False, verbose=0)
     history = model.fit(
         inputs, labels, validation_data=(inputs, labels), callbacks=callbacks, **fit
     ).history
