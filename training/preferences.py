@@ -44,9 +44,7 @@ def train(
     validation_file: Annotated[
         Path | None, typer.Option("--validation", help="The same, measured after each epoch.")
     ] = None,
-    loss: Annotated[
-        str, typer.Option(help="sigmoid (DPO), ipo, hinge, cpo or reward.")
-    ] = "sigmoid",
+    loss: Annotated[str, typer.Option(help="sigmoid (DPO), ipo, hinge, cpo, reward.")] = "sigmoid",
     beta: Annotated[float, typer.Option(help="Strength of the reference, above 0.")] = 0.1,
     lora_rank: options.LoRARank = 0,
     tokens_per_batch: options.TokensPerBatch = 4096,
