@@ -116,8 +116,9 @@ class Rewarder:
         """
         what = "reward model"
         config = read_config(folder, what, FILE, precision)
-        if config.get("task") != "reward":
-            raise ValueError(f"{folder} is not a saved {what} but has the task {config['task']!r}")
+        task = config.get("task", "translation")
+        if task != "reward":
+            raise ValueError(f"{folder} is not a saved {what}: its task is {task!r}")
         family = config["model"].get("family")
         decoder_only = family in ("GPT", "LLaMA")
         tokenizer = TextTokenizer.read(folder) if decoder_only else load_tokenizer(folder)
