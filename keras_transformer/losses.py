@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy over integer labels, without padding."""
+"""Losses of tokens, and of pairs of which one is preferred."""
 
 from __future__ import annotations
 
@@ -100,3 +100,119 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
             "label_smoothing": self.label_smoothing,
             "pad_id": self.pad_id,
         }
+
+
+KINDS = ("sigmoid", "ipo", "hinge", "cpo")
+
+
+def log_probabilities(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    """Return log p of the labels of each row, (R,), and their number, (R,).
+
+    Args:
+        y_true: (R, 1 + T): a reference log-probability, then labels; those below 0, of prompts and
+            padding, do not count. Floats hold labels exactly up to 2^24.
+        y_pred: Logits (R, T, V).
+    """
+    labels_RT = ops.cast(y_true[:, 1:], "int32")
+    counts_RT = ops.cast(labels_RT >= 0, "float32")
+    loss_RT = smoothed_cross_entropy(y_pred, ops.maximum(labels_RT, 0), 0.0)
+    return -ops.sum(loss_RT * counts_RT, axis=1), ops.sum(counts_RT, axis=1)
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class PreferenceLoss(keras.losses.Loss):
+    """Loss of pairs of answers to a prompt, of which one is preferred to the other.
+
+    Rows 2i and 2i + 1 of a batch are the preferred and the other answer of pair i. With
+    r = log p(answer) - log p_reference(answer) and h = r_preferred - r_other, the mean of
+
+    - "sigmoid": -log sigmoid(beta h), DPO (Rafailov et al. 2023, equation 7);
+    - "ipo": (h - 1 / (2 beta))^2, with r per token (Azar et al. 2023, equation 17);
+    - "hinge": max(0, 1 - beta h), SLiC (Zhao et al. 2023, section 2.2);
+    - "cpo": -log sigmoid(beta h) with r = log p(answer), plus the negative log-likelihood per token
+      of the preferred answers (Xu et al. 2024, equations 3 to 5). It needs no reference.
+
+    Pairs without labels, which fill a batch, do not count.
+
+    Args:
+        kind: One of "sigmoid", "ipo", "hinge", "cpo".
+        beta: Strength of the reference, above 0; lower values allow larger changes.
+
+    Call arguments:
+        y_true: (2B, 1 + T), see `log_probabilities`; `data.preferences` makes it.
+        y_pred: Logits (2B, T, V).
+
+    Raises:
+        ValueError: If `kind` is unknown, `beta` is not above 0, or sample weights are given.
+    """
+
+    def __init__(
+        self,
+        kind: str = "sigmoid",
+        beta: float = 0.1,
+        name: str = "preference_loss",
+        dtype: Any = None,
+    ):
+        super().__init__(name=name, dtype=dtype)
+        if kind not in KINDS:
+            raise ValueError(f"kind must be one of {KINDS}, got {kind!r}")
+        if not beta > 0:
+            raise ValueError(f"beta must be above 0, got {beta!r}")
+        self.kind, self.beta = kind, beta
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        if sample_weight is not None:
+            raise ValueError("sample_weight must be None: pairs have no weights")
+        y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
+        reward_R, log_prob_R, count_R = self.rewards(y_true, y_pred)
+        weight_B = ops.cast(count_R[0::2] * count_R[1::2] > 0, "float32")
+        h_B = reward_R[0::2] - reward_R[1::2]
+        if self.kind == "ipo":
+            loss_B = ops.square(h_B - 1 / (2 * self.beta))
+        elif self.kind == "hinge":
+            loss_B = ops.relu(1 - self.beta * h_B)
+        else:
+            loss_B = ops.softplus(-self.beta * h_B)
+        loss = ops.sum(loss_B * weight_B) / ops.maximum(ops.sum(weight_B), 1.0)
+        if self.kind == "cpo":
+            tokens = ops.maximum(ops.sum(count_R[0::2]), 1.0)
+            loss = loss - ops.sum(log_prob_R[0::2]) / tokens
+        return loss
+
+    def rewards(self, y_true: Any, y_pred: Any) -> tuple[Any, Any, Any]:
+        """Return r of each row (2B,), its log-probability, and its number of labels."""
+        log_prob_R, count_R = log_probabilities(y_true, y_pred)
+        if self.kind == "cpo":
+            return log_prob_R, log_prob_R, count_R
+        reward_R = log_prob_R - ops.cast(y_true[:, 0], "float32")
+        if self.kind == "ipo":
+            reward_R = reward_R / ops.maximum(count_R, 1.0)
+        return reward_R, log_prob_R, count_R
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        del config["reduction"]  # always the mean over pairs
+        return {**config, "kind": self.kind, "beta": self.beta}
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class RewardLoss(keras.losses.Loss):
+    """-log sigmoid(score of the preferred - score of the other), the mean over pairs.
+
+    The model of Bradley and Terry 1952, as in Ouyang et al. 2022, equation 1. Rows 2i and 2i + 1
+    of a batch are the preferred and the other answer of pair i.
+
+    Call arguments:
+        y_true: Not read; any tensor with 2B rows.
+        y_pred: Scores (2B, 1).
+    """
+
+    def __init__(self, name: str = "reward_loss", dtype: Any = None):
+        super().__init__(name=name, dtype=dtype)
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        score_R = ops.cast(ops.reshape(ops.convert_to_tensor(y_pred), (-1,)), "float32")
+        return ops.mean(ops.softplus(score_R[1::2] - score_R[0::2]))
+
+    def get_config(self) -> dict[str, Any]:
+        return {"name": self.name, "dtype": self.dtype}

@@ -1,4 +1,4 @@
-"""Accuracy and perplexity over the tokens that are not padding."""
+"""Accuracy and perplexity over the tokens that are not padding; accuracy of preferences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from keras_transformer.backend import smoothed_cross_entropy
-from keras_transformer.losses import token_weights
+from keras_transformer.losses import PreferenceLoss, token_weights
 
 
 class _TokenMean(keras.metrics.Metric):
@@ -76,3 +76,37 @@ class Perplexity(_TokenMean):
 
     def result(self) -> Any:
         return ops.exp(super().result())
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class PreferenceAccuracy(keras.metrics.Metric):
+    """Share of pairs whose preferred answer has the higher reward, see `PreferenceLoss`.
+
+    Args:
+        kind: That of the loss; "reward" if `y_pred` are scores (2B, 1) of a reward model.
+    """
+
+    def __init__(self, kind: str = "sigmoid", name: str = "accuracy", **kwargs: Any):
+        super().__init__(name=name, **kwargs)
+        self.kind = kind
+        self._loss = None if kind == "reward" else PreferenceLoss(kind)
+        self.total = self.add_weight(name="total", initializer="zeros")
+        self.count = self.add_weight(name="count", initializer="zeros")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
+        if self._loss is None:
+            reward_R = ops.reshape(y_pred, (-1,))
+            weight_B = ops.ones_like(reward_R[0::2])
+        else:
+            reward_R, _, count_R = self._loss.rewards(y_true, ops.stop_gradient(y_pred))
+            weight_B = ops.cast(count_R[0::2] * count_R[1::2] > 0, "float32")
+        right_B = ops.cast(reward_R[0::2] > reward_R[1::2], "float32")
+        self.total.assign_add(ops.sum(right_B * ops.cast(weight_B, "float32")))
+        self.count.assign_add(ops.sum(ops.cast(weight_B, "float32")))
+
+    def result(self) -> Any:
+        return self.total / ops.maximum(self.count, 1e-9)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "kind": self.kind}

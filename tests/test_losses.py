@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.losses import LabelSmoothedCrossentropy
+from keras_transformer.losses import (
+    LabelSmoothedCrossentropy,
+    PreferenceLoss,
+    RewardLoss,
+    log_probabilities,
+)
+from keras_transformer.metrics import PreferenceAccuracy
+from tests.tiny import tiny
 
 BATCH, LENGTH, VOCABULARY = 3, 4, 7
 
@@ -146,3 +153,74 @@ def test_label_smoothing_out_of_range(label_smoothing):
     message = rf"label_smoothing must be in \[0, 1\), got {label_smoothing}"
     with pytest.raises(ValueError, match=message):
         LabelSmoothedCrossentropy(label_smoothing)
+
+
+@pytest.fixture
+def pairs(rng):
+    """Logits, labels with -1 for prompts and padding, and reference log-probabilities."""
+    logits = rng.standard_normal((6, 4, VOCABULARY)).astype("float32")
+    labels = rng.integers(0, VOCABULARY, (6, 4))
+    labels[1, 2:] = labels[2, :3] = labels[4:] = -1  # the last pair only fills the batch
+    reference = rng.standard_normal((6, 1)) - 6
+    return logits, np.concatenate([reference, labels], axis=1).astype("float32")
+
+
+def by_hand(kind, logits, y_true, beta):
+    """The loss by its formula, pair by pair."""
+    losses, likelihoods = [], []
+    for pair in range(2):
+        rewards = []
+        for row in (2 * pair, 2 * pair + 1):
+            labels = y_true[row, 1:].astype(int)
+            real = labels >= 0
+            log_p = log_softmax(logits[row])[real, labels[real]]
+            likelihoods.append(log_p)
+            reward = log_p.sum() - (0 if kind == "cpo" else y_true[row, 0])
+            rewards.append(reward / real.sum() if kind == "ipo" else reward)
+        h = rewards[0] - rewards[1]
+        losses.append(
+            {
+                "ipo": (h - 1 / (2 * beta)) ** 2,
+                "hinge": max(0, 1 - beta * h),
+            }.get(kind, np.log(1 + np.exp(-beta * h)))
+        )
+    return np.mean(losses) - (np.concatenate(likelihoods[::2]).mean() if kind == "cpo" else 0)
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "ipo", "hinge", "cpo"])
+def test_preferences(pairs, kind):
+    logits, y_true = pairs
+    loss = PreferenceLoss(kind, beta=0.3)
+    assert float(loss(y_true, logits)) == pytest.approx(
+        by_hand(kind, logits, y_true, 0.3), rel=1e-5
+    )
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(loss))
+    assert again.get_config() == loss.get_config()
+
+
+def test_bad_preferences(pairs):
+    with pytest.raises(ValueError, match="kind must be one of .*'cpo'.*, got 'dpo'"):
+        PreferenceLoss("dpo")
+    with pytest.raises(ValueError, match="beta must be above 0, got 0"):
+        PreferenceLoss(beta=0)
+    with pytest.raises(ValueError, match="sample_weight must be None"):
+        PreferenceLoss()(pairs[1], pairs[0], sample_weight=np.ones(6))
+
+
+def test_rewards():
+    scores = np.array([[1.0], [0.0], [-1.0], [2.0]], "float32")
+    expected = np.log(1 + np.exp([-1.0, 3.0])).mean()
+    assert float(RewardLoss()(np.zeros(4), scores)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_preferences_train_a_model(rng):
+    """In plain `fit`, the preferred answers become more probable than the others."""
+    model = tiny("llama")
+    ids, y_true = rng.integers(4, 24, (8, 6)).astype("int32"), np.full((8, 7), -1, "float32")
+    y_true[:, 1:6] = ids[:, 1:]
+    y_true[:, 0] = ops.convert_to_numpy(log_probabilities(y_true, model({"token_ids": ids}))[0])
+    model.compile(keras.optimizers.Adam(0.01), PreferenceLoss(), metrics=[PreferenceAccuracy()])
+    fit = dict(batch_size=8, epochs=10, shuffle=False, verbose=0)
+    history = model.fit({"token_ids": ids}, y_true, **fit).history
+    assert history["loss"][0] == pytest.approx(np.log(2), rel=1e-5)
+    assert history["loss"][-1] < 0.5 and history["accuracy"][-1] == 1

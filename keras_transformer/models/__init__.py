@@ -14,6 +14,7 @@ from keras_transformer.models.gpt import GPT, GPTConfig
 from keras_transformer.models.llama import LLaMA, LLaMAConfig
 from keras_transformer.models.lora import enable_lora, merged
 from keras_transformer.models.remat import enable_remat
+from keras_transformer.models.reward import RewardConfig, RewardModel
 from keras_transformer.models.speech import Speech, SpeechConfig
 from keras_transformer.models.t5 import T5, T5Config
 from keras_transformer.models.transformer import Transformer
@@ -32,6 +33,8 @@ __all__ = [
     "GPTConfig",
     "LLaMA",
     "LLaMAConfig",
+    "RewardConfig",
+    "RewardModel",
     "Speech",
     "SpeechConfig",
     "T5Config",

@@ -19,6 +19,9 @@ StartFrom = Annotated[
         "imported BERT, RoBERTa, ALBERT or ESM-2. It replaces the tokenizer and the sizes."
     ),
 ]
+LoRARank = Annotated[
+    int, typer.Option(min=0, help="Train only products of this rank (LoRA); 0: all weights.")
+]
 TrainSize = Annotated[int | None, typer.Option(help="Train on at most this many examples.")]
 
 # The model

@@ -1,16 +1,25 @@
 """A small translator of random weights, for tests of translations."""
 
+import random
+
 import numpy as np
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer
+from keras_transformer.text import SentencePieceTokenizer
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 TEXTS = ["one two", "three", "eight nine six one", "four five six seven", "ten one ten", "two"]
 TEXTS += ["nine nine nine two", "six"]
 MAX_LENGTH = 40  # not a multiple of 16, to which lengths are rounded up for compilation
 SHORT = dict(max_extra_length=6)
+
+
+def made_tokenizer():
+    choose = random.Random(0).choices
+    texts = [" ".join(choose(WORDS, k=1 + i % 6)) for i in range(200)]
+    return SentencePieceTokenizer.train(texts, texts, vocab_size=56, byte_fallback=False)
 
 
 def make(tokenizer, seed=5):

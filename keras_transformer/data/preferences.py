@@ -1,0 +1,203 @@
+"""Pairs of answers to a prompt, of which one is preferred: files, and batches of their tokens."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.config import require, require_whole
+from keras_transformer.data.buckets import Buckets
+from keras_transformer.data.prefetching import Stream, for_keras
+from keras_transformer.data.ragged import Ragged
+from keras_transformer.data.text_files import iterate_lines
+from keras_transformer.data.windows import NO_LABEL
+
+
+@dataclass(frozen=True)
+class Preference:
+    """A prompt with two answers.
+
+    Args:
+        prompt: The prompt, or the text to translate.
+        chosen: The preferred answer.
+        rejected: The other answer.
+    """
+
+    prompt: str
+    chosen: str
+    rejected: str
+
+
+def read_preferences(path: str | os.PathLike) -> list[Preference]:
+    """Return the preferences in a file of JSON lines with `prompt`, `chosen` and `rejected`.
+
+    Args:
+        path: The file; may be a `.gz`.
+
+    Raises:
+        ValueError: If a line is no JSON object, lacks a text, or has an empty or twice the same
+            answer (names file and line), or there is none.
+    """
+    found = []
+    for number, line in enumerate(iterate_lines(path), 1):
+        where = f"{path}, line {number}"
+        try:
+            record = json.loads(line)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise ValueError(f"{where}: malformed JSON ({error})") from error
+        values = []
+        for name in ("prompt", "chosen", "rejected"):
+            value = record.get(name) if isinstance(record, dict) else None
+            require(isinstance(value, str), f"{where}: {name}", value, "a text")
+            values.append(value)
+        _, chosen, rejected = values
+        for name, value in (("chosen", chosen), ("rejected", rejected)):
+            require(value.strip() != "", f"{where}: {name}", value, "not empty")
+        require(chosen != rejected, f"{where}: rejected", rejected, "another text than chosen")
+        found.append(Preference(*values))
+    require(len(found) > 0, str(path), found, "a file with at least one line")
+    return found
+
+
+class PreferenceBatches:
+    """Batches of pairs of answers, for `PreferenceLoss`: two rows a pair, the preferred one first.
+
+    The batch of a step depends on the step and the seed alone.
+
+    Args:
+        prompts: Token ids of each prompt, or of each text to translate.
+        chosen, rejected: Token ids of the answers, with their EOS.
+        bos_id: Id that begins the decoder's input of an encoder-decoder model; None: the model is
+            decoder-only, and prompt and answer share a row.
+        tokens_per_batch: Maximum cells per side of a batch, padding included.
+        max_length: Maximum tokens of a row.
+        num_buckets: Maximum number of different batch lengths.
+        pad_id: Padding id.
+        last: Whether the inputs include `last` (2B,), the place of the last label of each row, for
+            a `RewardModel`.
+        shuffle: Whether to reshuffle in each epoch.
+        seed: Seed of the order.
+
+    Attributes:
+        reference: (N, 2) float32: the log-probabilities of the answers under the reference model;
+            zeros until they are set.
+
+    Raises:
+        ValueError: If the numbers of texts differ, or there are none; if an answer is empty or a
+            row longer than `max_length` (names the pair); if a number is out of range.
+    """
+
+    def __init__(
+        self,
+        prompts: Sequence[Sequence[int]],
+        chosen: Sequence[Sequence[int]],
+        rejected: Sequence[Sequence[int]],
+        bos_id: int | None = None,
+        tokens_per_batch: int = 4096,
+        max_length: int = 512,
+        num_buckets: int = 6,
+        pad_id: int = 0,
+        last: bool = False,
+        shuffle: bool = True,
+        seed: int = 0,
+    ):
+        require_whole("max_length", max_length, 1)
+        require_whole("tokens_per_batch", tokens_per_batch, 2 * max_length)
+        require_whole("num_buckets", num_buckets, 1)
+        sides = {"prompts": prompts, "chosen": chosen, "rejected": rejected}
+        sizes = {name: len(side) for name, side in sides.items()}
+        if len(set(sizes.values())) > 1 or not len(prompts):
+            raise ValueError(f"prompts, chosen and rejected must be equally many, got {sizes}")
+        self.bos_id, self.pad_id, self.last = bos_id, pad_id, last
+        self.shuffle, self.seed = shuffle, seed
+        self._prompts, self._chosen, self._rejected = map(Ragged.pack, sides.values())
+        answer = np.maximum(self._chosen.lengths, self._rejected.lengths)
+        shortest = np.minimum(self._chosen.lengths, self._rejected.lengths)
+        source = self._prompts.lengths
+        require(shortest.min() > 0, f"answers of pair {shortest.argmin()}", 0, "at least 1 token")
+        least = int(source.argmin())
+        require(source[least] > 0, f"prompts[{least}]", 0, "at least 1 token")
+        if bos_id is None:
+            source = answer = source + answer - 1
+        longest = np.maximum(source, answer)
+        at = int(longest.argmax())
+        accepted = f"at most max_length={max_length} tokens"
+        require(longest[at] <= max_length, f"pair {at}", int(longest[at]), accepted)
+        self._buckets = Buckets(source, answer, tokens_per_batch // 2, num_buckets, max_length)
+        self._batches = [
+            (bucket, start)
+            for bucket, (rows, *_) in enumerate(self._buckets.shapes)
+            for start in range(0, int(self._buckets.counts[bucket]), rows)
+        ]
+        self._planned = None
+        self.reference = np.zeros((len(prompts), 2), np.float32)
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def pairs(self, step: int) -> np.ndarray:
+        """Return the indices of the pairs of a step; steps count over all epochs."""
+        epoch, number = divmod(step, len(self))
+        members, order = self._plan(epoch)
+        bucket, start = self._batches[order[number]]
+        rows, *_ = self._buckets.shapes[bucket]
+        return members[bucket].values[start : start + rows]
+
+    def batch(self, step: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return the inputs of the model and `y_true` of `PreferenceLoss` of a step."""
+        epoch, number = divmod(step, len(self))
+        bucket, _ = self._batches[self._plan(epoch)[1][number]]
+        _, S, T = self._buckets.shapes[bucket]
+        chosen = self.pairs(step)
+        rows = [(at, side[at]) for at in chosen.tolist() for side in (self._chosen, self._rejected)]
+        make = self._joined if self.bos_id is None else self._apart
+        inputs, labels_RT = make(rows, S, T)
+        if self.last:
+            places_T = np.arange(T, dtype="int32")
+            inputs["last"] = np.max(np.where(labels_RT >= 0, places_T, 0), axis=1)
+        reference_R1 = self.reference[chosen].reshape(-1, 1)
+        return inputs, np.concatenate([reference_R1, labels_RT.astype("float32")], axis=1)
+
+    def _joined(self, rows, S, T):
+        """Return prompts and answers side by side; the labels are the answers alone."""
+        ids_RT = np.full((len(rows), T), self.pad_id, "int32")
+        labels_RT = np.full_like(ids_RT, NO_LABEL)
+        for row, (at, answer) in enumerate(rows):
+            prompt = self._prompts[at]
+            whole = np.concatenate([prompt, answer])
+            ids_RT[row, : len(whole) - 1] = whole[:-1]
+            labels_RT[row, len(prompt) - 1 : len(whole) - 1] = answer
+        return {"token_ids": ids_RT}, labels_RT
+
+    def _apart(self, rows, S, T):
+        """Return prompts as source and answers as target."""
+        source_ids = self._prompts.take(np.array([at for at, _ in rows]))
+        target_ids = np.full((len(rows), T), self.pad_id, "int32")
+        labels_RT = np.full_like(target_ids, NO_LABEL)
+        for row, (_, answer) in enumerate(rows):
+            labels_RT[row, : len(answer)] = answer
+            target_ids[row, : len(answer)] = [self.bos_id, *answer[:-1]]
+        source_ids = source_ids.padded(len(rows), S, self.pad_id)
+        return {"source_ids": source_ids, "target_ids": target_ids}, labels_RT
+
+    def dataset(self, first_step: int = 0, steps: int | None = None, num_workers: int = 0) -> Any:
+        """Return the batches in the form that `fit` and `evaluate` take on this backend."""
+        return for_keras(Stream(self.batch, first_step, steps, num_workers))
+
+    def __getstate__(self):
+        return {**self.__dict__, "_planned": None}
+
+    def _plan(self, epoch):
+        """Return the pairs of each bucket and the order of the batches; cached for one epoch."""
+        planned = self._planned  # read once: threads may request two epochs at a time
+        if planned is None or planned[0] != epoch:
+            generator = np.random.default_rng((self.seed, epoch)) if self.shuffle else None
+            members = self._buckets.shuffled(generator)
+            order = generator.permutation(len(self)) if generator else range(len(self))
+            planned = self._planned = epoch, (members, order)
+        return planned[1]

@@ -1,0 +1,92 @@
+"""Reward models: a score of an answer to a prompt (Ouyang et al. 2022, section 3.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import keras
+from keras import ops
+
+from keras_transformer.config import Config, require
+from keras_transformer.layers.basic import Dense
+from keras_transformer.models.configured import ConfiguredModel
+from keras_transformer.models.gpt import GPT
+from keras_transformer.models.llama import LLaMA
+from keras_transformer.models.t5 import T5
+from keras_transformer.models.training_step import VocabularyModel
+from keras_transformer.models.transformer import Transformer
+
+FAMILIES: dict[str, type] = {x.__name__: x for x in (GPT, LLaMA, T5, Transformer)}
+
+
+@dataclass(frozen=True)
+class RewardConfig(Config):
+    """Config of a `RewardModel`.
+
+    Args:
+        family: Class of the model below the score: "GPT", "LLaMA", "T5" or "Transformer".
+        base: Its config, plain values.
+
+    Raises:
+        ValueError: If the family is unknown, or its config refuses a value.
+    """
+
+    family: str
+    base: dict[str, Any]
+
+    def __post_init__(self):
+        require(self.family in FAMILIES, "family", self.family, f"one of {sorted(FAMILIES)}")
+        FAMILIES[self.family].config_class.from_dict(self.base)  # type: ignore[attr-defined]
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a field of the base's config, such as `max_length`."""
+        if name.startswith("_") or name not in self.base:
+            raise AttributeError(name)
+        return self.base[name]
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class RewardModel(ConfiguredModel):
+    """A functional model to the score of an answer, from its last hidden state.
+
+    Args:
+        config: The model's config.
+        dtype: Keras dtype policy; None: the global one.
+
+    Call arguments:
+        inputs: Inputs of the base, with an answer as target or behind its prompt, and `last` (B,):
+            the place of the answer's last token among the target's or the only tokens.
+
+    Returns:
+        Scores (B, 1), of any real value.
+    """
+
+    config_class = RewardConfig
+
+    def __init__(self, config: RewardConfig, dtype: Any = None, **kwargs: Any):
+        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        family = FAMILIES[config.family]
+        base = family(family.config_class.from_dict(config.base), dtype=policy)
+        inputs = {**base.input, "last": keras.Input((), dtype="int32", name="last")}
+        hidden_BTD = base.compute_hidden(base.input)
+        last_B11 = ops.expand_dims(inputs["last"], (1, 2))
+        state_BD = ops.take_along_axis(hidden_BTD, last_B11, axis=1)[:, 0]
+        score = Dense(1, dtype=policy, name="score")
+        super().__init__(inputs=inputs, outputs=score(state_BD), **kwargs)
+        self.config, self._policy = config, policy
+        self.base, self.score = base, score
+        if isinstance(base.output_layer, Dense):
+            base.output_layer.trainable = False  # nothing depends on it
+
+    @classmethod
+    def on(cls, model: VocabularyModel, dtype: Any = None) -> Self:
+        """Return a reward model with the weights of a trained model, and a random score.
+
+        Raises:
+            ValueError: If there is no reward model on this family.
+        """
+        reward = cls(RewardConfig(type(model).__name__, model.config.to_dict()), dtype=dtype)
+        for weight, trained in zip(reward.base.weights, model.weights, strict=True):
+            weight.assign(trained)
+        return reward
