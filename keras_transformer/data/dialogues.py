@@ -16,7 +16,11 @@ from keras_transformer.data.documents import Encoder, json_lines
 from keras_transformer.data.ragged import Ragged
 from keras_transformer.data.ragged_file import RaggedFile
 
-_SPLIT = "write each reply as a line of its own, with prompt and completion"
+_UNCLEAR = (
+    "the tokens of a reply cannot be told from those around it: tokens merge, or the template "
+    "writes a message differently when others follow; remove white space at the ends of texts, or "
+    "write each reply as a line of its own, with prompt and completion"
+)
 
 
 class Template(Protocol):
@@ -48,9 +52,8 @@ def encode_dialogue(
     """Return the ids of a dialogue and which of them belong to replies (bool).
 
     The ids of replies are found by the difference of token prefixes: those that a chat has after a
-    reply and did not have where the reply begins. The token that ends a turn belongs to them. Stock
-    templates do not mark replies, and a search for the text of a reply in the ids would not be
-    exact.
+    reply and did not have where the reply begins. The token that ends a turn belongs to them. (Stock
+    templates do not mark replies.)
 
     Args:
         record: An object with `messages`, all of whose assistant messages are replies; or with
@@ -76,7 +79,7 @@ def encode_dialogue(
     if isinstance(prompt, str) and isinstance(completion, str):
         (before,), (ids,) = (tokenizer.encode([x]) for x in (prompt, prompt + completion))
         ids = [*ids, eos_id]
-        return ids, _mask(ids, [(before, ids)], [completion])
+        return ids, _mask(ids, [(before, len(ids))], [completion])
     if not isinstance(prompt, list) or not isinstance(completion, list):
         raise ValueError("prompt and completion must both be texts, or both lists of messages")
     return _masked(prompt + completion, len(prompt), tokenizer, template)
@@ -87,12 +90,7 @@ def _masked(messages, first, tokenizer, template):
 
     The replies are the messages from `first` on; if that is None, those of the assistant.
     """
-
-    def encode(count, add_generation_prompt):
-        text = template.render(messages[:count], add_generation_prompt)
-        return tokenizer.encode([text], framed=False)[0]
-
-    template.render(messages, False)  # it checks the form of messages, which may be anything
+    whole = template.render(messages, False)  # it checks the form of the messages
     count = len(messages)
     if first is None:
         replies = [(i, i + 1) for i, x in enumerate(messages) if x["role"] == "assistant"]
@@ -100,29 +98,40 @@ def _masked(messages, first, tokenizer, template):
         replies = [(first, count)] if first < count else []
     if any(first == 0 for first, _ in replies):
         raise ValueError("a reply must follow another message, got one at the beginning")
-    ids = encode(count, False)
-    found = [(encode(i, True), ids if end == count else encode(end, False)) for i, end in replies]
+    (ids,) = tokenizer.encode([whole], framed=False)
+    found = []
+    for begin, end in replies:
+        text = whole if end == count else template.render(messages[:end], False)
+        # What follows the reply there, such as the end of the turn, and of the text.
+        _, known, rest = text.rpartition(messages[end - 1]["content"].strip())
+        parts = [template.render(messages[:begin], True), text, rest if known else ""]
+        before, after, rest = tokenizer.encode(parts, framed=False)
+        common = _common(ids, after)
+        if len(after) - common > max(len(rest) - 1, 0):
+            raise ValueError(_UNCLEAR)
+        found.append((before, common))
     texts = ["".join(x["content"] for x in messages[i:end]) for i, end in replies]
     return ids, _mask(ids, found, texts)
 
 
+def _common(one, other):
+    """Return the length of the common prefix of two lists."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((i for i, (x, y) in pairs if x != y), min(len(one), len(other)))
+
+
 def _mask(ids, replies, texts):
-    """Return the mask of replies, given by the ids up to their beginnings and up to their ends."""
+    """Return the mask of replies, given by the ids of what precedes each, and by its end."""
     if not texts or not all(text.strip() for text in texts):
         found = "an empty one" if texts else "none"
         raise ValueError(f"expected replies (of the assistant, or a completion), got {found}")
     mask = np.zeros(len(ids), bool)
-    for before, after in replies:
-        if len(after) <= len(before):
+    for before, end in replies:
+        if end <= len(before):
             raise ValueError("expected replies with tokens, got none: the template leaves one out")
-        for prefix in (before, after):
-            if ids[: len(prefix)] != prefix:
-                raise ValueError(
-                    "the tokens of a reply cannot be told from those around it: the dialogue does "
-                    f"not begin with the {len(prefix)} tokens that it has up to there; {_SPLIT}, "
-                    "or remove white space around its text"
-                )
-        mask[len(before) : len(after)] = True
+        if ids[: len(before)] != before:
+            raise ValueError(_UNCLEAR)
+        mask[len(before) : end] = True
     return mask
 
 

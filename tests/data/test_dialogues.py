@@ -78,6 +78,16 @@ def test_the_mask_is_that_of_marked_templates():
     assert encode_dialogue({"messages": CHAT}, TOKENIZER, ChatTemplate(marked), EOS)[0] == ids
 
 
+def test_texts_that_end_with_more_than_a_turn():
+    """Some templates, as Phi-3's, end the whole text with EOS: it follows the last reply alone."""
+    whole = replies({"messages": CHAT}, ChatTemplate(CHATML.source.replace(
+        "{%- if add_generation_prompt %}",
+        "{%- if not add_generation_prompt %}{{- '<|endoftext|>' }}{% endif %}"
+        "{%- if add_generation_prompt %}",
+    )))  # fmt: skip
+    assert whole == replies({"messages": CHAT})[:-1] + "<|endoftext|>]"
+
+
 # The last reply begins with a mark that goes away when another message follows.
 THINKING = ChatTemplate(
     "{% for m in messages %}{{ m.role }}: {% if loop.last and m.role == 'assistant' %}<think>"
