@@ -52,8 +52,7 @@ def encode_dialogue(
     """Return the ids of a dialogue and which of them belong to replies (bool).
 
     The ids of replies are found by the difference of token prefixes: those that a chat has after a
-    reply and did not have where the reply begins. The token that ends a turn belongs to them. (Stock
-    templates do not mark replies.)
+    reply and did not have where the reply begins. The token that ends a turn belongs to them.
 
     Args:
         record: An object with `messages`, all of whose assistant messages are replies; or with
@@ -77,9 +76,10 @@ def encode_dialogue(
         )
     prompt, completion = record["prompt"], record["completion"]
     if isinstance(prompt, str) and isinstance(completion, str):
+        _check_texts([completion])
         (before,), (ids,) = (tokenizer.encode([x]) for x in (prompt, prompt + completion))
         ids = [*ids, eos_id]
-        return ids, _mask(ids, [(before, len(ids))], [completion])
+        return ids, _mask(ids, [(before, len(ids))])
     if not isinstance(prompt, list) or not isinstance(completion, list):
         raise ValueError("prompt and completion must both be texts, or both lists of messages")
     return _masked(prompt + completion, len(prompt), tokenizer, template)
@@ -98,6 +98,7 @@ def _masked(messages, first, tokenizer, template):
         replies = [(first, count)] if first < count else []
     if any(first == 0 for first, _ in replies):
         raise ValueError("a reply must follow another message, got one at the beginning")
+    _check_texts("".join(x["content"] for x in messages[i:end]) for i, end in replies)
     (ids,) = tokenizer.encode([whole], framed=False)
     found = []
     for begin, end in replies:
@@ -110,8 +111,7 @@ def _masked(messages, first, tokenizer, template):
         if len(after) - common > max(len(rest) - 1, 0):
             raise ValueError(_UNCLEAR)
         found.append((before, common))
-    texts = ["".join(x["content"] for x in messages[i:end]) for i, end in replies]
-    return ids, _mask(ids, found, texts)
+    return ids, _mask(ids, found)
 
 
 def _common(one, other):
@@ -120,11 +120,15 @@ def _common(one, other):
     return next((i for i, (x, y) in pairs if x != y), min(len(one), len(other)))
 
 
-def _mask(ids, replies, texts):
-    """Return the mask of replies, given by the ids of what precedes each, and by its end."""
-    if not texts or not all(text.strip() for text in texts):
-        found = "an empty one" if texts else "none"
+def _check_texts(replies):
+    replies = list(replies)
+    if not replies or not all(text.strip() for text in replies):
+        found = "an empty one" if replies else "none"
         raise ValueError(f"expected replies (of the assistant, or a completion), got {found}")
+
+
+def _mask(ids, replies):
+    """Return the mask of replies, given by the ids of what precedes each, and by its end."""
     mask = np.zeros(len(ids), bool)
     for before, end in replies:
         if end <= len(before):
