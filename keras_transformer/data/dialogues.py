@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +21,12 @@ _UNCLEAR = (
     "writes a message differently when others follow; remove white space at the ends of texts, or "
     "write each reply as a line of its own, with prompt and completion"
 )
+
+
+class ChatEncoder(Encoder, Protocol):
+    """The part of a tokenizer that dialogues need."""
+
+    added_ids: Collection[int]  # ids of special tokens
 
 
 class Template(Protocol):
@@ -47,12 +53,12 @@ class Dialogues:
 
 
 def encode_dialogue(
-    record: Any, tokenizer: Encoder, template: Template, eos_id: int
+    record: Any, tokenizer: ChatEncoder, template: Template, eos_id: int
 ) -> tuple[list[int], np.ndarray]:
     """Return the ids of a dialogue and which of them belong to replies (bool).
 
     The ids of replies are found by the difference of token prefixes: those that a chat has after a
-    reply and did not have where the reply begins. The token that ends a turn belongs to them.
+    reply and did not have where the reply begins, up to the token that ends the turn.
 
     Args:
         record: An object with `messages`, all of whose assistant messages are replies; or with
@@ -103,21 +109,28 @@ def _masked(messages, first, tokenizer, template):
     found = []
     for begin, end in replies:
         text = whole if end == count else template.render(messages[:end], False)
-        # What follows the reply there, such as the end of the turn, and of the text.
+        # What follows the reply there: the end of the turn, and sometimes of the text.
         _, known, rest = text.rpartition(messages[end - 1]["content"].strip())
         parts = [template.render(messages[:begin], True), text, rest if known else ""]
         before, after, rest = tokenizer.encode(parts, framed=False)
-        common = _common(ids, after)
-        if len(after) - common > max(len(rest) - 1, 0):
+        reply_end = _end_of_turn(after, rest, tokenizer.added_ids)
+        if ids[:reply_end] != after[:reply_end]:
             raise ValueError(_UNCLEAR)
-        found.append((before, common))
+        found.append((before, reply_end))
     return ids, _mask(ids, found)
 
 
-def _common(one, other):
-    """Return the length of the common prefix of two lists."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((i for i, (x, y) in pairs if x != y), min(len(one), len(other)))
+def _end_of_turn(ids, rest, added):
+    """Return the place after the token that ends a turn: the first special one of the `rest`.
+
+    Args:
+        ids: A text up to the end of a reply, with what follows it.
+        rest: What follows it. Tokens may merge where it begins, so it is not looked for in `ids`.
+        added: Ids of special tokens.
+    """
+    count = sum(one in added for one in rest)
+    places = [i for i, one in enumerate(ids) if one in added]
+    return places[-count] + 1 if count else len(ids)
 
 
 def _check_texts(replies):
@@ -141,7 +154,7 @@ def _mask(ids, replies):
 
 def encode_dialogues(
     paths: Iterable[str | Path],
-    tokenizer: Encoder,
+    tokenizer: ChatEncoder,
     template: Template,
     eos_id: int,
     max_length: int,
