@@ -78,10 +78,12 @@ def test_a_folder_in_hugging_faces_layout(files, tmp_path):
 
 def test_bad_input(files, tmp_path):
     short = options(files, tmp_path / "run", epochs=1)
-    with pytest.raises(ValueError, match=r"length must be at most 64, the max_length of .*start"):
-        train(**short | {"length": 65})
+    with pytest.raises(
+        ValueError, match=r"row_length must be at most 64, the max_length of .*start"
+    ):
+        train(**short | {"row_length": 65})
     with pytest.raises(ValueError, match="at least one dialogue, all 96 have more than 9 tokens"):
-        train(**short | {"length": 8})
+        train(**short | {"row_length": 8})
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"messages": [{"role": "user", "content": "ba"}]}')
     with pytest.raises(ValueError, match="bad.jsonl, line 1: expected replies"):
