@@ -1,6 +1,6 @@
 """Supervised fine-tuning on SQuAD's articles as dialogues: before and after, whole and with LoRA.
 
-    python -m benchmarks.dialogues FOLDER --data DATA [--steps 6000] [--epochs 4] [--save]
+    python -m benchmarks.dialogues FOLDER --data DATA [--steps 2000] [--epochs 3] [--save]
 
 A base language model is trained on the articles for training and on two novels. It is tuned on
 dialogues about the same articles: the first message is a passage and a question, the others are
@@ -19,8 +19,8 @@ from typing import Any
 
 from benchmarks import contest
 
-SIZES = dict(family="llama", pieces="bytes", vocab_size=8000, num_layers=6, num_heads=4)
-SIZES |= dict(d_model=256, length=512)
+SIZES = dict(family="llama", pieces="bytes", vocab_size=8000, num_layers=4, num_heads=4)
+SIZES |= dict(d_model=192, length=384)
 REPLY = 32  # most tokens of a reply
 QUESTIONS = 4  # most questions of a dialogue
 NOVELS = ("gutenberg/war_and_peace.first90.gz", "gutenberg/moby_dick.first90.gz")
@@ -95,8 +95,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
-    parser.add_argument("--steps", type=int, default=6000, help="steps of the base model")
-    parser.add_argument("--epochs", type=int, default=4, help="epochs of the tuning")
+    parser.add_argument("--steps", type=int, default=2000, help="steps of the base model")
+    parser.add_argument("--epochs", type=int, default=3, help="epochs of the tuning")
     parser.add_argument("--lora-rank", type=int, default=16)
     parser.add_argument("--most", type=int, help="ask at most this many questions")
     parser.add_argument("--precision", default="float32")

@@ -120,7 +120,9 @@ def train(
     load_weights(checkpoints.paths()[-1], model)
     CausalLM(model, start.tokenizer, start.template).save(output)
     found = _measured(checkpoints.history[-1])
-    save_metrics(output, "training", found | dict(epochs=epochs) | facts(model, begun))
+    seconds = sum(logs["seconds"] for logs in checkpoints.history)  # of all parts of the run
+    known = facts(model, begun) | dict(epochs=epochs, seconds=seconds)
+    save_metrics(output, "training", found | known)
     said = ", ".join(f"{name.replace('_', ' ')} {x:.4f}" for name, x in found.items())
     print(f"{said} nats per token of the replies; saved to {output}")
 
