@@ -3,9 +3,12 @@
 import json
 import random
 
+import numpy as np
 import pytest
 
 from keras_transformer import CausalLM
+from keras_transformer.checkpoints import weights_of
+from keras_transformer.data.windows import PackedRows
 from keras_transformer.inference.chat import Chat
 from keras_transformer.models import LLaMA, LLaMAConfig
 from keras_transformer.text.text_tokenizer import TextTokenizer
@@ -65,6 +68,26 @@ def test_it_learns_to_reply(files, tmp_path, lora_rank):
     ] == pytest.approx(metrics["loss"])
     with pytest.raises(ValueError, match=r"belong to another run \(rows: 4 before, 2 now, steps"):
         train(**again | {"rows": 2})
+
+
+def test_a_run_that_fails_goes_on(files, tmp_path, monkeypatch):
+    """It ends with the weights of a run that did not."""
+    make = PackedRows.batch
+
+    def failing(self, step):
+        if step == 40:  # of 24 batches each epoch
+            raise OSError("the disk is gone")
+        return make(self, step)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PackedRows, "batch", failing)
+        with pytest.raises(OSError, match="the disk is gone"):
+            train(**options(files, tmp_path / "one", epochs=2, dropout=0.1))
+    for name in ("one", "other"):
+        train(**options(files, tmp_path / name, epochs=2, dropout=0.1))
+    one, other = (weights_of(CausalLM.load(tmp_path / x).model) for x in ("one", "other"))
+    for path, value in one.items():
+        np.testing.assert_array_equal(value, other[path], path)
 
 
 def test_a_folder_in_hugging_faces_layout(files, tmp_path):
