@@ -19,8 +19,18 @@ StartFrom = Annotated[
         "imported BERT, RoBERTa, ALBERT or ESM-2. It replaces the tokenizer and the sizes."
     ),
 ]
+StartWriter = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of a language model to train further: a saved one, or one in Hugging Face's "
+        "layout. It replaces the tokenizer and the sizes."
+    ),
+]
 LoRARank = Annotated[
-    int, typer.Option(min=0, help="Train only products of this rank (LoRA); 0: all weights.")
+    int,
+    typer.Option(
+        min=0, help="Train only products of this rank (LoRA); 0: all weights. Needs --start-from."
+    ),
 ]
 TrainSize = Annotated[int | None, typer.Option(help="Train on at most this many examples.")]
 
@@ -36,7 +46,9 @@ MaxLength = Annotated[int, typer.Option(help="Longest sequence, in tokens.")]
 TokensPerBatch = Annotated[int, typer.Option(help="Tokens per batch, padding included.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Examples per batch.")]
 WindowLength = Annotated[int, typer.Option(help="Tokens per window of text.")]
-Rows = Annotated[int, typer.Option(help="Windows per step.")]
+Rows = Annotated[
+    int, typer.Option(help="Rows per step: windows of text, or dialogues that are packed.")
+]
 Epochs = Annotated[int, typer.Option(min=1, help="Passes over the training data.")]
 PeakLearningRate = Annotated[float, typer.Option(help="Learning rate after the warmup.")]
 WarmupSteps = Annotated[int, typer.Option(help="Steps until the peak learning rate.")]
