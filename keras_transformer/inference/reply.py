@@ -23,6 +23,7 @@ class Event:
         top: The most probable tokens and their log-probabilities, as many as asked for.
         end: None while the reply runs; "stop" at a token that ends it; "length" at its last token
             if it has reached its maximum length.
+        reused: Number of tokens of the prompt that another sequence had read before.
     """
 
     id: int
@@ -30,6 +31,7 @@ class Event:
     log_prob: float
     top: tuple[tuple[int, float], ...]
     end: str | None
+    reused: int
 
 
 @dataclass(eq=False)

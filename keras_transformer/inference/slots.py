@@ -147,10 +147,6 @@ class Slots:
         if reply.row is not None:
             self._free(reply.row)
 
-    def num_reused(self, id: int) -> int:
-        """Return how many tokens of a running reply's prompt another sequence had read before."""
-        return self._replies[id].reused
-
     def turn(self) -> list[Event]:
         """Read up to `chunk` tokens of prompts, and return the next token of each running reply.
 
@@ -226,7 +222,8 @@ class Slots:
             reply.row.used = self._turns
             end = reply.take(tokens[i])
             best = zip(top[1][i][: reply.top], top[0][i], strict=False) if reply.top else ()
-            events.append(Event(reply.id, tokens[i], log_probs[i], tuple(best), end))
+            best = tuple(best)
+            events.append(Event(reply.id, tokens[i], log_probs[i], best, end, reply.reused))
         for event in events:
             if event.end:
                 self.leave(event.id)

@@ -123,9 +123,10 @@ def test_a_common_prefix_is_read_once(writer, monkeypatch):
     read.clear()
     others = [begin + third, begin + second + third]
     ids = [slots.join(prompt, GREEDY) for prompt in others]
-    slots.turn()
-    assert [slots.num_reused(id) for id in ids] == [20, 20]
-    found, _ = turns(slots, {id: [] for id in ids})
+    reused = {}
+    while slots.running:
+        reused |= {event.id: event.reused for event in slots.turn()}
+    assert reused == dict.fromkeys(ids, 20)
     assert sum(read) == (len(third) - 1) + (len(second) + len(third) - 1)
     read.clear()
     again = [x.token for x in slots.reply(longer + third, GREEDY) if x.end != "stop"]
