@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.decoding import IMPOSSIBLE, greedy_search, sampler, uniforms
+from keras_transformer.decoding import IMPOSSIBLE, greedy_search, sample_rows, sampler, uniforms
 from keras_transformer.search import Search
 
 PROBABILITIES = np.array([0.4, 0.05, 0.25, 0.1, 0.2])  # ranked: 0, 2, 4, 3, 1

@@ -102,6 +102,8 @@ export class ChatView {
   // Keep the reply, or its beginning; without any, give the text back.
   end(messages, question, reply) {
     const content = reply.textContent;
+    this.show();
+    if (messages !== this.messages) return; // a new chat has begun
     if (content) {
       messages.push({ role: "assistant", content });
       const button = document.createElement("button");
@@ -110,14 +112,13 @@ export class ChatView {
       button.addEventListener("click", () => copy(reply, button));
       reply.parentElement.append(button);
     } else {
-      const isEmpty = !$("chat-text").value;
-      if (messages === this.messages && isEmpty) $("chat-text").value = question.textContent;
+      if (!$("chat-text").value) $("chat-text").value = question.textContent;
       messages.pop();
       question.parentElement.remove();
       reply.parentElement.remove();
       if (!$("chat-state").textContent) this.say("There was no reply.");
+      this.show();
     }
-    this.show();
   }
 
   isAtEnd() {

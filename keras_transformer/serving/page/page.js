@@ -212,7 +212,7 @@ $("file").addEventListener("change", () => {
 });
 for (const name of ["dragenter", "dragover", "dragleave", "drop"]) {
   document.addEventListener(name, (event) => {
-    if (!event.dataTransfer.types.includes("Files")) return;
+    if (!event.dataTransfer.types.includes("Files") || $("translate").hidden) return;
     event.preventDefault();
     $("drop").classList.toggle("dropping", name === "dragenter" || name === "dragover");
     if (name === "drop") translateFile(event.dataTransfer.files[0]);
