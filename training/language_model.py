@@ -1,9 +1,9 @@
-"""Train a language model on a text, measure it and save it.
+"""Train a language model on texts, measure it and save it.
 
     python -m training.language_model --text shakespeare.txt --output saved_models/shakespeare
 
 The defaults are nanoGPT's for a CPU: 4 layers of 4 heads, 128 wide, 64 characters of context, 12
-windows per step, 2,000 steps, no dropout.
+windows per step, 2,000 steps, no dropout. With --start-from a trained model is trained further.
 """
 
 from __future__ import annotations
@@ -21,23 +21,32 @@ from keras_transformer.callbacks import Checkpoints, Progress
 from keras_transformer.checkpoints import load_weights
 from keras_transformer.checkpoints.state import CHECKPOINTS
 from keras_transformer.config import require, require_whole
-from keras_transformer.data.text_files import iterate_lines
-from keras_transformer.data.windows import NO_LABEL, Windows
+from keras_transformer.data.documents import encode_documents, texts_of
+from keras_transformer.data.windows import Windows
 from keras_transformer.evaluation.assess import save_metrics
 from keras_transformer.inference.causal_lm import CausalLM
-from keras_transformer.losses import LabelSmoothedCrossentropy
-from keras_transformer.metrics import Perplexity
-from keras_transformer.models import GPT, GPTConfig, LLaMA, LLaMAConfig
-from keras_transformer.optimizers import adam
+from keras_transformer.models import GPT, DecoderOnly, GPTConfig, LLaMA, LLaMAConfig
+from keras_transformer.system.files import scratch
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training import script_options as options
-from keras_transformer.training.runs import facts, fit, main, run_into, say, schedule_for
+from keras_transformer.training.language_models import compile_for_text, read_start, to_train
+from keras_transformer.training.runs import facts, fit, main, run_into, say
+
+VALIDATION = 4096  # most windows that the loss is measured on
 
 
 @run_into()
 def train(
-    text: Annotated[Path, typer.Option(help="Text file in UTF-8; may be a .gz.")],
+    text: Annotated[
+        list[Path],
+        typer.Option(
+            help="A document in UTF-8, or documents in JSON lines (.jsonl) with a text each; may "
+            "be a .gz. Repeatable."
+        ),
+    ],
     output: options.Output,
+    start_from: options.StartWriter = None,
+    lora_rank: options.LoraRank = 0,
     family: Annotated[str, typer.Option(help="gpt or llama.")] = "gpt",
     pieces: Annotated[str, typer.Option(help="Tokens: characters, or bytes (BPE).")] = "characters",
     vocab_size: options.VocabSize = 8000,
@@ -55,9 +64,10 @@ def train(
     precision: options.Precision = "float32",
     seed: options.Seed = 0,
 ) -> None:
-    """Train a language model on a text; save it with its measured loss.
+    """Train a language model on texts; save it with its measured loss.
 
-    The last tenth of the text is for validation. Run the same command again to resume from
+    The last tenth of each file is for validation. Several documents are separated by EOS, and none
+    sees another. The texts can be larger than memory. Run the same command again to resume from
     the last checkpoint; SIGTERM and Ctrl-C save one. KERAS_BACKEND chooses the backend.
     """
     keep_compilations()
@@ -67,38 +77,35 @@ def train(
     require(weight_decay >= 0, "weight_decay", weight_decay, "at least 0")
     accepted = f"a multiple of steps_per_epoch={steps_per_epoch}"
     require(steps % steps_per_epoch == 0, "steps", steps, accepted)
-    tokenizer, train_ids, validation_ids = _tokens(text, pieces, vocab_size, length)
-    windows = Windows(train_ids, length, rows, seed)
-    validation = Windows(validation_ids, length, rows).consecutive()
-
-    keras.utils.set_random_seed(seed)
     sizes = dict(d_model=d_model, num_layers=num_layers, num_heads=num_heads, dropout=dropout)
-    model = _model(family, tokenizer.vocab_size, sizes | {"max_length": length}, precision)
-    adamw = dict(beta_2=0.99, epsilon=1e-8, weight_decay=weight_decay, global_clipnorm=1.0)
-    model.compile(
-        adam(schedule_for(peak_learning_rate, warmup_steps, steps), **adamw),
-        LabelSmoothedCrossentropy(0.0, NO_LABEL),
-        metrics=[Perplexity(NO_LABEL)],
-    )
-    say(f"{model.count_params():,} parameters, {tokenizer.vocab_size} pieces")
+    start, tokenizer = _start(start_from, lora_rank, text, pieces, vocab_size, length)
+    with scratch(output / "data") as room:
+        windows, validation = _windows(text, tokenizer, start, room, length, rows, seed)
+        keras.utils.set_random_seed(seed)
+        if start is None:
+            model = _model(family, tokenizer.vocab_size, sizes | {"max_length": length}, precision)
+        else:
+            model = to_train(start, dropout=dropout, precision=precision, lora_rank=lora_rank)
+        compile_for_text(model, steps, peak_learning_rate, warmup_steps, weight_decay)
 
-    run = dict(steps=steps, rows=rows, length=length, tokenizer=tokenizer.fingerprint())
-    checkpoints = Checkpoints(output / CHECKPOINTS, keep=1, run=run)
-    begun = time.monotonic()
-    fit(
-        model,
-        windows.batches,
-        checkpoints,
-        steps_per_epoch=steps_per_epoch,
-        epochs=steps // steps_per_epoch,
-        validation_data=validation,
-        validation_batch_size=64,
-        callbacks=[Progress(rows * length)],
-    )
+        run = dict(steps=steps, rows=rows, length=length, tokenizer=tokenizer.fingerprint())
+        run |= dict(lora_rank=lora_rank, tokens=len(windows.ids)) if start else {}
+        checkpoints = Checkpoints(output / CHECKPOINTS, keep=1, run=run)
+        begun = time.monotonic()
+        fit(
+            model,
+            windows.batches,
+            checkpoints,
+            steps_per_epoch=steps_per_epoch,
+            epochs=steps // steps_per_epoch,
+            validation_data=validation,
+            validation_batch_size=64,
+            callbacks=[Progress(rows * length)],
+        )
     trained = facts(model, begun)
 
     load_weights(checkpoints.paths()[-1], model)
-    writer = CausalLM(model, tokenizer)
+    writer = CausalLM(model, tokenizer, start and start.template)
     writer.save(output)
     loss = math.log(model.evaluate(*validation, batch_size=64, verbose=0)[1])
     save_metrics(output, "validation", dict(loss=loss, steps=steps) | trained)
@@ -109,19 +116,34 @@ def train(
     )
 
 
-def _tokens(text, pieces, vocab_size, length):
-    """Return the tokenizer of a text, and the ids of its first nine tenths and of its last."""
-    content = "".join(f"{line}\n" for line in iterate_lines(text))
-    split = int(0.9 * len(content))
-    tokenizer = TextTokenizer.train([content], pieces, vocab_size)
-    (train_ids,) = tokenizer.encode([content[:split]])
-    (validation_ids,) = tokenizer.encode([content[split:]])
+def _start(start_from, lora_rank, text, pieces, vocab_size, length):
+    """Return the language model that the run starts from, or None, and the tokenizer."""
+    if start_from is None:
+        accepted = "0 without --start-from: LoRA trains an existing model further"
+        require(lora_rank == 0, "lora_rank", lora_rank, accepted)
+        return None, TextTokenizer.train(texts_of(text), pieces, vocab_size)
+    start = read_start(start_from)
+    limit = start.model.config.max_length
+    require(length <= limit, "length", length, f"at most {limit}, the max_length of {start_from}")
+    return start, start.tokenizer
+
+
+def _windows(text, tokenizer, start, room, length, rows, seed):
+    """Return the windows to train on, and the rows to validate with."""
+    separator = start.model.config.eos_ids[0] if start else 0
+    data = encode_documents(text, tokenizer, separator, room)
+    sizes = {part: len(documents.values) for part, documents in data.items()}
+    say(f"{sizes['train']:,} tokens in {len(data['train']):,} documents")
     accepted = f"more than {length} tokens in its last tenth, which is for validation"
-    require(len(validation_ids) > length, str(text), len(validation_ids), accepted)
-    return tokenizer, train_ids, validation_ids
+    named = ", ".join(map(str, text))
+    require(sizes["validation"] > length, named, sizes["validation"], accepted)
+    training, validation = (
+        Windows(own.values, length, rows, seed, own.starts[:-1]) for own in data.values()
+    )
+    return training, validation.consecutive(VALIDATION)
 
 
-def _model(family, vocab_size, sizes, precision):
+def _model(family, vocab_size, sizes, precision) -> DecoderOnly:
     """Make a model of either family; both have the same number of weights."""
     vocab_size = -(-vocab_size // 8) * 8
     if family == "gpt":

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from keras_transformer import __version__
+from keras_transformer.cli.chat import chat
 from keras_transformer.cli.common import Command, Commands, say
 from keras_transformer.cli.convert import average, export, import_, info
 from keras_transformer.cli.corpora import CorpusCommand, score
@@ -30,6 +31,7 @@ app = typer.Typer(
     keras-transformer train --recipe grammar
     keras-transformer translate saved_models/grammar < english.txt > german.txt
     keras-transformer generate saved_models/shakespeare "ROMEO:"
+    keras-transformer chat saved_models/assistant
     keras-transformer export saved_models/grammar serving/grammar
 
 The environment variable KERAS_BACKEND chooses the backend: tensorflow, jax or torch. A saved model
@@ -61,7 +63,7 @@ for command in (train, launch):
     app.command(cls=Command)(command)
 for command in (translate, score):
     app.command(cls=CorpusCommand)(command)
-for command in (evaluate, generate, transcribe):
+for command in (evaluate, generate, chat, transcribe):
     app.command(cls=Command)(command)
 app.command("import", cls=Command)(import_)
 for command in (serve, export, average, info):

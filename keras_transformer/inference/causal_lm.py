@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from keras import ops
 
-from keras_transformer.backend import (
-    IS_EAGER,
-    smoothed_cross_entropy,
-    usable_precision,
-)
+from keras_transformer.backend import smoothed_cross_entropy, usable_precision
 from keras_transformer.checkpoints import hugging_face
 from keras_transformer.decoding import IMPOSSIBLE, uniforms
 from keras_transformer.inference.folder import load_with_tokenizer, save_folder
-from keras_transformer.inference.prompts import before_stop, held_back, left_padded
-from keras_transformer.inference.runner import (
-    Runner,
-    search_batches,
-    until_end,
-)
-from keras_transformer.inference.search_functions import generation_function, next_token
+from keras_transformer.inference.prompts import before_stop, left_padded
+from keras_transformer.inference.runner import Runner, search_batches, until_end
+from keras_transformer.inference.search_functions import generation_function
+from keras_transformer.inference.streaming import streamed_text, streamed_tokens
 from keras_transformer.models import DecoderOnly
 from keras_transformer.search import GENERATE, STREAM, Generation, spelled_out
+from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import checked_texts
 
@@ -47,12 +41,15 @@ class CausalLM:
     Args:
         model: A `GPT`, a `LLaMA`, or any model with their `config` and `prefill`.
         tokenizer: Tokenizer that the model was trained with.
+        template: Chat template that the model was trained with, for `Chat`; None: it has none.
 
     Raises:
         ValueError: If the tokenizer has more pieces than the model.
     """
 
-    def __init__(self, model: DecoderOnly, tokenizer: TextTokenizer):
+    def __init__(
+        self, model: DecoderOnly, tokenizer: TextTokenizer, template: ChatTemplate | None = None
+    ):
         if tokenizer.vocab_size > model.config.vocab_size:
             raise ValueError(
                 f"the tokenizer does not match the model: it has {tokenizer.vocab_size} pieces, "
@@ -60,6 +57,7 @@ class CausalLM:
             )
         self.model = model
         self.tokenizer = tokenizer
+        self.template = template
         self._runner = Runner()
 
     @spelled_out(Generation, GENERATE)
@@ -97,10 +95,14 @@ class CausalLM:
         search: Generation | None = None,
         seed: int | None = None,
         tokens_per_batch: int = 8192,
+        ends: Sequence[int] | None = None,
     ) -> list[list[int]]:
-        """Return the ids that `generate` adds to each prompt of ids, without EOS."""
+        """Return the ids that `generate` adds to each prompt of ids, without EOS.
+
+        `ends` are the ids that end a text; None: those of the model.
+        """
         search = search or Generation()
-        limit = self.model.config.max_length
+        limit, ends = self.model.config.max_length, tuple(ends or self.model.config.eos_ids)
         prompts = [list(prompt) or [self.model.config.bos_id] for prompt in prompts]
         for i, prompt in enumerate(prompts):
             if len(prompt) >= limit:
@@ -122,12 +124,15 @@ class CausalLM:
                 seeds = [[seed, i] for i in chosen] + [[seed]] * (rows - len(chosen))
                 arguments.append(uniforms(seeds, search.max_new_tokens + 1))
             ids_BKL, scores_BK = self._runner.arrays(
-                self.model, search, lambda: generation_function(search, self.model), arguments
+                self.model,
+                (search, ends),
+                lambda: generation_function(search, self.model, ends),
+                arguments,
             )
             if not (scores_BK[: len(chosen), 0] > IMPOSSIBLE / 2).all():
                 raise ValueError("model must give finite logits, got none: are weights NaN?")
             for i, row in zip(chosen, ids_BKL[:, 0].tolist(), strict=False):
-                found[i] = until_end(row, self.model.config.eos_ids)
+                found[i] = until_end(row, ends)
         return found
 
     @spelled_out(Generation, STREAM)
@@ -153,73 +158,34 @@ class CausalLM:
         search = Generation.of(options, STREAM)
         stop = checked_texts(stop, "stop")
         (ids,) = self._encode([prompt])
-        return self._pieces(ids, search, stop, seed)
+        return streamed_text(self.stream_ids(ids, search, seed), self.tokenizer, stop)
 
-    def _pieces(self, prompt, search, stop, seed):
-        if seed is None:
-            seed = int(np.random.default_rng().integers(1 << 31))
-        ids, given = [], 0
-        for token in self._tokens(prompt, search, seed):
-            ids.append(token)
-            (text,) = self.tokenizer.decode([ids])
-            whole = before_stop(text, stop)
-            if len(whole) < len(text):
-                yield whole[given:]
-                return
-            ready = len(text) - held_back(text, stop)
-            if ready > given:
-                yield text[given:ready]
-                given = ready
-        (text,) = self.tokenizer.decode([ids])
-        if len(text) > given:
-            yield text[given:]
+    def stream_ids(
+        self,
+        prompt: Sequence[int],
+        search: Generation | None = None,
+        seed: int | None = None,
+        ends: Sequence[int] | None = None,
+    ) -> Iterator[int]:
+        """Yield the ids that `generate_ids` adds to one prompt of ids, one by one.
 
-    def _tokens(self, prompt, search, seed):
-        """Yield tokens one by one; the function of a step is compiled once."""
-        prompt = prompt or [self.model.config.bos_id]
-        draws = uniforms([[seed, 0]], search.max_new_tokens + 1)
-        most = min(search.max_new_tokens, self.model.config.max_length - len(prompt))
-        if most < 1:
-            raise ValueError(
-                f"prompt must have fewer than {self.model.config.max_length} tokens, got "
-                f"{len(prompt)}"
-            )
-        state, ids = None, list(prompt)
-        for i in range(most):
-            logits, state = self._next_logits(prompt, ids, state, most)
-            seen = np.zeros((1, self.model.config.vocab_size), bool)
-            seen[0, ids] = True
-            token = int(next_token(search, logits, _tensor(seen), _tensor(draws[:, i]))[0])
-            if token in self.model.config.eos_ids:
-                return
-            ids.append(token)
-            yield token
+        Args:
+            prompt: Ids of the prompt; if empty, generation starts from BOS.
+            search: Greedy search, or sampling.
+            seed: Seed of sampling; None: a new one for each call.
+            ends: Ids that end the text; None: those of the model.
 
-    def _next_logits(self, prompt, ids, state, most):
+        Raises:
+            ValueError: If the prompt leaves no position free.
+        """
         config = self.model.config
-        token_ids, segments = left_padded([prompt], 1, config.pad_id)
-        length = token_ids.shape[1]
-        key: Hashable
-        run: Callable
-        if state is None:
-            key = "prefill", length, most
-
-            def begin(token_ids, segments=None):
-                logits, state, _ = self.model.prefill(token_ids, length + most, 1, segments)
-                return logits, state
-
-            run, arguments = begin, [token_ids, segments]
-        else:
-            key = "step"
-
-            def follow(token, state, index):
-                logits, state = self.model.step(token, state, index)
-                return logits[:, 0], state
-
-            index = length + len(ids) - len(prompt) - 1
-            run, arguments = follow, [np.array([ids[-1:]], "int32"), state]
-            arguments.append(index if IS_EAGER else np.array(index, "int32"))
-        return self._runner(self.model, key, lambda: run, arguments)
+        prompt = list(prompt) or [config.bos_id]
+        if len(prompt) >= config.max_length:
+            raise ValueError(
+                f"prompt must have fewer than {config.max_length} tokens, got {len(prompt)}"
+            )
+        search, ends = search or Generation(), ends or config.eos_ids
+        return streamed_tokens(self.model, self._runner, prompt, search, seed, ends)
 
     def score(self, texts: Sequence[str], *, tokens_per_batch: int = 8192) -> list[float]:
         """Return log p(text) of each text: the sum over its tokens except the first.
@@ -262,8 +228,12 @@ class CausalLM:
         return self.tokenizer.encode(checked_texts(texts))
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Write `model.keras`, `tokenizer.json` and `config.json`; any backend can load them."""
-        save_folder(folder, self.model, self.tokenizer, {"task": "causal_lm"})
+        """Write `model.keras`, `tokenizer.json`, `config.json` and the chat template, if any.
+
+        Any backend can load them.
+        """
+        facts = {"task": "causal_lm"}
+        save_folder(folder, self.model, self.tokenizer, facts, self.template)
 
     @classmethod
     def load(cls, folder: str | os.PathLike, precision: str | None = None) -> CausalLM:
@@ -276,7 +246,8 @@ class CausalLM:
         Raises:
             ValueError: If the folder is not a saved language model, or a file in it is broken.
         """
-        return cls(*load_with_tokenizer(folder, "language model", DecoderOnly, precision))
+        parts = load_with_tokenizer(folder, "language model", DecoderOnly, precision)
+        return cls(*parts, ChatTemplate.read(folder))
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike, dtype: str | None = None) -> CausalLM:
@@ -292,8 +263,4 @@ class CausalLM:
         model = hugging_face.read_model(folder, dtype=usable_precision(dtype or "float32"))
         if not isinstance(model, DecoderOnly):
             raise ValueError(f"{folder} is not a language model but a {type(model).__name__}")
-        return cls(model, TextTokenizer.read(folder))
-
-
-def _tensor(x):
-    return ops.convert_to_tensor(x) if isinstance(x, np.ndarray) else x
+        return cls(model, TextTokenizer.read(folder), ChatTemplate.read(folder))

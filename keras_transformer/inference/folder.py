@@ -20,7 +20,15 @@ from keras_transformer.config import require
 from keras_transformer.layers.layer import unfilled
 from keras_transformer.models import merged
 from keras_transformer.models.configured import ConfiguredModel
-from keras_transformer.system.files import read_json, remove_stale, scratch, write_json
+from keras_transformer.system.files import (
+    read_json,
+    remove_stale,
+    removed,
+    scratch,
+    write_json,
+)
+from keras_transformer.text.chat_template import FILE as TEMPLATE
+from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 
 MODEL = "model.keras"
@@ -32,9 +40,13 @@ PRECISIONS = (*FLOATS, "int8")
 
 
 def save_folder(
-    folder: str | os.PathLike, model: keras.Model, tokenizer: Any, facts: Mapping[str, Any]
+    folder: str | os.PathLike,
+    model: keras.Model,
+    tokenizer: Any,
+    facts: Mapping[str, Any],
+    template: ChatTemplate | None = None,
 ) -> None:
-    """Write `model.keras`, the tokenizer's files and `config.json`.
+    """Write `model.keras`, the tokenizer's files, a chat template and `config.json`.
 
     Other files in the folder are kept, except those that killed processes left. Everything is
     written under other names first: if that fails, the existing files are untouched. Any backend
@@ -45,6 +57,7 @@ def save_folder(
         model: Model with a `config`; LoRA products not yet merged are merged into what is saved.
         tokenizer: Object with `save(folder)` and `fingerprint()`; None: the model reads no text.
         facts: Further entries of `config.json`, plain values.
+        template: Chat template of a language model; None: that of an earlier model is removed.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -60,8 +73,8 @@ def save_folder(
     with scratch(folder / MODEL) as room:
         temporary = room / "whole"
         temporary.mkdir()
-        if tokenizer:
-            tokenizer.save(temporary)
+        for part in filter(None, (tokenizer, template)):
+            part.save(temporary)
         names = os.listdir(temporary)
         plain.save(temporary / MODEL)
         write_json(temporary / CONFIG, config)
@@ -71,6 +84,8 @@ def save_folder(
             if (folder / name).is_dir():  # files of a keras-hub tokenizer
                 shutil.rmtree(folder / name)
             os.replace(temporary / name, folder / name)
+    if template is None:
+        removed(folder / TEMPLATE)
 
 
 def read_config(

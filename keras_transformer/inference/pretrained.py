@@ -20,11 +20,12 @@ from keras_transformer.models import DecoderOnly, Speech, ViT
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import read_json
 from keras_transformer.text import read_tokenizer
+from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.hugging_face import KINDS
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 CONFIG = hugging_face.CONFIG
-FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "merges.txt", "vocab.txt"]
+FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "*.jinja", "merges.txt", "vocab.txt"]
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ def load_pretrained(
     if isinstance(model, Speech):
         return Transcriber(model, texts, hearing_of(folder, texts))
     if isinstance(model, DecoderOnly):
-        return CausalLM(model, texts)
+        return CausalLM(model, texts, ChatTemplate.read(folder))
     return PretrainedModel(model, texts)
 
 

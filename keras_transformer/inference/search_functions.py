@@ -62,8 +62,12 @@ def translation_function(search: Search, model: EncoderDecoder, constraint: Any 
     return find
 
 
-def generation_function(search: Generation, model: DecoderOnly) -> Callable:
+def generation_function(
+    search: Generation, model: DecoderOnly, ends: Sequence[int] | None = None
+) -> Callable:
     """Return `find(token_ids, max_lengths, segments=None, uniforms=None)` -> ids, scores.
+
+    `ends` are the ids that end a text; None: those of the model.
 
     The arguments of `find` are tensors: prompts (B, P), padded on the left, maximum new tokens per
     row, EOS included (B,), segments (B, P), which are 0 for padding and 1 elsewhere, and random
@@ -90,7 +94,7 @@ def generation_function(search: Generation, model: DecoderOnly) -> Callable:
             logits,
             state,
             search,
-            eos_ids=config.eos_ids,
+            eos_ids=ends or config.eos_ids,
             length=length,
             max_lengths_B=max_lengths,
             index=prompt_length,

@@ -79,7 +79,7 @@ class TextTokenizer:
         require(vocab_size <= MAX_VOCAB_SIZE, "vocab_size", vocab_size, most)
         library = _library()
         if kind == "characters":
-            characters = sorted(set().union(*texts))
+            characters = sorted({x for text in texts for x in set(text)})
             vocabulary = {x: i for i, x in enumerate(["<|endoftext|>", *characters])}
             model = library.models.WordLevel(vocabulary, unk_token="<|endoftext|>")
             tokenizer = library.Tokenizer(model)
@@ -149,9 +149,16 @@ class TextTokenizer:
         tokenizer, framed = found
         return cls(tokenizer.to_str().encode(), add_special_tokens=framed)
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the ids of each text."""
-        found = _encoded(self._tokenizer, checked_texts(texts), self.add_special_tokens)
+    def encode(self, texts: Sequence[str], framed: bool = True) -> list[list[int]]:
+        """Return the ids of each text; text that spells a special token becomes this token.
+
+        Args:
+            texts: The texts.
+            framed: Whether texts get the special tokens that the file defines; False for the text
+                of a chat, which has them already.
+        """
+        framed = framed and self.add_special_tokens
+        found = _encoded(self._tokenizer, checked_texts(texts), framed)
         return [encoding.ids for encoding in found]
 
     def encode_words(self, texts: Sequence[Sequence[str]]) -> list[tuple[list[int], list[int]]]:
@@ -225,6 +232,16 @@ class TextTokenizer:
     def id_of(self, piece: str) -> int | None:
         """Return the id of a piece; None if there is no such piece."""
         return self._tokenizer.token_to_id(piece)
+
+    def added_ids(self) -> set[int]:
+        """Return the ids of tokens that were added to the vocabulary, such as special tokens."""
+        return set(self._tokenizer.get_added_tokens_decoder())
+
+    def with_special_tokens(self, tokens: Sequence[str]) -> TextTokenizer:
+        """Return a tokenizer that has these special tokens, too; new ones get the next ids."""
+        tokenizer = _library().Tokenizer.from_buffer(self.content)
+        tokenizer.add_special_tokens(list(tokens))
+        return TextTokenizer(tokenizer.to_str().encode(), self.add_special_tokens)
 
     def pieces(self) -> dict[str, int]:
         """Return all pieces and their ids."""

@@ -19,6 +19,19 @@ StartFrom = Annotated[
         "imported BERT, RoBERTa, ALBERT or ESM-2. It replaces the tokenizer and the sizes."
     ),
 ]
+StartWriter = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of a language model to train further: a saved one, or one in Hugging Face's "
+        "layout. It replaces the tokenizer and the sizes."
+    ),
+]
+LoraRank = Annotated[
+    int,
+    typer.Option(
+        min=0, help="Train only products of this rank (LoRA); 0: all weights. Needs --start-from."
+    ),
+]
 TrainSize = Annotated[int | None, typer.Option(help="Train on at most this many examples.")]
 
 # The model

@@ -24,7 +24,7 @@ def text(tmp_path):
 @pytest.mark.parametrize("family", cases(["gpt", "llama"], "gpt"))
 def test_it_learns_and_goes_on(family, text, tmp_path):
     output = tmp_path / "run"
-    options = dict(text=text, output=output, family=family, steps=60, **OPTIONS)
+    options = dict(text=[text], output=output, family=family, steps=60, **OPTIONS)
     train(steps_per_epoch=30, **options)
     metrics = json.loads((output / "metrics.json").read_text())["validation"]
     assert metrics["loss"] < 2.0  # of 2.6 for the frequencies of characters
@@ -34,13 +34,35 @@ def test_it_learns_and_goes_on(family, text, tmp_path):
     assert len(CausalLM.load(output).generate(["to be"], max_new_tokens=5)[0]) == 5
 
 
+@pytest.mark.parametrize("lora_rank", cases([0, 2], 2))
+def test_it_goes_on_from_a_trained_model(lora_rank, text, tmp_path):
+    train(text=[text], output=tmp_path / "first", steps=20, steps_per_epoch=20, **OPTIONS)
+    lines = [json.dumps({"text": f"not to be {x} that is to be"}) + "\n" for x in range(60)]
+    (tmp_path / "more.jsonl").write_text("".join(lines))
+    options = dict(text=[text, tmp_path / "more.jsonl"], output=tmp_path / "second", length=16)
+    options |= dict(start_from=tmp_path / "first", lora_rank=lora_rank, steps=20, rows=8)
+    train(steps_per_epoch=20, peak_learning_rate=0.01, warmup_steps=5, **options)
+    losses = [
+        json.loads((tmp_path / name / "metrics.json").read_text())["validation"]["loss"]
+        for name in ("first", "second")
+    ]
+    assert losses[1] < losses[0]
+    first, second = (CausalLM.load(tmp_path / name) for name in ("first", "second"))
+    assert first.tokenizer.fingerprint() == second.tokenizer.fingerprint()
+    assert not (tmp_path / "second" / "data").exists()
+    with pytest.raises(ValueError, match=r"length must be at most 16, the max_length of .*first"):
+        train(**options | {"length": 17, "output": tmp_path / "third"})
+
+
 def test_bad_input(text, tmp_path):
     with pytest.raises(ValueError, match="family must be gpt or llama, got 'bert'"):
-        train(text=text, output=tmp_path / "run", family="bert")
+        train(text=[text], output=tmp_path / "run", family="bert")
     with pytest.raises(ValueError, match="steps must be a multiple of steps_per_epoch=30, got 50"):
-        train(text=text, output=tmp_path / "run", steps=50, steps_per_epoch=30)
+        train(text=[text], output=tmp_path / "run", steps=50, steps_per_epoch=30)
     with pytest.raises(ValueError, match="steps_per_epoch must be a whole number .*, got 0"):
-        train(text=text, output=tmp_path / "run", steps_per_epoch=0)
+        train(text=[text], output=tmp_path / "run", steps_per_epoch=0)
+    with pytest.raises(ValueError, match="lora_rank must be 0 without --start-from: .*, got 2"):
+        train(text=[text], output=tmp_path / "run", lora_rank=2)
     text.write_text("to be\n")
     with pytest.raises(ValueError, match="text.txt must be more than 64 tokens .*, got 1"):
-        train(text=text, output=tmp_path / "run")
+        train(text=[text], output=tmp_path / "run")

@@ -1,0 +1,137 @@
+"""The command that chats with a language model."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from keras_transformer.cli.common import Precision, read_lines, say, searching
+from keras_transformer.corpora.lines import one_line
+from keras_transformer.search import STREAM, Generation
+
+HELP = "/clear forgets the chat, /exit or Ctrl-D ends it, Ctrl-C stops a reply."
+
+
+@searching(Generation, STREAM)
+def chat(
+    folder: Annotated[Path, typer.Argument(help="A saved chat model.", metavar="FOLDER")],
+    system: Annotated[
+        str | None, typer.Option(help="Message that tells the model how to behave.")
+    ] = None,
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens of a reply.")] = 512,
+    stop: Annotated[
+        list[str] | None,
+        typer.Option(help="End a reply before this text; may be given several times."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Random seed for sampling.  [default: a new one each time]")
+    ] = None,
+    precision: Precision = None,
+    **search: Any,
+) -> None:
+    """Chat with a language model that was trained on chats.
+
+    In a terminal, replies appear while they are generated. /clear forgets the chat, /exit or
+    Ctrl-D ends it, and Ctrl-C stops a reply.
+
+    If stdin is a file or a pipe, each of its lines is a chat: a JSON list of messages such as
+    [{"role": "user", "content": "Who wrote Hamlet?"}], or an object with such "messages". One line
+    is written for each reply, with line breaks replaced by spaces.
+
+    \b
+    Examples:
+        keras-transformer chat saved_models/assistant --temperature 0.7
+        keras-transformer chat saved_models/assistant < chats.jsonl
+    """
+    from keras_transformer.inference.chat import Chat
+
+    loaded = Chat.load(folder, precision)
+    options = dict(stop=stop or (), seed=seed, max_new_tokens=max_new_tokens, **search)
+    before = [{"role": "system", "content": system}] if system else []
+
+    def stream(messages):
+        return loaded.stream([*before, *messages], **options)
+
+    sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+    if sys.stdin.isatty():
+        console = Console()
+        console.print(HELP, style="dim", highlight=False)
+        talk(stream, console, lambda: console.input("[bold]> [/bold]"))
+    else:
+        reply_to_lines(stream, read_lines(None))
+
+
+def reply_to_lines(stream: Callable[[list], Iterable[str]], lines: Iterable[str]) -> None:
+    """Print one line for the chat in each line of JSON.
+
+    Args:
+        stream: Function from messages to the pieces of a reply.
+        lines: Lines of stdin; blank ones are skipped.
+
+    Raises:
+        ValueError: If a line is no chat, or its chat cannot be replied to; names the line.
+    """
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+            messages = found.get("messages") if isinstance(found, dict) else found
+            print(one_line("".join(stream(messages))), flush=True)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"stdin, line {number}: {error}") from error
+
+
+def talk(stream: Callable[[list], Iterable[str]], console: Console, ask: Callable[[], str]) -> None:
+    """Chat until the user ends it.
+
+    A reply that Ctrl-C stops stays in the chat as far as it came. A message that cannot be replied
+    to, because the chat is longer than the model, is left out.
+
+    Args:
+        stream: Function from messages to the pieces of a reply.
+        console: Where replies are shown.
+        ask: Returns the next line of the user; raises EOFError or KeyboardInterrupt at the end.
+    """
+    messages: list[dict[str, str]] = []
+    while True:
+        try:
+            text = ask()
+        except (EOFError, KeyboardInterrupt):
+            console.print()
+            return
+        if text.strip() == "/exit":
+            return
+        if text.strip() == "/clear":
+            messages.clear()
+            continue
+        if not text.strip():
+            continue
+        messages.append({"role": "user", "content": text})
+        reply = _shown(stream, messages, console)
+        if reply:
+            messages.append({"role": "assistant", "content": reply})
+        else:
+            messages.pop()
+
+
+def _shown(stream, messages, console):
+    """Show a reply as it comes; return it, or as much as there is when Ctrl-C stops it."""
+    pieces: list[str] = []
+    try:
+        for piece in stream(messages):
+            pieces.append(piece)
+            console.out(piece, end="", highlight=False)
+            console.file.flush()
+    except KeyboardInterrupt:
+        console.print("\n(stopped)", style="dim", highlight=False, end="")
+    except ValueError as error:
+        say(str(error))
+    console.print()
+    return "".join(pieces)

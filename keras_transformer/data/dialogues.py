@@ -1,0 +1,176 @@
+"""Dialogues to train an assistant on: token ids, with a mask of the replies."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import reprlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from keras_transformer.data.documents import Encoder, json_lines
+from keras_transformer.data.ragged import Ragged
+from keras_transformer.data.ragged_file import RaggedFile
+
+_SPLIT = "write each reply as a line of its own, with prompt and completion"
+
+
+class Template(Protocol):
+    """The part of a chat template that dialogues need."""
+
+    def render(self, messages: Sequence[Any], add_generation_prompt: bool = True) -> str:
+        """Return the text of messages; raise ValueError if they are malformed."""
+        ...
+
+
+@dataclass(frozen=True)
+class Dialogues:
+    """Encoded dialogues.
+
+    Args:
+        ids: Token ids of each dialogue.
+        is_reply: For each id, whether it belongs to a reply (1) or not (0).
+        too_long: Number of dialogues that were left out.
+    """
+
+    ids: Ragged
+    is_reply: Ragged
+    too_long: int
+
+
+def encode_dialogue(
+    record: Any, tokenizer: Encoder, template: Template, eos_id: int
+) -> tuple[list[int], np.ndarray]:
+    """Return the ids of a dialogue and which of them belong to replies (bool).
+
+    The ids of replies are found by the difference of token prefixes: those that a chat has after a
+    reply and did not have where the reply begins. The token that ends a turn belongs to them. Stock
+    templates do not mark replies, and a search for the text of a reply in the ids would not be
+    exact.
+
+    Args:
+        record: An object with `messages`, all of whose assistant messages are replies; or with
+            `prompt` and `completion`, where the completion is the reply. These are lists of
+            messages, or texts, which are used as they are, with EOS after the completion.
+        tokenizer: The model's tokenizer.
+        template: The model's chat template.
+        eos_id: Id that ends a completion that is a text.
+
+    Raises:
+        ValueError: If the record has another form, the template rejects the messages, or the ids of
+            a reply cannot be told from those around it: tokens merge, or the template writes
+            earlier messages differently when others follow.
+    """
+    if isinstance(record, Mapping) and "messages" in record:
+        return _masked(record["messages"], None, tokenizer, template)
+    if not isinstance(record, Mapping) or not {"prompt", "completion"} <= record.keys():
+        raise ValueError(
+            f'expected an object with "messages", or "prompt" and "completion", got '
+            f"{reprlib.repr(record)}"
+        )
+    prompt, completion = record["prompt"], record["completion"]
+    if isinstance(prompt, str) and isinstance(completion, str):
+        (before,), (ids,) = (tokenizer.encode([x]) for x in (prompt, prompt + completion))
+        ids = [*ids, eos_id]
+        return ids, _mask(ids, [(before, ids)], [completion])
+    if not isinstance(prompt, list) or not isinstance(completion, list):
+        raise ValueError("prompt and completion must both be texts, or both lists of messages")
+    return _masked(prompt + completion, len(prompt), tokenizer, template)
+
+
+def _masked(messages, first, tokenizer, template):
+    """Return the ids of messages and the mask of their replies.
+
+    The replies are the messages from `first` on; if that is None, those of the assistant.
+    """
+
+    def encode(count, add_generation_prompt):
+        text = template.render(messages[:count], add_generation_prompt)
+        return tokenizer.encode([text], framed=False)[0]
+
+    template.render(messages, False)  # it checks the form of messages, which may be anything
+    count = len(messages)
+    if first is None:
+        replies = [(i, i + 1) for i, x in enumerate(messages) if x["role"] == "assistant"]
+    else:
+        replies = [(first, count)] if first < count else []
+    if any(first == 0 for first, _ in replies):
+        raise ValueError("a reply must follow another message, got one at the beginning")
+    ids = encode(count, False)
+    found = [(encode(i, True), ids if end == count else encode(end, False)) for i, end in replies]
+    texts = ["".join(x["content"] for x in messages[i:end]) for i, end in replies]
+    return ids, _mask(ids, found, texts)
+
+
+def _mask(ids, replies, texts):
+    """Return the mask of replies, given by the ids up to their beginnings and up to their ends."""
+    if not texts or not all(text.strip() for text in texts):
+        found = "an empty one" if texts else "none"
+        raise ValueError(f"expected replies (of the assistant, or a completion), got {found}")
+    mask = np.zeros(len(ids), bool)
+    for before, after in replies:
+        if len(after) <= len(before):
+            raise ValueError("expected replies with tokens, got none: the template leaves one out")
+        for prefix in (before, after):
+            if ids[: len(prefix)] != prefix:
+                raise ValueError(
+                    "the tokens of a reply cannot be told from those around it: the dialogue does "
+                    f"not begin with the {len(prefix)} tokens that it has up to there; {_SPLIT}, "
+                    "or remove white space around its text"
+                )
+        mask[len(before) : len(after)] = True
+    return mask
+
+
+def encode_dialogues(
+    paths: Iterable[str | Path],
+    tokenizer: Encoder,
+    template: Template,
+    eos_id: int,
+    max_length: int,
+    folder: str | os.PathLike,
+    name: str = "dialogues",
+) -> Dialogues:
+    """Write the ids of all dialogues of some files to disk.
+
+    Args:
+        paths: Files of JSON lines, a dialogue per line as in `encode_dialogue`; may be `.gz`.
+        tokenizer, template, eos_id: See `encode_dialogue`.
+        max_length: Most tokens of a dialogue; longer ones are left out, never cut.
+        folder: Existing folder for two files, which the result reads.
+        name: Beginning of their names.
+
+    Raises:
+        FileNotFoundError: If a file does not exist.
+        ValueError: If a line is malformed or its replies cannot be found, which names file and
+            line; or if no dialogue is left.
+    """
+    files = [RaggedFile(Path(folder, f"{name}.{part}"), dtype)
+             for part, dtype in (("ids", "int32"), ("replies", "uint8"))]  # fmt: skip
+    too_long = 0
+    with contextlib.ExitStack() as stack:
+        for file in files:
+            stack.enter_context(file)
+        for ids, mask in _encoded(paths, tokenizer, template, eos_id):
+            if len(ids) > max_length:
+                too_long += 1
+                continue
+            for file, values in zip(files, (ids, mask), strict=True):
+                file.append(values)
+    if not len(files[0]):
+        problem = f"all {too_long} have more than {max_length} tokens" if too_long else "got none"
+        raise ValueError(f"data must have at least one dialogue, {problem}")
+    return Dialogues(*(file.read() for file in files), too_long)
+
+
+def _encoded(paths: Iterable[str | Path], *how: Any) -> Iterator[tuple[Sequence[int], np.ndarray]]:
+    for path in paths:
+        for where, record in json_lines(path):
+            try:
+                yield encode_dialogue(record, *how)
+            except ValueError as error:
+                raise ValueError(f"{where}: {error}") from error

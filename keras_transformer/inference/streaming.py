@@ -1,0 +1,106 @@
+"""A single continuation of a language model, token by token, and as pieces of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from keras import ops
+
+from keras_transformer.backend import IS_EAGER
+from keras_transformer.decoding import uniforms
+from keras_transformer.inference.prompts import before_stop, held_back, left_padded
+from keras_transformer.inference.runner import Runner
+from keras_transformer.inference.search_functions import next_token
+from keras_transformer.models import DecoderOnly
+from keras_transformer.search import Generation
+from keras_transformer.text.text_tokenizer import TextTokenizer
+
+
+def streamed_tokens(
+    model: DecoderOnly,
+    runner: Runner,
+    prompt: Sequence[int],
+    search: Generation,
+    seed: int | None,
+    ends: Collection[int],
+) -> Iterator[int]:
+    """Yield the tokens that follow a prompt one by one; the function of a step is compiled once.
+
+    Args:
+        model: The language model.
+        runner: Its compiled functions.
+        prompt: At least one token, and fewer than the model's `max_length`.
+        search: Greedy search, or sampling.
+        seed: Seed of sampling; None: a new one.
+        ends: Tokens that end the text; they are not yielded.
+    """
+    if seed is None:
+        seed = int(np.random.default_rng().integers(1 << 31))
+    draws = uniforms([[seed, 0]], search.max_new_tokens + 1)
+    most = min(search.max_new_tokens, model.config.max_length - len(prompt))
+    state, ids = None, list(prompt)
+    for i in range(most):
+        logits, state = _next_logits(model, runner, prompt, ids, state, most)
+        seen = np.zeros((1, model.config.vocab_size), bool)
+        seen[0, ids] = True
+        token = int(next_token(search, logits, _tensor(seen), _tensor(draws[:, i]))[0])
+        if token in ends:
+            return
+        ids.append(token)
+        yield token
+
+
+def _next_logits(model, runner, prompt, ids, state, most):
+    token_ids, segments = left_padded([prompt], 1, model.config.pad_id)
+    length = token_ids.shape[1]
+    key: Hashable
+    run: Callable
+    if state is None:
+        key = "prefill", length, most
+
+        def begin(token_ids, segments=None):
+            logits, state, _ = model.prefill(token_ids, length + most, 1, segments)
+            return logits, state
+
+        run, arguments = begin, [token_ids, segments]
+    else:
+        key = "step"
+
+        def follow(token, state, index):
+            logits, state = model.step(token, state, index)
+            return logits[:, 0], state
+
+        index = length + len(ids) - len(prompt) - 1
+        run, arguments = follow, [np.array([ids[-1:]], "int32"), state]
+        arguments.append(index if IS_EAGER else np.array(index, "int32"))
+    return runner(model, key, lambda: run, arguments)
+
+
+def _tensor(x: Any) -> Any:
+    return ops.convert_to_tensor(x)
+
+
+def streamed_text(
+    tokens: Iterable[int], tokenizer: TextTokenizer, stop: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield the text of tokens in pieces, up to the first of the `stop` texts.
+
+    A piece is held back while it may be the beginning of a `stop` text or of a character.
+    """
+    ids: list[int] = []
+    given, text = 0, ""
+    for token in tokens:
+        ids.append(token)
+        (text,) = tokenizer.decode([ids])
+        whole = before_stop(text, stop)
+        if len(whole) < len(text):
+            yield whole[given:]
+            return
+        ready = len(text) - held_back(text, stop)
+        if ready > given:
+            yield text[given:ready]
+            given = ready
+    if len(text) > given:
+        yield text[given:]

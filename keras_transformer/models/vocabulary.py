@@ -1,0 +1,52 @@
+"""Trained models with another config: a larger vocabulary, for tokens that they do not know yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_transformer.config import require_whole
+from keras_transformer.layers.layer import unfilled
+from keras_transformer.models.configured import ConfiguredModel
+
+_SPREAD = 0.1  # of new rows, as a share of that of the old ones
+
+
+def with_config(model: ConfiguredModel, config: Any, dtype: Any = None) -> Any:
+    """Return a model of another config with the weights of a trained one.
+
+    If its vocabulary is larger, each new row of a table is the mean of the old rows plus a little
+    noise: the logits of new tokens are then about the average, and the old tokens keep nearly all
+    of their probability (Hewitt 2021, "Initializing New Word Embeddings for Pretrained Language
+    Models").
+
+    Args:
+        model: The trained model.
+        config: Config of the new model, which differs in `vocab_size`, `dropout` or special ids.
+        dtype: Keras dtype policy of the new model; None: the global one.
+
+    Raises:
+        ValueError: If the vocabulary is smaller than that of the model.
+    """
+    require_whole("vocab_size", config.vocab_size, model.config.vocab_size)
+    with unfilled():
+        made = type(model)(config, dtype=dtype)
+    values = {weight.path: weight for weight in model.weights}
+    generator = np.random.default_rng(0)
+    for weight in made.weights:
+        weight.assign(_grown(values[weight.path], tuple(weight.shape), generator))
+    return made
+
+
+def _grown(value, shape, generator):
+    """Return a weight with further rows, or columns, as the shape asks for."""
+    if tuple(value.shape) == shape:
+        return value
+    (axis,) = (i for i, size in enumerate(shape) if size != value.shape[i])
+    old = np.asarray(keras.ops.convert_to_numpy(value))
+    missing = [*shape[:axis], shape[axis] - old.shape[axis], *shape[axis + 1 :]]
+    noise = _SPREAD * old.std(axis, keepdims=True) * generator.standard_normal(missing)
+    new = (old.mean(axis, keepdims=True) + noise).astype(old.dtype)
+    return np.concatenate([old, new], axis=axis)

@@ -1,0 +1,233 @@
+"""Chat templates: messages to the text of a prompt, in the Jinja of Hugging Face's folders."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.config import require
+from keras_transformer.system.extras import missing
+from keras_transformer.system.files import read_json, replacing, write_json
+
+Message = Mapping[str, Any]
+
+FILE, OPTIONS, TOKENS = "chat_template.jinja", "tokenizer_config.json", "special_tokens_map.json"
+SECONDS = 10  # `rendering.SECONDS`, which needs jinja2
+
+# OpenAI's ChatML. Unlike most templates of this name, it checks the order of the roles.
+CHATML = """\
+{%- for message in messages %}
+    {%- set turn = loop.index0 - (messages[0].role == 'system') %}
+    {%- if turn >= 0 and message.role != ('assistant' if turn % 2 else 'user') %}
+        {{- raise_exception('roles must be user, assistant, user and so on, after at most one '
+            ~ 'system message, got ' ~ message.role ~ ' in message ' ~ loop.index) }}
+    {%- endif %}
+    {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|im_start|>assistant\\n' }}
+{%- endif %}
+"""
+NAMED = {"chatml": (CHATML, ("<|im_start|>", "<|im_end|>"))}
+
+
+@dataclass(frozen=True)
+class ChatTemplate:
+    """A chat template as Hugging Face's folders carry it.
+
+    ```python
+    template = ChatTemplate.named("chatml")
+    template.render([{"role": "user", "content": "Who are you?"}])
+    ```
+
+    A template is a program of the model's author. It runs in Jinja's sandbox, in a process of its
+    own with a limit of 10 s and 1 GB (the latter not on each operating system). It sees the
+    variables that `transformers` gives it: `messages`, `add_generation_prompt`, the special tokens;
+    `tools` and `documents` are none.
+
+    As in `transformers`, text of a message that spells a special token becomes this token: a user
+    can write the end of a turn. Remove such text from messages of users you do not trust.
+
+    Args:
+        source: The template.
+        special_tokens: Special tokens by name, such as `bos_token`.
+    """
+
+    source: str
+    special_tokens: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def named(cls, name: str) -> ChatTemplate:
+        """Return a built-in template, for models trained here: "chatml".
+
+        Raises:
+            ValueError: If there is no such template.
+        """
+        require(name in NAMED, "name", name, f"one of {sorted(NAMED)}")
+        return cls(NAMED[name][0])
+
+    @classmethod
+    def read(cls, folder: str | os.PathLike) -> ChatTemplate | None:
+        """Read the template of a folder, saved here or in Hugging Face's layout.
+
+        Args:
+            folder: Folder with `chat_template.jinja`, or with a `tokenizer_config.json` that has a
+                `chat_template`: a text, or a list of named ones, of which "default" counts.
+
+        Returns:
+            The template; None if the folder has none.
+
+        Raises:
+            ValueError: If a file is broken, or none of several templates is "default".
+        """
+        folder = Path(folder)
+        options, tokens = (
+            read_json(folder / name) if (folder / name).is_file() else {}
+            for name in (OPTIONS, TOKENS)
+        )
+        for name, found in {OPTIONS: options, TOKENS: tokens}.items():
+            require(isinstance(found, dict), str(folder / name), found, "an object")
+        if (folder / FILE).is_file():
+            try:
+                source = (folder / FILE).read_text("utf-8")
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{folder / FILE} is not valid UTF-8: {error}") from error
+        else:
+            source = _default(options.get("chat_template"), folder / OPTIONS)
+        return None if source is None else cls(source, _texts(tokens) | _texts(options))
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Write `chat_template.jinja`, and the special tokens into `tokenizer_config.json`.
+
+        `transformers` reads both. Other fields of an existing `tokenizer_config.json` are kept.
+        """
+        folder = Path(folder)
+        with replacing(folder / FILE) as temporary:
+            temporary.write_text(self.source, "utf-8")
+        if self.special_tokens:
+            options = read_json(folder / OPTIONS) if (folder / OPTIONS).is_file() else {}
+            write_json(folder / OPTIONS, options | dict(self.special_tokens))
+
+    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> str:
+        """Return the text of a chat; the tokenizer must not add BOS or EOS to it.
+
+        Args:
+            messages: Dicts with `role` ("system", "user", "assistant" or what the template knows)
+                and `content`, a text. Other fields are given to the template.
+            add_generation_prompt: Whether the text ends in the beginning of a reply.
+
+        Raises:
+            ImportError: If jinja2 is not installed.
+            ValueError: If there are no messages, one is malformed, or the template rejects them,
+                fails, reaches outside its sandbox, or needs too much time or memory.
+        """
+        messages = checked_messages(messages)
+        values = {"messages": messages, "add_generation_prompt": add_generation_prompt}
+        values |= {"tools": None, "documents": None, **self.special_tokens}
+        return _rendered({"source": self.source, "values": values})
+
+    def after_reply(self) -> str:
+        """Return the text with which a reply ends, such as "<|im_end|>" and a line break."""
+        asked = {"role": "user", "content": "question"}
+        reply = {"role": "assistant", "content": "answer"}
+        return self.render([asked, reply], add_generation_prompt=False).rpartition("answer")[2]
+
+
+def checked_messages(messages: Sequence[Message], name: str = "messages") -> list[dict[str, Any]]:
+    """Return the messages as a list of dicts.
+
+    Raises:
+        ValueError: If they are not one or more dicts with `role` and `content`, both texts.
+    """
+    is_list = isinstance(messages, Sequence) and not isinstance(messages, str | bytes)
+    if not is_list or not messages:
+        raise ValueError(f"{name} must be a list of at least one message, got {messages!r:.80}")
+    for i, message in enumerate(messages):
+        fits = isinstance(message, Mapping) and all(
+            isinstance(message.get(part), str) for part in ("role", "content")
+        )
+        if not fits or not message["role"]:
+            raise ValueError(
+                f'{name}[{i}] must have a "role" and a "content", both texts, got {message!r:.80}'
+            )
+    return [dict(message) for message in messages]
+
+
+def _default(found, where):
+    if isinstance(found, list):
+        try:
+            named = {one["name"]: one["template"] for one in found}
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                f"chat_template in {where} must be a text, or a list of names and templates"
+            ) from error
+        require("default" in named, f"chat_template in {where}", sorted(named), "one named default")
+        found = named["default"]
+    accepted = "a text, or a list of names and templates"
+    require(found is None or isinstance(found, str), f"chat_template in {where}", found, accepted)
+    return found
+
+
+def _texts(options):
+    """Return the special tokens of a file; each is a text, or an object with a `content`."""
+    tokens = {name: x for name, x in options.items() if name.endswith("_token")}
+    tokens = {name: x.get("content") if isinstance(x, dict) else x for name, x in tokens.items()}
+    return {name: x for name, x in tokens.items() if isinstance(x, str)}
+
+
+class _Renderer:
+    """The process that renders, started when it is first needed; it takes one request at a time."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._process = self._owner = None
+
+    def __call__(self, request: dict[str, Any]) -> str:
+        try:
+            line = json.dumps(request, allow_nan=False).encode() + b"\n"
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"messages must hold plain values, as JSON does: {error}") from error
+        with self._lock:
+            process = self._running()
+            try:
+                process.stdin.write(line)
+                process.stdin.flush()
+                found = process.stdout.readline()
+            except BaseException:  # Ctrl-C, too: the answer would be taken for the next one's
+                self._end()
+                raise
+            if not found:
+                self._end()
+                raise ValueError(f"the chat template did not finish within {SECONDS} s")
+        answer = json.loads(found)
+        if "error" in answer:
+            raise ValueError(answer["error"])
+        return answer["text"]
+
+    def _running(self):
+        # A forked process must not share the pipes of its parent.
+        if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:
+            if importlib.util.find_spec("jinja2") is None:
+                raise missing("a chat template", "chat")
+            script = os.fspath(Path(__file__).with_name("rendering.py"))
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            )
+            self._owner = os.getpid()
+        return self._process
+
+    def _end(self):
+        self._process.kill()
+        self._process.communicate()
+        self._process = None
+
+
+_rendered = _Renderer()

@@ -1,0 +1,135 @@
+"""The process that renders chat templates: one request a line on stdin, one answer on stdout.
+
+A template comes with a model, and its author may be hostile. Jinja's sandbox keeps it away from
+Python's objects. Endless loops and results that fill the memory are the reason for a process of its
+own: it ends itself after `SECONDS`, and the operating system limits its memory.
+
+The file imports only the standard library and jinja2, and is run by its path: importing the package
+would take longer than all else that it does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import faulthandler
+import functools
+import json
+import os
+import signal
+import sys
+from typing import Any, BinaryIO
+
+import jinja2
+import jinja2.ext
+from jinja2 import nodes
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+SECONDS = 10  # longest rendering
+MEGABYTES = 1024  # most address space of the process
+CHARACTERS = 10_000_000  # longest text
+
+
+class Refusal(jinja2.TemplateError):
+    """Raised by a template itself, with `raise_exception`."""
+
+
+class GenerationTag(jinja2.ext.Extension):
+    """The tag `{% generation %}`, around replies in some templates; it changes no text."""
+
+    tags = {"generation"}  # noqa: RUF012 - as in Jinja's own extensions
+
+    def parse(self, parser: Any) -> nodes.Node:
+        """Parse the tag into a scope with the nodes inside."""
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return nodes.Scope(body, lineno=line)
+
+
+@functools.cache
+def environment() -> ImmutableSandboxedEnvironment:
+    """Return the environment that templates of `transformers` are written for."""
+    made = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, jinja2.ext.loopcontrols]
+    )
+    made.filters["tojson"] = _to_json
+    made.globals |= {"raise_exception": _raise_exception, "strftime_now": _strftime_now}
+    return made
+
+
+def _raise_exception(message):
+    raise Refusal(message)
+
+
+def _strftime_now(form):
+    return datetime.datetime.now().strftime(form)
+
+
+def _to_json(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+    """Unlike Jinja's filter, do not escape HTML."""
+    return json.dumps(
+        value,
+        ensure_ascii=ensure_ascii,
+        indent=indent,
+        separators=separators,
+        sort_keys=sort_keys,
+    )
+
+
+@functools.lru_cache(maxsize=8)
+def _compiled(source):
+    return environment().from_string(source)
+
+
+def answer(source: str, values: dict[str, Any]) -> dict[str, str]:
+    """Return the rendered text as "text", or the reason why there is none as "error".
+
+    Args:
+        source: The template.
+        values: Its variables, such as `messages`.
+    """
+    try:
+        text = _compiled(source).render(**values)
+    except Refusal as error:
+        return {"error": f"the chat template rejects the messages: {error}"}
+    except jinja2.TemplateSyntaxError as error:
+        return {"error": f"the chat template is not valid, line {error.lineno}: {error.message}"}
+    except jinja2.sandbox.SecurityError as error:
+        return {"error": f"the chat template reaches outside its sandbox: {error}"}
+    except MemoryError:
+        return {"error": f"the chat template needs more than {MEGABYTES} MB of memory"}
+    except Exception as error:  # a template can raise any error
+        return {"error": f"the chat template fails: {type(error).__name__}: {error!s:.300}"}
+    if len(text) > CHARACTERS:
+        return {"error": f"the chat template renders to more than {CHARACTERS:,} characters"}
+    return {"text": text}
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer requests until there are no more; a rendering of more than `SECONDS` ends the process.
+
+    Args:
+        requests: Lines of JSON, the arguments of `answer`.
+        answers: Gets a line of JSON for each.
+    """
+    with open(os.devnull, "w") as nowhere:
+        for line in requests:
+            faulthandler.dump_traceback_later(SECONDS, exit=True, file=nowhere)
+            found = answer(**json.loads(line))
+            faulthandler.cancel_dump_traceback_later()
+            answers.write(json.dumps(found).encode() + b"\n")
+            answers.flush()
+
+
+def main() -> None:
+    """Serve the process that started this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C signals all processes of a terminal
+    with contextlib.suppress(ImportError, OSError, ValueError):  # not on each operating system
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEGABYTES << 20, MEGABYTES << 20))
+    serve(sys.stdin.buffer, sys.stdout.buffer)
+
+
+if __name__ == "__main__":
+    main()

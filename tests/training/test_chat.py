@@ -1,0 +1,86 @@
+"""The script for chats: a model learns to reply and to stop; it resumes; whole and LoRA."""
+
+import json
+import random
+
+import pytest
+
+from keras_transformer import CausalLM
+from keras_transformer.inference.chat import Chat
+from keras_transformer.models import LLaMA, LLaMAConfig
+from keras_transformer.text.text_tokenizer import TextTokenizer
+from tests.inference.chats import chat_folder
+from training.chat import train
+
+WORDS = "ba be bi bo bu".split()
+
+
+def dialogue(generator):
+    """Two questions; each reply repeats the word that is asked for."""
+    messages = []
+    for word in generator.sample(WORDS, 2):
+        messages.append({"role": "user", "content": word})
+        messages.append({"role": "assistant", "content": f"{word}!"})
+    return {"messages": messages}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A model that was trained on nothing, and dialogues."""
+    folder, generator = tmp_path_factory.mktemp("chat"), random.Random(0)
+    for name, count in (("train", 96), ("validation", 8)):
+        lines = [json.dumps(dialogue(generator)) + "\n" for _ in range(count)]
+        (folder / f"{name}.jsonl").write_text("".join(lines))
+    tokenizer = TextTokenizer.train(["ba be bi bo bu user assistant\n!"], "characters")
+    sizes = dict(d_model=32, d_ff=48, num_layers=2, num_heads=2, max_length=64, tie_output=True)
+    config = LLaMAConfig(tokenizer.vocab_size, bos_id=0, eos_id=0, **sizes)
+    CausalLM(LLaMA(config), tokenizer).save(folder / "start")
+    return folder
+
+
+def options(files, output, **changes):
+    data = dict(data_files=[files / "train.jsonl"], validation_files=[files / "validation.jsonl"])
+    run = dict(epochs=12, rows=4, peak_learning_rate=0.01, warmup_steps=10)
+    return dict(start_from=files / "start", output=output, **data) | run | changes
+
+
+@pytest.mark.parametrize("lora_rank", [0, 4])
+def test_it_learns_to_reply(files, tmp_path, lora_rank):
+    train(**options(files, tmp_path / "run", lora_rank=lora_rank))
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())["training"]
+    assert metrics["validation_loss"] < (0.3 if not lora_rank else 1.0)  # of 1.6 to guess words
+    chat = Chat.load(tmp_path / "run")
+    messages = [{"role": "user", "content": "bo"}]
+    if not lora_rank:
+        assert chat.reply(messages, max_new_tokens=20) == "bo!"
+        messages += [{"role": "assistant", "content": "bo!"}, {"role": "user", "content": "ba"}]
+        assert chat.reply(messages, max_new_tokens=20) == "ba!"
+    again = options(files, tmp_path / "run", lora_rank=lora_rank)
+    train(**again)  # nothing is left to train
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["training"][
+        "loss"
+    ] == pytest.approx(metrics["loss"])
+    with pytest.raises(ValueError, match=r"belong to another run \(rows: 4 before, 2 now, steps"):
+        train(**again | {"rows": 2})
+
+
+def test_a_folder_in_hugging_faces_layout(files, tmp_path):
+    chat_folder(tmp_path / "theirs", "llama-3", max_length=128)
+    start = options(files, tmp_path / "run", start_from=tmp_path / "theirs", epochs=1)
+    train(**start)
+    chat = Chat.load(tmp_path / "run")
+    assert chat.template.source.startswith("{{- bos_token }}")
+    assert isinstance(chat.reply([{"role": "user", "content": "bo"}], max_new_tokens=3), str)
+
+
+def test_bad_input(files, tmp_path):
+    short = options(files, tmp_path / "run", epochs=1)
+    with pytest.raises(ValueError, match=r"length must be at most 64, the max_length of .*start"):
+        train(**short | {"length": 65})
+    with pytest.raises(ValueError, match="at least one dialogue, all 96 have more than 9 tokens"):
+        train(**short | {"length": 8})
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"messages": [{"role": "user", "content": "ba"}]}')
+    with pytest.raises(ValueError, match="bad.jsonl, line 1: expected replies"):
+        train(**short | {"data_files": [bad]})
+    assert not list((tmp_path / "run").iterdir())
