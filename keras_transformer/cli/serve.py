@@ -17,7 +17,7 @@ def serve(
         list[str],
         typer.Argument(
             metavar="MODEL...",
-            help="Folder of a saved translator, language model or SavedModel. A SavedModel needs its "
+            help="Folder of a saved translator, language model or SavedModel. The last needs its "
             "languages: en-de=FOLDER.",
         ),
     ],

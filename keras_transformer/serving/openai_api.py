@@ -12,8 +12,8 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from keras_transformer.serving.openai_answer import Answer
 from keras_transformer.serving.errors import Refusal, error_body
+from keras_transformer.serving.openai_answer import Answer
 from keras_transformer.serving.openai_forms import ChatForm, CompletionForm
 from keras_transformer.serving.openai_schemas import ChatRequest, CompletionRequest
 from keras_transformer.serving.replies import Job

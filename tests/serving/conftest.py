@@ -7,13 +7,13 @@ import threading
 import pytest
 import uvicorn
 from fastapi.testclient import TestClient
-from keras_transformer.text.chat_template import ChatTemplate
 
 from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import LLaMA, LLaMAConfig
 from keras_transformer.serving import Catalogue, Settings, create_app
 from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
