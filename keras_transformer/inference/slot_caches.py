@@ -46,16 +46,14 @@ class SlotCaches:
     def __init__(self, model: DecoderOnly, rows: int, length: int, chunk: int):
         self.model, self.rows = model, rows
         # On JAX a chunk is padded, and may end beyond the last token.
-        self._most = length + (2 * chunk if COMPILES_EACH_SHAPE else 0)
+        self._most = length + (_width(chunk) if COMPILES_EACH_SHAPE else 0)
         self._places = min(FIRST_PLACES, self._most)
         self._caches = new_caches(model, rows, self._places)
         self._runner = Runner()
 
     def read(self, row: int, token_ids: Sequence[int], index: int) -> None:
         """Append tokens to a row that has `index` tokens."""
-        width = len(token_ids)
-        if COMPILES_EACH_SHAPE:
-            width = max(16, 1 << (width - 1).bit_length())
+        width = _width(len(token_ids)) if COMPILES_EACH_SHAPE else len(token_ids)
         ids_1T = np.full((1, width), self.model.config.pad_id, "int32")
         ids_1T[0, : len(token_ids)] = token_ids
         self._grow(index + width)
@@ -162,6 +160,11 @@ def _number(number):
 def _view(places):
     """Return the number of places that are needed, where a view of them costs nothing."""
     return places if IS_EAGER else None
+
+
+def _width(tokens):
+    """Return the width of a chunk, padding included, of few different ones."""
+    return max(16, 1 << (tokens - 1).bit_length())
 
 
 def _round_up(rows):

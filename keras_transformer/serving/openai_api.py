@@ -198,4 +198,5 @@ class EventStream(StreamingResponse):
 
 
 def _event(value):
-    return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
+    # In ASCII: some clients take U+2028 and others for the end of a line.
+    return f"data: {json.dumps(value)}\n\n"
