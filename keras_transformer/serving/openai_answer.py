@@ -90,10 +90,10 @@ class Answer:
                 yield form.chunk([first], **more)
         offsets = [0] * len(self._jobs)
         async for index, piece, events, end in self._pieces():
-            if piece or end or (events and form.top is not None):
-                part = form.part(index, piece, events, end, offsets[index])
+            if piece or end or form.top is not None:
+                yield form.chunk([form.part(index, piece, events, end, offsets[index])], **more)
+            if form.top is not None:
                 offsets[index] += sum(len(form.names.of(event.token)) for event in events)
-                yield form.chunk([part], **more)
         if with_usage:
             yield form.chunk([], usage=self._usage())
 

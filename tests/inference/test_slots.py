@@ -66,7 +66,8 @@ def test_each_is_what_it_is_alone(writer, monkeypatch):
     waiting, ids, found = list(asked), {}, {}
     while waiting or slots.running:
         while waiting and slots.running < 3:
-            ids[slots.join(*waiting[0])] = waiting.pop(0)
+            one = waiting.pop(0)
+            ids[slots.join(*one)] = one
         for event in slots.turn():
             found.setdefault(event.id, [])
             if event.end != "stop":
