@@ -5,6 +5,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
+import keras
 import numpy as np
 import openai
 import pytest
@@ -62,7 +63,8 @@ def test_a_chat_is_what_it_is_in_python(client, writer):
             assert answer.choices[0].message.role == "assistant"
             stream = ask(client, messages, max_tokens=20, stream=True, **options)
             pieces = [chunk.choices[0].delta.content or "" for chunk in stream]
-            assert "".join(pieces) == expected and len([x for x in pieces if x]) > 1
+            assert "".join(pieces) == expected
+            assert len(expected) < 9 or len([x for x in pieces if x]) > 1
 
 
 def test_a_completion_is_what_it_is_in_python(client, writer):
@@ -125,7 +127,8 @@ def test_log_probabilities(client, writer):
     content = ask(client, **options).choices[0].logprobs.content
     assert len(content) == 6
     prompt = Chat(writer).encode(CHAT)
-    logits = np.asarray(writer.model({"token_ids": np.array([prompt], "int32")}))[0, -1]
+    logits = writer.model({"token_ids": np.array([prompt], "int32")})
+    logits = keras.ops.convert_to_numpy(logits)[0, -1]
     log_probs = logits - np.log(np.exp(logits).sum())
     best = np.sort(log_probs)[::-1][:2]
     np.testing.assert_allclose([x.logprob for x in content[0].top_logprobs], best, atol=1e-3)
