@@ -69,9 +69,9 @@ class Answer:
         """Return the answer when all replies have ended."""
         texts = ["" for _ in self._jobs]
         events: list[list[Event]] = [[] for _ in self._jobs]
-        async for index, piece, event, _ in self._pieces():
+        async for index, piece, tokens, _ in self._pieces():
             texts[index] += piece
-            events[index] += event
+            events[index] += tokens
         choices = [
             self._form.choice(index, text, events[index], self._replied[index].end)
             for index, text in enumerate(texts)
@@ -89,39 +89,48 @@ class Answer:
             if (first := form.first(index)) is not None:
                 yield form.chunk([first], **more)
         offsets = [0] * len(self._jobs)
-        async for index, piece, events, end in self._pieces():
+        async for index, piece, tokens, end in self._pieces():
             if piece or end or form.top is not None:
-                yield form.chunk([form.part(index, piece, events, end, offsets[index])], **more)
+                yield form.chunk([form.part(index, piece, tokens, end, offsets[index])], **more)
             if form.top is not None:
-                offsets[index] += sum(len(form.names.of(event.token)) for event in events)
+                offsets[index] += sum(len(form.names.of(event.token)) for event in tokens)
         if with_usage:
             yield form.chunk([], usage=self._usage())
 
     async def _pieces(self):
-        """Yield (number of the reply, its next text, the token, why it ended) as they arrive.
+        """Yield (number of a reply, its next text, the events of its tokens, why it ended).
 
-        The token is a list of its event, empty for one that ends the reply.
+        All tokens of a reply that have arrived come together: with a slow client, or while the
+        server is busy, there are fewer and longer pieces.
         """
         while any(reply.end is None for reply in self._replied):
+            arrived = {}
             index, event = await self._arrived.get()
+            arrived[index] = [event]
+            while not self._arrived.empty():
+                index, event = self._arrived.get_nowait()
+                arrived.setdefault(index, []).append(event)
+            for index, events in arrived.items():
+                if self._replied[index].end is None:
+                    yield index, *self._taken(index, events)
+
+    def _taken(self, index, events):
+        reply, piece, tokens = self._replied[index], "", []
+        for event in events:
             if isinstance(event, Exception):
                 raise event
-            reply = self._replied[index]
-            if reply.end is None:
-                yield index, *self._taken(reply, index, event)
-
-    def _taken(self, reply, index, event):
-        piece, tokens = "", []
-        if event.end != "stop":
-            piece, tokens = reply.pieces.add(event.token), [event]
-            reply.length += 1
-        if reply.pieces.stopped:
-            reply.end = "stop"
-            if event.end is None:
-                self._replies.cancel([self._jobs[index]])
-        elif event.end:
-            reply.end = event.end
-            piece += reply.pieces.rest()
+            if event.end != "stop":
+                piece += reply.pieces.add(event.token)
+                tokens.append(event)
+                reply.length += 1
+            if reply.pieces.stopped:
+                reply.end = "stop"
+                if event.end is None:
+                    self._replies.cancel([self._jobs[index]])
+                break
+            if event.end:
+                reply.end = event.end
+                piece += reply.pieces.rest()
         return piece, tokens, reply.end
 
     def _usage(self):
