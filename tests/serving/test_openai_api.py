@@ -233,6 +233,20 @@ def test_what_fails_in_a_stream_is_an_event(chats, monkeypatch):
         assert "[DONE]" not in answer.text
 
 
+def test_a_stream_may_take_longer_than_an_answer(chats):
+    """The time limit is for the parts of a stream."""
+    app = create_app(lambda: chats, Settings(slots=1, timeout=0.4))
+    with TestClient(app) as web:
+        slots = app.state.service.replies["poet"]._slots
+        turn = slots.turn
+        slots.turn = lambda: [time.sleep(0.1), turn()][1]
+        body = {"model": "poet", "prompt": "one", "max_tokens": 12, "temperature": 2, "seed": 1}
+        answer = web.post("/v1/completions", json=body)
+        assert answer.status_code == 504 and "0.4 seconds" in answer.json()["error"]["message"]
+        answer = web.post("/v1/completions", json=body | {"stream": True, "logprobs": 0})
+        assert answer.text.endswith("data: [DONE]\n\n") and answer.text.count("\n\n") > 8
+
+
 def test_a_stopping_server_finishes_its_replies(served, chats):
     found = []
 
