@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from keras_transformer.corpora import score_corpus, translate_corpus
     from keras_transformer.distribution import distribute
     from keras_transformer.inference.causal_lm import CausalLM
+    from keras_transformer.inference.chat import Chat
     from keras_transformer.inference.pipeline import Hypothesis
     from keras_transformer.inference.pretrained import load_pretrained
     from keras_transformer.inference.transcriber import Transcriber
@@ -29,6 +30,7 @@ prepare()
 # Imported on first access: a process that only makes batches does not need Keras.
 _HOMES = {
     "CausalLM": "inference.causal_lm",
+    "Chat": "inference.chat",
     "TransformerConfig": "config",
     "LabelSmoothedCrossentropy": "losses",
     "MaskedAccuracy": "metrics",
@@ -49,6 +51,7 @@ _HOMES = {
 
 __all__ = [
     "CausalLM",
+    "Chat",
     "Hypothesis",
     "LabelSmoothedCrossentropy",
     "MaskedAccuracy",

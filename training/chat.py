@@ -62,14 +62,14 @@ def train(
         typer.Option("--validation", help="The same, measured after each epoch. Repeatable."),
     ] = None,
     lora_rank: options.LoraRank = 0,
-    length: Annotated[
+    row_length: Annotated[
         int | None,
         typer.Option(
             help=f"Tokens per row; longer dialogues are left out.  [default: {LENGTH}, or the "
             "model's max_length if that is less]"
         ),
     ] = None,
-    rows: Annotated[int, typer.Option(min=1, help="Rows per step.")] = 8,
+    rows: options.Rows = 8,
     epochs: options.Epochs = 3,
     dropout: options.Dropout = 0.0,
     peak_learning_rate: options.PeakLearningRate = 2e-4,
@@ -87,9 +87,10 @@ def train(
     require(weight_decay >= 0, "weight_decay", weight_decay, "at least 0")
     start, new_tokens = with_chat_template(read_start(start_from))
     limit = start.model.config.max_length
-    length = min(LENGTH, limit) if length is None else length
-    require_whole("length", length, 2)
-    require(length <= limit, "length", length, f"at most {limit}, the max_length of {start_from}")
+    length = min(LENGTH, limit) if row_length is None else row_length
+    require_whole("row_length", length, 2)
+    accepted = f"at most {limit}, the max_length of {start_from}"
+    require(length <= limit, "row_length", length, accepted)
     with scratch(output / "data") as room:
         packed = _packed(start, data_files, room, "train", length, rows, seed)
         validation = None
@@ -119,7 +120,9 @@ def train(
     load_weights(checkpoints.paths()[-1], model)
     CausalLM(model, start.tokenizer, start.template).save(output)
     found = _measured(checkpoints.history[-1])
-    save_metrics(output, "training", found | dict(epochs=epochs) | facts(model, begun))
+    seconds = sum(logs["seconds"] for logs in checkpoints.history)  # of all parts of the run
+    known = facts(model, begun) | dict(epochs=epochs, seconds=seconds)
+    save_metrics(output, "training", found | known)
     said = ", ".join(f"{name.replace('_', ' ')} {x:.4f}" for name, x in found.items())
     print(f"{said} nats per token of the replies; saved to {output}")
 

@@ -102,7 +102,8 @@ def train(
             validation_batch_size=64,
             callbacks=[Progress(rows * length)],
         )
-    trained = facts(model, begun)
+    seconds = sum(logs["seconds"] for logs in checkpoints.history)  # of all parts of the run
+    trained = facts(model, begun) | dict(seconds=seconds)
 
     load_weights(checkpoints.paths()[-1], model)
     writer = CausalLM(model, tokenizer, start and start.template)
@@ -110,7 +111,6 @@ def train(
     loss = math.log(model.evaluate(*validation, batch_size=64, verbose=0)[1])
     save_metrics(output, "validation", dict(loss=loss, steps=steps) | trained)
     (sample,) = writer.generate(["\n"], max_new_tokens=length - 1, temperature=0.8, seed=seed)
-    seconds = trained["seconds"]
     print(
         f"{sample}\n\nvalidation loss {loss:.4f} nats per token; {seconds:.0f} s; saved to {output}"
     )

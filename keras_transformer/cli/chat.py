@@ -56,7 +56,8 @@ def chat(
     before = [{"role": "system", "content": system}] if system else []
 
     def stream(messages):
-        return loaded.stream([*before, *messages], **options)
+        whole = [*before, *messages] if isinstance(messages, list) else messages
+        return loaded.stream(whole, **options)
 
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     if sys.stdin.isatty():

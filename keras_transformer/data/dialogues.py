@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,7 +16,17 @@ from keras_transformer.data.documents import Encoder, json_lines
 from keras_transformer.data.ragged import Ragged
 from keras_transformer.data.ragged_file import RaggedFile
 
-_SPLIT = "write each reply as a line of its own, with prompt and completion"
+_UNCLEAR = (
+    "the tokens of a reply cannot be told from those around it: tokens merge, or the template "
+    "writes a message differently when others follow; remove white space at the ends of texts, or "
+    "write each reply as a line of its own, with prompt and completion"
+)
+
+
+class ChatEncoder(Encoder, Protocol):
+    """The part of a tokenizer that dialogues need."""
+
+    added_ids: Collection[int]  # ids of special tokens
 
 
 class Template(Protocol):
@@ -43,14 +53,12 @@ class Dialogues:
 
 
 def encode_dialogue(
-    record: Any, tokenizer: Encoder, template: Template, eos_id: int
+    record: Any, tokenizer: ChatEncoder, template: Template, eos_id: int
 ) -> tuple[list[int], np.ndarray]:
     """Return the ids of a dialogue and which of them belong to replies (bool).
 
     The ids of replies are found by the difference of token prefixes: those that a chat has after a
-    reply and did not have where the reply begins. The token that ends a turn belongs to them. Stock
-    templates do not mark replies, and a search for the text of a reply in the ids would not be
-    exact.
+    reply and did not have where the reply begins, up to the token that ends the turn.
 
     Args:
         record: An object with `messages`, all of whose assistant messages are replies; or with
@@ -74,9 +82,10 @@ def encode_dialogue(
         )
     prompt, completion = record["prompt"], record["completion"]
     if isinstance(prompt, str) and isinstance(completion, str):
+        _check_texts([completion])
         (before,), (ids,) = (tokenizer.encode([x]) for x in (prompt, prompt + completion))
         ids = [*ids, eos_id]
-        return ids, _mask(ids, [(before, ids)], [completion])
+        return ids, _mask(ids, [(before, len(ids))])
     if not isinstance(prompt, list) or not isinstance(completion, list):
         raise ValueError("prompt and completion must both be texts, or both lists of messages")
     return _masked(prompt + completion, len(prompt), tokenizer, template)
@@ -87,12 +96,7 @@ def _masked(messages, first, tokenizer, template):
 
     The replies are the messages from `first` on; if that is None, those of the assistant.
     """
-
-    def encode(count, add_generation_prompt):
-        text = template.render(messages[:count], add_generation_prompt)
-        return tokenizer.encode([text], framed=False)[0]
-
-    template.render(messages, False)  # it checks the form of messages, which may be anything
+    whole = template.render(messages, False)  # it checks the form of the messages
     count = len(messages)
     if first is None:
         replies = [(i, i + 1) for i, x in enumerate(messages) if x["role"] == "assistant"]
@@ -100,35 +104,57 @@ def _masked(messages, first, tokenizer, template):
         replies = [(first, count)] if first < count else []
     if any(first == 0 for first, _ in replies):
         raise ValueError("a reply must follow another message, got one at the beginning")
-    ids = encode(count, False)
-    found = [(encode(i, True), ids if end == count else encode(end, False)) for i, end in replies]
-    texts = ["".join(x["content"] for x in messages[i:end]) for i, end in replies]
-    return ids, _mask(ids, found, texts)
+    _check_texts("".join(x["content"] for x in messages[i:end]) for i, end in replies)
+    (ids,) = tokenizer.encode([whole], framed=False)
+    found = []
+    for begin, end in replies:
+        text = whole if end == count else template.render(messages[:end], False)
+        # What follows the reply there: the end of the turn, and sometimes of the text.
+        _, known, rest = text.rpartition(messages[end - 1]["content"].strip())
+        parts = [template.render(messages[:begin], True), text, rest if known else ""]
+        before, after, rest = tokenizer.encode(parts, framed=False)
+        reply_end = _end_of_turn(after, rest, tokenizer.added_ids)
+        if ids[:reply_end] != after[:reply_end]:
+            raise ValueError(_UNCLEAR)
+        found.append((before, reply_end))
+    return ids, _mask(ids, found)
 
 
-def _mask(ids, replies, texts):
-    """Return the mask of replies, given by the ids up to their beginnings and up to their ends."""
-    if not texts or not all(text.strip() for text in texts):
-        found = "an empty one" if texts else "none"
+def _end_of_turn(ids, rest, added):
+    """Return the place after the token that ends a turn: the first special one of the `rest`.
+
+    Args:
+        ids: A text up to the end of a reply, with what follows it.
+        rest: What follows it. Tokens may merge where it begins, so it is not looked for in `ids`.
+        added: Ids of special tokens.
+    """
+    count = sum(one in added for one in rest)
+    places = [i for i, one in enumerate(ids) if one in added]
+    return places[-count] + 1 if count else len(ids)
+
+
+def _check_texts(replies):
+    replies = list(replies)
+    if not replies or not all(text.strip() for text in replies):
+        found = "an empty one" if replies else "none"
         raise ValueError(f"expected replies (of the assistant, or a completion), got {found}")
+
+
+def _mask(ids, replies):
+    """Return the mask of replies, given by the ids of what precedes each, and by its end."""
     mask = np.zeros(len(ids), bool)
-    for before, after in replies:
-        if len(after) <= len(before):
+    for before, end in replies:
+        if end <= len(before):
             raise ValueError("expected replies with tokens, got none: the template leaves one out")
-        for prefix in (before, after):
-            if ids[: len(prefix)] != prefix:
-                raise ValueError(
-                    "the tokens of a reply cannot be told from those around it: the dialogue does "
-                    f"not begin with the {len(prefix)} tokens that it has up to there; {_SPLIT}, "
-                    "or remove white space around its text"
-                )
-        mask[len(before) : len(after)] = True
+        if ids[: len(before)] != before:
+            raise ValueError(_UNCLEAR)
+        mask[len(before) : end] = True
     return mask
 
 
 def encode_dialogues(
     paths: Iterable[str | Path],
-    tokenizer: Encoder,
+    tokenizer: ChatEncoder,
     template: Template,
     eos_id: int,
     max_length: int,

@@ -55,8 +55,8 @@ class Chat:
         self.ends: tuple[int, ...] = config.eos_ids
         # The first token after a reply that is no plain text ends the turn.
         (after,) = writer.tokenizer.encode([template.after_reply()], framed=False)
-        special = writer.tokenizer.added_ids()
-        if (end := next((x for x in after if x in special), None)) is not None:
+        added = writer.tokenizer.added_ids
+        if (end := next((x for x in after if x in added), None)) is not None:
             self.ends = tuple(dict.fromkeys([*self.ends, end]))
 
     @classmethod

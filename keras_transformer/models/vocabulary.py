@@ -41,11 +41,14 @@ def with_config(model: ConfiguredModel, config: Any, dtype: Any = None) -> Any:
 
 
 def _grown(value, shape, generator):
-    """Return a weight with further rows, or columns, as the shape asks for."""
-    if tuple(value.shape) == shape:
-        return value
-    (axis,) = (i for i, size in enumerate(shape) if size != value.shape[i])
-    old = np.asarray(keras.ops.convert_to_numpy(value))
+    """Return a copy of a weight, with further rows or columns if the shape asks for them.
+
+    With JAX, a training step deletes the arrays that it updates: the models must not share them.
+    """
+    old = np.array(keras.ops.convert_to_numpy(value))
+    if old.shape == shape:
+        return old
+    (axis,) = (i for i, size in enumerate(shape) if size != old.shape[i])
     missing = [*shape[:axis], shape[axis] - old.shape[axis], *shape[axis + 1 :]]
     noise = _SPREAD * old.std(axis, keepdims=True) * generator.standard_normal(missing)
     new = (old.mean(axis, keepdims=True) + noise).astype(old.dtype)

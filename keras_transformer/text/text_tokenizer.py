@@ -33,6 +33,10 @@ class TextTokenizer:
         add_special_tokens: Whether texts get the special tokens that the file defines, such as
             [CLS] and [SEP].
 
+    Attributes:
+        vocab_size: Number of pieces.
+        added_ids: Ids of tokens that were added to the vocabulary, such as special tokens.
+
     Raises:
         ImportError: If `tokenizers` is not installed.
         ValueError: If the content cannot be read.
@@ -50,6 +54,7 @@ class TextTokenizer:
         self.content = content
         self.add_special_tokens = add_special_tokens
         self.vocab_size = self._tokenizer.get_vocab_size(with_added_tokens=True)
+        self.added_ids = frozenset(self._tokenizer.get_added_tokens_decoder())
 
     @classmethod
     def train(
@@ -232,10 +237,6 @@ class TextTokenizer:
     def id_of(self, piece: str) -> int | None:
         """Return the id of a piece; None if there is no such piece."""
         return self._tokenizer.token_to_id(piece)
-
-    def added_ids(self) -> set[int]:
-        """Return the ids of tokens that were added to the vocabulary, such as special tokens."""
-        return set(self._tokenizer.get_added_tokens_decoder())
 
     def with_special_tokens(self, tokens: Sequence[str]) -> TextTokenizer:
         """Return a tokenizer that has these special tokens, too; new ones get the next ids."""

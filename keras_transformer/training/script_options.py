@@ -46,7 +46,9 @@ MaxLength = Annotated[int, typer.Option(help="Longest sequence, in tokens.")]
 TokensPerBatch = Annotated[int, typer.Option(help="Tokens per batch, padding included.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Examples per batch.")]
 WindowLength = Annotated[int, typer.Option(help="Tokens per window of text.")]
-Rows = Annotated[int, typer.Option(help="Windows per step.")]
+Rows = Annotated[
+    int, typer.Option(help="Rows per step: windows of text, or dialogues that are packed.")
+]
 Epochs = Annotated[int, typer.Option(min=1, help="Passes over the training data.")]
 PeakLearningRate = Annotated[float, typer.Option(help="Learning rate after the warmup.")]
 WarmupSteps = Annotated[int, typer.Option(help="Steps until the peak learning rate.")]

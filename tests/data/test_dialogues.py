@@ -43,8 +43,8 @@ def replies(record, template=CHATML):
 def test_messages():
     assert replies({"messages": CHAT, "id": 7}) == (
         "<|im_start|>system\nbe<|im_end|>\n<|im_start|>user\nwho?<|im_end|>\n"
-        "<|im_start|>assistant\n[me!<|im_end|>\n]<|im_start|>user\nyou?<|im_end|>\n"
-        "<|im_start|>assistant\n[are you me?<|im_end|>\n]"
+        "<|im_start|>assistant\n[me!<|im_end|>]\n<|im_start|>user\nyou?<|im_end|>\n"
+        "<|im_start|>assistant\n[are you me?<|im_end|>]\n"
     )
 
 
@@ -53,7 +53,7 @@ def test_prompts_and_completions():
     assert replies({"prompt": CHAT[1:2], "completion": CHAT[2:3]}) == whole
     # Earlier replies of a prompt do not count.
     found = replies({"prompt": CHAT[:4], "completion": CHAT[4:]})
-    assert found.count("[") == 1 and found.endswith("assistant\n[are you me?<|im_end|>\n]")
+    assert found.count("[") == 1 and found.endswith("assistant\n[are you me?<|im_end|>]\n")
     assert replies({"prompt": "who are", "completion": " you?"}) == "who are[ you?<|endoftext|>]"
 
 
@@ -62,7 +62,7 @@ def test_the_mask_is_that_of_marked_templates():
     marked = CHATML.source.replace(
         "{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}",
         "{{- '<|im_start|>' + message.role + '\\n' }}{%- if message.role == 'assistant' %}"
-        "{%- generation %}{{- message.content + '<|im_end|>\\n' }}{%- endgeneration %}"
+        "{%- generation %}{{- message.content + '<|im_end|>' }}{%- endgeneration %}{{- '\\n' }}"
         "{%- else %}{{- message.content + '<|im_end|>\\n' }}{%- endif %}",
     )
     assert marked != CHATML.source
@@ -76,6 +76,16 @@ def test_the_mask_is_that_of_marked_templates():
     assert ids == found["input_ids"]
     assert mask.astype(int).tolist() == found["assistant_masks"]
     assert encode_dialogue({"messages": CHAT}, TOKENIZER, ChatTemplate(marked), EOS)[0] == ids
+
+
+def test_texts_that_end_with_more_than_a_turn():
+    """Some templates, as Phi-3's, end the whole text with EOS, after the last turn's end."""
+    whole = replies({"messages": CHAT}, ChatTemplate(CHATML.source.replace(
+        "{%- if add_generation_prompt %}",
+        "{%- if not add_generation_prompt %}{{- '<|endoftext|>' }}{% endif %}"
+        "{%- if add_generation_prompt %}",
+    )))  # fmt: skip
+    assert whole == replies({"messages": CHAT}) + "<|endoftext|>"
 
 
 # The last reply begins with a mark that goes away when another message follows.

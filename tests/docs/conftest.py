@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import wave
 
 import numpy as np
@@ -14,6 +15,7 @@ from keras_transformer.models import GPT, GPTConfig
 from keras_transformer.text import WordTokenizer
 from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from tests.inference.chats import chat_folder
 
 RECIPE = """corpus = "files"
 epochs = 1
@@ -38,7 +40,7 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     words = WordTokenizer.train(sentences, lines, min_count=1)
     _translator(tiny_transformer, words).save(folder / "saved_models/parser")
     text = TextTokenizer.train(["ROMEO: A plague JULIET"], "bytes", 280)
-    sizes = dict(d_model=16, d_ff=16, num_layers=1, num_heads=2, max_length=64)
+    sizes = dict(d_model=16, d_ff=16, num_layers=1, num_heads=2, max_length=128)
     writer = CausalLM(GPT(GPTConfig(280, **sizes)), text)
     writer.save(folder / "saved_models/shakespeare")
     sizes["max_length"] = 256
@@ -54,6 +56,7 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     (folder / "openai/whisper-tiny").mkdir(parents=True)
     whisper_folder(folder / "openai/whisper-tiny")
     _gpt2(folder / "gpt2", text)
+    chat_folder(folder / "HuggingFaceTB/SmolLM2-135M-Instruct", "smollm", max_length=256)
     _bert(folder / "bert-base-uncased")
     return folder
 
@@ -83,6 +86,11 @@ def _corpora(folder, sides):
     write(folder / "english.txt", sides["test"][0][:3])
     write(folder / "mine.toml", RECIPE.splitlines())
     write(folder / "input.txt", sides["train"][0])
+    write(folder / "documents.jsonl", [json.dumps({"text": x}) for x in sides["train"][0]])
+    chats = [[{"role": "user", "content": "Who?"}], [{"role": "user", "content": "When?"}]]
+    write(folder / "chats.jsonl", map(json.dumps, chats))
+    reply = {"role": "assistant", "content": "I."}
+    write(folder / "dialogues.jsonl", [json.dumps({"messages": [*x, reply]}) for x in chats] * 4)
     for part in ("train", "dev", "test"):
         rows = ["sentence\tlabel", *(f"a {x} film\t{int(x == 'good')}" for x in ("good", "bad"))]
         write(folder / f"sentiment.{part}.tsv", rows)

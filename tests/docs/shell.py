@@ -42,6 +42,8 @@ TINY = {
     "keras-transformer translate": "--max-extra-length 2".split(),
     "keras-transformer evaluate": "--max-extra-length 2".split(),
     "keras-transformer generate": "--max-new-tokens 5".split(),
+    "keras-transformer chat": "--max-new-tokens 5".split(),
+    "training.chat": "--rows 2 --epochs 1 --warmup-steps 1".split(),
     "training.language_model": [
         *_SIZES,
         *"--length 16 --steps 4 --steps-per-epoch 2 --warmup-steps 1".split(),

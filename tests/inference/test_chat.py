@@ -109,7 +109,7 @@ def test_imported_folders_keep_the_template(tmp_path):
 @pytest.mark.skipif(keras.backend.backend() != "torch", reason="one search is enough")
 def test_long_chats(parts):
     _, _, chat = parts
-    long = [{"role": "user", "content": "and then " * 40}]
+    long = [{"role": "user", "content": "犬" * 40}]
     with pytest.raises(ValueError, match=r"fewer than 96 tokens together, .* got \d+: leave out"):
         chat.reply(long)
     # A reply ends where the positions end.

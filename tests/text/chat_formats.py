@@ -60,18 +60,20 @@ QWEN = """\
 SMOLLM = """\
 {% for message in messages %}
 {% if loop.first and messages[0]['role'] != 'system' %}
-{{ '<|im_start|>system\\nYou are SmolLM.<|im_end|>\\n' }}
+{{- '<|im_start|>system\\nYou are SmolLM.<|im_end|>\\n' }}
 {% endif %}
+{{- '<|im_start|>' + message['role'] + '\\n' -}}
 {% if message['role'] == 'assistant' %}
-{{ '<|im_start|>assistant\\n' }}{% generation %}{{ message['content'] + '<|im_end|>' }}{% endgeneration %}{{ '\\n' }}
+{% generation %}{{- message['content'] + '<|im_end|>' -}}{% endgeneration %}
 {% else %}
-{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}
+{{- message['content'] + '<|im_end|>' -}}
 {% endif %}
+{{- '\\n' -}}
 {% endfor %}
 {% if add_generation_prompt %}
-{{ '<|im_start|>assistant\\n' }}
+{{- '<|im_start|>assistant\\n' -}}
 {% endif %}
-"""  # noqa: E501
+"""
 ORDER = """\
 {%- if messages[0].role == 'system' %}
     {{- raise_exception('System role not supported') }}

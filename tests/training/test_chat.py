@@ -12,6 +12,8 @@ from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.inference.chats import chat_folder
 from training.chat import train
 
+pytestmark = pytest.mark.once("the script calls the library; tests of its parts run under each")
+
 WORDS = "ba be bi bo bu".split()
 
 
@@ -48,7 +50,8 @@ def options(files, output, **changes):
 def test_it_learns_to_reply(files, tmp_path, lora_rank):
     train(**options(files, tmp_path / "run", lora_rank=lora_rank))
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())["training"]
-    assert metrics["validation_loss"] < (0.3 if not lora_rank else 1.0)  # of 1.6 to guess words
+    # To guess the word costs log 5 of the five tokens of a reply: 0.32.
+    assert metrics["validation_loss"] < (0.5 if lora_rank else 0.1)
     chat = Chat.load(tmp_path / "run")
     messages = [{"role": "user", "content": "bo"}]
     if not lora_rank:
@@ -75,12 +78,14 @@ def test_a_folder_in_hugging_faces_layout(files, tmp_path):
 
 def test_bad_input(files, tmp_path):
     short = options(files, tmp_path / "run", epochs=1)
-    with pytest.raises(ValueError, match=r"length must be at most 64, the max_length of .*start"):
-        train(**short | {"length": 65})
+    with pytest.raises(
+        ValueError, match=r"row_length must be at most 64, the max_length of .*start"
+    ):
+        train(**short | {"row_length": 65})
     with pytest.raises(ValueError, match="at least one dialogue, all 96 have more than 9 tokens"):
-        train(**short | {"length": 8})
+        train(**short | {"row_length": 8})
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"messages": [{"role": "user", "content": "ba"}]}')
     with pytest.raises(ValueError, match="bad.jsonl, line 1: expected replies"):
         train(**short | {"data_files": [bad]})
-    assert not list((tmp_path / "run").iterdir())
+    assert not (tmp_path / "run").exists()
