@@ -45,7 +45,8 @@ class Slots:
     reply = [event.token for event in slots.reply(ids) if event.end != "stop"]
     ```
 
-    It is not safe for threads: one thread calls its methods.
+    It is not safe for threads: one thread calls its methods. The model's weights must not change
+    while prefixes may be kept.
 
     Args:
         model: The model. Its windows are masks here: keys and values of all tokens are kept.
