@@ -47,9 +47,13 @@ class SlotCaches:
         self.model, self.rows = model, rows
         # On JAX a chunk is padded, and may end beyond the last token.
         self._most = length + (_width(chunk) if COMPILES_EACH_SHAPE else 0)
-        self._places = min(FIRST_PLACES, self._most)
-        self._caches = new_caches(model, rows, self._places)
         self._runner = Runner()
+        self.clear()
+
+    def clear(self) -> None:
+        """Make new caches; what is compiled is kept."""
+        self._places = min(FIRST_PLACES, self._most)
+        self._caches = new_caches(self.model, self.rows, self._places)
 
     def read(self, row: int, token_ids: Sequence[int], index: int) -> None:
         """Append tokens to a row that has `index` tokens."""

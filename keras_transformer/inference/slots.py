@@ -45,8 +45,8 @@ class Slots:
     reply = [event.token for event in slots.reply(ids) if event.end != "stop"]
     ```
 
-    It is not safe for threads: one thread calls its methods. The model's weights must not change
-    while prefixes may be kept.
+    It is not safe for threads: one thread calls its methods. Call `clear` after a change of the
+    model's weights, or an error in `turn`.
 
     Args:
         model: The model. Its windows are masks here: keys and values of all tokens are kept.
@@ -69,12 +69,15 @@ class Slots:
         require(length <= most, "length", length, f"at most the model's max_length={most}")
         self.model, self.num_slots, self.length, self.chunk = model, num_slots, length, chunk
         self._caches = SlotCaches(model, num_slots, length, chunk)
-        self._rows = [Row() for _ in range(num_slots)]  # the running ones first
+        self._ids = itertools.count()
+        self._turns = 0
+        self._begin()
+
+    def _begin(self):
+        self._rows = [Row() for _ in range(self.num_slots)]  # the running ones first
         self._running = 0
         self._joined: deque[Reply] = deque()  # prompts that are not read yet
         self._replies: dict[int, Reply] = {}
-        self._ids = itertools.count()
-        self._turns = 0
 
     @property
     def running(self) -> int:
@@ -147,6 +150,11 @@ class Slots:
             self._joined.remove(reply)
         if reply.row is not None:
             self._free(reply.row)
+
+    def clear(self) -> None:
+        """Let all replies leave, and forget all prefixes, as after a change of the weights."""
+        self._caches.clear()
+        self._begin()
 
     def turn(self) -> list[Event]:
         """Read up to `chunk` tokens of prompts, and return the next token of each running reply.

@@ -194,6 +194,6 @@ class Replies:
     def _fail(self, error):
         """Tell all running jobs that the model failed, and begin anew."""
         running, self._running = self._running, {}
-        self._slots = Slots(self.model, self.num_slots)
+        self._slots.clear()
         for job in running.values():
             job.listen(error)

@@ -31,6 +31,19 @@ def writer(request, randomize):
     return CausalLM(randomize(family(config), scale=2.0), tokenizer)
 
 
+@pytest.fixture(scope="module")
+def compiled_slots(writer):
+    return Slots(writer.model, num_slots=3, chunk=8)
+
+
+@pytest.fixture
+def slots(compiled_slots, monkeypatch):
+    """Three slots, empty, whose caches will grow."""
+    monkeypatch.setattr(slot_caches, "FIRST_PLACES", 32)
+    compiled_slots.clear()
+    return compiled_slots
+
+
 def prompts(sizes, seed=0):
     rng = np.random.default_rng(seed)
     return [rng.integers(10, V, size).tolist() for size in sizes]
@@ -54,9 +67,7 @@ def turns(slots, found=None):
     return found, ends
 
 
-def test_each_is_what_it_is_alone(writer, monkeypatch):
-    monkeypatch.setattr(slot_caches, "FIRST_PLACES", 32)  # so that the caches grow
-    slots = Slots(writer.model, num_slots=3, chunk=16)
+def test_each_is_what_it_is_alone(writer, slots):
     asked = [
         (prompt, search, seed)
         for seed, (prompt, search) in enumerate(
@@ -78,17 +89,16 @@ def test_each_is_what_it_is_alone(writer, monkeypatch):
     assert len({tuple(x) for x in found.values()}) > 4
 
 
-def test_a_prompt_of_several_in_a_call(writer):
+def test_a_prompt_of_several_in_a_call(writer, slots):
     several = prompts([4, 9])
-    slots = Slots(writer.model, num_slots=2)
     ids = [slots.join(prompt, DRAWN, [3, i]) for i, prompt in enumerate(several)]
     found, _ = turns(slots)
     assert [found[id] for id in ids] == writer.generate_ids(several, DRAWN, seed=3)
 
 
-def test_probabilities_are_the_models(writer):
+def test_probabilities_are_the_models(writer, slots):
     (prompt,) = prompts([7])
-    events = list(Slots(writer.model, num_slots=2).reply(prompt, DRAWN, seed=1, top=3))
+    events = list(slots.reply(prompt, DRAWN, seed=1, top=3))
     ids = [*prompt, *(event.token for event in events)]
     logits = ops.convert_to_numpy(writer.model({"token_ids": np.array([ids], "int32")}))[0]
     log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
@@ -99,8 +109,7 @@ def test_probabilities_are_the_models(writer):
         np.testing.assert_allclose([x for _, x in event.top], log_probs[place, best], atol=1e-4)
 
 
-def test_a_common_prefix_is_read_once(writer, monkeypatch):
-    slots = Slots(writer.model, num_slots=3, chunk=32)
+def test_a_common_prefix_is_read_once(writer, slots, monkeypatch):
     read = []
     caches = slots._caches
 
@@ -135,8 +144,7 @@ def test_a_common_prefix_is_read_once(writer, monkeypatch):
     assert sum(read) <= len(third) + 12
 
 
-def test_a_long_prompt_delays_no_reply(writer):
-    slots = Slots(writer.model, num_slots=2, chunk=8)
+def test_a_long_prompt_delays_no_reply(slots):
     short, long = prompts([3, 60])
     first = slots.join(short, Generation(max_new_tokens=30, min_new_tokens=29))
     assert [event.id for event in slots.turn()] == [first]
@@ -146,31 +154,38 @@ def test_a_long_prompt_delays_no_reply(writer):
     assert [event.id for event in slots.turn()] == [first, second]
 
 
-def test_who_leaves_frees_a_slot(writer):
-    slots = Slots(writer.model, num_slots=2, chunk=8)
+def test_who_leaves_frees_a_slot(writer, slots):
     one, other, third = prompts([5, 6, 40])
+    slots.leave(slots.join(third, GREEDY))  # before it has a row
     kept = slots.join(other, GREEDY)
-    gone = slots.join(one, GREEDY)
-    found = [event.token for event in slots.turn() if event.id == kept]
-    with pytest.raises(ValueError, match="at most num_slots=2 replies can run"):
+    gone, last = slots.join(one, GREEDY), slots.join(one, GREEDY)
+    with pytest.raises(ValueError, match="at most num_slots=3 replies can run"):
         slots.join(third)
+    found = []
+
+    def turn():
+        for event in slots.turn():
+            if event.id == kept and event.end != "stop":
+                found.append(event.token)
+
+    turn()
     slots.leave(gone)
     slots.leave(gone)
     late = slots.join(third, GREEDY)
-    found += [event.token for event in slots.turn()]
+    turn()
+    slots.leave(last)
     slots.leave(late)  # its prompt is read in part
     assert slots.running == 1
     while slots.running:
-        found += [event.token for event in slots.turn() if event.end != "stop"]
+        turn()
     assert found == alone(writer, other, GREEDY, 0)
     again = slots.join(third, GREEDY)
     assert turns(slots)[0][again] == alone(writer, third, GREEDY, 0)
 
 
-def test_why_it_ends(writer):
+def test_why_it_ends(writer, slots):
     (prompt,) = prompts([6])
     endless = alone(writer, prompt, Generation(max_new_tokens=6, min_new_tokens=6), 0)
-    slots = Slots(writer.model, num_slots=1)
     search = Generation(max_new_tokens=4, min_new_tokens=4)
     *others, last = slots.reply(prompt, search)
     assert [x.token for x in (*others, last)] == endless[:4]
@@ -205,8 +220,7 @@ def test_what_is_refused(writer):
         next(slots.reply([7]))
 
 
-def test_a_reply_that_is_not_read_to_its_end_leaves(writer):
-    slots = Slots(writer.model, num_slots=1)
+def test_a_reply_that_is_not_read_to_its_end_leaves(slots):
     events = slots.reply([7, 8], Generation(min_new_tokens=5))
     next(events)
     events.close()
