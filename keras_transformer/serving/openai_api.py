@@ -123,13 +123,14 @@ async def _answered(request, model, asked, form, prompts, most, ends):
             raise Refusal(400, message, param, "context_length_exceeded")
         if not all(0 <= token < model.writer.model.config.vocab_size for token in prompt):
             raise Refusal(400, "prompt must hold ids of the model's vocabulary", "prompt")
+    replies, tokenizer = request.app.state.service.replies[model.name], model.writer.tokenizer
+    replies.check_size(asked.n * sum(max(len(prompt), 1) for prompt in prompts))
     seed = int(np.random.default_rng().integers(1 << 31)) if asked.seed is None else asked.seed
     search = asked.search_of(most or limit)
     every = [prompt for prompt in prompts for _ in range(asked.n)]
     jobs = [
         Job(prompt, search, _seeds(seed, i), ends, form.top or 0) for i, prompt in enumerate(every)
     ]
-    replies, tokenizer = request.app.state.service.replies[model.name], model.writer.tokenizer
     answer = Answer(replies, tokenizer, jobs, asked.n, asked.stops(), form)
     answer.begin(request.client.host if request.client else "")
     if asked.stream:

@@ -41,6 +41,11 @@ class Job:
     arrived: float = field(default_factory=time.monotonic)
     id: int | None = None  # in the slots
 
+    @property
+    def cost(self) -> int:
+        """Tokens for which the job counts in the queue."""
+        return max(len(self.prompt_ids), 1)
+
 
 class Replies:
     """Lets the replies of many clients run in the slots of a model, in a thread of its own.
@@ -96,11 +101,8 @@ class Replies:
             TooLargeError: If the prompts alone exceed `most_waiting`.
             QueueFullError: If they exceed it together with those in the queue.
         """
-        tokens = sum(len(job.prompt_ids) for job in jobs)
-        if tokens > self.most_waiting:
-            raise TooLargeError(
-                f"a request must have at most {self.most_waiting} tokens, got {tokens}"
-            )
+        tokens = sum(job.cost for job in jobs)
+        self.check_size(tokens)
         with self._changed:
             if self._closing:
                 raise QueueFullError("the server is shutting down")
@@ -111,6 +113,13 @@ class Replies:
             self.waiting += tokens
             self._clients.setdefault(client, deque()).extend(jobs)
             self._changed.notify()
+
+    def check_size(self, tokens: int) -> None:
+        """Raise TooLargeError if a request of so many prompt tokens exceeds `most_waiting`."""
+        if tokens > self.most_waiting:
+            raise TooLargeError(
+                f"a request must have at most {self.most_waiting} tokens, got {tokens}"
+            )
 
     def cancel(self, jobs: Sequence[Job]) -> None:
         """End replies that run or wait; their slots are free within a step."""
@@ -160,7 +169,7 @@ class Replies:
             return
         for client, jobs in list(self._clients.items()):
             left = deque(job for job in jobs if job not in gone)
-            self.waiting -= sum(len(job.prompt_ids) for job in gone & set(jobs))
+            self.waiting -= sum(job.cost for job in gone & set(jobs))
             self._clients[client] = left
             if not left:
                 del self._clients[client]
@@ -173,7 +182,7 @@ class Replies:
             job = jobs.popleft()
             if jobs:
                 self._clients[client] = jobs  # at the end
-            self.waiting -= len(job.prompt_ids)
+            self.waiting -= job.cost
             options = dict(end_ids=job.end_ids, top=job.top)
             try:
                 job.id = self._slots.join(job.prompt_ids, job.search, job.seed, **options)
