@@ -61,6 +61,14 @@ from keras_transformer.backend.replicas import (
     replica_sums,
     with_rows,
 )
+from keras_transformer.backend.rows import (
+    copy_row,
+    is_by_row,
+    most_filled,
+    put_rows,
+    swap_rows,
+    take_rows,
+)
 
 __all__ = [
     "BACKEND",
@@ -77,6 +85,7 @@ __all__ = [
     "cache_places",
     "compiled",
     "copy_to_processes",
+    "copy_row",
     "count_gpus",
     "differ_by_process",
     "dropout",
@@ -87,6 +96,7 @@ __all__ = [
     "has_int8_linear",
     "in_training_step",
     "int8_linear",
+    "is_by_row",
     "is_portable",
     "join_processes",
     "keep_compilations",
@@ -98,10 +108,12 @@ __all__ = [
     "mask_bias",
     "masked_by",
     "model_axis",
+    "most_filled",
     "new_cache",
     "num_replicas",
     "portable",
     "projected_cross_entropy",
+    "put_rows",
     "random_state",
     "rematerialized",
     "replica_number",
@@ -114,6 +126,8 @@ __all__ = [
     "slices_of",
     "smoothed_cross_entropy",
     "summed",
+    "swap_rows",
+    "take_rows",
     "training_step",
     "usable_precision",
     "with_rows",

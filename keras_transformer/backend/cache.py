@@ -10,6 +10,7 @@ from keras import ops
 from keras_transformer.backend import private, quick
 from keras_transformer.backend.attention import attention
 from keras_transformer.backend.compilation import BACKEND, is_portable
+from keras_transformer.backend.rows import is_by_row, write_rows
 
 if BACKEND == "jax":
     import jax
@@ -66,8 +67,11 @@ def write_cache(cache_BNSH: Any, update_BNTH: Any, index: Any, rolling: bool = F
     """Return the cache with `update` written at positions [index, index + T).
 
     Where caches grow, later positions are dropped, unless the cache is `rolling`. On PyTorch
-    without gradients the cache is written in place, or copied into a longer one.
+    without gradients the cache is written in place, or copied into a longer one. If `index` is a
+    tensor with an index for each row, see `write_rows`.
     """
+    if is_by_row(index):
+        return write_rows(cache_BNSH, update_BNTH, index)
     if BACKEND == "torch" and not torch.is_grad_enabled() and not is_portable():
         return decoding.write_cache(cache_BNSH, update_BNTH, int(index))
     if caches_grow():

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import keras
@@ -120,7 +121,7 @@ def in_training_step() -> bool:
     return _training_step.entered
 
 
-def compiled(function: Callable, model: keras.Model) -> Callable:
+def compiled(function: Callable, model: keras.Model, donates: Sequence[int] = ()) -> Callable:
     """Return `function` without gradients, compiled if the backend compiles.
 
     The model's weights are read in each call, so one compilation serves a model in training.
@@ -129,10 +130,12 @@ def compiled(function: Callable, model: keras.Model) -> Callable:
         function: Function from trees of tensors to a tree of tensors; may read the variables of
             `model`.
         model: The model whose variables `function` reads.
+        donates: Numbers of the arguments that the caller does not use again: their memory becomes
+            that of results on JAX, which would copy them otherwise.
     """
     if BACKEND == "jax":
 
-        @jax.jit
+        @functools.partial(jax.jit, donate_argnums=tuple(1 + number for number in donates))
         def stateless(values, *arguments):
             mapping = list(zip(model.variables, values, strict=True))
             with keras.StatelessScope(state_mapping=mapping):

@@ -17,8 +17,8 @@ def serve(
         list[str],
         typer.Argument(
             metavar="MODEL...",
-            help="Folder of a saved translator or SavedModel. A SavedModel needs its languages: "
-            "en-de=FOLDER.",
+            help="Folder of a saved translator, language model or SavedModel. The last needs its "
+            "languages: en-de=FOLDER.",
         ),
     ],
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
@@ -55,8 +55,16 @@ def serve(
             "single request that is larger, 413.",
         ),
     ] = 100_000,
+    slots: Annotated[
+        int,
+        typer.Option(min=1, help="Maximum number of replies that a language model writes at once."),
+    ] = 8,
     timeout: Annotated[
-        float, typer.Option(help="Maximum seconds per request; then the answer is 504.")
+        float,
+        typer.Option(
+            help="Maximum seconds per request, or between the parts of an answer that is streamed; "
+            "then the answer is 504."
+        ),
     ] = 60.0,
     most_characters: Annotated[
         int, typer.Option(min=1, help="Maximum characters of text per request; for more, 413.")
@@ -84,10 +92,11 @@ def serve(
     ] = "",
     **search: Any,
 ) -> None:
-    """Serve translators over HTTP, with a web page at /.
+    """Serve translators and language models over HTTP, with a web page at /.
 
-    The server has the API of LibreTranslate (/translate, /detect, /languages, /translate_file) and
-    that of TensorFlow Serving (/v1/models/NAME:predict); /docs describes both. Texts of concurrent
+    The server has the API of LibreTranslate (/translate, /detect, /languages, /translate_file),
+    that of TensorFlow Serving (/v1/models/NAME:predict), and for language models that of OpenAI
+    (/v1/chat/completions, /v1/completions, /v1/models); /docs describes them. Texts of concurrent
     requests share batches. If no model translates between two languages, two models are chained
     through a third language. SIGHUP reloads the models; SIGTERM finishes accepted requests and
     stops the server. With --replicas, several processes compute batches; one that ends is started
@@ -98,6 +107,7 @@ def serve(
         keras-transformer serve saved_models/grammar
         keras-transformer serve saved_models/en-de saved_models/de-fr --port 8080
         keras-transformer serve saved_models/en-de --replicas 2 --devices 0,1
+        keras-transformer serve saved_models/shakespeare --slots 32
         keras-transformer serve en-de=serving/grammar --host 0.0.0.0 --api-key secret
     """
     from keras_transformer import serving
@@ -106,6 +116,7 @@ def serve(
         tokens_per_batch=tokens_per_batch,
         delay=delay,
         most_waiting=most_waiting,
+        slots=slots,
         timeout=timeout,
         most_characters=most_characters,
         most_bytes=most_bytes,

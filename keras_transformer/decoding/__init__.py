@@ -25,7 +25,7 @@ from keras_transformer.decoding.beam import beam_search
 from keras_transformer.decoding.entry import decode, sampler_of
 from keras_transformer.decoding.greedy import greedy_search, penalize_repetition
 from keras_transformer.decoding.rules import IMPOSSIBLE, length_penalty_factor
-from keras_transformer.decoding.sampling import sampler, uniforms
+from keras_transformer.decoding.sampling import sample_rows, sampler, uniforms
 from keras_transformer.decoding.tree_constraint import TreeConstraint
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "greedy_search",
     "length_penalty_factor",
     "penalize_repetition",
+    "sample_rows",
     "sampler",
     "sampler_of",
     "uniforms",

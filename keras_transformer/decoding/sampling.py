@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from keras import ops
 
 from keras_transformer.backend import gather
+from keras_transformer.decoding.rules import IMPOSSIBLE
 
 
 def uniforms(row_seeds: list[list[int]], length: int) -> np.ndarray:
@@ -44,18 +46,41 @@ def sampler(
     def choose(log_probs_BV, uniform_B):
         size = log_probs_BV.shape[-1]
         sorted_BK, tokens_BK = ops.top_k(log_probs_BV / temperature, min(top_k or size, size))
-        # Keras warns about a softmax over an axis of size 1.
-        probs_BK = ops.ones_like(sorted_BK) if top_k == 1 else ops.softmax(sorted_BK)
-        up_to_BK = ops.cumsum(probs_BK, axis=-1)
-        # A token is in the nucleus if more probable ones do not reach top_p: the first always is.
-        probs_BK = ops.where(up_to_BK - probs_BK < top_p, probs_BK, 0.0)
-        probs_BK = ops.where(probs_BK >= min_p * probs_BK[:, :1], probs_BK, 0.0)
-        up_to_BK = ops.cumsum(probs_BK, axis=-1)
-        drawn_B1 = uniform_B[:, None] * up_to_BK[:, -1:]
-        # Inverse of the cumulative distribution, at most the last nucleus token despite rounding.
-        place_B = ops.sum(ops.cast(up_to_BK <= drawn_B1, "int32"), axis=-1)
-        last_B = ops.sum(ops.cast(probs_BK > 0, "int32"), axis=-1) - 1
-        place_B = ops.minimum(place_B, last_B)
-        return gather(tokens_BK, place_B[:, None], axis=1)[:, 0]
+        return _drawn(sorted_BK, tokens_BK, uniform_B, top_p, min_p)
 
     return choose
+
+
+def sample_rows(
+    log_probs_BV: Any,
+    uniform_B: Any,
+    *,
+    temperature_B: Any,
+    top_k_B: Any,
+    top_p_B: Any,
+    min_p_B: Any,
+) -> Any:
+    """Return the tokens (B,) that `sampler` chooses, with options of its own for each row."""
+    size = log_probs_BV.shape[-1]
+    sorted_BV, tokens_BV = ops.top_k(log_probs_BV / temperature_B[:, None], size)
+    most_B = ops.where(top_k_B == 0, size, top_k_B)
+    is_in_BV = ops.arange(size, dtype="int32") < most_B[:, None]
+    sorted_BV = ops.where(is_in_BV, sorted_BV, IMPOSSIBLE)
+    return _drawn(sorted_BV, tokens_BV, uniform_B, top_p_B[:, None], min_p_B[:, None])
+
+
+def _drawn(sorted_BK, tokens_BK, uniform_B, top_p, min_p):
+    """Return a token of each row; logits and tokens are sorted by probability."""
+    # Keras warns about a softmax over an axis of size 1.
+    probs_BK = ops.ones_like(sorted_BK) if sorted_BK.shape[-1] == 1 else ops.softmax(sorted_BK)
+    up_to_BK = ops.cumsum(probs_BK, axis=-1)
+    # A token is in the nucleus if more probable ones do not reach top_p: the first always is.
+    probs_BK = ops.where(up_to_BK - probs_BK < top_p, probs_BK, 0.0)
+    probs_BK = ops.where(probs_BK >= min_p * probs_BK[:, :1], probs_BK, 0.0)
+    up_to_BK = ops.cumsum(probs_BK, axis=-1)
+    drawn_B1 = uniform_B[:, None] * up_to_BK[:, -1:]
+    # Inverse of the cumulative distribution, at most the last nucleus token despite rounding.
+    place_B = ops.sum(ops.cast(up_to_BK <= drawn_B1, "int32"), axis=-1)
+    last_B = ops.sum(ops.cast(probs_BK > 0, "int32"), axis=-1) - 1
+    place_B = ops.minimum(place_B, last_B)
+    return gather(tokens_BK, place_B[:, None], axis=1)[:, 0]

@@ -6,8 +6,11 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.inference.prompts import before_stop
+from keras_transformer.inference.slots import Slots
 from keras_transformer.inference.streaming import streamed_text
 from keras_transformer.search import GENERATE, STREAM, Generation, spelled_out
 from keras_transformer.text.chat_template import ChatTemplate, Message
@@ -31,6 +34,9 @@ class Chat:
     adds none, so there is no second BOS. A reply ends at the token that ends a turn in the
     template, or at an EOS token of the model.
 
+    Keys and values of the last chat are kept, and the next one is read from where it differs. Make
+    a new `Chat` after the model's weights have changed.
+
     Args:
         writer: A language model.
         template: Chat template that the model was trained with; None: `writer.template`.
@@ -51,6 +57,7 @@ class Chat:
                 "trained on chats; training.chat trains it on them"
             )
         self.writer, self.template = writer, template
+        self._slots = Slots(writer.model, num_slots=1)
         config = writer.model.config
         self.ends: tuple[int, ...] = config.eos_ids
         # The first token after a reply that is no plain text ends the turn.
@@ -137,7 +144,13 @@ class Chat:
 
     def _tokens(self, ids, search, seed):
         """Yield the tokens of a reply: the one place that runs the model for a single chat."""
-        return self.writer.stream_ids(ids, search, seed, self.ends)
+        if seed is None:
+            seed = int(np.random.default_rng().integers(1 << 31))
+        # If another reply is not read to its end, this one has a slot of its own.
+        slots = Slots(self.writer.model, num_slots=1) if self._slots.running else self._slots
+        for event in slots.reply(ids, search, seed, end_ids=self.ends):
+            if event.end != "stop":
+                yield event.token
 
     @spelled_out(Generation, GENERATE, max_new_tokens=REPLY)
     def replies(

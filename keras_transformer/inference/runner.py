@@ -59,7 +59,12 @@ class Runner:
         self._compiled: dict[Hashable, Callable] = {}
 
     def __call__(
-        self, model: keras.Model, key: Hashable, make: Callable[[], Callable], arguments: Any
+        self,
+        model: keras.Model,
+        key: Hashable,
+        make: Callable[[], Callable],
+        arguments: Any,
+        donates: Sequence[int] = (),
     ) -> Any:
         """Return the result of the function of a key.
 
@@ -68,9 +73,10 @@ class Runner:
             key: Distinguishes the function from others of this model.
             make: Makes the function; called if the key is new.
             arguments: Arrays, numbers, None and trees of these.
+            donates: Numbers of arguments that are not used again, see `backend.compiled`.
         """
         if key not in self._compiled:
-            self._compiled[key] = compiled(make(), model)
+            self._compiled[key] = compiled(make(), model, donates)
         return self._compiled[key](*(keras.tree.map_structure(_tensor, x) for x in arguments))
 
     def arrays(self, *arguments: Any) -> list[np.ndarray]:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from keras import ops
 
-from keras_transformer.decoding import decode, penalize_repetition, sampler_of
+from keras_transformer.decoding import (
+    IMPOSSIBLE,
+    decode,
+    penalize_repetition,
+    sample_rows,
+    sampler_of,
+)
 from keras_transformer.models import DecoderOnly, EncoderDecoder
 from keras_transformer.search import Generation, Search
 
@@ -105,6 +113,40 @@ def next_token(search: Generation, logits_BV: Any, seen_BV: Any, uniform_B: Any)
         logits_BV = penalize_repetition(logits_BV, seen_BV, search.repetition_penalty)
     choose = sampler_of(search)
     return choose(logits_BV, uniform_B) if choose else ops.argmax(logits_BV, axis=-1)
+
+
+def next_tokens(logits_BV: Any, choice: Mapping[str, Any], eos_ids: Sequence[int]) -> Any:
+    """Return the next token (B,) of sequences with options of their own.
+
+    Args:
+        logits_BV: Logits, float32.
+        choice: Tensors with an entry for each row, in groups that may be absent: `uniform` (B,)
+            with `temperature` (0: the most probable token), `top_k`, `top_p` and `min_p` (B,);
+            `repetition_penalty` (B,) with `seen`, the tokens that have occurred (B, V), boolean;
+            `too_early` (B,), whether the sequence must not end yet, boolean.
+        eos_ids: Tokens that end a sequence.
+    """
+    if "seen" in choice:
+        penalty_B1 = choice["repetition_penalty"][:, None]
+        logits_BV = penalize_repetition(logits_BV, choice["seen"], penalty_B1)
+    if "too_early" in choice:
+        ids_V = ops.arange(logits_BV.shape[-1], dtype="int32")
+        is_end_V = functools.reduce(operator.or_, (ids_V == one for one in eos_ids))
+        is_banned_BV = choice["too_early"][:, None] & is_end_V
+        logits_BV = ops.where(is_banned_BV, IMPOSSIBLE, logits_BV)
+    best_B = ops.cast(ops.argmax(logits_BV, axis=-1), "int32")
+    if "uniform" not in choice:
+        return best_B
+    draws_B = choice["temperature"] > 0
+    drawn_B = sample_rows(
+        logits_BV,
+        choice["uniform"],
+        temperature_B=ops.where(draws_B, choice["temperature"], 1.0),
+        top_k_B=choice["top_k"],
+        top_p_B=choice["top_p"],
+        min_p_B=choice["min_p"],
+    )
+    return ops.where(draws_B, ops.cast(drawn_B, "int32"), best_B)
 
 
 def _seen(token_ids, segments, vocab_size):

@@ -10,7 +10,8 @@ from keras import ops
 
 from keras_transformer.backend import IS_EAGER
 from keras_transformer.decoding import uniforms
-from keras_transformer.inference.prompts import before_stop, held_back, left_padded
+from keras_transformer.inference.pieces import Pieces
+from keras_transformer.inference.prompts import left_padded
 from keras_transformer.inference.runner import Runner
 from keras_transformer.inference.search_functions import next_token
 from keras_transformer.models import DecoderOnly
@@ -89,18 +90,11 @@ def streamed_text(
 
     A piece is held back while it may be the beginning of a `stop` text or of a character.
     """
-    ids: list[int] = []
-    given, text = 0, ""
+    pieces = Pieces(tokenizer, stop)
     for token in tokens:
-        ids.append(token)
-        (text,) = tokenizer.decode([ids])
-        whole = before_stop(text, stop)
-        if len(whole) < len(text):
-            yield whole[given:]
+        if piece := pieces.add(token):
+            yield piece
+        if pieces.stopped:
             return
-        ready = len(text) - held_back(text, stop)
-        if ready > given:
-            yield text[given:ready]
-            given = ready
-    if len(text) > given:
-        yield text[given:]
+    if rest := pieces.rest():
+        yield rest

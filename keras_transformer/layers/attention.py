@@ -16,8 +16,10 @@ from keras_transformer.backend import (
     attend_cache,
     attention,
     attention_weights,
+    is_by_row,
     masked_by,
     model_axis,
+    most_filled,
     quick,
     write_cache,
 )
@@ -105,7 +107,9 @@ class MultiHeadAttention(Layer):
             position, and are written at `index` modulo T times the window. Cross-attention uses
             the cache instead of `memory`, and the query may have a whole multiple of its rows
             (the beams of a sentence in consecutive rows).
-        index: Place of the first query in a self-attention cache.
+        index: Place of the first query in a self-attention cache: a number, or a tensor (B,) with
+            one for each row. In that case the cache is no ring, even with a window, and
+            `attention_mask` says all of what may be attended to.
 
     Returns:
         The output (B, T, D) and the cache `{"key", "value"}`, each (B, K, S, H).
@@ -210,10 +214,13 @@ class MultiHeadAttention(Layer):
             query_BNTH, cache = self._cross(query, memory, cache)
             inputs = query_BNTH, *self._for_each_head(cache), attention_mask, bias
             return self._output(attention(*inputs), query), cache
-        filled = index + length
-        if self.pattern.window:
+        if is_by_row(index):  # the mask limits the window
+            filled = most_filled(cache["key"], index, quick.shape(query)[1])
+        elif self.pattern.window:
             places = self.pattern.window * length
-            index, filled = index % places, at_most(filled, places)
+            index, filled = index % places, at_most(index + length, places)
+        else:
+            filled = index + length
         query_BNTH, cache = self._self(query, memory, rotation, cache, index)
         filled = dict(filled=filled, queries=length)
         if length == 1 and self.num_kv_heads < self.num_heads and bias is None:

@@ -1,4 +1,4 @@
-"""A translation server: the APIs of LibreTranslate and TensorFlow Serving, and a web page."""
+"""A server: the APIs of LibreTranslate, TensorFlow Serving and OpenAI, and a web page."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ from importlib import resources
 
 import uvicorn
 from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
@@ -22,13 +21,12 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keras_transformer import __version__
-from keras_transformer.serving import libretranslate
+from keras_transformer.serving import libretranslate, openai_api
 from keras_transformer.serving import tensorflow_serving as predict
 from keras_transformer.serving.catalogue import Catalogue
+from keras_transformer.serving.errors import add_handlers, error_body
 from keras_transformer.serving.guard import BodyLimit, Guard
-from keras_transformer.serving.queue import QueueFullError, TooLargeError
 from keras_transformer.serving.replicas import Replicas
-from keras_transformer.serving.schemas import said
 from keras_transformer.serving.service import Service
 from keras_transformer.serving.settings import Settings
 
@@ -67,13 +65,15 @@ def create_app(
 
     app = FastAPIOffline(
         title="keras_transformer",
-        description="Translation with the APIs of LibreTranslate and TensorFlow Serving.",
+        description="Translation with the APIs of LibreTranslate and TensorFlow Serving, and "
+        "language models with OpenAI's.",
         version=__version__,
         lifespan=lifespan,
         redoc_url=None,
     )
     app.state.guard = Guard(settings)
     app.include_router(libretranslate.router)
+    app.include_router(openai_api.router)
     app.include_router(predict.router)
 
     @app.head("/health", include_in_schema=False)
@@ -92,47 +92,12 @@ def create_app(
     page = resources.files("keras_transformer.serving") / "page"
     app.mount("/", StaticFiles(directory=str(page), html=True), name="page")
 
-    _answer_errors(app)
+    add_handlers(app)
     app.add_middleware(Watch, server=app, timeout=settings.timeout)
     app.add_middleware(BodyLimit, settings=settings)
     cross = dict(allow_methods=["GET", "POST"], allow_headers=["Authorization"])
     app.add_middleware(CORSMiddleware, allow_origins=["*"], **cross)
     return app
-
-
-def _answer_errors(app):
-    """Answer every error with `{"error": ...}`, as LibreTranslate does."""
-
-    def answer(status, message, headers=None):
-        return JSONResponse({"error": message}, status, headers=headers)
-
-    @app.exception_handler(HTTPException)
-    async def known(request, error):
-        return answer(error.status_code, str(error.detail), getattr(error, "headers", None))
-
-    @app.exception_handler(RequestValidationError)
-    async def invalid(request, error):
-        return answer(400, said(error.errors()))
-
-    @app.exception_handler(ValueError)
-    async def wrong(request, error):
-        return answer(400, " ".join(str(error).split()))
-
-    @app.exception_handler(TooLargeError)
-    async def large(request, error):
-        return answer(413, str(error))
-
-    @app.exception_handler(QueueFullError)
-    async def full(request, error):
-        return answer(429, f"slow down: {error}", {"Retry-After": "1"})
-
-    @app.exception_handler(Exception)
-    async def failed(request, error):
-        return answer(500, "the server failed: see its log")
-
-    @app.exception_handler(ImportError)
-    async def missing(request, error):
-        return answer(501, str(error))
 
 
 class Watch:
@@ -141,7 +106,7 @@ class Watch:
     Args:
         app: The ASGI application to wrap.
         server: The FastAPI application, whose service has the metrics.
-        timeout: Maximum seconds per request.
+        timeout: Maximum seconds per request; for an answer that is streamed, between its parts.
     """
 
     def __init__(self, app: ASGIApp, server: FastAPI, timeout: float):
@@ -166,14 +131,16 @@ class Watch:
                     (b"x-content-type-options", b"nosniff"),
                 ]
             await send(message)
+            if message.get("more_body"):
+                clock.reschedule(asyncio.get_running_loop().time() + self.timeout)
 
         try:
-            async with asyncio.timeout(self.timeout):
+            async with asyncio.timeout(self.timeout) as clock:
                 await self.app(scope, receive, send_with_headers)
         except TimeoutError:
             if status is None:
                 message = f"not finished within {self.timeout:g} seconds"
-                response = JSONResponse({"error": message}, 504)
+                response = JSONResponse(error_body(scope, 504, message), 504)
                 await response(scope, receive, send_with_headers)
         finally:
             path = _path(scope)

@@ -12,6 +12,7 @@ from keras_transformer.config import require
 from keras_transformer.inference.translator import Translator
 from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.serving.engines import SavedModelEngine, TranslatorEngine
+from keras_transformer.serving.language_models import LanguageModel, is_language_model
 from keras_transformer.text.languages import short_code
 
 Pair = tuple[str, str]
@@ -60,7 +61,7 @@ class Model:
 
 
 class Catalogue:
-    """All models of a server.
+    """All models of a server: translators, and language models.
 
     ```python
     catalogue = Catalogue.load(["saved_models/multi30k", "de-fr=serving/tatoeba"])
@@ -70,17 +71,20 @@ class Catalogue:
     If no model translates between two languages, two models are chained through a third language.
 
     Args:
-        models: Loaded models. If several have a language pair, the first of them serves it.
+        models: Loaded translators. If several have a language pair, the first of them serves it.
+        writers: Loaded language models.
 
     Raises:
         ValueError: If there are no models, or two have the same name.
     """
 
-    def __init__(self, models: Sequence[Model]):
-        require(len(models) > 0, "models", models, "one or more")
+    def __init__(self, models: Sequence[Model], writers: Sequence[LanguageModel] = ()):
+        names = [model.name for model in (*models, *writers)]
+        require(len(names) > 0, "models", names, "one or more")
+        if len(set(names)) < len(names):
+            raise ValueError(f"models must have different names, got {names}")
         self.models = {model.name: model for model in models}
-        if len(self.models) < len(models):
-            raise ValueError(f"models must have different names, got {[x.name for x in models]}")
+        self.writers = {writer.name: writer for writer in writers}
         self._direct: dict[str, dict[str, Model]] = {}
         for model in models:
             for source, target in model.pairs:
@@ -100,8 +104,9 @@ class Catalogue:
 
         Args:
             specifications: `FOLDER` or `SOURCE-TARGET=FOLDER`, with the folder of a saved
-                translator, or of a SavedModel (as given to TensorFlow Serving, or of one version).
-            precision: Precision of translators, as in `Translator.load`.
+                translator, or of a SavedModel (as given to TensorFlow Serving, or of one version);
+                or `FOLDER` of a saved language model.
+            precision: Precision of the models, as in `Translator.load`.
             options: Search options of translators, as in `Translator.translate`.
 
         Raises:
@@ -109,16 +114,22 @@ class Catalogue:
             ImportError: If TensorFlow is missing, for a SavedModel.
         """
         Search.of(options, TRANSLATE)
-        models = []
+        models, writers = [], []
         for text in specifications:
             folder, pair = parse(str(text))
+            if is_language_model(folder):
+                require(
+                    pair is None, "model", str(text), f"{folder}: language models have no pairs"
+                )
+                writers.append(LanguageModel.load(folder, precision))
+                continue
             path = _saved_model(folder)
             if path:
                 models.append(_exported(folder, pair, path))
             else:
                 models.append(_saved(folder, pair, options, precision))
             models[-1].engine(next(iter(models[-1].pairs))).search(["1"], 1)
-        return cls(models)
+        return cls(models, writers)
 
     def targets(self, source: str) -> list[str]:
         """Return the languages into which a source language is translated."""
@@ -132,6 +143,8 @@ class Catalogue:
         Raises:
             ValueError: If the source is unknown, or cannot be translated to the target.
         """
+        if not self.sources:
+            raise ValueError("no translator is served, only language models: use /v1/completions")
         require(source in self._direct, "source", source, f"one of {', '.join(self.sources)}")
         direct = self._direct[source]
         if target in direct:

@@ -139,21 +139,28 @@ async def attention(request: Request) -> AttentionResponse:
 async def frontend_settings(request: Request) -> dict[str, Any]:
     """Return the settings of the page."""
     service = request.app.state.service
-    source = service.catalogue.sources[0]
-    target = next(iter(service.catalogue.targets(source)), source)
+    languages = None
+    if service.catalogue.sources:
+        source = service.catalogue.sources[0]
+        target = next(iter(service.catalogue.targets(source)), source)
+        languages = {
+            "source": {"code": source, "name": _name(source)},
+            "target": {"code": target, "name": _name(target)},
+        }
     return {
         "alternatives": service.settings.most_alternatives,
         "apiKeys": service.settings.api_key is not None,
         "charLimit": service.settings.most_characters,
         "frontendTimeout": 500,
         "keyRequired": service.settings.api_key is not None,
-        "language": {
-            "source": {"code": source, "name": _name(source)},
-            "target": {"code": target, "name": _name(target)},
-        },
+        "language": languages,
         "suggestions": False,
-        "filesTranslation": True,
+        "filesTranslation": languages is not None,
         "supportedFilesFormat": list(SUFFIXES),
+        "languageModels": [
+            {"id": name, "chat": one.chat is not None}
+            for name, one in service.catalogue.writers.items()
+        ],
     }
 
 

@@ -13,8 +13,9 @@ from typing import Any
 from keras_transformer.backend import BACKEND
 from keras_transformer.config import require, require_whole
 from keras_transformer.search import TRANSLATE, Search, spelled_out
-from keras_transformer.serving.catalogue import Catalogue, Model
+from keras_transformer.serving.catalogue import Catalogue, Model, parse
 from keras_transformer.serving.engines import ReplicaEngine
+from keras_transformer.serving.language_models import is_language_model
 from keras_transformer.serving.replica import COMMAND, Replica, ReplicaEndedError
 from keras_transformer.text import load_tokenizer
 
@@ -43,6 +44,7 @@ class Replicas:
 
     Raises:
         ValueError: If `count` or `devices` is out of range.
+        NotImplementedError: If a model is a language model.
     """
 
     @spelled_out(Search, TRANSLATE)
@@ -59,8 +61,15 @@ class Replicas:
         Search.of(options, TRANSLATE)
         self.count, self.devices = count, _checked(devices, count)
         self.restarted: Callable[[], None] = lambda: None  # called after each restart
+        specifications = [str(x) for x in specifications]
+        for text in specifications:
+            if is_language_model(parse(text)[0]):
+                raise NotImplementedError(
+                    f"{text} is a language model, which replicas cannot serve: serve it without "
+                    "--replicas, or export it to Hugging Face's format for vLLM"
+                )
         self._task = dict(
-            specifications=[str(x) for x in specifications],
+            specifications=specifications,
             options={"precision": precision, **options},
         )
         self._cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []

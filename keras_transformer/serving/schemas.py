@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from fastapi import HTTPException, Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from keras_transformer.serving.errors import Refusal, place_of, said
+
 
 def _writable(text: str) -> str:
     try:
@@ -153,7 +155,8 @@ async def read(request: Request, model: type[T], forms: bool = True) -> T:
             type.
 
     Raises:
-        HTTPException: 400 if the body is neither JSON nor a form, or does not match the schema.
+        HTTPException: 400 if the body is neither JSON nor a form.
+        Refusal: 400 if the body does not match the schema.
     """
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
     try:
@@ -170,15 +173,5 @@ async def read(request: Request, model: type[T], forms: bool = True) -> T:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise HTTPException(400, said(error.errors())) from error
-
-
-def said(errors: Any) -> str:
-    """Return the first of pydantic's errors in one line: field, problem, value."""
-    first = errors[0]
-    place = str((first["loc"] or ("body",))[0])
-    return f"{place}: {first['msg']}, got {_short(first.get('input'))}"
-
-
-def _short(value):
-    return ascii(value) if len(ascii(value)) <= 80 else ascii(value)[:77] + "..."
+        found = error.errors()
+        raise Refusal(400, said(found), param=place_of(found)) from error

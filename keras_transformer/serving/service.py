@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 
 import prometheus_client
@@ -12,6 +13,7 @@ from keras_transformer.serving.catalogue import Catalogue
 from keras_transformer.serving.detection import Detector
 from keras_transformer.serving.queue import Batcher
 from keras_transformer.serving.replicas import Replicas
+from keras_transformer.serving.replies import Job, Replies
 from keras_transformer.serving.settings import Settings
 
 
@@ -31,10 +33,11 @@ class Service:
         self._load = load
         self._reloading = asyncio.Lock()
         self.metrics = Metrics()
-        self.catalogue, self.detector = self._read()
+        self.catalogue, self.detector, self.replies = self._read()
         queue = settings.tokens_per_batch, settings.delay, settings.most_waiting
         self.batcher = Batcher(*queue, self.metrics.watch, replicas.count if replicas else 1)
-        self.metrics.waiting.set_function(lambda: self.batcher.waiting)
+        self.metrics.waiting.set_function(self._waiting)
+        self.metrics.slots.set_function(lambda: sum(x.running for x in self.replies.values()))
         self.metrics.replicas.set_function(self.alive)
         if replicas:
             replicas.restarted = self.metrics.restarts.inc
@@ -44,8 +47,16 @@ class Service:
         return self.replicas.alive() if self.replicas else 1
 
     def _read(self):
-        catalogue = self._load()
-        return catalogue, Detector(catalogue.sources)
+        catalogue, settings = self._load(), self.settings
+        limits = settings.slots, settings.most_waiting
+        replies = {
+            name: Replies(one.writer.model, *limits, self.metrics.watch_token)
+            for name, one in catalogue.writers.items()
+        }
+        return catalogue, Detector(catalogue.sources), replies
+
+    def _waiting(self):
+        return self.batcher.waiting + sum(x.waiting for x in self.replies.values())
 
     async def reload(self) -> None:
         """Reload the models and use them for new requests.
@@ -56,8 +67,11 @@ class Service:
             Exception: Any error of loading; the old models then stay in use.
         """
         async with self._reloading:
-            self.catalogue, self.detector = await asyncio.to_thread(self._read)
+            old = self.replies
+            fresh = await asyncio.to_thread(self._read)
+            self.catalogue, self.detector, self.replies = fresh
             self.metrics.reloads.inc()
+            await asyncio.to_thread(_close, old)
 
     async def close(self) -> None:
         """Finish the accepted requests, and end the replicas."""
@@ -65,6 +79,12 @@ class Service:
             await asyncio.to_thread(self.batcher.close, self.settings.timeout)
             await asyncio.to_thread(self.replicas.close)
         await asyncio.to_thread(self.batcher.close)
+        await asyncio.to_thread(_close, self.replies)
+
+
+def _close(replies):
+    for one in replies.values():
+        one.close()
 
 
 class Metrics:
@@ -97,6 +117,22 @@ class Metrics:
             f"{name}_batch_seconds", "Seconds to compute a batch.", registry=registry
         )
         self.waiting = Gauge(f"{name}_waiting_tokens", "Tokens in the queue.", registry=registry)
+        self.slots = Gauge(f"{name}_slots", "Replies that are being written.", registry=registry)
+        self.read = Counter(
+            f"{name}_prompt_tokens",
+            "Tokens of prompts, and whether they were read or kept from earlier prompts.",
+            ["source"],
+            registry=registry,
+        )
+        self.written = Counter(
+            f"{name}_reply_tokens", "Tokens of replies of language models.", registry=registry
+        )
+        self.first_token = Histogram(
+            f"{name}_first_token_seconds",
+            "Seconds from a request to the first token of its reply.",
+            registry=registry,
+            buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
+        )
         self.reloads = Counter(f"{name}_reloads", "Reloads of the models.", registry=registry)
         self.replicas = Gauge(
             f"{name}_replicas", "Processes that can compute batches.", registry=registry
@@ -111,6 +147,14 @@ class Metrics:
         self.tokens.inc(tokens)
         self.batch_sentences.observe(sentences)
         self.batch_seconds.observe(seconds)
+
+    def watch_token(self, job: Job, is_first: bool) -> None:
+        """Record a token of a reply."""
+        self.written.inc()
+        if is_first:
+            self.first_token.observe(time.monotonic() - job.arrived)
+            self.read.labels("kept").inc(job.reused)
+            self.read.labels("read").inc(len(job.prompt_ids) - job.reused)
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus's text format."""

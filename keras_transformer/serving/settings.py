@@ -16,7 +16,9 @@ class Settings:
         delay: Maximum seconds that a text waits for others while nothing is computed.
         most_waiting: Maximum number of tokens in the queue. If it is full, requests get 429; a
             single request that is larger gets 413.
-        timeout: Maximum seconds per request; then it gets 504.
+        slots: Maximum number of replies that a language model writes at once; others wait.
+        timeout: Maximum seconds per request; then it gets 504. For an answer that is streamed,
+            between its parts.
         most_characters: Maximum characters of text per request; larger ones get 413.
         most_bytes: Maximum bytes per file; larger ones get 413.
         most_alternatives: Maximum number of alternatives that a request may ask for.
@@ -31,6 +33,7 @@ class Settings:
     tokens_per_batch: int = 4096
     delay: float = 0.01
     most_waiting: int = 100_000
+    slots: int = 8
     timeout: float = 60.0
     most_characters: int = 10_000
     most_bytes: int = 10_000_000
@@ -39,7 +42,8 @@ class Settings:
     requests_per_minute: int | None = None
 
     def __post_init__(self):
-        for name in ("tokens_per_batch", "most_waiting", "most_characters", "most_bytes"):
+        whole = "tokens_per_batch", "most_waiting", "slots", "most_characters", "most_bytes"
+        for name in whole:
             require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
         require(self.delay >= 0, "delay", self.delay, "at least 0 seconds")
         require(self.timeout > 0, "timeout", self.timeout, "above 0 seconds")

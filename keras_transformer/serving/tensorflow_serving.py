@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request
 
+from keras_transformer.serving import openai_api
 from keras_transformer.serving.libretranslate import ERRORS
 from keras_transformer.serving.schemas import PredictRequest, PredictResponse, body_of, read
 
@@ -47,8 +48,11 @@ async def predict(request: Request, name: str) -> PredictResponse:
 
 @router.get("/{name}")
 async def status(request: Request, name: str) -> dict[str, Any]:
-    """Return the status of a model."""
-    _model(request.app.state.service, name)
+    """Return the status of a translator, or a language model in the form of OpenAI's API."""
+    service = request.app.state.service
+    if service.catalogue.writers and name not in service.catalogue.models:
+        return openai_api.facts_of(request, name)
+    _model(service, name)
     ready = {"error_code": "OK", "error_message": ""}
     return {"model_version_status": [{"version": "1", "state": "AVAILABLE", "status": ready}]}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.decoding import IMPOSSIBLE, greedy_search, sampler, uniforms
+from keras_transformer.decoding import IMPOSSIBLE, greedy_search, sample_rows, sampler, uniforms
 from keras_transformer.search import Search
 
 PROBABILITIES = np.array([0.4, 0.05, 0.25, 0.1, 0.2])  # ranked: 0, 2, 4, 3, 1
@@ -148,3 +148,27 @@ def test_the_score_is_that_of_the_model_whatever_the_temperature(rng):
         before = [0, *tokens[:-1]]
         assert score == pytest.approx(log_probs[before, tokens].sum(), rel=1e-4)
         assert 0 not in tokens
+
+
+def test_rows_with_options_of_their_own(rng):
+    options = [
+        dict(),
+        dict(temperature=0.5, top_k=3),
+        dict(temperature=1.5, top_p=0.6),
+        dict(min_p=0.3, top_k=5),
+        dict(top_k=1),
+    ]
+    logits = rng.standard_normal((len(options), 40)).astype("float32")
+    defaults = dict(temperature=1.0, top_k=0, top_p=1.0, min_p=0.0)
+    columns = {
+        f"{name}_B": ops.convert_to_tensor(
+            np.array([{**defaults, **x}[name] for x in options], type(default).__name__ + "32")
+        )
+        for name, default in defaults.items()
+    }
+    for number in (0.0, 0.3, 0.7, 0.99):
+        uniform = ops.convert_to_tensor(np.full(len(options), number, "float32"))
+        tokens = numpy(sample_rows(ops.convert_to_tensor(logits), uniform, **columns))
+        for row, own in enumerate(options):
+            one = ops.convert_to_tensor(logits[row : row + 1])
+            assert tokens[row] == numpy(sampler(**own)(one, uniform[:1]))[0]

@@ -13,6 +13,7 @@ from keras_transformer.data import grammar
 from keras_transformer.data.trees import linearize, read_trees
 from keras_transformer.models import GPT, GPTConfig
 from keras_transformer.text import WordTokenizer
+from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.inference.chats import chat_folder
 
@@ -42,6 +43,9 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     sizes = dict(d_model=16, d_ff=16, num_layers=1, num_heads=2, max_length=128)
     writer = CausalLM(GPT(GPTConfig(280, **sizes)), text)
     writer.save(folder / "saved_models/shakespeare")
+    sizes["max_length"] = 256
+    tutor = GPT(GPTConfig(280, **sizes))
+    CausalLM(tutor, text, ChatTemplate.named("chatml")).save(folder / "saved_models/tutor")
 
     for kind, name in {
         "marian": "Helsinki-NLP/opus-mt-en-de",

@@ -50,6 +50,29 @@ def test_replies_are_those_of_transformers(parts):
     assert chat.replies([USER], **draws) == [chat.reply(USER, **draws)]
 
 
+def test_a_chat_that_goes_on_is_not_read_again(parts, monkeypatch):
+    chat = Chat(parts[2].writer)
+    read = []
+    caches = chat._slots._caches
+    monkeypatch.setattr(caches, "read", lambda *x, run=caches.read: [read.append(x), run(*x)])
+    reply = chat.reply(USER, **SHORT)
+    turns = [*USER, {"role": "assistant", "content": reply}, {"role": "user", "content": "Who?"}]
+    first = sum(len(ids) for _, ids, _ in read)
+    assert chat.reply(turns, **SHORT) == Chat(chat.writer).reply(turns, **SHORT)
+    again = sum(len(ids) for _, ids, _ in read) - first
+    assert first == len(chat.encode(USER)) - 1
+    assert again < len(chat.encode(turns)) - first
+
+
+def test_two_replies_at_once(parts):
+    chat = parts[2]
+    expected = chat.reply(USER, **SHORT)
+    first, second = chat.stream(USER, **SHORT), chat.stream(USER, **SHORT)
+    begun = next(first)
+    assert "".join(second) == expected
+    assert begun + "".join(first) == expected
+
+
 @pytest.mark.parametrize("name", cases(["llama-3", "phi-3", "gemma"], "phi-3"))
 def test_a_reply_ends_with_its_turn(name, tmp_path):
     model, tokenizer = chat_folder(tmp_path, name)

@@ -1,4 +1,4 @@
-"""A small translator of random weights, and a server of it."""
+"""A small translator and a small language model of random weights, and servers of them."""
 
 import contextlib
 import random
@@ -8,9 +8,13 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 
+from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.inference.translator import Translator
+from keras_transformer.models import LLaMA, LLaMAConfig
 from keras_transformer.serving import Catalogue, Settings, create_app
 from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.text.chat_template import ChatTemplate
+from keras_transformer.text.text_tokenizer import TextTokenizer
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
@@ -43,6 +47,30 @@ def folders(translators, tmp_path_factory):
 def catalogue(folders):
     """Both models."""
     return Catalogue.load(folders)
+
+
+@pytest.fixture(scope="session")
+def writer(randomize):
+    """A language model with a chat template."""
+    sizes = dict(d_model=16, d_ff=24, num_layers=2, num_heads=2, max_length=160, dropout=0.0)
+    texts = [" ".join(WORDS)] * 4
+    tokenizer = TextTokenizer.train(texts, kind="bytes", vocab_size=290)
+    config = LLaMAConfig(tokenizer.vocab_size, **sizes, bos_id=0, eos_id=0)
+    return CausalLM(randomize(LLaMA(config), scale=2.0), tokenizer, ChatTemplate.named("chatml"))
+
+
+@pytest.fixture(scope="session")
+def writer_folder(writer, tmp_path_factory):
+    """The same, saved."""
+    path = tmp_path_factory.mktemp("writers") / "poet"
+    writer.save(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def chats(writer_folder):
+    """A catalogue of the language model."""
+    return Catalogue.load([writer_folder])
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,10 @@ import asyncio
 
 import pytest
 
+from keras_transformer.search import Generation
 from keras_transformer.serving import Catalogue, Settings
 from keras_transformer.serving.queue import QueueFullError, TooLargeError
+from keras_transformer.serving.replies import Job
 from keras_transformer.serving.service import Metrics, Service
 
 
@@ -27,6 +29,19 @@ def test_a_batch_is_counted():
     assert found['keras_transformer_batch_sentences_bucket{le="4.0"}'] == 2
 
 
+def test_tokens_of_replies_are_counted():
+    metrics = Metrics()
+    job = Job([7] * 9, Generation(), 0)
+    job.reused = 4
+    for is_first in (True, False, False):
+        metrics.watch_token(job, is_first)
+    found = counts(metrics)
+    assert found["keras_transformer_reply_tokens_total"] == 3
+    assert found['keras_transformer_prompt_tokens_total{source="kept"}'] == 4
+    assert found['keras_transformer_prompt_tokens_total{source="read"}'] == 5
+    assert found["keras_transformer_first_token_seconds_count"] == 1
+
+
 def test_two_servers_count_by_themselves():
     one, other = Metrics(), Metrics()
     one.reloads.inc()
@@ -41,6 +56,21 @@ def test_models_are_swapped(catalogue, folders):
     asyncio.run(service.reload())
     assert service.catalogue.sources == ["en"]
     assert counts(service.metrics)["keras_transformer_reloads_total"] == 1
+    asyncio.run(service.close())
+
+
+def test_language_models_are_swapped(chats, catalogue):
+    loads = iter([chats, catalogue, chats])
+    service = Service(lambda: next(loads), Settings(slots=1))
+    before = service.replies["poet"]
+    events = []
+    before.submit("me", [Job([7], Generation(max_new_tokens=3), 0, listen=events.append)])
+    asyncio.run(service.reload())  # it has finished what it had accepted
+    assert events[-1].end and service.replies == {}
+    with pytest.raises(QueueFullError, match="shutting down"):
+        before.submit("me", [Job([7], Generation(), 0)])
+    asyncio.run(service.reload())
+    assert list(service.replies) == ["poet"]
     asyncio.run(service.close())
 
 

@@ -10,7 +10,7 @@ from keras_transformer.serving import Settings
 def test_the_least_of_each():
     least = dict(
         tokens_per_batch=1, delay=0.0, most_waiting=1, timeout=1e-3, most_characters=1,
-        most_bytes=1, most_alternatives=0, api_key="x", requests_per_minute=1,
+        most_bytes=1, most_alternatives=0, slots=1, api_key="x", requests_per_minute=1,
     )  # fmt: skip
     assert dataclasses.asdict(Settings(**least)) == least
     assert Settings().api_key is None and Settings().requests_per_minute is None
@@ -21,6 +21,7 @@ def test_the_least_of_each():
     [
         dict(tokens_per_batch=0),
         dict(most_characters=0),
+        dict(slots=0),
         dict(delay=-0.1),
         dict(timeout=0),
         dict(most_alternatives=-1),

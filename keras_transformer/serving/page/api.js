@@ -9,13 +9,37 @@ export class Refused extends Error {
 
 // Return a route's answer. While the server is busy or cannot be reached, tell `say` and try again,
 // until `signal` is aborted. Throw Refused with the server's message if it refuses the request.
-export async function ask(path, { body, signal, say = () => {} } = {}) {
+export async function ask(path, { body, signal, say } = {}) {
+  return await (await answer(path, options(body, signal), signal, say)).json();
+}
+
+// Yield the chunks of an answer of OpenAI's API that is streamed, as `ask` does.
+export async function* askForChunks(path, { body, signal, say } = {}) {
+  const response = await answer(path, optionsOfOpenAI({ ...body, stream: true }, signal), signal, say);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) throw new Error("the connection was lost");
+    const events = (text + value).split("\n\n");
+    text = events.pop();
+    for (const event of events) {
+      const data = event.slice("data: ".length);
+      if (data === "[DONE]") return;
+      const chunk = JSON.parse(data);
+      if (chunk.error) throw new Refused(500, chunk.error.message);
+      yield chunk;
+    }
+  }
+}
+
+async function answer(path, request, signal, say = () => {}) {
   for (;;) {
     let wait = 3;
     let words = "The server cannot be reached.";
     try {
-      const response = await fetch(path, options(body, signal));
-      if (response.ok) return await response.json();
+      const response = await fetch(path, request);
+      if (response.ok) return response;
       if (response.status !== 429) throw new Refused(response.status, await reason(response));
       wait = Number(response.headers.get("Retry-After")) || 5;
       words = "The server is busy.";
@@ -50,9 +74,16 @@ function options(body, signal) {
   };
 }
 
+// These routes take the key in a header only.
+function optionsOfOpenAI(body, signal) {
+  const headers = { "Content-Type": "application/json" };
+  if (storedKey()) headers.Authorization = `Bearer ${storedKey()}`;
+  return { method: "POST", headers, body: JSON.stringify(body), signal };
+}
+
 async function reason(response) {
   const { error } = await response.json().catch(() => ({}));
-  return error ?? `${response.status} ${response.statusText}`;
+  return error?.message ?? error ?? `${response.status} ${response.statusText}`;
 }
 
 function pause(seconds, signal) {

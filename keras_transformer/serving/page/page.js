@@ -2,6 +2,8 @@
 
 import { ask, Refused, storedKey, storeKey } from "./api.js";
 import { AttentionView } from "./attention.js";
+import { ChatView } from "./chat.js";
+import { copy } from "./copy.js";
 
 const PAUSE = 300; // milliseconds without typing, after which a text is translated
 const MOST_ALTERNATIVES = 3;
@@ -169,17 +171,7 @@ $("text").addEventListener("input", () => {
   timer = setTimeout(translate, $("text").value.trim() ? PAUSE : 0);
 });
 
-$("copy").addEventListener("click", async () => {
-  try {
-    await navigator.clipboard.writeText(shown.translations[0]);
-  } catch {
-    // The clipboard API is available only over https and on localhost.
-    getSelection().selectAllChildren($("translation"));
-    document.execCommand("copy");
-  }
-  $("copy").textContent = "Copied";
-  setTimeout(() => ($("copy").textContent = "Copy"), 2000);
-});
+$("copy").addEventListener("click", () => copy($("translation"), $("copy")));
 
 // Attention
 
@@ -190,7 +182,7 @@ function look() {
 }
 $("look").addEventListener("click", look);
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) look();
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !$("translate").hidden) look();
 });
 
 // Files
@@ -220,10 +212,37 @@ $("file").addEventListener("change", () => {
 });
 for (const name of ["dragenter", "dragover", "dragleave", "drop"]) {
   document.addEventListener(name, (event) => {
-    if (!event.dataTransfer.types.includes("Files")) return;
+    if (!event.dataTransfer.types.includes("Files") || $("translate").hidden) return;
     event.preventDefault();
     $("drop").classList.toggle("dropping", name === "dragenter" || name === "dragover");
     if (name === "drop") translateFile(event.dataTransfer.files[0]);
+  });
+}
+
+// Tabs
+
+const TABS = ["translate", "chat"];
+
+function open(name) {
+  for (const one of TABS) {
+    $(one).hidden = one !== name;
+    $(`${one}-tab`).setAttribute("aria-selected", one === name);
+    $(`${one}-tab`).tabIndex = one === name ? 0 : -1;
+  }
+}
+
+function showTabs(translates, chats) {
+  $("tabs").hidden = !(translates && chats);
+  if (chats) document.title = translates ? "keras_transformer" : "Chat · keras_transformer";
+  open(translates ? "translate" : "chat");
+}
+
+for (const [i, name] of TABS.entries()) {
+  $(`${name}-tab`).addEventListener("click", () => open(name));
+  $(`${name}-tab`).addEventListener("keydown", (event) => {
+    if (!["ArrowLeft", "ArrowRight"].includes(event.key)) return;
+    open(TABS[1 - i]);
+    $(`${TABS[1 - i]}-tab`).focus();
   });
 }
 
@@ -243,6 +262,9 @@ async function start() {
   settings = found[0];
   languages = new Map(found[1].map((language) => [language.code, language]));
   $("key-field").hidden = !settings.keyRequired;
+  new ChatView(settings.languageModels);
+  showTabs(settings.language !== null, settings.languageModels.length > 0);
+  if (!settings.language) return;
   $("file").accept = settings.supportedFilesFormat.join(",");
   const { source, target } = settings.language;
   const sources = found[1].filter((language) => language.targets.length);

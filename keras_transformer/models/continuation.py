@@ -1,0 +1,83 @@
+"""Sequences that share a cache and go on by further tokens, each from a length of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras import ops
+
+from keras_transformer.backend import mask_bias, quick
+from keras_transformer.layers.layer import direct_calls
+from keras_transformer.models.decoder_only import DecoderOnly
+
+
+def new_caches(model: DecoderOnly, rows: int, places: int) -> list[dict[str, Any]]:
+    """Return empty caches of keys and values for `extend`, one for each block.
+
+    Args:
+        model: The model.
+        rows: B, the number of sequences.
+        places: S, the maximum number of tokens of a sequence.
+
+    Raises:
+        NotImplementedError: If the model has relative positions.
+    """
+    if model.decoder.relative_bias:
+        raise NotImplementedError(
+            "model must not have relative positions to continue several sequences at once"
+        )
+    caches = []
+    for block in model.decoder.blocks:
+        layer = block.self_attention
+        shape = rows, layer.num_kv_heads, places, layer.head_dim
+        own = {name: ops.zeros(shape, dtype=layer.compute_dtype) for name in ("key", "value")}
+        caches.append({"self": own})
+    return caches
+
+
+def extend(
+    model: DecoderOnly, token_ids_BT: Any, caches: Any, index_B: Any, predicts: bool = True
+) -> tuple[Any, Any]:
+    """Process T further tokens of each sequence.
+
+    The token of number p of a sequence has its key and value at place p of the caches, also in a
+    model with a window. A sequence can be cut by calling with a lower index.
+
+    Args:
+        model: The model.
+        token_ids_BT: The tokens, int32.
+        caches: The caches from `new_caches` or the last call; each row must have room for its
+            index + T tokens. On PyTorch they are changed in place.
+        index_B: Number of tokens that each sequence has in the caches, int32.
+        predicts: Whether the logits are needed.
+
+    Returns:
+        The logits (B, T, V), or None, and the caches.
+    """
+    index_B = ops.convert_to_tensor(index_B, dtype="int32")
+    token_ids_BT = ops.convert_to_tensor(token_ids_BT, dtype="int32")
+    length, places = token_ids_BT.shape[1], quick.shape(caches[0]["self"]["key"])[2]
+    if length is None:
+        length = quick.shape(token_ids_BT)[1]
+    positions_BT = quick.expand_dims(index_B, 1) + quick.arange(length, dtype="int32")
+    mask_BTS = _visible(positions_BT, places, model.decoder.options.window)
+    mask = mask_bias(quick.expand_dims(mask_BTS, 1), model.compute_dtype)
+    # Tokens that only fill a batch may be beyond the table of positions.
+    positions_BT = ops.minimum(positions_BT, model.config.max_length - 1)
+    with direct_calls(model.decoder):
+        x, caches = model.decoder(
+            model.embedding(token_ids_BT, positions=positions_BT),
+            attention_mask=mask,
+            cache=caches,
+            index=index_B,
+            positions=positions_BT,
+        )
+        return (model._project(x) if predicts else None), caches
+
+
+def _visible(positions_BT, places, window):
+    """Return which places each token may attend to: its own and earlier ones in its window."""
+    own_BT1 = quick.expand_dims(positions_BT, 2)
+    places_S = quick.arange(places, dtype="int32")
+    visible_BTS = places_S <= own_BT1
+    return visible_BTS if window is None else visible_BTS & (places_S > own_BT1 - window)

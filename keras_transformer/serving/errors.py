@@ -1,0 +1,110 @@
+"""Error answers: LibreTranslate's form, and OpenAI's on the paths of its API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.types import Scope
+
+from keras_transformer.serving.queue import QueueFullError, TooLargeError
+
+OPENAI_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/models")
+
+
+class Refusal(HTTPException):
+    """An error that names the field of a request which caused it.
+
+    Args:
+        status: Status of the answer.
+        message: Text of the error.
+        param: Name of the field, such as "messages[0].role"; None: no single one.
+        code: OpenAI's code of the error, such as "model_not_found"; None: it has none.
+    """
+
+    def __init__(
+        self, status: int, message: str, param: str | None = None, code: str | None = None
+    ):
+        super().__init__(status, message)
+        self.param, self.code = param, code
+
+
+def error_body(
+    scope: Scope, status: int, message: str, param: str | None = None, code: str | None = None
+) -> dict[str, Any]:
+    """Return the body of an error answer, in the form of the API that was asked.
+
+    Args:
+        scope: The request's scope.
+        status, message, param, code: See `Refusal`.
+    """
+    path = scope["path"].removeprefix(scope.get("root_path", ""))
+    if path not in OPENAI_PATHS and code is None:
+        return {"error": message}
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    if status == 429:
+        kind, code = "rate_limit_error", "rate_limit_exceeded"
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Let an application answer every error with a JSON body."""
+
+    def answer(request, status, message, headers: Mapping[str, str] | None = None, **more):
+        return JSONResponse(error_body(request.scope, status, message, **more), status, headers)
+
+    @app.exception_handler(HTTPException)
+    async def known(request, error):
+        more = {name: getattr(error, name, None) for name in ("param", "code")}
+        headers = getattr(error, "headers", None)
+        return answer(request, error.status_code, str(error.detail), headers, **more)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request, error):
+        return answer(request, 400, said(error.errors()))
+
+    @app.exception_handler(ValueError)
+    async def wrong(request, error):
+        return answer(request, 400, " ".join(str(error).split()))
+
+    @app.exception_handler(TooLargeError)
+    async def large(request, error):
+        return answer(request, 413, str(error))
+
+    @app.exception_handler(QueueFullError)
+    async def full(request, error):
+        return answer(request, 429, f"slow down: {error}", {"Retry-After": "1"})
+
+    @app.exception_handler(Exception)
+    async def failed(request, error):
+        return answer(request, 500, "the server failed: see its log")
+
+    @app.exception_handler(ImportError)
+    async def missing(request, error):
+        return answer(request, 501, str(error))
+
+
+def said(errors: Any) -> str:
+    """Return the first of pydantic's errors in one line: field, problem, value."""
+    first = errors[0]
+    place = str((first["loc"] or ("body",))[0])
+    return f"{place}: {first['msg']}, got {_short(first.get('input'))}"
+
+
+def place_of(errors: Any) -> str | None:
+    """Return the field of the first of pydantic's errors, such as "messages[0].role"."""
+    name = ""
+    for part in errors[0]["loc"]:
+        if isinstance(part, int):
+            name += f"[{part}]"
+        elif part.isidentifier() and part not in ("str", "int"):  # types of a union
+            name += f".{part}" if name else part
+    return name or None
+
+
+def _short(value):
+    return ascii(value) if len(ascii(value)) <= 80 else ascii(value)[:77] + "..."

@@ -1,0 +1,148 @@
+"""The answer to a request for replies: their events become texts, choices and chunks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keras_transformer.inference.pieces import Pieces
+from keras_transformer.inference.reply import Event
+from keras_transformer.serving.openai_forms import Form, usage
+from keras_transformer.serving.replies import Job, Replies
+from keras_transformer.text.text_tokenizer import TextTokenizer
+
+
+class Answer:
+    """The replies of one request.
+
+    Args:
+        replies: The thread that writes them.
+        tokenizer: The model's tokenizer.
+        jobs: One job for each reply; `Answer` sets `listen` of each.
+        n: Number of replies for each prompt, in consecutive jobs.
+        stop: Texts that end a reply.
+        form: The form of the answer.
+    """
+
+    def __init__(
+        self,
+        replies: Replies,
+        tokenizer: TextTokenizer,
+        jobs: Sequence[Job],
+        n: int,
+        stop: Sequence[str],
+        form: Form,
+    ):
+        self._replies, self._form, self._jobs, self._n = replies, form, jobs, n
+        self._replied = [_Replied(Pieces(tokenizer, stop)) for _ in jobs]
+        self._arrived: asyncio.Queue[tuple[int, Event | Exception]] = asyncio.Queue()
+
+    def begin(self, client: Hashable) -> None:
+        """Queue the jobs.
+
+        Raises:
+            TooLargeError, QueueFullError: As in `Replies.submit`.
+        """
+        loop = asyncio.get_running_loop()
+
+        def listener(index):
+            def listen(event):
+                with contextlib.suppress(RuntimeError):  # the loop has ended
+                    loop.call_soon_threadsafe(self._arrived.put_nowait, (index, event))
+
+            return listen
+
+        for index, job in enumerate(self._jobs):
+            job.listen = listener(index)
+        self._replies.submit(client, self._jobs)
+
+    def close(self) -> None:
+        """End the replies that have not ended."""
+        both = zip(self._jobs, self._replied, strict=True)
+        if left := [job for job, reply in both if reply.end is None]:
+            self._replies.cancel(left)
+
+    async def whole(self) -> dict[str, Any]:
+        """Return the answer when all replies have ended."""
+        texts = ["" for _ in self._jobs]
+        events: list[list[Event]] = [[] for _ in self._jobs]
+        async for index, piece, tokens, _ in self._pieces():
+            texts[index] += piece
+            events[index] += tokens
+        choices = [
+            self._form.choice(index, text, events[index], self._replied[index].end)
+            for index, text in enumerate(texts)
+        ]
+        return self._form.whole(choices, self._usage())
+
+    async def chunks(self, with_usage: bool) -> AsyncIterator[dict[str, Any]]:
+        """Yield the chunks of the answer.
+
+        Args:
+            with_usage: Whether a last chunk has the number of tokens.
+        """
+        form, more = self._form, {"usage": None} if with_usage else {}
+        for index in range(len(self._jobs)):
+            if (first := form.first(index)) is not None:
+                yield form.chunk([first], **more)
+        offsets = [0] * len(self._jobs)
+        async for index, piece, tokens, end in self._pieces():
+            if piece or end or form.top is not None:
+                yield form.chunk([form.part(index, piece, tokens, end, offsets[index])], **more)
+            if form.top is not None:
+                offsets[index] += sum(len(form.names.of(event.token)) for event in tokens)
+        if with_usage:
+            yield form.chunk([], usage=self._usage())
+
+    async def _pieces(self):
+        """Yield (number of a reply, its next text, the events of its tokens, why it ended).
+
+        All tokens of a reply that have arrived come together: with a slow client, or while the
+        server is busy, there are fewer and longer pieces.
+        """
+        while any(reply.end is None for reply in self._replied):
+            arrived = {}
+            index, event = await self._arrived.get()
+            arrived[index] = [event]
+            while not self._arrived.empty():
+                index, event = self._arrived.get_nowait()
+                arrived.setdefault(index, []).append(event)
+            for index, events in arrived.items():
+                if self._replied[index].end is None:
+                    yield index, *self._taken(index, events)
+
+    def _taken(self, index, events):
+        reply, piece, tokens = self._replied[index], "", []
+        for event in events:
+            if isinstance(event, Exception):
+                raise event
+            if event.end != "stop":
+                piece += reply.pieces.add(event.token)
+                tokens.append(event)
+                reply.length += 1
+            if reply.pieces.stopped:
+                reply.end = "stop"
+                if event.end is None:
+                    self._replies.cancel([self._jobs[index]])
+                break
+            if event.end:
+                reply.end = event.end
+                piece += reply.pieces.rest()
+        return piece, tokens, reply.end
+
+    def _usage(self):
+        first = self._jobs[:: self._n]  # the replies of a prompt share it
+        prompt, cached = sum(len(job.prompt_ids) for job in first), sum(job.reused for job in first)
+        return usage(prompt, cached, sum(reply.length for reply in self._replied))
+
+
+@dataclass
+class _Replied:
+    """The text of a reply so far."""
+
+    pieces: Pieces
+    length: int = 0  # tokens
+    end: str | None = None  # why it ended

@@ -1,0 +1,216 @@
+"""Schemas of the requests of OpenAI's API; what we cannot do is refused by name."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    model_validator,
+)
+
+from keras_transformer.search import Generation
+from keras_transformer.serving.errors import Refusal
+from keras_transformer.serving.schemas import Text
+
+# Fields of OpenAI's API that are accepted with these values only, besides null, which change
+# nothing here.
+WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
+    "audio": (),
+    "best_of": (1,),
+    "echo": (False,),
+    "frequency_penalty": (0,),
+    "function_call": (),
+    "functions": (),
+    "logit_bias": ({},),
+    "modalities": (["text"],),
+    "moderation": (),
+    "parallel_tool_calls": (),
+    "prediction": (),
+    "presence_penalty": (0,),
+    "prompt_cache_options": (),
+    "prompt_cache_retention": ("in_memory",),
+    "reasoning_effort": ("none",),
+    "response_format": ({"type": "text"},),
+    "service_tier": ("auto", "default"),
+    "store": (False,),
+    "suffix": ("",),
+    "tool_choice": ("none",),
+    "tools": (),
+    "verbosity": ("medium",),
+    "web_search_options": (),
+}
+_OF_MESSAGES = {
+    "annotations": ([],),
+    "audio": (),
+    "function_call": (),
+    "refusal": (),
+    "tool_call_id": (),
+    "tool_calls": ([],),
+}
+Stop = Annotated[Text, Field(min_length=1)]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_names(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        _check_unsupported(values, WITHOUT_EFFECT, "")
+        for name in values.keys() - WITHOUT_EFFECT.keys() - cls.model_fields.keys():
+            raise Refusal(400, f"Unrecognized request argument supplied: {name:.80}", name[:80])
+        # For most fields null means that they are absent.
+        return {
+            name: value
+            for name, value in values.items()
+            if value is not None and name not in WITHOUT_EFFECT
+        }
+
+
+def _check_unsupported(values, without_effect, place):
+    for name, accepted in without_effect.items():
+        value = values.get(name)
+        if value is not None and not any(value == x for x in accepted):
+            shown = " or ".join(map(repr, accepted)) or "null"
+            message = f"{name} is not supported by this server, which accepts {shown} only"
+            raise Refusal(400, message, f"{place}{name}", "unsupported_parameter")
+
+
+class StreamOptions(BaseModel):
+    """Options of a streamed answer."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    include_usage: StrictBool = Field(
+        False, description="Whether a last chunk has the number of tokens."
+    )
+    include_obfuscation: StrictBool = Field(False, description="Accepted, without effect.")
+
+
+class _Reply(_Request):
+    """Fields of both kinds of requests."""
+
+    model: Text = Field(description="Name of the model, as in /v1/models.")
+    temperature: StrictFloat | StrictInt = Field(
+        1.0, ge=0, le=2, description="0 takes the most probable tokens."
+    )
+    top_p: StrictFloat | StrictInt = Field(1.0, ge=0, le=1)
+    n: StrictInt = Field(1, ge=1, le=128, description="Number of replies.")
+    stop: Stop | Annotated[list[Stop], Field(max_length=4)] = Field(
+        [], description="Texts that end a reply; up to 4."
+    )
+    seed: StrictInt | None = Field(
+        None, ge=-(2**63), lt=2**63, description="The same seed gives the same reply."
+    )
+    stream: StrictBool = Field(False, description="Whether to send server-sent events.")
+    stream_options: StreamOptions | None = None
+    user: Text = Field("", description="Accepted, without effect.")
+    metadata: dict[str, str] = Field({}, description="Accepted, without effect.")
+    safety_identifier: Text = Field("", description="Accepted, without effect.")
+    prompt_cache_key: Text = Field("", description="Accepted, without effect.")
+
+    @model_validator(mode="after")
+    def _check_stream_options(self) -> Self:
+        if self.stream_options is not None and not self.stream:
+            message = "stream_options is allowed only when stream is true"
+            raise Refusal(400, message, "stream_options")
+        return self
+
+    def stops(self) -> list[str]:
+        """Return the texts that end a reply."""
+        return [self.stop] if isinstance(self.stop, str) else self.stop
+
+    def search_of(self, max_tokens: int) -> Generation:
+        """Return the options of the search, for so many tokens at most."""
+        drawn = dict(temperature=float(self.temperature), top_p=max(float(self.top_p), 1e-9))
+        return Generation(max_new_tokens=max_tokens, **(drawn if self.temperature > 0 else {}))
+
+
+class Part(BaseModel):
+    """A part of a message: text, and nothing else."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: Literal["text"]
+    text: Text
+
+
+class Message(BaseModel):
+    """A message of a chat."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: Literal["developer", "system", "user", "assistant"]
+    content: Text | list[Part]
+    name: Text | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_names(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        _check_unsupported(values, _OF_MESSAGES, "messages.")
+        return {name: value for name, value in values.items() if name not in _OF_MESSAGES}
+
+    def plain(self) -> dict[str, str]:
+        """Return the message for a chat template."""
+        content = self.content
+        if not isinstance(content, str):
+            content = "".join(part.text for part in content)
+        role = "system" if self.role == "developer" else self.role
+        return {"role": role, "content": content} | ({"name": self.name} if self.name else {})
+
+
+class ChatRequest(_Reply):
+    """A chat to continue."""
+
+    messages: list[Message] = Field(
+        min_length=1, examples=[[{"role": "user", "content": "Who wrote Hamlet?"}]]
+    )
+    logprobs: StrictBool = Field(False, description="Whether to return log-probabilities.")
+    top_logprobs: StrictInt | None = Field(
+        None, ge=0, le=20, description="Number of most probable tokens at each place."
+    )
+    max_completion_tokens: StrictInt | None = Field(
+        None, ge=1, description="Maximum tokens of the reply; null: the room that the model has."
+    )
+    max_tokens: StrictInt | None = Field(
+        None, ge=1, description="Older name of max_completion_tokens."
+    )
+
+    @model_validator(mode="after")
+    def _check_pairs(self) -> Self:
+        if self.top_logprobs is not None and not self.logprobs:
+            raise Refusal(400, "top_logprobs needs logprobs to be true", "top_logprobs")
+        if self.max_tokens is not None and self.max_completion_tokens is not None:
+            message = "max_tokens and max_completion_tokens cannot both be given"
+            raise Refusal(400, message, "max_tokens")
+        return self
+
+
+class CompletionRequest(_Reply):
+    """One or more texts to continue."""
+
+    prompt: Text | list[Text] | list[StrictInt] | list[list[StrictInt]] = Field(
+        description="A text, a list of texts, token ids, or a list of lists of these.",
+        examples=["To be, or not to be"],
+    )
+    logprobs: StrictInt | None = Field(
+        None, ge=0, le=5, description="Number of most probable tokens at each place."
+    )
+    max_tokens: StrictInt = Field(16, ge=1, description="Maximum tokens of the reply.")
+
+    def prompts(self) -> list[str | list[int]]:
+        """Return the prompts, each a text or token ids."""
+        is_one = isinstance(self.prompt, str) or (
+            self.prompt and all(isinstance(x, int) for x in self.prompt)
+        )
+        return [self.prompt] if is_one else list(self.prompt)  # type: ignore[list-item]

@@ -1,0 +1,208 @@
+"""The thread that continues chats: replies of many requests share the slots of a language model."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+
+from keras_transformer.config import require
+from keras_transformer.inference.reply import Event
+from keras_transformer.inference.slots import Slots
+from keras_transformer.models import DecoderOnly
+from keras_transformer.search import Generation
+from keras_transformer.serving.queue import QueueFullError, TooLargeError
+
+
+@dataclass(eq=False)
+class Job:
+    """A reply that a request asks for.
+
+    Args:
+        prompt_ids: The prompt.
+        search, seed, end_ids, top: See `Slots.join`.
+        listen: Called in the thread with each event, or with the error that ends the reply.
+
+    Attributes:
+        reused: Tokens of the prompt that did not have to be read, from the first event on.
+        arrived: When the job was made, in seconds of `time.monotonic`.
+    """
+
+    prompt_ids: Sequence[int]
+    search: Generation
+    seed: int | Sequence[int]
+    end_ids: Sequence[int] | None = None
+    top: int = 0
+    listen: Callable[[Event | Exception], None] = lambda event: None
+    reused: int = 0
+    begun: bool = False
+    arrived: float = field(default_factory=time.monotonic)
+    id: int | None = None  # in the slots
+
+    @property
+    def cost(self) -> int:
+        """Tokens for which the job counts in the queue."""
+        return max(len(self.prompt_ids), 1)
+
+
+class Replies:
+    """Lets the replies of many clients run in the slots of a model, in a thread of its own.
+
+    Clients take turns: a free slot goes to the client whose last reply joined longest ago, however
+    many requests another one has sent.
+
+    Args:
+        model: The model.
+        num_slots: Maximum number of replies at once.
+        most_waiting: Maximum number of prompt tokens that wait for a slot; further requests are
+            refused.
+        watch: Called after each token with its job, and whether it is the job's first.
+
+    Raises:
+        ValueError: If a number is out of range.
+    """
+
+    def __init__(
+        self,
+        model: DecoderOnly,
+        num_slots: int = 8,
+        most_waiting: int = 100_000,
+        watch: Callable[[Job, bool], None] = lambda job, is_first: None,
+    ):
+        require(most_waiting >= 1, "most_waiting", most_waiting, "at least 1")
+        self.model, self.num_slots, self.most_waiting = model, num_slots, most_waiting
+        self.waiting = 0  # tokens
+        self._watch = watch
+        self._clients: dict[Hashable, deque[Job]] = {}  # the one whose turn it is first
+        self._running: dict[int, Job] = {}
+        self._cancelled: list[Job] = []
+        self._changed = threading.Condition()
+        self._closing = False
+        self._slots = Slots(model, num_slots)
+        self._warm_up()
+        self._thread = threading.Thread(target=self._work, name="chat", daemon=True)
+        self._thread.start()
+
+    @property
+    def running(self) -> int:
+        """Number of slots in use."""
+        return len(self._running)
+
+    def submit(self, client: Hashable, jobs: Sequence[Job]) -> None:
+        """Queue the replies of a request.
+
+        Args:
+            client: Whoever asks; clients take turns.
+            jobs: The replies.
+
+        Raises:
+            TooLargeError: If the prompts alone exceed `most_waiting`.
+            QueueFullError: If they exceed it together with those in the queue.
+        """
+        tokens = sum(job.cost for job in jobs)
+        self.check_size(tokens)
+        with self._changed:
+            if self._closing:
+                raise QueueFullError("the server is shutting down")
+            if self.waiting + tokens > self.most_waiting:
+                raise QueueFullError(
+                    f"{self.waiting} of at most {self.most_waiting} tokens are waiting"
+                )
+            self.waiting += tokens
+            self._clients.setdefault(client, deque()).extend(jobs)
+            self._changed.notify()
+
+    def check_size(self, tokens: int) -> None:
+        """Raise TooLargeError if a request of so many prompt tokens exceeds `most_waiting`."""
+        if tokens > self.most_waiting:
+            raise TooLargeError(
+                f"a request must have at most {self.most_waiting} tokens, got {tokens}"
+            )
+
+    def cancel(self, jobs: Sequence[Job]) -> None:
+        """End replies that run or wait; their slots are free within a step."""
+        with self._changed:
+            self._cancelled += jobs
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Finish all accepted replies, and accept no more."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _warm_up(self):
+        """Compute as in a first request, with all slots and with one."""
+        for count in (self.num_slots, 1):
+            for i in range(count):
+                self._slots.join([i % 2] * 2, Generation(max_new_tokens=1, temperature=1.0))
+            while self._slots.running:
+                self._slots.turn()
+
+    def _work(self):
+        while True:
+            with self._changed:
+                while not (self._clients or self._running or self._cancelled or self._closing):
+                    self._changed.wait()
+                if self._closing and not (self._clients or self._running):
+                    return
+                self._leave()
+                self._join()
+            try:
+                events = self._slots.turn()
+            except Exception as error:
+                self._fail(error)
+                continue
+            for event in events:
+                self._tell(event)
+
+    def _leave(self):
+        """Drop cancelled jobs."""
+        gone, self._cancelled = set(self._cancelled), []
+        for job in gone & set(self._running.values()):
+            self._slots.leave(job.id)
+            del self._running[job.id]
+        if not gone:
+            return
+        for client, jobs in list(self._clients.items()):
+            left = deque(job for job in jobs if job not in gone)
+            self.waiting -= sum(job.cost for job in gone & set(jobs))
+            self._clients[client] = left
+            if not left:
+                del self._clients[client]
+
+    def _join(self):
+        """Give free slots to the clients in turn."""
+        while self._clients and self._slots.running < self.num_slots:
+            client = next(iter(self._clients))
+            jobs = self._clients.pop(client)
+            job = jobs.popleft()
+            if jobs:
+                self._clients[client] = jobs  # at the end
+            self.waiting -= job.cost
+            options = dict(end_ids=job.end_ids, top=job.top)
+            try:
+                job.id = self._slots.join(job.prompt_ids, job.search, job.seed, **options)
+            except Exception as error:
+                job.listen(error)
+            else:
+                self._running[job.id] = job
+
+    def _tell(self, event):
+        job = self._running[event.id]
+        is_first, job.begun = not job.begun, True
+        job.reused = event.reused
+        if event.end:
+            del self._running[event.id]
+        self._watch(job, is_first)
+        job.listen(event)
+
+    def _fail(self, error):
+        """Tell all running jobs that the model failed, and begin anew."""
+        running, self._running = self._running, {}
+        self._slots.clear()
+        for job in running.values():
+            job.listen(error)
