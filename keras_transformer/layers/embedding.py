@@ -173,7 +173,8 @@ class PositionalEmbedding(Layer):
         x = lookup(self.tokens.embeddings, inputs) if is_plain else self.tokens(inputs)
         x = quick.cast(x, self.compute_dtype)
         if self.options["scale"]:
-            x = x * self.d_model**0.5
+            # The factor, too, is in the compute dtype, as in Gemma.
+            x = x * quick.cast(self.d_model**0.5, self.compute_dtype)
         if self.positions != "none":
             if positions is None:
                 # Beyond the table, some backends return NaN and others the last position.
