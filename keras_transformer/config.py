@@ -68,7 +68,7 @@ class Config:
         count = self.to_dict()["num_layers"]
         value = getattr(self, name)
         fits = isinstance(value, list | tuple)
-        fits = fits and all(isinstance(i, int) and 0 <= i < count for i in value)
+        fits = fits and all(type(i) is int and 0 <= i < count for i in value)
         require(fits, name, value, f"indices of blocks below num_layers={count}")
         object.__setattr__(self, name, tuple(sorted({*value})))
 

@@ -146,6 +146,4 @@ class Gemma(DecoderOnly):
             dtype=policy,
             name="decoder",
         )
-        super().__init__(
-            config, policy, embedding, decoder, logit_cap=config.logit_cap, **kwargs
-        )
+        super().__init__(config, policy, embedding, decoder, logit_cap=config.logit_cap, **kwargs)

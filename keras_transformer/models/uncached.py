@@ -24,7 +24,7 @@ def prefill(
     if segments_BP is None:
         segments_BP = quick.ones_like(token_ids_BP)
     hidden = model.compute_hidden({"token_ids": token_ids_BP, "segments": segments_BP})
-    rows, prompt = quick.shape(token_ids_BP)
+    prompt = quick.shape(token_ids_BP)[1]
     later_BR = quick.repeat(quick.ones_like(token_ids_BP[:, :1]), length - prompt, axis=1)
     ids_BM = quick.concatenate([token_ids_BP, quick.zeros_like(later_BR)], axis=1)
     ids_BKM = quick.repeat(quick.expand_dims(ids_BM, 1), beam_size, axis=1)
