@@ -45,8 +45,8 @@ class DecoderOnly(VocabularyModel):
         inputs: Dict of `token_ids` (B, T), int32. If several sequences share a row, or one begins
             after padding, also `segments` (B, T), int32: the number of each token's sequence in
             its row, 0 for padding. Each sequence gets the same logits as in a row by itself.
-            Padding after a sequence changes nothing and needs no segments, unless rotary rates depend
-        on the length of the sequence.
+            Padding after a sequence changes nothing and needs no segments, unless rotary rates
+            depend on the length of the sequence.
 
     Returns:
         Logits (B, T, V).

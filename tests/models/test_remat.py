@@ -17,6 +17,8 @@ from keras_transformer.models import (
     BERT,
     T5,
     BERTConfig,
+    Gemma,
+    GemmaConfig,
     LLaMA,
     LLaMAConfig,
     T5Config,
@@ -28,12 +30,16 @@ from tests.backends import cases
 
 SIZES = dict(d_model=8, d_ff=12, num_heads=2, dropout=0.3)
 STACK, STACKS = dict(num_layers=2), dict(num_encoder_layers=1, num_decoder_layers=2)
+GEMMA = dict(window=3, window_layers=(0,), local_theta=50.0, attention_cap=2.0, logit_cap=3.0)
 FAMILIES = {
     "transformer": lambda **dtype: Transformer(
         TransformerConfig(13, 13, **SIZES, **STACKS), **dtype
     ),
     "t5": lambda **dtype: T5(T5Config(13, head_dim=4, **SIZES, **STACKS), **dtype),
     "llama": lambda **dtype: LLaMA(LLaMAConfig(13, num_kv_heads=1, **SIZES, **STACK), **dtype),
+    "gemma": lambda **dtype: Gemma(
+        GemmaConfig(13, num_kv_heads=1, head_dim=4, **SIZES, **STACK, **GEMMA), **dtype
+    ),
     "albert": lambda **dtype: BERT(BERTConfig(13, shared_blocks=True, **SIZES, **STACK), **dtype),
 }
 RUNS = {
@@ -42,6 +48,7 @@ RUNS = {
     "lora": ("transformer", dict(lora=2)),
     "t5": ("t5", dict()),
     "llama": ("llama", dict(dtype="mixed_bfloat16")),
+    "gemma": ("gemma", dict()),
     "albert": ("albert", dict()),
 }
 

@@ -94,8 +94,7 @@ def rate(default: Any = REQUIRED) -> Field:
 
 def count(default: Any = REQUIRED) -> Field:
     """Return a field for a number of things, which may be 0."""
-    fits = lambda x: (x == 0 and type(x) is int) or is_size(x)  # noqa: E731
-    return Field("a whole number of at least 0", fits, default)
+    return Field("a whole number of at least 0", lambda x: type(x) is int and x >= 0, default)
 
 
 def positive(default: Any = REQUIRED, null: bool = False) -> Field:

@@ -36,6 +36,7 @@ from keras_transformer.checkpoints.families.windows import (
     read_windows,
     window_fields,
 )
+from keras_transformer.config import require
 from keras_transformer.models import Gemma, GemmaConfig
 
 _SIZES = "vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads"
@@ -121,6 +122,9 @@ def _gemma2(theirs, names):
 def _gemma3(theirs, names):
     """Return our config; blocks without and with a window have their own rotary positions."""
     both = theirs["rope_parameters"] or {}
+    for name in (SLIDING, FULL):
+        fits = both.get(name) is None or isinstance(both[name], Mapping)
+        require(fits, f"{name} of rope_parameters", both.get(name), "an object or null")
     local, full = ({"rope_type": "default", **(both.get(x) or {})} for x in (SLIDING, FULL))
     full |= theirs["rope_scaling"] or {}
     outer = theirs | {"rope_scaling": None}
@@ -154,6 +158,7 @@ def _file(config, kind, **own):
         head_dim=config.head_dim,
         hidden_activation="gelu_pytorch_tanh",
         rms_norm_eps=config.epsilon,
+        tie_word_embeddings=True,
         query_pre_attn_scalar=round((config.query_scale or config.head_dim**-0.5) ** -2),
         final_logit_softcapping=config.logit_cap,
         attn_logit_softcapping=config.attention_cap,
