@@ -172,8 +172,8 @@ class PositionalEmbedding(Layer):
         inputs = self._whole("inputs", inputs)
         x = lookup(self.tokens.embeddings, inputs) if is_plain else self.tokens(inputs)
         x = quick.cast(x, self.compute_dtype)
+        # The factor, too, is rounded to the compute dtype, as in Gemma.
         if self.options["scale"]:
-            # The factor, too, is in the compute dtype, as in Gemma.
             x = x * quick.cast(self.d_model**0.5, self.compute_dtype)
         if self.positions != "none":
             if positions is None:

@@ -63,10 +63,10 @@ class AddNorm(Layer):
             self.output_norm.build(x_shape)
 
     def call(self, x: Any, sublayer_output: Any = None, training: bool = False) -> Any:
+        if self.output_norm and sublayer_output is not None:
+            sublayer_output = self.output_norm(sublayer_output)
         if sublayer_output is None:
             return self.norm(x) if self.norm_first else x
-        if self.output_norm:
-            sublayer_output = self.output_norm(sublayer_output)
         if training and self.rate:
             x = drop_and_add(sublayer_output, self.rate, self.seed_generator, residual=x)
         else:
