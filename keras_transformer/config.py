@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
+KERNELS = ("elu", "performer")  # of linear attention
 SINUSOIDS = ("sinusoidal", "sinusoidal_halves", "sinusoidal_tensor2tensor")
 POSITIONS = ("learned", "none", *SINUSOIDS)
 

@@ -20,7 +20,7 @@ from keras_transformer.backend import keep_compilations
 from keras_transformer.callbacks import Checkpoints, Progress
 from keras_transformer.checkpoints import load_weights
 from keras_transformer.checkpoints.state import CHECKPOINTS
-from keras_transformer.config import require, require_whole
+from keras_transformer.config import KERNELS, require, require_whole
 from keras_transformer.data.text_files import iterate_lines
 from keras_transformer.data.windows import NO_LABEL, Windows
 from keras_transformer.evaluation.assess import save_metrics
@@ -39,6 +39,9 @@ def train(
     text: Annotated[Path, typer.Option(help="Text file in UTF-8; may be a .gz.")],
     output: options.Output,
     family: Annotated[str, typer.Option(help="gpt or llama.")] = "gpt",
+    attention: Annotated[
+        str, typer.Option(help="softmax, or linear attention: elu or performer.")
+    ] = "softmax",
     pieces: Annotated[str, typer.Option(help="Tokens: characters, or bytes (BPE).")] = "characters",
     vocab_size: options.VocabSize = 8000,
     num_layers: options.Layers = 4,
@@ -62,6 +65,8 @@ def train(
     """
     keep_compilations()
     require(family in ("gpt", "llama"), "family", family, "gpt or llama")
+    kinds = ("softmax", *KERNELS)
+    require(attention in kinds, "attention", attention, f"one of {kinds}")
     require_whole("steps_per_epoch", steps_per_epoch, 1)
     require_whole("steps", steps, 1)
     require(weight_decay >= 0, "weight_decay", weight_decay, "at least 0")
@@ -73,7 +78,8 @@ def train(
 
     keras.utils.set_random_seed(seed)
     sizes = dict(d_model=d_model, num_layers=num_layers, num_heads=num_heads, dropout=dropout)
-    model = _model(family, tokenizer.vocab_size, sizes | {"max_length": length}, precision)
+    sizes |= dict(max_length=length, kernel=None if attention == "softmax" else attention)
+    model = _model(family, tokenizer.vocab_size, sizes, precision)
     adamw = dict(beta_2=0.99, epsilon=1e-8, weight_decay=weight_decay, global_clipnorm=1.0)
     model.compile(
         adam(schedule_for(peak_learning_rate, warmup_steps, steps), **adamw),

@@ -23,6 +23,7 @@ from keras_transformer.backend import (
 from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.head_groups import FusedDense, scaled_queries
 from keras_transformer.layers.layer import Layer
+from keras_transformer.layers.linear_attention import KernelAttention
 from keras_transformer.layers.options import AttentionOptions
 from keras_transformer.layers.recording import is_recording, record
 from keras_transformer.layers.residual import normalization
@@ -54,7 +55,7 @@ def dot_product_attention(
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class MultiHeadAttention(Layer):
+class MultiHeadAttention(KernelAttention, Layer):
     """MultiHead(Q, K, V) = Concat(head_1 ... head_N) W^O (section 3.2.2).
 
     Self-attention makes queries, keys and values in one fused projection. Cross-attention makes
@@ -83,7 +84,9 @@ class MultiHeadAttention(Layer):
         index: Place of the first query in a self-attention cache.
 
     Returns:
-        The output (B, T, D) and the cache `{"key", "value"}`, each (B, K, S, H).
+        The output (B, T, D) and the cache `{"key", "value"}`, each (B, K, S, H). With a kernel the
+        cache is `{"state"}`, (B, N, F, H + 1); in steps of self-attention there is one for each of
+        the T beams, (B, T, N, F, H + 1), and masks and `index` do not count.
 
     Raises:
         ValueError: If `AttentionOptions` refuses an option; if D is not divisible by `num_heads`
@@ -137,6 +140,7 @@ class MultiHeadAttention(Layer):
             d_model, use_bias=bias, dtype=self.dtype_policy, name="output"
         )
         self.output_projection.build((*query_shape[:-1], width))
+        self._build_kernel(self.head_dim)
         self.query_norm = self.key_norm = None
         if own.qk_norm:
             shared = ("rms", own.epsilon, self.dtype_policy)
@@ -174,6 +178,8 @@ class MultiHeadAttention(Layer):
         cache: dict[str, Any] | None = None,
         index: Any = None,
     ) -> tuple[Any, dict[str, Any]]:
+        if self.options.kernel:
+            return self._by_kernel(query, memory, attention_mask, bias, rotation, cache)
         if cache is not None:
             return self._step(query, memory, attention_mask, bias, rotation, cache, index)
         if self.cross_attention:

@@ -11,6 +11,7 @@ from keras_transformer.backend import cache_places, quick
 from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.layer import Layer
+from keras_transformer.layers.linear_attention import num_features
 from keras_transformer.layers.options import (
     AddNormOptions,
     AttentionOptions,
@@ -252,13 +253,14 @@ class Decoder(Stack):
         def spec(block, source):
             own, (rows, length) = block.options, source.shape[:2]
             head_dim, heads = own.head_dim or x.shape[-1] // own.num_heads, own.num_heads
+            if own.kernel:
+                shape = rows, heads, num_features(own.kernel, head_dim), head_dim + 1
+                return {"state": keras.KerasTensor(shape, dtype="float32")}
             shape = rows, own.num_kv_heads or heads, length, head_dim
-            return keras.KerasTensor(shape, dtype=self.compute_dtype)
+            one = keras.KerasTensor(shape, dtype=self.compute_dtype)
+            return {"key": one, "value": one}
 
-        caches = [
-            {part: {"key": spec(block, y), "value": spec(block, y)} for part, y in sources.items()}
-            for block in self.blocks
-        ]
+        caches = [{part: spec(block, y) for part, y in sources.items()} for block in self.blocks]
         return output, caches
 
     def get_config(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Self
 
-from keras_transformer.config import require
+from keras_transformer.config import KERNELS, require
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +60,8 @@ class AttentionOptions(Options):
             None: 1 / sqrt(H).
         soft_cap: Limits the products smoothly to (-soft_cap, soft_cap), before the mask:
             soft_cap * tanh(products / soft_cap) (Gemma 2); None: no limit.
+        kernel: Linear attention, "elu" (Katharopoulos et al. 2020) or "performer" (Choromanski et
+            al. 2021), see `layers.linear_attention`; None: softmax.
         window: Limits attention to this many nearby positions, including the query's own (Beltagy
             et al. 2020, section 3.1; Mistral); None: no limit. With a window, time and memory are
             linear in the length, and self-attention uses a rolling cache.
@@ -67,8 +69,9 @@ class AttentionOptions(Options):
             positions attend to, regardless of the window.
 
     Raises:
-        ValueError: If K does not divide N, the window is below 1, `global_tokens` below 0, or
-            `query_scale` or `soft_cap` is not above 0.
+        ValueError: If K does not divide N, the window is below 1, `global_tokens` below 0,
+            `query_scale` or `soft_cap` is not above 0, the kernel is unknown, or an option is
+            given with it that needs products: `window`, `global_tokens`, `query_scale`, `soft_cap`.
     """
 
     num_heads: int
@@ -81,6 +84,7 @@ class AttentionOptions(Options):
     epsilon: float = 1e-6
     query_scale: float | None = None
     soft_cap: float | None = None
+    kernel: str | None = None
     window: int | None = None
     global_tokens: int = 0
 
@@ -96,6 +100,13 @@ class AttentionOptions(Options):
         for name in ("query_scale", "soft_cap"):
             value = getattr(self, name)
             require(value is None or value > 0, name, value, "above 0 or None")
+        accepted = f"one of {KERNELS} or None"
+        require(self.kernel in (*KERNELS, None), "kernel", self.kernel, accepted)
+        if self.kernel:
+            for name in ("query_scale", "soft_cap", "window"):
+                value = getattr(self, name)
+                require(value is None, name, value, f"None with kernel={self.kernel!r}")
+            require(not self.global_tokens, "global_tokens", self.global_tokens, "0 with a kernel")
         if self.window is not None and self.window < 1:
             raise ValueError(f"window must be at least 1 or None, got {self.window}")
         if self.global_tokens < 0:

@@ -35,7 +35,7 @@ class Stack(Layer):
         options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
 
     Raises:
-        ValueError: If `by_layer` has an unknown key.
+        ValueError: If `by_layer` has an unknown key, or there are relative positions and a kernel.
 
     Attributes:
         remat: Whether training stores only the input of each block, and computes the block again
@@ -59,6 +59,11 @@ class Stack(Layer):
         self.options, self.num_layers = own, num_layers
         self._positions = dict(relative_positions=relative_positions, rotary=rotary)
         self.by_layer = tuple(dict(entry) for entry in by_layer)
+        if relative_positions and own.kernel:
+            raise ValueError(
+                f"relative_positions must be None with kernel={own.kernel!r}: linear attention has "
+                f"no products to add a bias to, got {relative_positions}"
+            )
         known = {field.name for field in dataclasses.fields(BlockOptions)} | {"rotary"}
         for entry in self.by_layer:
             if unknown := sorted(entry.keys() - known):

@@ -8,14 +8,7 @@ from typing import Any
 
 import keras
 
-from keras_transformer.backend import (
-    BACKEND,
-    at_most,
-    last_places,
-    mask_bias,
-    new_cache,
-    quick,
-)
+from keras_transformer.backend import BACKEND, at_most, mask_bias, quick
 from keras_transformer.layers import (
     Decoder,
     PositionalEmbedding,
@@ -27,6 +20,7 @@ from keras_transformer.layers import (
 from keras_transformer.layers.basic import Dense, SoftCap
 from keras_transformer.layers.layer import direct_calls
 from keras_transformer.models import uncached
+from keras_transformer.models.caches import following, with_room
 from keras_transformer.models.training_step import VocabularyModel
 
 
@@ -119,7 +113,11 @@ class DecoderOnly(VocabularyModel):
             hidden, caches = self.decoder(
                 x, attention_mask=mask, positions=positions, lengths=lengths
             )
-            state[name] = self._with_room(caches, length, beam_size)
+            of_blocks = zip(caches, self._windows, strict=True)
+            state[name] = [
+                {"self": with_room(cache["self"], length, beam_size, window)}
+                for cache, window in of_blocks
+            ]
             found.append(hidden[:, -1:])
         hidden = found[0]
         if crosses:
@@ -160,17 +158,6 @@ class DecoderOnly(VocabularyModel):
         lengths = {"caches": limit, "long_caches": limit + 1}
         return {name: quick.full((1, 1), x, dtype="int32") for name, x in lengths.items()}
 
-    def _with_room(self, caches, length, beam_size):
-        """Return the caches with room for later positions; that of a window is a ring."""
-        results = []
-        for cache, window in zip(caches, self._windows, strict=True):
-            own, places = cache["self"], length
-            if window is not None:
-                own = {name: last_places(x, window) for name, x in own.items()}
-                places = at_most(length, window)
-            results.append({"self": {x: new_cache(y, places, beam_size) for x, y in own.items()}})
-        return results
-
     def _of_length(self, short, long, lengths_B):
         """Return, of the results for short and for long sequences, those for these lengths."""
         is_long_B11 = quick.expand_dims(lengths_B > self.decoder.length_limit, (1, 2))
@@ -190,7 +177,10 @@ class DecoderOnly(VocabularyModel):
             return self._direct_step(token_ids_BK, state, index, ancestors_BKM)
 
     def _direct_step(self, token_ids_BK, state, index, ancestors_BKM):
-        beam_size = token_ids_BK.shape[1]
+        beam_size, state = token_ids_BK.shape[1], dict(state)
+        regimes = self._regimes("long_caches" in state)
+        for name in regimes:
+            state[name] = following(state[name], ancestors_BKM, index)
         positions, is_token_BM = None, state.get("is_token_BM")
         if is_token_BM is not None:
             positions = quick.expand_dims(index - state["padding_B"], 1)  # (B, 1)
@@ -210,13 +200,12 @@ class DecoderOnly(VocabularyModel):
             positions=positions,
         )
         x = quick.reshape(x, (-1, beam_size, self.config.d_model))
-        crosses = "long_caches" in state
-        state, found = dict(state), []
-        for name, lengths in self._regimes(crosses).items():
+        found = []
+        for name, lengths in regimes.items():
             hidden, state[name] = self.decoder(x, cache=state[name], lengths=lengths, **options)
             found.append(hidden)
         hidden = found[0]
-        if crosses:
+        if len(found) > 1:
             before = quick.zeros_like(token_ids_BK[:, 0]) + index
             before = before if positions is None else positions[:, 0]
             hidden = self._of_length(*found, before + 1)

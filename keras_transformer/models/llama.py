@@ -13,7 +13,7 @@ from typing import Any
 
 import keras
 
-from keras_transformer.config import Config, require
+from keras_transformer.config import KERNELS, Config, require
 from keras_transformer.layers import Decoder, PositionalEmbedding
 from keras_transformer.layers.rotary import check_scaling
 from keras_transformer.models.decoder_only import DecoderOnly
@@ -40,6 +40,7 @@ class LLaMAConfig(Config):
         qkv_bias: Whether the projections to queries, keys and values add a bias.
         output_bias: Whether the output projection of attention adds a bias.
         qk_norm: Whether queries and keys have an RMS norm over each head.
+        kernel: Linear attention, see `AttentionOptions`; not with a window. None: softmax.
         epsilon: Epsilon of the norms.
         max_length: Longest sequence in tokens that the model was made for.
         tie_output: Whether the token embedding is also the output projection.
@@ -67,6 +68,7 @@ class LLaMAConfig(Config):
     qkv_bias: bool = False
     output_bias: bool = False
     qk_norm: bool = False
+    kernel: str | None = None
     epsilon: float = 1e-6
     max_length: int = 2048
     tie_output: bool = False
@@ -86,6 +88,9 @@ class LLaMAConfig(Config):
         require(width % 2 == 0, "head_dim", width, "even for rotary positions")
         require(self.theta > 0, "theta", self.theta, "above 0")
         check_scaling(self.theta, self.scaling, width)
+        self._check_choice("kernel", (None, *KERNELS))
+        if self.kernel:
+            require(self.window is None, "window", self.window, f"None with {self.kernel!r}")
         self._check_window_layers()
         self._check_layers("no_rotary")
         self._check_rates()
@@ -142,6 +147,7 @@ class LLaMA(DecoderOnly):
             qkv_bias=config.qkv_bias,
             output_bias=config.output_bias,
             qk_norm=config.qk_norm,
+            kernel=config.kernel,
             by_layer=by_layer,
             dtype=policy,
             name="decoder",

@@ -10,7 +10,7 @@ from typing import Any
 
 import keras
 
-from keras_transformer.backend import quick
+from keras_transformer.backend import gather, quick
 
 
 def prefill(
@@ -46,7 +46,7 @@ def step(
     own_BKM = ids_BKM
     if ancestors_BKM is not None:
         slots_BKM = quick.maximum(ancestors_BKM, 0)
-        own_BKM = keras.ops.take_along_axis(ids_BKM, slots_BKM, axis=1)
+        own_BKM = gather(ids_BKM, slots_BKM, axis=1)
     now_BM = quick.where(places_M <= index, segments_BM, 0)
     if isinstance(index, int):  # in eager execution, later positions are left out
         own_BKM, now_BM = own_BKM[:, :, : index + 1], now_BM[:, : index + 1]

@@ -37,6 +37,7 @@ FAMILIES = {
     "qwen": lambda: LLaMA(
         LLaMAConfig(16, qkv_bias=True, output_bias=True, qk_norm=True, **SIZES, **STACK)
     ),
+    "performer": lambda: GPT(GPTConfig(16, kernel="performer", **SIZES, **STACK)),
     "gemma": lambda: Gemma(
         GemmaConfig(16, num_kv_heads=2, head_dim=4, qk_norm=True, **SIZES, **STACK)
     ),
@@ -49,7 +50,7 @@ FAMILIES = {
 # Matrices that every device keeps whole: they are small, or their output is needed whole.
 WHOLE = re.compile(
     r".*(positions|types|relative_bias/embedding)/embeddings|.*/positions|.*class_token"
-    r"|.*(patches|convolution_\d)/kernel|transform/dense/kernel|head/kernel"
+    r"|.*/directions|.*(patches|convolution_\d)/kernel|transform/dense/kernel|head/kernel"
 )
 
 

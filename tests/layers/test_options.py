@@ -20,7 +20,7 @@ VALUES = dict(
     num_heads=4, num_kv_heads=2, head_dim=3, use_bias=False, qkv_bias=True, output_bias=True,
     qk_norm=True, query_scale=0.5, soft_cap=3.0, window=5, global_tokens=1, d_ff=12,
     activation="gelu", gated=True, norm_first=True, dropout=0.3, norm="rms", epsilon=1e-3,
-    norm_output=True,
+    norm_output=True, kernel=None,  # a kernel has neither window nor soft_cap
 )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ INPUTS = {"token_ids": np.random.default_rng(0).integers(3, V, (2, 9)).astype("i
         ({}, dict(qkv_bias=True)),
         ({}, dict(output_bias=True)),
         ({}, dict(qk_norm=True)),
+        ({}, dict(kernel="elu")),
         ({}, dict(epsilon=0.1)),
         ({}, dict(tie_output=True)),
     ],
@@ -43,6 +44,7 @@ def test_each_field_counts(options, change, assert_counts):
         (dict(window_layers=(0,)), "window must be given with window_layers, got None"),
         (dict(window=2, window_layers=()), "window_layers must be one or more blocks, or None"),
         (dict(window=2, window_layers=(2,)), "window_layers must be indices of blocks below num_"),
+        (dict(window=2, kernel="elu"), "window must be None with 'elu', got 2"),
         (dict(no_rotary="1"), "no_rotary must be indices of blocks below num_layers=2, got '1'"),
         (
             dict(scaling=dict(rope_type="dynamic", factor=2.0, original_max_position_embeddings=9)),
