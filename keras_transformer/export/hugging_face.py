@@ -64,7 +64,8 @@ def _write_language_model(folder, out):
     tokenizer.save(out)
     pieces = {i: piece for piece, i in tokenizer.pieces().items()}
     ids = dict(pad_token=config.pad_id, bos_token=config.bos_id, eos_token=config.eos_ids[0])
-    special = {name: pieces[i] for name, i in ids.items() if i in pieces}
+    is_special = {i: i in pieces and tokenizer.decode([[i]]) == [""] for i in ids.values()}
+    special = {name: pieces[i] for name, i in ids.items() if is_special[i]}
     write_json(out / OPTIONS, {"tokenizer_class": "PreTrainedTokenizerFast"} | special)
     generation = {f"{name}_id": i for name, i in ids.items()}
     write_json(out / GENERATION, generation | {"eos_token_id": config.eos_id})

@@ -56,7 +56,7 @@ def features(kernel: str, x_BNTH: Any, directions_HF: Any = None, of_queries: bo
         return ops.elu(x_BNTH) + 1.0
     # exp(q k / sqrt(H)) is the mean of the products of exp(w x - |x|^2 / 2), x times H^(-1/4).
     x_BNTH = x_BNTH * x_BNTH.shape[-1] ** -0.25
-    logits = quick.matmul(x_BNTH, quick.cast(directions_HF, "float32"))
+    logits = quick.matmul(x_BNTH, ops.cast(directions_HF, "float32"))
     logits = logits - ops.sum(ops.square(x_BNTH), axis=-1, keepdims=True) / 2
     if of_queries:
         logits = logits - ops.max(logits, axis=-1, keepdims=True)

@@ -67,7 +67,7 @@ class DecoderOnly(VocabularyModel):
         self.config = config
         self.embedding = embedding
         self.decoder = decoder
-        self._windows = [block.options.window for block in decoder.blocks]
+        self._windows = tuple(block.options.window for block in decoder.blocks)
         self.logit_cap = logit_cap
         self.output_layer = output_layer
         self._policy = policy

@@ -84,15 +84,15 @@ def test_equals_the_quadratic_form(rng, kernel, case, monkeypatch):
 def test_random_features_approximate_the_softmax(rng):
     """The mean over many directions is exp(q k / sqrt(H)) (Choromanski et al. 2021, lemma 1)."""
     keras.utils.set_random_seed(1)
-    directions = linear.random_directions((H, 6000))
-    query, key = (0.7 * rng.standard_normal((1, 1, 9, H)).astype("float32") for _ in range(2))
+    directions = linear.random_directions((16, 4000))
+    query, key = (0.4 * rng.standard_normal((1, 1, 9, 16)).astype("float32") for _ in range(2))
     weights = linear.linear_weights(
         linear.features("performer", ops.convert_to_tensor(query), directions, of_queries=True),
         linear.features("performer", ops.convert_to_tensor(key), directions),
     )
-    products = np.exp(query @ key.swapaxes(2, 3) / H**0.5)
+    products = np.exp(query @ key.swapaxes(2, 3) / 16**0.5)
     softmax = products / products.sum(-1, keepdims=True)
-    np.testing.assert_allclose(numpy(weights), softmax, atol=0.03)
+    np.testing.assert_allclose(numpy(weights), softmax, atol=0.02)
 
 
 def test_directions_are_orthogonal_by_blocks():

@@ -11,7 +11,7 @@ from keras_transformer.search import Generation
 from tests.backends import cases
 
 V, ORIGINAL = 17, 7
-SIZES = dict(d_model=16, d_ff=12, num_layers=3, num_heads=2, max_length=24)
+SIZES = dict(d_model=16, d_ff=12, num_layers=3, num_heads=2, max_length=24, theta=20.0)
 DYNAMIC = dict(rope_type="dynamic", factor=4.0, original_max_position_embeddings=ORIGINAL)
 FACTORS = dict(short_factor=[1.0, 1.5, 2.0, 2.5], long_factor=[2.0, 3.0, 5.0, 8.0])
 LONG = dict(rope_type="longrope", factor=4.0, original_max_position_embeddings=ORIGINAL, **FACTORS)
@@ -25,7 +25,7 @@ IDS = np.random.default_rng(0).integers(3, V, (2, 16)).astype("int32")
 
 @pytest.fixture(scope="module", params=cases(MODELS, "dynamic", "windowed"))
 def model(request, randomize):
-    return randomize(LLaMA(LLaMAConfig(V, **SIZES, **MODELS[request.param])), scale=2.0)
+    return randomize(LLaMA(LLaMAConfig(V, **SIZES, **MODELS[request.param])), scale=4.0)
 
 
 def last_logits(model, ids):
@@ -71,9 +71,8 @@ def test_rows_that_are_packed_or_padded(model):
     for part, ids in ((slice(0, 8), IDS[:1, :8]), (slice(8, 13), IDS[1:, :5])):
         expected = ops.convert_to_numpy(model({"token_ids": ids}))[0]
         np.testing.assert_allclose(found[part], expected, atol=1e-4)
-    assert (
-        np.abs(found[:5] - ops.convert_to_numpy(model({"token_ids": IDS[:1, :5]}))[0]).max() > 0.1
-    )
+    shorter = ops.convert_to_numpy(model({"token_ids": IDS[:1, :5]}))[0]
+    assert np.abs(found[:5] - shorter).max() > 0.01  # with the rates of a shorter sequence
 
 
 def test_beams_find_what_full_passes_score(model):

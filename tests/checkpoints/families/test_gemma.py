@@ -36,7 +36,6 @@ CONFIGURATIONS = {
         "gemma2",
         dict(attn_logit_softcapping=None, final_logit_softcapping=None, query_pre_attn_scalar=6),
     ),
-    "gemma2-full": ("gemma2", CAPS | dict(layer_types=["full_attention"] * 3)),
     "gemma3": ("gemma3_text", dict(layer_types=PATTERN, rope_parameters=ROTARY)),
     "gemma3-usual": ("gemma3_text", dict(num_hidden_layers=7, final_logit_softcapping=4.0)),
 }
