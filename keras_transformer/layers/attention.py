@@ -195,8 +195,8 @@ class MultiHeadAttention(KernelAttention, Layer):
             )
             record(self.path, weights_BNTS)
         else:
-            options = dict(pattern=self.pattern, soft_cap=self.options.soft_cap)
-            attended_BNTH = attention(*inputs, attention_mask, bias, **options)
+            cap = self.options.soft_cap
+            attended_BNTH = attention(*inputs, attention_mask, bias, self.pattern, cap)
         return self._output(attended_BNTH, query), cache
 
     def _step(self, query, memory, attention_mask, bias, rotation, cache, index):

@@ -124,7 +124,7 @@ class DecoderOnly(VocabularyModel):
             tokens = segments
             if segments is None:
                 tokens = quick.ones_like(keras.ops.convert_to_tensor(token_ids, dtype="int32"))
-            hidden = self._of_length(*found, quick.sum(tokens, axis=1))
+            hidden = self._of_length(found, quick.sum(tokens, axis=1))
         if segments is not None:
             # Positions that are not padding, later ones included; and the number of padding tokens.
             is_token_BP = quick.not_equal(segments, 0)
@@ -158,8 +158,9 @@ class DecoderOnly(VocabularyModel):
         lengths = {"caches": limit, "long_caches": limit + 1}
         return {name: quick.full((1, 1), x, dtype="int32") for name, x in lengths.items()}
 
-    def _of_length(self, short, long, lengths_B):
+    def _of_length(self, found, lengths_B):
         """Return, of the results for short and for long sequences, those for these lengths."""
+        short, long = found
         is_long_B11 = quick.expand_dims(lengths_B > self.decoder.length_limit, (1, 2))
         return quick.where(is_long_B11, long, short)
 
@@ -208,7 +209,7 @@ class DecoderOnly(VocabularyModel):
         if len(found) > 1:
             before = quick.zeros_like(token_ids_BK[:, 0]) + index
             before = before if positions is None else positions[:, 0]
-            hidden = self._of_length(*found, before + 1)
+            hidden = self._of_length(found, before + 1)
         return self._project(hidden), state
 
     def _step_masks(self, index, is_token_BM, ancestors_BKM):
