@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from benchmarks import contest, train
 from benchmarks.contest import Contestant
@@ -37,6 +38,11 @@ def work(task: str, path: str, length: int) -> tuple[Callable, dict]:
         importlib.import_module("keras_transformer.backend.attention").LONG = float("inf")
     window = WINDOW if path == "window" else None
     model = LLaMA(LLaMAConfig(256, **SIZES, window=window))
+    return contestant(task, model, length)
+
+
+def contestant(task: str, model: Any, length: int) -> tuple[Callable, dict]:
+    """Make a contestant of a model, after the same work on a short sequence."""
     make = dict(training=_training, decoding=_decoding)[task]
     make(model, SHORTEST)()
     facts = {"resident_bytes": contest.resident_bytes()}
@@ -84,28 +90,37 @@ def _decoding(model, length):
     return run
 
 
-def main() -> None:
-    """Run one process after another and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def add_options(parser: argparse.ArgumentParser, lengths: list[int]) -> None:
+    """Add the options that `measured` needs."""
     installed = [name for name in train.BACKENDS if importlib.util.find_spec(name)]
     parser.add_argument("--backend", nargs="+", choices=train.BACKENDS, default=installed)
-    lengths = [1024, 2048, 4096, 8192, 16384]
     parser.add_argument("--lengths", nargs="+", type=int, default=lengths)
     parser.add_argument("--tasks", nargs="+", default=["training", "decoding"])
-    parser.add_argument("--dense", type=int, default=4096, help="longest input for dense attention")
     parser.add_argument("--save", action="store_true", help="write the table to results/")
-    arguments = parser.parse_args()
+
+
+def measured(
+    arguments: argparse.Namespace, setup: str, paths: Sequence[str], longest: Mapping[str, int]
+) -> tuple[list[str], list[list[str]]]:
+    """Run each task with each path at each length; return the header and the rows of the table.
+
+    Args:
+        arguments: Values of `add_options`.
+        setup: The function that makes a contestant of a task, a path and a length.
+        paths: Kinds of attention.
+        longest: Longest input of some paths.
+    """
     rows = []
     for task in arguments.tasks:
         for backend in arguments.backend:
-            for path in PATHS:
+            for path in paths:
                 cells = []
                 for length in arguments.lengths:
-                    if path == "dense" and length > arguments.dense:
+                    if length > longest.get(path, length):
                         cells.append("")
                         continue
-                    name, options = f"{task} {backend} {path} {length}", dict(task=task, path=path)
-                    setup, options = "benchmarks.long:work", options | dict(length=length)
+                    name = f"{task} {backend} {path} {length}"
+                    options = dict(task=task, path=path, length=length)
                     entry = Contestant(name, setup, options, train.BACKENDS[backend])
                     contest.alone(entry, runs=2)
                     seconds = min(result["seconds"] for result in entry.results)
@@ -114,6 +129,17 @@ def main() -> None:
                     print(name, cells[-1], flush=True)
                 rows.append([task, backend, path, *cells])
     header = ["", "backend", "attention", *(f"{length:,}" for length in arguments.lengths)]
+    return header, rows
+
+
+def main() -> None:
+    """Run one process after another and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_options(parser, [1024, 2048, 4096, 8192, 16384])
+    parser.add_argument("--dense", type=int, default=4096, help="longest input for dense attention")
+    arguments = parser.parse_args()
+    longest = {"dense": arguments.dense}
+    header, rows = measured(arguments, "benchmarks.long:work", PATHS, longest)
     sizes = ", ".join(f"{name} {size:,}" for name, size in SIZES.items() if name != "max_length")
     parts = [f"One row; {sizes}; a window of {WINDOW}.", contest.table(header, rows)]
     contest.report(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
+KERNELS = ("elu", "performer")  # of linear attention
 SINUSOIDS = ("sinusoidal", "sinusoidal_halves", "sinusoidal_tensor2tensor")
 POSITIONS = ("learned", "none", *SINUSOIDS)
 
@@ -62,6 +63,32 @@ class Config:
             raise ValueError(
                 f"{name} must be divisible by {divisor}, got {name}={value} and {divisor}={by}"
             )
+
+    def _check_layers(self, name: str) -> None:
+        """Check indices of blocks, and make them a sorted tuple."""
+        count = self.to_dict()["num_layers"]
+        value = getattr(self, name)
+        fits = isinstance(value, list | tuple)
+        fits = fits and all(type(i) is int and 0 <= i < count for i in value)
+        require(fits, name, value, f"indices of blocks below num_layers={count}")
+        object.__setattr__(self, name, tuple(sorted({*value})))
+
+    def _check_window_layers(self) -> None:
+        """Check `window_layers`: None if all blocks have the window, or there is none."""
+        values = self.to_dict()
+        if values["window_layers"] is None:
+            return
+        require(values["window"] is not None, "window", None, "given with window_layers")
+        self._check_layers("window_layers")
+        layers = self.to_dict()["window_layers"]
+        require(len(layers) > 0, "window_layers", layers, "one or more blocks, or None")
+        if len(layers) == values["num_layers"]:
+            object.__setattr__(self, "window_layers", None)
+
+    def has_window(self, layer: int) -> bool:
+        """Return whether a block has the `window`, by `window_layers`."""
+        layers = getattr(self, "window_layers", None)
+        return layers is None or layer in layers
 
     @property
     def eos_ids(self) -> tuple[int, ...]:

@@ -7,6 +7,8 @@ from keras_transformer.models import (
     BERT,
     T5,
     BERTConfig,
+    Gemma,
+    GemmaConfig,
     LLaMA,
     LLaMAConfig,
     T5Config,
@@ -27,6 +29,8 @@ def tiny(family, num_layers=1, dropout=0.0, dtype=None, **fields):
         return Transformer(TransformerConfig(24, 24, **sizes), dtype=dtype)
     if family == "t5":
         return T5(T5Config(24, head_dim=4, **sizes), dtype=dtype)
+    if family == "gemma":
+        return Gemma(GemmaConfig(24, num_kv_heads=2, head_dim=4, **sizes), dtype=dtype)
     if family == "llama":
         return LLaMA(LLaMAConfig(24, num_kv_heads=2, **sizes), dtype=dtype)
     return BERT(BERTConfig(24, **sizes), dtype=dtype)

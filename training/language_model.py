@@ -20,7 +20,7 @@ from keras_transformer.backend import keep_compilations
 from keras_transformer.callbacks import Checkpoints, Progress
 from keras_transformer.checkpoints import load_weights
 from keras_transformer.checkpoints.state import CHECKPOINTS
-from keras_transformer.config import require, require_whole
+from keras_transformer.config import KERNELS, require, require_whole
 from keras_transformer.data.documents import encode_documents, texts_of
 from keras_transformer.data.windows import Windows
 from keras_transformer.evaluation.assess import save_metrics
@@ -48,6 +48,9 @@ def train(
     start_from: options.StartWriter = None,
     lora_rank: options.LoRARank = 0,
     family: Annotated[str, typer.Option(help="gpt or llama.")] = "gpt",
+    attention: Annotated[
+        str, typer.Option(help="softmax, or linear attention: elu or performer.")
+    ] = "softmax",
     pieces: Annotated[str, typer.Option(help="Tokens: characters, or bytes (BPE).")] = "characters",
     vocab_size: options.VocabSize = 8000,
     num_layers: options.Layers = 4,
@@ -72,18 +75,21 @@ def train(
     """
     keep_compilations()
     require(family in ("gpt", "llama"), "family", family, "gpt or llama")
+    kinds = ("softmax", *KERNELS)
+    require(attention in kinds, "attention", attention, f"one of {kinds}")
     require_whole("steps_per_epoch", steps_per_epoch, 1)
     require_whole("steps", steps, 1)
     require(weight_decay >= 0, "weight_decay", weight_decay, "at least 0")
     accepted = f"a multiple of steps_per_epoch={steps_per_epoch}"
     require(steps % steps_per_epoch == 0, "steps", steps, accepted)
     sizes = dict(d_model=d_model, num_layers=num_layers, num_heads=num_heads, dropout=dropout)
+    sizes |= dict(max_length=length, kernel=None if attention == "softmax" else attention)
     start, tokenizer = _start(start_from, lora_rank, text, pieces, vocab_size, length)
     with scratch(output / "data") as room:
         windows, validation = _windows(text, tokenizer, start, room, length, rows, seed)
         keras.utils.set_random_seed(seed)
         if start is None:
-            model = _model(family, tokenizer.vocab_size, sizes | {"max_length": length}, precision)
+            model = _model(family, tokenizer.vocab_size, sizes, precision)
         else:
             model = to_train(start, dropout=dropout, precision=precision, lora_rank=lora_rank)
         compile_for_text(model, steps, peak_learning_rate, warmup_steps, weight_decay)

@@ -31,6 +31,7 @@ def attention(
     mask: Any = None,
     bias: Any = None,
     pattern: Pattern = Pattern(),  # noqa: B008
+    soft_cap: float | None = None,
 ) -> Any:
     """Return softmax(Q K^T / sqrt(H) + bias) V, computed in the backend's fastest way.
 
@@ -44,25 +45,27 @@ def attention(
             (B, N, T, S).
         bias: Added to the scaled products; broadcasts to (B, N, T, S).
         pattern: Positions that may be attended to, in addition to the mask.
+        soft_cap: See `attention_weights`. The fused kernels do not have it.
 
     Returns:
         The attended values (B, N, T, H).
     """
-    if _in_chunks(query_BNTH, key_BNSH, mask, bias, pattern):
-        return chunked_attention(query_BNTH, key_BNSH, value_BNSH, mask, pattern)
-    if by_kernel(query_BNTH):
+    if _in_chunks(query_BNTH, key_BNSH, mask, bias, pattern, soft_cap):
+        return chunked_attention(query_BNTH, key_BNSH, value_BNSH, mask, pattern, soft_cap)
+    if soft_cap is None and by_kernel(query_BNTH):
         causal = pattern == Pattern(causal=True) and mask is None and bias is None
         if not causal:
             mask = masked_by(pattern, query_BNTH, key_BNSH, mask)
         return torch_kernels.attention(query_BNTH, key_BNSH, value_BNSH, mask, bias, causal)
     mask = masked_by(pattern, query_BNTH, key_BNSH, mask)
-    if by_loop() and bias is None and (mask is None or _is_boolean(mask)):
+    plain = bias is None and soft_cap is None and (mask is None or _is_boolean(mask))
+    if plain and by_loop():
         return tensorflow_kernels.attention(query_BNTH, key_BNSH, value_BNSH, mask)
-    weights_BNTS = attention_weights(query_BNTH, key_BNSH, mask, bias)
+    weights_BNTS = attention_weights(query_BNTH, key_BNSH, mask, bias, soft_cap)
     return ops.matmul(weights_BNTS, value_BNSH)
 
 
-def _in_chunks(query_BNTH, key_BNSH, mask, bias, pattern):
+def _in_chunks(query_BNTH, key_BNSH, mask, bias, pattern, soft_cap):
     length, places = query_BNTH.shape[2], key_BNSH.shape[2]
     known = isinstance(length, int) and isinstance(places, int)  # on JAX unknown ones are symbols
     if not known or bias is not None or is_portable():
@@ -76,7 +79,7 @@ def _in_chunks(query_BNTH, key_BNSH, mask, bias, pattern):
     # PyTorch's kernel needs as little memory, unless there is a mask over all pairs.
     by_own = by_kernel(query_BNTH) and query_BNTH.dtype == torch.float32
     frugal = mask is None or (mask.shape[2] == 1 and not pattern.causal)
-    return not (by_own and frugal and pattern.window is None)
+    return not (by_own and frugal and pattern.window is None and soft_cap is None)
 
 
 def masked_by(pattern: Pattern, query_BNTH: Any, key_BNSH: Any, mask: Any = None) -> Any:
@@ -89,13 +92,22 @@ def masked_by(pattern: Pattern, query_BNTH: Any, key_BNSH: Any, mask: Any = None
     return quick.where(allowed, mask, quick.cast(_lowest(mask.dtype), mask.dtype))
 
 
-def attention_weights(query_BNTH: Any, key_BNSH: Any, mask: Any = None, bias: Any = None) -> Any:
+def attention_weights(
+    query_BNTH: Any,
+    key_BNSH: Any,
+    mask: Any = None,
+    bias: Any = None,
+    soft_cap: float | None = None,
+) -> Any:
     """Return softmax(Q K^T / sqrt(H) + bias), (B, N, T, S); rows sum to 1.
 
-    If a query may attend to no key, all its weights are equal.
+    With a `soft_cap` c the scaled products x are replaced by c tanh(x / c). If a query may attend
+    to no key, all its weights are equal.
     """
     scale = query_BNTH.shape[-1] ** -0.5
     logits_BNTS = ops.matmul(query_BNTH * scale, ops.transpose(key_BNSH, (0, 1, 3, 2)))
+    if soft_cap is not None:
+        logits_BNTS = ops.tanh(logits_BNTS / soft_cap) * soft_cap
     for numbers in (bias, None if mask is None or _is_boolean(mask) else mask):
         if numbers is not None:
             # Subtracted, because TensorFlow 2.21 with oneDNN fuses a product and a sum in a graph,

@@ -96,6 +96,7 @@ def attend_cache(
     *,
     filled: Any,
     queries: int,
+    soft_cap: float | None = None,
 ) -> Any:
     """Return `attention` over the first `filled` positions of a cache: (B, N, T, H).
 
@@ -105,6 +106,7 @@ def attend_cache(
         bias: See `attention`; covers `cache_places` positions.
         filled: Number of filled positions, at most S.
         queries: Number of queries T.
+        soft_cap: See `attention_weights`.
     """
 
     def over(size):
@@ -117,7 +119,7 @@ def attend_cache(
             allowed = quick.expand_dims(quick.arange(places, dtype="int32") <= own_T1, (0, 1))
         added = None if bias is None else bias[..., :size]
         keys, values = key_BNSH[:, :, :size], value_BNSH[:, :, :size]
-        return attention(query_BNTH, keys, values, allowed, added)
+        return attention(query_BNTH, keys, values, allowed, added, soft_cap=soft_cap)
 
     if BACKEND == "jax" and not isinstance(filled, int):
         # Shapes are static: use the smallest of a few sizes that holds all filled positions.

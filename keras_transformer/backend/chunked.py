@@ -57,7 +57,12 @@ class Pattern(NamedTuple):
 
 
 def chunked_attention(
-    query_BNTH: Any, key_BNSH: Any, value_BNSH: Any, mask: Any, pattern: Pattern
+    query_BNTH: Any,
+    key_BNSH: Any,
+    value_BNSH: Any,
+    mask: Any,
+    pattern: Pattern,
+    soft_cap: float | None = None,
 ) -> Any:
     """Return softmax(Q K^T / sqrt(H)) V over the keys that mask and pattern allow.
 
@@ -65,6 +70,7 @@ def chunked_attention(
         query_BNTH, key_BNSH, value_BNSH: Queries, keys and values per head.
         mask: Boolean, True = attend, broadcasts to (B, N, T, S); None: attend to all.
         pattern: With `causal` or a window, queries and keys must be of the same sequence.
+        soft_cap: See `attention_weights`.
 
     Returns:
         The attended values (B, N, T, H); zeros for a query that may attend to no key.
@@ -81,7 +87,7 @@ def chunked_attention(
 
     @ops.custom_gradient
     def attend(query, key, value, mask):
-        chunks = _Chunks(size, places, pattern, mask, query.shape[-1] ** -0.5)
+        chunks = _Chunks(size, places, pattern, mask, query.shape[-1] ** -0.5, soft_cap)
         output, log_sum = _forward(chunks, query, key, value)
         kept = ops.stop_gradient(output)  # avoids a reference cycle on PyTorch
 
@@ -104,6 +110,7 @@ class _Chunks(NamedTuple):
     pattern: Pattern
     mask: Any
     scale: float
+    soft_cap: float | None
 
     def of(self, x, i, axis=2):
         """Return chunk i of x along an axis."""
@@ -113,9 +120,11 @@ class _Chunks(NamedTuple):
         return ops.slice(x, start, shape)
 
     def scores(self, query, key, i, j):
-        """Return the scaled products of query chunk i and key chunk j, float32."""
+        """Return the scaled and capped products of query chunk i and key chunk j, float32."""
         products = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
         products = ops.cast(products, "float32") * self.scale
+        if self.soft_cap is not None:
+            products = self.soft_cap * ops.tanh(products / self.soft_cap)
         own = ops.arange(self.size, dtype="int32")
         queries, keys = i * self.size + own[:, None], j * self.size + own[None]
         allowed, by_place = keys < self.places, self.pattern.allows(queries, keys)
@@ -201,7 +210,10 @@ def _backward(chunks, query, key, value, output, log_sum, upstream):
         weights = ops.exp(scores - chunks.of(log_sum, i)[..., None])
         through = ops.matmul(upstream_i, ops.transpose(value_j, (0, 1, 3, 2)))
         through = ops.cast(through, "float32") - chunks.of(inner, i)[..., None]
-        both = weights, weights * through * chunks.scale
+        slope = chunks.scale
+        if chunks.soft_cap is not None:  # of masked scores, far below the cap, it is 0
+            slope = slope * (1 - ops.square(ops.clip(scores / chunks.soft_cap, -1.0, 1.0)))
+        both = weights, weights * through * slope
         return [ops.cast(x, value.dtype) for x in both]
 
     def of_queries(i):

@@ -50,7 +50,7 @@ def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
     """
     folder = Path(folder)
     theirs, family = read_config(folder)
-    checkpoint = Checkpoint(folder, family.prefix, family.endings)
+    checkpoint = Checkpoint(folder, family.prefix, family.endings, family.part)
     names = _without_copies(family, checkpoint)
     with _naming(folder / CONFIG):
         config = family.read(theirs, names)
@@ -201,7 +201,9 @@ def write_checkpoint(
         raise ValueError(f"the model cannot be written as a Hugging Face checkpoint. {reasons}")
     tensors: dict[str, np.ndarray] = {}
     for rule in FAMILIES[kind].rules(config):
-        tensors |= rule.give(weights[rule.ours])
+        for name, value in rule.give(weights[rule.ours]).items():
+            is_next = rule.share[0] > 0
+            tensors[name] = np.concatenate([tensors[name], value]) if is_next else value
     # Without a tied output, `transformers` (5.23) ties none of BART's tables to each other.
     if not getattr(config, "tie_output", True):
         for alias, (holder, *_) in FAMILIES[kind].aliases.items():

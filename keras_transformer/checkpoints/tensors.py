@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import zipfile
 from collections.abc import Callable, Iterable
@@ -34,6 +35,8 @@ class Checkpoint:
         folder: Folder with one of these.
         prefix: Prefix to add to all names, if none has it.
         endings: Pairs of a suffix of names and its replacement.
+        part: Pairs of a prefix of names and its replacement, of which the first that fits counts:
+            only tensors with such names are read. (): all tensors.
 
     Raises:
         FileNotFoundError: If there are no weights, or a shard is missing.
@@ -45,6 +48,7 @@ class Checkpoint:
         folder: str | os.PathLike,
         prefix: str = "",
         endings: Iterable[tuple[str, str]] = (),
+        part: Iterable[tuple[str, str]] = (),
     ):
         self.folder = Path(folder)
         self._readers: dict[str, Callable[[], np.ndarray]] = {}
@@ -60,6 +64,12 @@ class Checkpoint:
             raise FileNotFoundError(
                 f"{self.folder} holds no weights: there is no {WEIGHTS}, {INDEX} or {PICKLED}"
             )
+        if part:
+            readers, self._readers = self._readers, {}
+            for name, read in readers.items():
+                fits = (new + name.removeprefix(old) for old, new in part if name.startswith(old))
+                for place in itertools.islice(fits, 1):
+                    self._readers[place] = read
         if not any(name.startswith(prefix) for name in self._readers):
             self._readers = {prefix + name: read for name, read in self._readers.items()}
         for old, new in endings:

@@ -37,9 +37,9 @@ def import_(
     """Import a pretrained model from Hugging Face, on any backend.
 
     Marian (OPUS-MT), M2M-100, NLLB-200, mBART-50, T5, T5 v1.1, mT5 and MADLAD-400 become
-    translators, to run, train further or export. GPT-2, LLaMA and Mistral load in `generate`,
-    Whisper in `transcribe`. BERT, RoBERTa, ALBERT, ESM-2 and ViT are starting points for
-    fine-tuning.
+    translators, to run, train further or export. GPT-2, LLaMA (also SmolLM), Mistral, Qwen, Phi-3
+    and Gemma load in `generate`, Whisper in `transcribe`. BERT, RoBERTa, ALBERT, ESM-2 and ViT are
+    starting points for fine-tuning.
 
     \b
     Examples:
@@ -112,11 +112,12 @@ def export(
     ] = False,
     **search: Any,
 ) -> None:
-    """Export a translator to a format that other programs run.
+    """Export a translator or a language model to a format that other programs run.
 
     A TensorFlow SavedModel takes strings and returns strings. It is written to OUT/VERSION, where
     TensorFlow Serving looks for it; any process with tensorflow and tensorflow-text can load it,
     without keras-transformer. The export needs both packages, whatever backend trained the model.
+    Language models are exported to the format hugging-face only.
     The search options are fixed in a SavedModel; programs that run the other formats choose them.
 
     \b

@@ -1,4 +1,4 @@
-"""Export a translator to a folder that `transformers` loads."""
+"""Export a translator or a language model to a folder that `transformers` loads."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import os
 from pathlib import Path
 
 from keras_transformer.checkpoints import weights_of
-from keras_transformer.checkpoints.hugging_face import CONFIG, write_checkpoint
+from keras_transformer.checkpoints.hugging_face import CONFIG, GENERATION, write_checkpoint
 from keras_transformer.checkpoints.standard import standard_form
 from keras_transformer.config import TransformerConfig
+from keras_transformer.inference.causal_lm import CausalLM
+from keras_transformer.inference.folder import read_config
 from keras_transformer.inference.translator import Translator
 from keras_transformer.system.files import check_free, read_json, replacing, write_json
-from keras_transformer.text.hugging_face import write_tokenizer
+from keras_transformer.text.hugging_face import OPTIONS, write_tokenizer
 
 
 def hugging_face(
@@ -30,10 +32,11 @@ def hugging_face(
 
     An imported model is written in its original family. A model trained here is written as Marian,
     with Marian's tokenizer; a pre-norm model as Pegasus, which is Marian with pre-norm.
-    `checkpoints.standard` describes how its weights are converted.
+    `checkpoints.standard` describes how its weights are converted. A language model is written in
+    its family, with `tokenizer.json` and all its end tokens.
 
     Args:
-        folder: A folder written by `Translator.save`.
+        folder: A folder written by `Translator.save` or `CausalLM.save`.
         out: The folder to write.
         overwrite: Whether to replace `out` if it exists.
 
@@ -41,12 +44,34 @@ def hugging_face(
         The path `out`.
 
     Raises:
-        ValueError: If `folder` is not a saved translator, or no family of `transformers` supports
+        ValueError: If `folder` is not one of these, or no family of `transformers` supports
             its model or tokenizer; the message names the option that is not supported.
         FileExistsError: If `out` exists and `overwrite` is False, or `out` holds other files.
     """
     out = Path(out)
     check_free(out, overwrite)
+    task = read_config(folder, "translator or language model").get("task")
+    write = _write_language_model if task == "causal_lm" else _write_translator
+    with replacing(out, lose_others=False) as temporary:
+        write(folder, temporary)
+    return out
+
+
+def _write_language_model(folder, out):
+    writer = CausalLM.load(folder, precision="float32")
+    config, tokenizer = writer.model.config, writer.tokenizer
+    write_checkpoint(out, config, weights_of(writer.model))
+    tokenizer.save(out)
+    pieces = {i: piece for piece, i in tokenizer.pieces().items()}
+    ids = dict(pad_token=config.pad_id, bos_token=config.bos_id, eos_token=config.eos_ids[0])
+    is_special = {i: i in pieces and tokenizer.decode([[i]]) == [""] for i in ids.values()}
+    special = {name: pieces[i] for name, i in ids.items() if is_special[i]}
+    write_json(out / OPTIONS, {"tokenizer_class": "PreTrainedTokenizerFast"} | special)
+    generation = {f"{name}_id": i for name, i in ids.items()}
+    write_json(out / GENERATION, generation | {"eos_token_id": config.eos_id})
+
+
+def _write_translator(folder, out):
     translator = Translator.load(folder, precision="float32")
     config, weights = translator.model.config, weights_of(translator.model)
     if isinstance(config, TransformerConfig):
@@ -63,12 +88,10 @@ def hugging_face(
     # As in this library, padding and BOS are never generated.
     if never := sorted({config.pad_id, config.bos_id} - {*config.eos_ids}):
         generation["bad_words_ids"] = [[i] for i in never]
-    with replacing(out, lose_others=False) as temporary:
-        write_checkpoint(temporary, config, weights)
-        write_tokenizer(temporary, tokenizer)
-        tasks = getattr(tokenizer, "model", {}).get("task_specific_params")
-        if tasks:  # T5's prompts; here they belong to the tokenizer, there to the model's config
-            theirs = read_json(temporary / CONFIG)
-            write_json(temporary / CONFIG, theirs | {"task_specific_params": tasks})
-        write_json(temporary / "generation_config.json", generation)
-    return out
+    write_checkpoint(out, config, weights)
+    write_tokenizer(out, tokenizer)
+    tasks = getattr(tokenizer, "model", {}).get("task_specific_params")
+    if tasks:  # T5's prompts; here they belong to the tokenizer, there to the model's config
+        theirs = read_json(out / CONFIG)
+        write_json(out / CONFIG, theirs | {"task_specific_params": tasks})
+    write_json(out / GENERATION, generation)

@@ -25,7 +25,7 @@ from keras_transformer.text.tokenizer import checked_texts
 
 
 class CausalLM:
-    """Continues texts with a GPT, a LLaMA or any other model with `prefill`.
+    """Continues texts with a GPT, a LLaMA, a Gemma or any other model with `prefill`.
 
     ```python
     writer = CausalLM.load("saved_models/shakespeare")
@@ -220,7 +220,11 @@ class CausalLM:
         return scores.tolist()
 
     def _score(self, token_ids, is_label):
-        logits = self.model({"token_ids": token_ids})[:, :-1]
+        inputs = {"token_ids": token_ids}
+        if self.model.decoder.length_limit is not None:  # padding does not count
+            is_token = ops.pad(is_label, ((0, 0), (1, 0)), constant_values=1.0)
+            inputs["segments"] = ops.cast(is_token, "int32")
+        logits = self.model(inputs)[:, :-1]
         loss_BT = smoothed_cross_entropy(logits, token_ids[:, 1:], 0.0)
         return -ops.sum(loss_BT * ops.cast(is_label, loss_BT.dtype), axis=1)
 
@@ -251,7 +255,7 @@ class CausalLM:
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike, dtype: str | None = None) -> CausalLM:
-        """Load a GPT-2, LLaMA or Mistral from a folder in Hugging Face's layout.
+        """Load a GPT-2, a LLaMA, one of its relatives or a Gemma from Hugging Face's layout.
 
         Args:
             folder: Folder with `config.json`, weights and tokenizer files.

@@ -68,9 +68,9 @@ def load_pretrained(
     """Load a model in Hugging Face's layout as an object for its task.
 
     Marian (the 1,400 models of OPUS-MT), M2M-100, NLLB-200, mBART-50, T5, T5 v1.1, mT5 and
-    MADLAD-400 become a `Translator`; GPT-2, LLaMA and Mistral a `CausalLM`; Whisper a
-    `Transcriber`; BERT, RoBERTa, ALBERT, ESM-2 and ViT a `PretrainedModel`. All have
-    `save(folder)`.
+    MADLAD-400 become a `Translator`; GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3 and Gemma a
+    `CausalLM`; Whisper a `Transcriber`; BERT, RoBERTa, ALBERT, ESM-2 and ViT a `PretrainedModel`.
+    All have `save(folder)`.
 
     ```python
     translator = load_pretrained("Helsinki-NLP/opus-mt-en-de")

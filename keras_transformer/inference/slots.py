@@ -51,7 +51,8 @@ class Slots:
     Args:
         model: The model. Its windows are masks here: keys and values of all tokens are kept.
         num_slots: Maximum number of replies at once.
-        length: Maximum number of tokens of a prompt and its reply; None: the model's `max_length`.
+        length: Maximum number of tokens of a prompt and its reply; None: the model's `max_length`,
+            or the length up to which its rotary rates are the same.
         chunk: Maximum number of tokens of prompts that a turn reads.
 
     Raises:
@@ -63,10 +64,11 @@ class Slots:
         self, model: DecoderOnly, num_slots: int = 8, length: int | None = None, chunk: int = 64
     ):
         most = model.config.max_length
+        most = min(most, model.decoder.length_limit or most)
         length = most if length is None else length
         for name, value in dict(num_slots=num_slots, length=length, chunk=chunk).items():
             require_whole(name, value, 1)
-        require(length <= most, "length", length, f"at most the model's max_length={most}")
+        require(length <= most, "length", length, f"at most the model's {most}")
         self.model, self.num_slots, self.length, self.chunk = model, num_slots, length, chunk
         self._caches = SlotCaches(model, num_slots, length, chunk)
         self._ids = itertools.count()

@@ -1,10 +1,6 @@
 """The Transformer's parts as Keras layers with plain arguments, for any functional model."""
 
-from keras_transformer.layers.attention import (
-    MultiHeadAttention,
-    dot_product_attention,
-    record_attention,
-)
+from keras_transformer.layers.attention import MultiHeadAttention, dot_product_attention
 from keras_transformer.layers.audio import AudioEmbedding
 from keras_transformer.layers.decoder import Decoder, DecoderBlock
 from keras_transformer.layers.embedding import PositionalEmbedding, sinusoids
@@ -14,10 +10,12 @@ from keras_transformer.layers.masks import (
     causal_mask,
     length_mask,
     padding_mask,
+    segment_lengths,
     segment_mask,
     segment_positions,
 )
 from keras_transformer.layers.patches import PatchEmbedding, resized_positions
+from keras_transformer.layers.recording import record_attention
 from keras_transformer.layers.relative_bias import RelativeBias
 from keras_transformer.layers.residual import AddNorm
 from keras_transformer.layers.rotary import Rotary, rotate
@@ -42,6 +40,7 @@ __all__ = [
     "record_attention",
     "resized_positions",
     "rotate",
+    "segment_lengths",
     "segment_mask",
     "segment_positions",
     "sinusoids",

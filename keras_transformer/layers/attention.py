@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import threading
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -24,46 +23,22 @@ from keras_transformer.backend import (
     write_cache,
 )
 from keras_transformer.layers.basic import Dense
-from keras_transformer.layers.head_groups import FusedDense, small_queries
+from keras_transformer.layers.head_groups import FusedDense, scaled_queries
 from keras_transformer.layers.layer import Layer
+from keras_transformer.layers.linear_attention import KernelAttention
 from keras_transformer.layers.options import AttentionOptions
+from keras_transformer.layers.recording import is_recording, record
+from keras_transformer.layers.residual import normalization
 from keras_transformer.layers.rotary import rotate
 
 
-class _Recorders(threading.local):
-    active: tuple[dict[str, Any], ...] = ()  # per thread: calls in other threads are not recorded
-
-
-_recorders = _Recorders()
-
-
-@contextlib.contextmanager
-def record_attention() -> Iterator[dict[str, Any]]:
-    """Collect the attention weights of every layer called in the context, for plots.
-
-    ```python
-    with record_attention() as weights:
-        model({"source_ids": source_ids, "target_ids": target_ids})
-    weights["decoder/block_0/cross_attention"]  # (B, N, T, S), rows sum to 1
-    ```
-
-    Call the model itself: `predict` and `fit` run compiled code, from which nothing is collected.
-    Calls in other threads are not collected.
-
-    Yields:
-        A dict from layer path to weights (B, N, T, S), filled by the calls.
-    """
-    weights: dict[str, Any] = {}
-    outer = _recorders.active
-    _recorders.active = (*outer, weights)
-    try:
-        yield weights
-    finally:
-        _recorders.active = outer
-
-
 def dot_product_attention(
-    query_BNTH: Any, key_BNSH: Any, value_BNSH: Any, mask: Any = None, bias: Any = None
+    query_BNTH: Any,
+    key_BNSH: Any,
+    value_BNSH: Any,
+    mask: Any = None,
+    bias: Any = None,
+    soft_cap: float | None = None,
 ) -> tuple[Any, Any]:
     """Return softmax(Q K^T / sqrt(H)) V, equation 1 of the paper, and the weights.
 
@@ -72,16 +47,17 @@ def dot_product_attention(
         mask: Boolean, True = attend, broadcasts to (B, N, T, S). A query without any allowed key
             gets the mean of all values, not NaN.
         bias: Added to the scaled products, broadcasts to (B, N, T, S).
+        soft_cap: See `AttentionOptions`.
 
     Returns:
         The attended values (B, N, T, H) and the attention weights (B, N, T, S).
     """
-    weights_BNTS = attention_weights(query_BNTH, key_BNSH, mask, bias)
+    weights_BNTS = attention_weights(query_BNTH, key_BNSH, mask, bias, soft_cap)
     return keras.ops.matmul(weights_BNTS, value_BNSH), weights_BNTS
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class MultiHeadAttention(Layer):
+class MultiHeadAttention(KernelAttention, Layer):
     """MultiHead(Q, K, V) = Concat(head_1 ... head_N) W^O (section 3.2.2).
 
     Self-attention makes queries, keys and values in one fused projection. Cross-attention makes
@@ -112,7 +88,9 @@ class MultiHeadAttention(Layer):
             `attention_mask` says all of what may be attended to.
 
     Returns:
-        The output (B, T, D) and the cache `{"key", "value"}`, each (B, K, S, H).
+        The output (B, T, D) and the cache `{"key", "value"}`, each (B, K, S, H). With a kernel the
+        cache is `{"state"}`, (B, N, F, H + 1); in steps of self-attention there is one for each of
+        the T beams, (B, T, N, F, H + 1), and masks and `index` do not count.
 
     Raises:
         ValueError: If `AttentionOptions` refuses an option; if D is not divisible by `num_heads`
@@ -152,18 +130,28 @@ class MultiHeadAttention(Layer):
         width, groups = self.num_heads * self.head_dim, self.num_heads // self.num_kv_heads
         kv = (self.num_kv_heads,) * 2
         if self.cross_attention:
-            self.query = Dense(width, **self._options("query", small_queries(1, 0, self.head_dim)))
+            self.query = Dense(width, **self._options("query", 1, 0))
             self.key_value = FusedDense(kv, self.head_dim, **self._options("key_value"))
             self.query.build(query_shape)
             self.key_value.build(memory_shape or query_shape)
         else:
-            options = self._options("query_key_value", small_queries(groups, 2, self.head_dim))
+            options = self._options("query_key_value", groups, 2)
             self.query_key_value = FusedDense((self.num_heads, *kv), self.head_dim, **options)
             self.query_key_value.build(query_shape)
+        own = self.options
+        bias = own.use_bias if own.output_bias is None else own.output_bias
         self.output_projection = Dense(
-            d_model, use_bias=self.options.use_bias, dtype=self.dtype_policy, name="output"
+            d_model, use_bias=bias, dtype=self.dtype_policy, name="output"
         )
         self.output_projection.build((*query_shape[:-1], width))
+        self._build_kernel(self.head_dim)
+        self.query_norm = self.key_norm = None
+        if own.qk_norm:
+            shared = ("rms", own.epsilon, self.dtype_policy)
+            self.query_norm = normalization(*shared, "query_norm")
+            self.key_norm = normalization(*shared, "key_norm")
+            for norm in (self.query_norm, self.key_norm):
+                norm.build((None, None, None, self.head_dim))
 
     def _check_model_axis(self):
         size = model_axis()
@@ -174,9 +162,13 @@ class MultiHeadAttention(Layer):
                 f"distribution, got {self.num_kv_heads}"
             )
 
-    def _options(self, name, unscaled_initializer="glorot_uniform"):
-        use_bias = self.options.use_bias if self.options.qkv_bias is None else self.options.qkv_bias
-        initial = "glorot_uniform" if self.options.scaled else unscaled_initializer
+    def _options(self, name, queries=0, others=1):
+        """Return options of a projection to so many query and other heads in each head group."""
+        own, initial = self.options, "glorot_uniform"
+        use_bias = own.use_bias if own.qkv_bias is None else own.qkv_bias
+        if queries and own.query_scale is not None:
+            factor = self.head_dim**-0.5 / own.query_scale  # the usual products to begin with
+            initial = scaled_queries(queries, others, self.head_dim, factor)
         shared = dict(use_bias=use_bias, dtype=self.dtype_policy)
         return dict(name=name, kernel_initializer=initial, **shared)
 
@@ -190,6 +182,8 @@ class MultiHeadAttention(Layer):
         cache: dict[str, Any] | None = None,
         index: Any = None,
     ) -> tuple[Any, dict[str, Any]]:
+        if self.options.kernel:
+            return self._by_kernel(query, memory, attention_mask, bias, rotation, cache)
         if cache is not None:
             return self._step(query, memory, attention_mask, bias, rotation, cache, index)
         if self.cross_attention:
@@ -198,13 +192,15 @@ class MultiHeadAttention(Layer):
             query_BNTH, cache = self._self(query, memory, rotation, cache, index)
         key_BNSH, value_BNSH = self._for_each_head(cache)
         inputs = query_BNTH, key_BNSH, value_BNSH
-        if _recorders.active:
+        if is_recording():
             mask = masked_by(self.pattern, query_BNTH, key_BNSH, attention_mask)
-            attended_BNTH, weights_BNTS = dot_product_attention(*inputs, mask, bias)
-            for recorder in _recorders.active:
-                recorder[self.path] = weights_BNTS
+            attended_BNTH, weights_BNTS = dot_product_attention(
+                *inputs, mask, bias, self.options.soft_cap
+            )
+            record(self.path, weights_BNTS)
         else:
-            attended_BNTH = attention(*inputs, attention_mask, bias, self.pattern)
+            cap = self.options.soft_cap
+            attended_BNTH = attention(*inputs, attention_mask, bias, self.pattern, cap)
         return self._output(attended_BNTH, query), cache
 
     def _step(self, query, memory, attention_mask, bias, rotation, cache, index):
@@ -213,7 +209,8 @@ class MultiHeadAttention(Layer):
         if self.cross_attention:
             query_BNTH, cache = self._cross(query, memory, cache)
             inputs = query_BNTH, *self._for_each_head(cache), attention_mask, bias
-            return self._output(attention(*inputs), query), cache
+            attended_BNTH = attention(*inputs, soft_cap=self.options.soft_cap)
+            return self._output(attended_BNTH, query), cache
         if is_by_row(index):  # the mask limits the window
             filled = most_filled(cache["key"], index, quick.shape(query)[1])
         elif self.pattern.window:
@@ -222,7 +219,7 @@ class MultiHeadAttention(Layer):
         else:
             filled = index + length
         query_BNTH, cache = self._self(query, memory, rotation, cache, index)
-        filled = dict(filled=filled, queries=length)
+        filled = dict(filled=filled, queries=length, soft_cap=self.options.soft_cap)
         if length == 1 and self.num_kv_heads < self.num_heads and bias is None:
             # Query heads that share a key head form one axis, so that no keys are repeated.
             rows, _, _, head_dim = quick.shape(query_BNTH)
@@ -253,9 +250,11 @@ class MultiHeadAttention(Layer):
             raise ValueError("memory must be None in self-attention (cross_attention=False)")
         rows = quick.shape(query)[0]
         query_BNTH, key_BNTH, value_BNTH = self._split(self.query_key_value, query, rows)
+        if self.options.qk_norm:
+            query_BNTH, key_BNTH = self.query_norm(query_BNTH), self.key_norm(key_BNTH)
         if rotation is not None:
             query_BNTH, key_BNTH = rotate(query_BNTH, rotation), rotate(key_BNTH, rotation)
-        query_BNTH = self._unscaled(query_BNTH)
+        query_BNTH = self._rescaled(query_BNTH)
         if cache is None:
             return query_BNTH, {"key": key_BNTH, "value": value_BNTH}
         return query_BNTH, {
@@ -269,14 +268,17 @@ class MultiHeadAttention(Layer):
                 raise ValueError("memory or cache must be given in cross-attention, got neither")
             rows = quick.shape(memory)[0]
             key_BNSH, value_BNSH = self._split(self.key_value, memory, rows)
+            key_BNSH = self.key_norm(key_BNSH) if self.options.qk_norm else key_BNSH
             cache = {"key": key_BNSH, "value": value_BNSH}
         # The beams of a sentence are further queries to its single copy of keys and values.
         query_BNTH = self._heads(self.query(query), quick.shape(cache["key"])[0], self.num_heads)
-        return self._unscaled(query_BNTH), cache
+        query_BNTH = self.query_norm(query_BNTH) if self.options.qk_norm else query_BNTH
+        return self._rescaled(query_BNTH), cache
 
-    def _unscaled(self, query_BNTH):
-        """Return the queries, times sqrt(H) if not `scaled`: attention divides by it later."""
-        return query_BNTH if self.options.scaled else query_BNTH * query_BNTH.shape[-1] ** 0.5
+    def _rescaled(self, query_BNTH):
+        """Return the queries times `query_scale` and sqrt(H), by which attention divides later."""
+        factor = (self.options.query_scale or self.head_dim**-0.5) * self.head_dim**0.5
+        return query_BNTH if math.isclose(factor, 1.0) else query_BNTH * factor
 
     def _split(self, fused, x, rows):
         """Return the heads (B, N or K, T, H) of each projection that a `FusedDense` joins."""

@@ -59,6 +59,26 @@ class RMSNormalization(DirectCalls, keras.layers.RMSNormalization):
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
+class SoftCap(DirectCalls, keras.layers.Layer):
+    """cap * tanh(x / cap), which is in (-cap, cap), for logits (Gemma 2).
+
+    Args:
+        cap: The limit, above 0.
+    """
+
+    def __init__(self, cap: float, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.cap = cap
+        self.built = True
+
+    def call(self, x: Any) -> Any:
+        return ops.tanh(x / self.cap) * self.cap
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "cap": self.cap}
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
 class Bias(DirectCalls, keras.layers.Layer):
     """A bias over the last axis, x + b, for logits.
 

@@ -11,6 +11,7 @@ from keras_transformer.backend import cache_places, quick
 from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.layer import Layer
+from keras_transformer.layers.linear_attention import num_features
 from keras_transformer.layers.options import (
     AddNormOptions,
     AttentionOptions,
@@ -137,16 +138,20 @@ class Decoder(Stack):
             blocks share in their self-attention; None: no such bias.
         rotary: Arguments of a `Rotary` that all blocks share in their self-attention; None: no
             rotary positions.
+        by_layer: Options that differ between blocks, see `Stack`.
         options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
 
     Call arguments:
         x: (B, T, D).
-        memory, attention_mask, cross_attention_mask: See `DecoderBlock`.
+        memory, cross_attention_mask: See `DecoderBlock`.
+        attention_mask: See `DecoderBlock`; also a list with the mask of each block, whose caches
+            may differ in size.
         cache: The cache that an earlier call returned.
         index: Position of the first token of `x` when there is a cache.
         beam_size: K, the number of beams. In `x` and the cache, the tokens of all beams at one
             position are adjacent.
         positions: (B, T) token positions for `rotary`; None: `index`, `index` + 1 ...
+        lengths: (1 or B, 1 or T) lengths of the tokens' sequences, see `Rotary`.
 
     Returns:
         The output (B, T, D) and the cache, a list with one entry per block; in training with
@@ -181,19 +186,29 @@ class Decoder(Stack):
         index: Any = 0,
         beam_size: int = 1,
         positions: Any = None,
+        lengths: Any = None,
         training: bool = False,
     ) -> tuple[Any, list[dict[str, Any]]]:
-        bias = self._bias(x, cache, index, beam_size)
-        rotation = self._rotation(x, index, beam_size, positions) if self.rotary else None
-        options = dict(
+        shared = dict(
             memory=memory,
-            attention_mask=attention_mask,
             cross_attention_mask=cross_attention_mask,
-            bias=bias,
-            rotation=rotation,
+            bias=self._bias(x, cache, index, beam_size),
+        )
+        if self.rotaries and positions is None:
+            positions = self._places(x, index, beam_size)
+        masks = attention_mask
+        if not isinstance(masks, list):
+            masks = [attention_mask] * self.num_layers
+        of_blocks = zip(
+            self.blocks,
+            cache or [None] * self.num_layers,
+            masks,
+            self._rotations(positions, lengths),
+            strict=True,
         )
         caches = []
-        for block, block_cache in zip(self.blocks, cache or [None] * self.num_layers, strict=True):
+        for block, block_cache, mask, rotation in of_blocks:
+            options = dict(attention_mask=mask, rotation=rotation, **shared)
             if self.remat and training and cache is None:
                 x, new_cache = self._rematerialized(block, x, **options), {}
             else:
@@ -219,13 +234,10 @@ class Decoder(Stack):
         # Beams are decoded one position at a time; the bias is the same for all of them.
         return quick.repeat(bias, beam_size, axis=3)
 
-    def _rotation(self, x, index, beam_size, positions):
-        if positions is None:
-            length = quick.shape(x)[1] // beam_size
-            positions = index + quick.arange(length, dtype="int32")
-            if beam_size > 1:
-                positions = quick.repeat(positions, beam_size, axis=0)
-        return self.rotary(positions)
+    def _places(self, x, index, beam_size):
+        length = quick.shape(x)[1] // beam_size
+        positions = index + quick.arange(length, dtype="int32")
+        return quick.repeat(positions, beam_size, axis=0) if beam_size > 1 else positions
 
     def compute_output_spec(
         self, x: Any, memory: Any = None, *arguments: Any, cache: Any = None, **options: Any
@@ -234,20 +246,21 @@ class Decoder(Stack):
         output = self._like(x)
         if output is None or cache is not None or self.cross_attention == (memory is None):
             return super().compute_output_spec(x, memory, *arguments, cache=cache, **options)
-        options, sources = self.options, {"self": x}  # type: ignore[assignment]
+        sources = {"self": x}
         if self.cross_attention:
             sources["cross"] = memory
-        head_dim = options.head_dim or x.shape[-1] // options.num_heads  # type: ignore[attr-defined]
-        heads = options.num_kv_heads or options.num_heads  # type: ignore[attr-defined]
 
-        def spec(source):
-            rows, length = source.shape[:2]
-            return keras.KerasTensor((rows, heads, length, head_dim), dtype=self.compute_dtype)
+        def spec(block, source):
+            own, (rows, length) = block.options, source.shape[:2]
+            head_dim, heads = own.head_dim or x.shape[-1] // own.num_heads, own.num_heads
+            if own.kernel:
+                shape = rows, heads, num_features(own.kernel, head_dim), head_dim + 1
+                return {"state": keras.KerasTensor(shape, dtype="float32")}
+            shape = rows, own.num_kv_heads or heads, length, head_dim
+            one = keras.KerasTensor(shape, dtype=self.compute_dtype)
+            return {"key": one, "value": one}
 
-        caches = [
-            {part: {"key": spec(y), "value": spec(y)} for part, y in sources.items()}
-            for _ in self.blocks
-        ]
+        caches = [{part: spec(block, y) for part, y in sources.items()} for block in self.blocks]
         return output, caches
 
     def get_config(self) -> dict[str, Any]:

@@ -172,8 +172,9 @@ class PositionalEmbedding(Layer):
         inputs = self._whole("inputs", inputs)
         x = lookup(self.tokens.embeddings, inputs) if is_plain else self.tokens(inputs)
         x = quick.cast(x, self.compute_dtype)
+        # The factor, too, is rounded to the compute dtype, as in Gemma.
         if self.options["scale"]:
-            x = x * self.d_model**0.5
+            x = x * quick.cast(self.d_model**0.5, self.compute_dtype)
         if self.positions != "none":
             if positions is None:
                 # Beyond the table, some backends return NaN and others the last position.

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from keras_transformer.backend import quick
+from keras_transformer.config import require
 from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.layer import Layer
@@ -96,6 +97,7 @@ class Encoder(Stack):
             blocks share; None: no such bias.
         rotary: Arguments of a `Rotary` that all blocks share; None: no rotary positions.
         shared: Whether one block is run `num_layers` times (Lan et al. 2020, section 3.1).
+        by_layer: Options that differ between blocks, see `Stack`; not if one block is shared.
         options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -113,6 +115,7 @@ class Encoder(Stack):
         self, num_layers: int, num_heads: int, d_ff: int, shared: bool = False, **options: Any
     ):
         super().__init__(num_layers, num_heads, d_ff, **options)
+        require(not (shared and self.by_layer), "by_layer", self.by_layer, "() with shared=True")
         self.shared = shared
         self.own_blocks = self._new_blocks(EncoderBlock, 1 if shared else num_layers)
         self._surround(bidirectional=True)
@@ -132,15 +135,14 @@ class Encoder(Stack):
         positions: Any = None,
         training: bool = False,
     ) -> Any:
-        bias = rotation = None
-        if self.relative_bias or self.rotary:
+        bias = None
+        if self.relative_bias or self.rotaries:
             places = quick.arange(quick.shape(x)[1], dtype="int32")
+            positions = places if positions is None else positions
         if self.relative_bias:
             bias = self.relative_bias(places, places)
-        if self.rotary:
-            rotation = self.rotary(places if positions is None else positions)
-        options = dict(attention_mask=attention_mask, bias=bias, rotation=rotation)
-        for block in self.blocks:
+        for block, rotation in zip(self.blocks, self._rotations(positions), strict=True):
+            options = dict(attention_mask=attention_mask, bias=bias, rotation=rotation)
             if self.remat and training:
                 x = self._rematerialized(block, x, **options)
             else:

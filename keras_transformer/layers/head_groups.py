@@ -146,19 +146,20 @@ def load_moments_of_any_format(model: keras.Model) -> None:
     optimizer.load_own_variables = load_own_variables
 
 
-def small_queries(groups: int, others: int, head_dim: int) -> Any:
-    """Return an initializer: Glorot values, the query columns divided by sqrt(H).
+def scaled_queries(groups: int, others: int, head_dim: int, factor: float) -> Any:
+    """Return an initializer: Glorot values, the query columns times a factor.
 
-    For attention that does not scale the products of queries and keys.
+    For attention that scales the products of queries and keys in another way than by 1 / sqrt(H).
 
     Args:
         groups: Query heads in each head group.
         others: Key and value heads in each head group.
         head_dim: H.
+        factor: Factor of the query columns.
     """
 
     def initial(shape, dtype=None):
-        scale = np.repeat([head_dim**-0.5, 1.0], [groups * head_dim, others * head_dim])
+        scale = np.repeat([factor, 1.0], [groups * head_dim, others * head_dim])
         scale = keras.ops.convert_to_tensor(np.tile(scale, shape[-1] // len(scale)), dtype)
         return keras.initializers.GlorotUniform()(shape, dtype) * scale
 

@@ -57,6 +57,16 @@ def causal_mask(query_length: Any, key_length: Any, index: Any = 0) -> Any:
     return quick.expand_dims(key_positions <= query_positions, (0, 1))
 
 
+def segment_lengths(segments_BT: Any) -> Any:
+    """Return the number of tokens in the segment of each token: (B, T) int32; 0 for padding.
+
+    Args:
+        segments_BT: Segment number of each token in its row; 0 for padding.
+    """
+    mine_B1TT = segment_mask(segments_BT, segments_BT)
+    return quick.sum(quick.cast(mine_B1TT, "int32"), axis=-1)[:, 0]
+
+
 def segment_positions(segments_BT: Any) -> Any:
     """Return the position of each token within its segment: (B, T) int32.
 

@@ -10,6 +10,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Self
 
+from keras_transformer.config import KERNELS, require
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -34,6 +36,9 @@ class Options:
         """Return plain values, for `get_config`."""
         return dataclasses.asdict(self)
 
+    def __post_init__(self):
+        pass  # subclasses check their fields, and call this for those of other parts
+
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionOptions(Options):
@@ -47,7 +52,16 @@ class AttentionOptions(Options):
         use_bias: Whether the projections add a bias.
         qkv_bias: Whether the projections to queries, keys and values add a bias; None: the value
             of `use_bias`.
-        scaled: Whether products are divided by sqrt(H); T5's are not (Raffel et al. 2020).
+        output_bias: Whether the output projection adds a bias; None: the value of `use_bias`.
+        qk_norm: Whether queries and keys have an RMS norm over each head, before the rotation
+            (Henry et al. 2020; Qwen3, Gemma 3).
+        epsilon: Epsilon of these norms.
+        query_scale: Factor of the products of queries and keys, 1.0 in T5 (Raffel et al. 2020);
+            None: 1 / sqrt(H).
+        soft_cap: Limits the products smoothly to (-soft_cap, soft_cap), before the mask:
+            soft_cap * tanh(products / soft_cap) (Gemma 2); None: no limit.
+        kernel: Linear attention, "elu" (Katharopoulos et al. 2020) or "performer" (Choromanski et
+            al. 2021), see `layers.linear_attention`; None: softmax.
         window: Limits attention to this many nearby positions, including the query's own (Beltagy
             et al. 2020, section 3.1; Mistral); None: no limit. With a window, time and memory are
             linear in the length, and self-attention uses a rolling cache.
@@ -55,7 +69,9 @@ class AttentionOptions(Options):
             positions attend to, regardless of the window.
 
     Raises:
-        ValueError: If K does not divide N, the window is below 1, or `global_tokens` below 0.
+        ValueError: If K does not divide N, the window is below 1, `global_tokens` below 0,
+            `query_scale` or `soft_cap` is not above 0, the kernel is unknown, or an option is
+            given with it that needs products: `window`, `global_tokens`, `query_scale`, `soft_cap`.
     """
 
     num_heads: int
@@ -63,11 +79,34 @@ class AttentionOptions(Options):
     head_dim: int | None = None
     use_bias: bool = True
     qkv_bias: bool | None = None
-    scaled: bool = True
+    output_bias: bool | None = None
+    qk_norm: bool = False
+    epsilon: float = 1e-6
+    query_scale: float | None = None
+    soft_cap: float | None = None
+    kernel: str | None = None
     window: int | None = None
     global_tokens: int = 0
 
+    @classmethod
+    def taken(cls, given: dict[str, Any], **others: Any) -> Self:
+        """Pop the options; older files have `scaled=False` for a `query_scale` of 1."""
+        if not given.pop("scaled", True):
+            given["query_scale"] = 1.0
+        return super().taken(given, **others)
+
     def __post_init__(self):
+        super().__post_init__()
+        for name in ("query_scale", "soft_cap"):
+            value = getattr(self, name)
+            require(value is None or value > 0, name, value, "above 0 or None")
+        accepted = f"one of {KERNELS} or None"
+        require(self.kernel in (*KERNELS, None), "kernel", self.kernel, accepted)
+        if self.kernel:
+            for name in ("query_scale", "soft_cap", "window"):
+                value = getattr(self, name)
+                require(value is None, name, value, f"None with kernel={self.kernel!r}")
+            require(not self.global_tokens, "global_tokens", self.global_tokens, "0 with a kernel")
         if self.window is not None and self.window < 1:
             raise ValueError(f"window must be at least 1 or None, got {self.window}")
         if self.global_tokens < 0:
@@ -104,12 +143,23 @@ class AddNormOptions(Options):
         dropout: Dropout rate in [0, 1) on the output of each sub-layer.
         norm: Kind of norm, "layer" or "rms".
         epsilon: Epsilon of the norm.
+        norm_output: Whether the output of the sub-layer has a norm, too, before it is added (Gemma
+            2); with pre-norm only.
+
+    Raises:
+        ValueError: If there is `norm_output` without `norm_first`.
     """
 
     norm_first: bool = False
     dropout: float = 0.0
     norm: str = "layer"
     epsilon: float = 1e-6
+    norm_output: bool = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        fits = self.norm_first or not self.norm_output
+        require(fits, "norm_output", self.norm_output, "False without norm_first")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,8 @@ class AddNorm(Layer):
 
     In pre-norm (`norm_first=True`; Xiong et al. 2020) the norm is applied to the sub-layer's input
     and not to the residual stream: x + Dropout(Sublayer(LayerNorm(x))). In both cases a block
-    computes `x = add_norm(x, sublayer(add_norm(x)))`.
+    computes `x = add_norm(x, sublayer(add_norm(x)))`. With `norm_output`, the output of the
+    sub-layer has a norm of its own: x + Dropout(Norm(Sublayer(Norm(x)))).
 
     Args:
         norm_first: False is post-norm, as in the paper; True is pre-norm.
@@ -51,12 +52,19 @@ class AddNorm(Layer):
         self.norm_first, self.rate = norm_first, self.options.dropout
         kind, epsilon = self.options.norm, self.options.epsilon
         self.norm = normalization(kind, epsilon, self.dtype_policy, "norm")
+        self.output_norm = None
+        if own.norm_output:
+            self.output_norm = normalization(kind, epsilon, self.dtype_policy, "output_norm")
         self.seed_generator = keras.random.SeedGenerator()
 
     def build(self, x_shape: Any, sublayer_output_shape: Any = None) -> None:
         self.norm.build(x_shape)
+        if self.output_norm:
+            self.output_norm.build(x_shape)
 
     def call(self, x: Any, sublayer_output: Any = None, training: bool = False) -> Any:
+        if self.output_norm and sublayer_output is not None:
+            sublayer_output = self.output_norm(sublayer_output)
         if sublayer_output is None:
             return self.norm(x) if self.norm_first else x
         if training and self.rate:

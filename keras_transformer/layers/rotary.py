@@ -22,12 +22,20 @@ SCALINGS = {  # the required keys of each `rope_type`
         "original_max_position_embeddings",
     ),
     "yarn": ("factor", "original_max_position_embeddings"),
+    "dynamic": ("factor", "original_max_position_embeddings"),
+    "longrope": ("factor", "short_factor", "long_factor", "original_max_position_embeddings"),
 }
 OPTIONAL = ("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")  # for "yarn"
 
 
-def check_scaling(theta: float, scaling: Any) -> None:
-    """Raise ValueError, which names the bad value, if `rates` cannot be computed."""
+def check_scaling(theta: float, scaling: Any, head_dim: int | None = None) -> None:
+    """Raise ValueError, which names the bad value, if `rates` cannot be computed.
+
+    Args:
+        theta: Base of the rates.
+        scaling: Scaling of the rates.
+        head_dim: H, to check the number of factors and the smallest width; None: no check.
+    """
     if scaling is None:
         return
     require(isinstance(scaling, Mapping), "scaling", scaling, "a dictionary or None")
@@ -37,6 +45,9 @@ def check_scaling(theta: float, scaling: Any) -> None:
     if missing := [name for name in SCALINGS[kind] if name not in scaling]:
         raise ValueError(f"scaling of rope_type {kind!r} must have {missing}")
     for name in SCALINGS[kind]:
+        if name in ("short_factor", "long_factor"):
+            _check_factors(name, scaling[name], head_dim)
+            continue
         value = scaling[name]
         fits = is_number(value) and value > 0
         require(fits, f"{name} of scaling", value, "a number above 0")
@@ -49,22 +60,45 @@ def check_scaling(theta: float, scaling: Any) -> None:
             value = scaling.get(name)
             fits = value is None or (is_number(value) and value >= 0)
             require(fits, f"{name} of scaling", value, "a number of at least 0 or None")
+    if kind == "longrope":
+        length, given = scaling["original_max_position_embeddings"], scaling.get("attention_factor")
+        name = "original_max_position_embeddings of scaling"
+        require(length > 1, name, length, "above 1 for rope_type 'longrope'")
+        fits = given is None or (is_number(given) and given >= 0)
+        require(fits, "attention_factor of scaling", given, "a number of at least 0 or None")
+    if kind == "dynamic" and head_dim is not None:
+        require(head_dim > 2, "head_dim", head_dim, "above 2 for rope_type 'dynamic'")
 
 
-def rates(head_dim: int, theta: float, scaling: Mapping[str, Any] | None) -> tuple[Any, float]:
+def _check_factors(name, factors, head_dim):
+    is_list = isinstance(factors, list | tuple)
+    fits = is_list and all(is_number(x) and x > 0 for x in factors)
+    require(fits, f"{name} of scaling", factors, "a list of numbers above 0")
+    if head_dim is not None and len(factors) != head_dim // 2:
+        raise ValueError(
+            f"{name} of scaling must have {head_dim // 2} numbers, half of the width of a head, "
+            f"got {len(factors)}"
+        )
+
+
+def rates(
+    head_dim: int, theta: float, scaling: Mapping[str, Any] | None, length: int = 0
+) -> tuple[Any, float]:
     """Return the angular rate of each pair of features, and a factor for sine and cosine.
 
     The rates are theta^(-2i/H) (Su et al. 2021, equation 15). For texts longer than in training,
     `scaling` lowers them: "linear" divides all by a factor (Chen et al. 2023); "llama3" divides
     the low rates and keeps the high ones (Llama 3.1); "yarn" does the same and sharpens attention
-    (Peng et al. 2023, section 3). "dynamic" is not supported: its angles change with the current
-    length, so cached keys would be wrong.
+    (Peng et al. 2023, section 3). The rates of "dynamic" and "longrope" depend on the length of the
+    sequence: beyond the original length, "dynamic" raises theta with each token (Peng et al. 2023,
+    section 3.3), and "longrope" divides the rates by other factors (Ding et al. 2024).
 
     Args:
         head_dim: H, even.
         theta: Base of the rates.
         scaling: `rope_type` and its values, with the key names of Hugging Face's
             `rope_parameters`; keys in `OPTIONAL` may be absent or None. None: no scaling.
+        length: Number of tokens of the sequence, for "dynamic" and "longrope".
 
     Returns:
         The rates (H / 2,) float64, and the factor of both sine and cosine.
@@ -75,15 +109,31 @@ def rates(head_dim: int, theta: float, scaling: Mapping[str, Any] | None) -> tup
     slowed, kind = rate / scaling["factor"], scaling["rope_type"]
     if kind == "linear":
         return slowed, 1.0
-    length = scaling["original_max_position_embeddings"]
+    original = scaling["original_max_position_embeddings"]
+    if kind == "dynamic":
+        growth = scaling["factor"] * max(length / original, 1.0) - scaling["factor"] + 1
+        return rate * growth ** _exponents(head_dim), 1.0
+    if kind == "longrope":
+        factors = scaling["long_factor" if length > original else "short_factor"]
+        return rate / np.array(factors), _sharpening_by_length(scaling)
     if kind == "llama3":
         low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
-        turns = length * rate / (2 * math.pi)
+        turns = original * rate / (2 * math.pi)
         kept = np.clip((turns - low) / (high - low), 0.0, 1.0)
         return kept * rate + (1 - kept) * slowed, 1.0
+    return _yarn(head_dim, theta, scaling, rate, slowed), _sharpening(scaling)
+
+
+def _exponents(head_dim):
+    """Return -2i / (H - 2): theta times g^(H / (H - 2)) is rate i times g^(-2i / (H - 2))."""
+    return -np.arange(0, head_dim, 2) / (head_dim - 2)
+
+
+def _yarn(head_dim, theta, scaling, rate, slowed):
+    original = scaling["original_max_position_embeddings"]
 
     def place(turns):  # index of the pair that rotates so many times over the training length
-        return head_dim * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(theta))
+        return head_dim * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(theta))
 
     first = place(scaling.get("beta_fast") or 32)
     last = place(scaling.get("beta_slow") or 1)
@@ -93,7 +143,16 @@ def rates(head_dim: int, theta: float, scaling: Mapping[str, Any] | None) -> tup
     # `last` may be less than `first` if the training length is very short or very long.
     ramp = (np.arange(head_dim // 2) - first) / (last - first or 0.001)
     kept = 1 - np.clip(ramp, 0.0, 1.0)
-    return kept * rate + (1 - kept) * slowed, _sharpening(scaling)
+    return kept * rate + (1 - kept) * slowed
+
+
+def _sharpening_by_length(scaling):
+    """Return the factor of sine and cosine of "longrope" (Ding et al. 2024)."""
+    given, factor = scaling.get("attention_factor"), scaling["factor"]
+    if given is not None:
+        return given
+    original = scaling["original_max_position_embeddings"]
+    return math.sqrt(1 + math.log(factor) / math.log(original)) if factor > 1 else 1.0
 
 
 def _sharpening(scaling):
@@ -119,9 +178,15 @@ class Rotary(Layer):
 
     Call arguments:
         positions: (T,) or (B, T) integers.
+        lengths: (1 or B, 1 or T) integers, the number of tokens of each token's sequence, for a
+            scaling that depends on it; None: the highest position of the row plus one.
 
     Returns:
         Cos and sin, each (1 or B, 1, T, H / 2).
+
+    Attributes:
+        limit: Most tokens of a sequence that has the rates of short ones; None: the rates do not
+            depend on the length.
 
     Raises:
         ValueError: If H is odd, or `scaling` has an unknown `rope_type`, lacks a key, or has a
@@ -138,24 +203,45 @@ class Rotary(Layer):
         super().__init__(**kwargs)
         if head_dim % 2:
             raise ValueError(f"head_dim must be even for rotary positions, got {head_dim}")
-        check_scaling(theta, scaling)
-        self.options = dict(
-            head_dim=head_dim, theta=theta, scaling=None if scaling is None else dict(scaling)
-        )
-        rate, self.factor = rates(**self.options)  # type: ignore[arg-type]
+        check_scaling(theta, scaling, head_dim)
+        self.head_dim, self.theta = head_dim, theta
+        self.scaling = None if scaling is None else dict(scaling)
+        self.kind = (self.scaling or {}).get("rope_type")
+        self.limit = None
+        if self.kind in ("dynamic", "longrope"):
+            self.limit = int(scaling["original_max_position_embeddings"])  # type: ignore[index]
+        rate, self.factor = rates(head_dim, theta, scaling)
         self.rates = rate.astype("float32")
         self.built = True
 
-    def call(self, positions: Any) -> tuple[Any, Any]:
+    def call(self, positions: Any, lengths: Any = None) -> tuple[Any, Any]:
         if len(positions.shape) == 1:
             positions = quick.expand_dims(positions, 0)
         angles = quick.expand_dims(quick.cast(positions, "float32"), (1, 3))
-        angles = angles * keras.ops.convert_to_tensor(self.rates)
+        if self.limit is None:
+            angles = angles * keras.ops.convert_to_tensor(self.rates)
+        else:
+            if lengths is None:
+                lengths = keras.ops.max(positions, axis=1, keepdims=True) + 1
+            angles = angles * self._rates_of(quick.expand_dims(lengths, (1, 3)))
         both = keras.ops.cos(angles) * self.factor, keras.ops.sin(angles) * self.factor
         return tuple(quick.cast(x, self.compute_dtype) for x in both)
 
+    def _rates_of(self, lengths_B1T1):
+        """Return the rates (B, 1, T, H / 2) of tokens in sequences of these lengths."""
+        rates_of_short = keras.ops.convert_to_tensor(self.rates)
+        if self.kind == "longrope":
+            long, _ = rates(self.head_dim, self.theta, self.scaling, self.limit + 1)
+            long = keras.ops.convert_to_tensor(long.astype("float32"))
+            return quick.where(lengths_B1T1 > self.limit, long, rates_of_short)
+        factor = self.scaling["factor"]
+        growth = quick.cast(lengths_B1T1, "float32") * (factor / self.limit) - (factor - 1)
+        exponents = keras.ops.convert_to_tensor(_exponents(self.head_dim).astype("float32"))
+        return rates_of_short * keras.ops.exp(exponents * keras.ops.log(quick.maximum(growth, 1.0)))
+
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.options}
+        own = {"head_dim": self.head_dim, "theta": self.theta, "scaling": self.scaling}
+        return {**super().get_config(), **own}
 
 
 def rotate(x_BNTH: Any, rotation: tuple[Any, Any]) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -28,7 +30,12 @@ class Stack(Layer):
             blocks share in their self-attention; None: no such bias.
         rotary: Arguments of a `Rotary` that all blocks share in their self-attention; None: no
             rotary positions.
+        by_layer: Options that differ between blocks: those of block i are in entry i modulo the
+            number of entries. The keys are fields of `BlockOptions` and "rotary".
         options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
+
+    Raises:
+        ValueError: If `by_layer` has an unknown key, or there are relative positions and a kernel.
 
     Attributes:
         remat: Whether training stores only the input of each block, and computes the block again
@@ -44,27 +51,51 @@ class Stack(Layer):
         d_ff: int,
         relative_positions: tuple[int, int] | None = None,
         rotary: dict[str, Any] | None = None,
+        by_layer: Sequence[Mapping[str, Any]] = (),
         **options: Any,
     ):
         own = BlockOptions.taken(options, num_heads=num_heads, d_ff=d_ff)
         super().__init__(**options)
         self.options, self.num_layers = own, num_layers
         self._positions = dict(relative_positions=relative_positions, rotary=rotary)
+        self.by_layer = tuple(dict(entry) for entry in by_layer)
+        if relative_positions and own.kernel:
+            raise ValueError(
+                f"relative_positions must be None with kernel={own.kernel!r}: linear attention has "
+                f"no products to add a bias to, got {relative_positions}"
+            )
+        known = {field.name for field in dataclasses.fields(BlockOptions)} | {"rotary"}
+        for entry in self.by_layer:
+            if unknown := sorted(entry.keys() - known):
+                raise ValueError(f"keys of by_layer must be of {sorted(known)}, got {unknown}")
+
+    def _own(self, i):
+        """Return the options of block i that differ from those of the stack."""
+        return self.by_layer[i % len(self.by_layer)] if self.by_layer else {}
 
     def _new_blocks(self, block_class, count, **own):
-        options = self.options.to_dict() | own
-        return [
-            block_class(**options, dtype=self.dtype_policy, name=f"block_{i}") for i in range(count)
-        ]
+        blocks = []
+        for i in range(count):
+            options = self.options.to_dict() | own | self._own(i)
+            options.pop("rotary", None)
+            blocks.append(block_class(**options, dtype=self.dtype_policy, name=f"block_{i}"))
+        return blocks
 
     def _surround(self, bidirectional):
         """Make the final norm and the positions that all blocks share."""
         options, policy = self.options, self.dtype_policy
         relative, rotary = self._positions["relative_positions"], self._positions["rotary"]
+        of_blocks = [self._own(i).get("rotary", rotary) for i in range(self.num_layers)]
+        kinds: list = []
+        kinds += (kind for kind in of_blocks if kind and kind not in kinds)
+        self.rotaries = [
+            Rotary(**kind, dtype=policy, name=f"rotary_{i}" if i else "rotary")
+            for i, kind in enumerate(kinds)
+        ]
+        self._rotary_of = [kinds.index(kind) if kind else None for kind in of_blocks]
         self.norm = None
         if options.norm_first:
             self.norm = normalization(options.norm, options.epsilon, policy, "norm")
-        self.rotary = Rotary(**rotary, dtype=policy, name="rotary") if rotary else None
         self.relative_bias = None
         if relative:
             self.relative_bias = RelativeBias(
@@ -74,10 +105,26 @@ class Stack(Layer):
     def _build(self, blocks, *shapes):
         for block in blocks:
             block.build(*shapes)
-        for layer in (self.norm, self.relative_bias, self.rotary):
+        for layer in (self.norm, self.relative_bias, *self.rotaries):
             if layer:
                 layer.build(shapes[0])
         self._width = shapes[0][-1]
+
+    @property
+    def length_scaling(self) -> str | None:
+        """The kind of rotary scaling that depends on the length, "dynamic" or "longrope"."""
+        kinds = {rotary.kind for rotary in self.rotaries if rotary.limit is not None}
+        return min(kinds, default=None)  # with both, all is done as for "dynamic"
+
+    @property
+    def length_limit(self) -> int | None:
+        """Most tokens of a sequence with the rotary rates of short ones; None: all have them."""
+        return min((x.limit for x in self.rotaries if x.limit is not None), default=None)
+
+    def _rotations(self, positions, lengths=None):
+        """Return the rotation of each block, or None; equal ones are computed once."""
+        found = [rotary(positions, lengths=lengths) for rotary in self.rotaries]
+        return [None if i is None else found[i] for i in self._rotary_of]
 
     def _rematerialized(self, block, x, **options):
         """Return a block's output in training, without cache; its backward pass runs it again."""
@@ -98,5 +145,5 @@ class Stack(Layer):
         return keras.KerasTensor(x.shape, dtype=self.compute_dtype) if fits else None
 
     def get_config(self) -> dict[str, Any]:
-        own = {"num_layers": self.num_layers, **self._positions}
+        own = {"num_layers": self.num_layers, **self._positions, "by_layer": self.by_layer}
         return {**super().get_config(), **own, **self.options.to_dict()}

@@ -10,6 +10,7 @@ from keras_transformer.models.decoder_only import DecoderOnly
 from keras_transformer.models.encoder_decoder import EncoderDecoder
 from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.models.esm import ESM, ESMConfig
+from keras_transformer.models.gemma import Gemma, GemmaConfig
 from keras_transformer.models.gpt import GPT, GPTConfig
 from keras_transformer.models.llama import LLaMA, LLaMAConfig
 from keras_transformer.models.lora import enable_lora, merged
@@ -31,6 +32,8 @@ __all__ = [
     "EncoderDecoder",
     "EncoderOnly",
     "GPTConfig",
+    "Gemma",
+    "GemmaConfig",
     "LLaMA",
     "LLaMAConfig",
     "RewardConfig",

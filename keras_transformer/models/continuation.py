@@ -20,12 +20,18 @@ def new_caches(model: DecoderOnly, rows: int, places: int) -> list[dict[str, Any
         places: S, the maximum number of tokens of a sequence.
 
     Raises:
-        NotImplementedError: If the model has relative positions.
+        NotImplementedError: If the model has relative positions or linear attention, or rotary
+            rates that change within `places`.
     """
-    if model.decoder.relative_bias:
-        raise NotImplementedError(
-            "model must not have relative positions to continue several sequences at once"
-        )
+    decoder = model.decoder
+    limit = decoder.length_limit
+    for problem, has in {
+        "must not have relative positions": decoder.relative_bias,
+        "must not have linear attention": decoder.options.kernel,
+        f"must have at most {limit} places for its rotary rates": limit and places > limit,
+    }.items():
+        if has:
+            raise NotImplementedError(f"model {problem} to continue several sequences at once")
     caches = []
     for block in model.decoder.blocks:
         layer = block.self_attention
@@ -60,17 +66,23 @@ def extend(
     if length is None:
         length = quick.shape(token_ids_BT)[1]
     positions_BT = quick.expand_dims(index_B, 1) + quick.arange(length, dtype="int32")
-    mask_BTS = _visible(positions_BT, places, model.decoder.options.window)
-    mask = mask_bias(quick.expand_dims(mask_BTS, 1), model.compute_dtype)
+    windows = [block.options.window for block in model.decoder.blocks]
+    masks = {
+        window: mask_bias(
+            quick.expand_dims(_visible(positions_BT, places, window), 1), model.compute_dtype
+        )
+        for window in set(windows)
+    }
     # Tokens that only fill a batch may be beyond the table of positions.
     positions_BT = ops.minimum(positions_BT, model.config.max_length - 1)
     with direct_calls(model.decoder):
         x, caches = model.decoder(
             model.embedding(token_ids_BT, positions=positions_BT),
-            attention_mask=mask,
+            attention_mask=[masks[window] for window in windows],
             cache=caches,
             index=index_B,
             positions=positions_BT,
+            lengths=quick.ones_like(positions_BT[:, :1]),  # see `new_caches`
         )
         return (model._project(x) if predicts else None), caches
 

@@ -8,16 +8,19 @@ from typing import Any
 
 import keras
 
-from keras_transformer.backend import at_most, last_places, mask_bias, new_cache, quick
+from keras_transformer.backend import BACKEND, at_most, mask_bias, quick
 from keras_transformer.layers import (
     Decoder,
     PositionalEmbedding,
     padding_mask,
+    segment_lengths,
     segment_mask,
     segment_positions,
 )
-from keras_transformer.layers.basic import Dense
+from keras_transformer.layers.basic import Dense, SoftCap
 from keras_transformer.layers.layer import direct_calls
+from keras_transformer.models import uncached
+from keras_transformer.models.caches import following, with_room
 from keras_transformer.models.training_step import VocabularyModel
 
 
@@ -30,12 +33,14 @@ class DecoderOnly(VocabularyModel):
         embedding: Layer from ids to vectors.
         decoder: Stack of blocks without cross-attention.
         tie_output: Whether the embedding makes the logits; else a separate table does.
+        logit_cap: Limits the logits smoothly: logit_cap * tanh(logits / logit_cap); None: no limit.
 
     Call arguments:
         inputs: Dict of `token_ids` (B, T), int32. If several sequences share a row, or one begins
             after padding, also `segments` (B, T), int32: the number of each token's sequence in
             its row, 0 for padding. Each sequence gets the same logits as in a row by itself.
-            Padding after a sequence changes nothing and needs no segments.
+            Padding after a sequence changes nothing and needs no segments, unless rotary rates
+            depend on the length of the sequence.
 
     Returns:
         Logits (B, T, V).
@@ -48,19 +53,22 @@ class DecoderOnly(VocabularyModel):
         embedding: PositionalEmbedding,
         decoder: Decoder,
         tie_output: bool = True,
+        logit_cap: float | None = None,
         **kwargs: Any,
     ):
         output_layer = embedding.tokens
         if not tie_output:
             output_layer = Dense(config.vocab_size, use_bias=False, dtype=policy, name="output")
         inputs = {"token_ids": keras.Input((None,), dtype="int32", name="token_ids")}
-        project = functools.partial(_project, embedding, None if tie_output else output_layer)
+        cap = SoftCap(logit_cap, dtype=policy, name="logit_cap") if logit_cap else None
+        project = functools.partial(_project, embedding, None if tie_output else output_layer, cap)
         outputs = project(_hidden(embedding, decoder, inputs))
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
         self.config = config
         self.embedding = embedding
         self.decoder = decoder
-        self._window = decoder.options.window
+        self._windows = tuple(block.options.window for block in decoder.blocks)
+        self.logit_cap = logit_cap
         self.output_layer = output_layer
         self._policy = policy
         self._project = project
@@ -91,18 +99,32 @@ class DecoderOnly(VocabularyModel):
         Returns:
             Logits (B, V), the state and `step`, as in `EncoderDecoder.prefill`.
         """
+        crosses = self._crosses(token_ids, length, segments)
+        if crosses and self.decoder.length_scaling == "dynamic":
+            hidden, state = uncached.prefill(self, token_ids, length, beam_size, segments)
+            return self._project(hidden)[:, 0], state, self.step
         mask = positions = None
         if segments is not None:
             mask = padding_mask(segments)
             positions = quick.maximum(quick.cumsum(segments, axis=1) - 1, 0)
         x = self.embedding(token_ids, positions=positions)
-        x, caches = self.decoder(x, attention_mask=mask, positions=positions)
-        places = length if self._window is None else at_most(length, self._window)
-        for cache in caches:
-            for name, tensor in cache["self"].items():
-                tensor = tensor if self._window is None else last_places(tensor, self._window)
-                cache["self"][name] = new_cache(tensor, places, beam_size)
-        state = {"caches": caches}
+        state, found = {}, []
+        for name, lengths in self._regimes(crosses).items():
+            hidden, caches = self.decoder(
+                x, attention_mask=mask, positions=positions, lengths=lengths
+            )
+            of_blocks = zip(caches, self._windows, strict=True)
+            state[name] = [
+                {"self": with_room(cache["self"], length, beam_size, window)}
+                for cache, window in of_blocks
+            ]
+            found.append(hidden[:, -1:])
+        hidden = found[0]
+        if crosses:
+            tokens = segments
+            if segments is None:
+                tokens = quick.ones_like(keras.ops.convert_to_tensor(token_ids, dtype="int32"))
+            hidden = self._of_length(found, quick.sum(tokens, axis=1))
         if segments is not None:
             # Positions that are not padding, later ones included; and the number of padding tokens.
             is_token_BP = quick.not_equal(segments, 0)
@@ -110,7 +132,37 @@ class DecoderOnly(VocabularyModel):
             rest_BR = quick.repeat(rest, length - quick.shape(segments)[1], axis=1)
             state["is_token_BM"] = quick.concatenate([is_token_BP, rest_BR], axis=1)
             state["padding_B"] = quick.sum(quick.cast(~is_token_BP, "int32"), axis=1)
-        return self._project(x[:, -1:])[:, 0], state, self.step
+        return self._project(hidden)[:, 0], state, self.step
+
+    def _crosses(self, token_ids, length, segments):
+        """Return whether a sequence may get other rotary rates as it grows to `length`."""
+        limit = self.decoder.length_limit
+        if limit is None or (isinstance(length, int) and length <= limit):
+            return False
+        if self.decoder.length_scaling == "dynamic":
+            return True
+        shortest = quick.shape(token_ids)[1]
+        if segments is not None:
+            shortest = int(quick.sum(segments, axis=1).min()) if BACKEND == "torch" else 0
+        return not (isinstance(shortest, int) and shortest > limit)
+
+    def _regimes(self, crosses):
+        """Return by the name of its caches for which lengths of sequences a step is done.
+
+        Where sequences grow beyond the limit of their rotary rates, the short and the long rates
+        run side by side from the first token on, so that each length finds its own caches.
+        """
+        if not crosses:
+            return {"caches": None}
+        limit = self.decoder.length_limit
+        lengths = {"caches": limit, "long_caches": limit + 1}
+        return {name: quick.full((1, 1), x, dtype="int32") for name, x in lengths.items()}
+
+    def _of_length(self, found, lengths_B):
+        """Return, of the results for short and for long sequences, those for these lengths."""
+        short, long = found
+        is_long_B11 = quick.expand_dims(lengths_B > self.decoder.length_limit, (1, 2))
+        return quick.where(is_long_B11, long, short)
 
     def step(
         self, token_ids_BK: Any, state: Any, index: Any, ancestors_BKM: Any = None
@@ -120,28 +172,21 @@ class DecoderOnly(VocabularyModel):
         if ancestors_BKM is not None:
             ancestors_BKM = keras.ops.convert_to_tensor(ancestors_BKM, dtype="int32")
         with direct_calls(self.decoder):
+            if "ids_BKM" in state:
+                hidden, state = uncached.step(self, token_ids_BK, state, index, ancestors_BKM)
+                return self._project(hidden), state
             return self._direct_step(token_ids_BK, state, index, ancestors_BKM)
 
     def _direct_step(self, token_ids_BK, state, index, ancestors_BKM):
-        beam_size = token_ids_BK.shape[1]
+        beam_size, state = token_ids_BK.shape[1], dict(state)
+        regimes = self._regimes("long_caches" in state)
+        for name in regimes:
+            state[name] = following(state[name], ancestors_BKM, index)
         positions, is_token_BM = None, state.get("is_token_BM")
         if is_token_BM is not None:
             positions = quick.expand_dims(index - state["padding_B"], 1)  # (B, 1)
-            if ancestors_BKM is None:
-                mask = self._in_places(is_token_BM, index, False)
-                mask = mask_bias(quick.expand_dims(mask, (1, 2)), self.compute_dtype)
-            else:
+            if ancestors_BKM is not None:
                 ancestors_BKM = quick.where(quick.expand_dims(is_token_BM, 1), ancestors_BKM, -1)
-        if ancestors_BKM is not None:
-            ancestors_BKM = self._in_places(ancestors_BKM, index, -1)
-            slots_K = quick.arange(beam_size, dtype="int32")
-            mask_BKMK = quick.expand_dims(ancestors_BKM, -1) == slots_K
-            places = quick.shape(ancestors_BKM)[2] * beam_size
-            mask_B1KS = quick.reshape(mask_BKMK, (-1, 1, beam_size, places))
-            mask = mask_bias(mask_B1KS, self.compute_dtype)
-        elif is_token_BM is None:
-            mask = None
-        if positions is not None:
             positions = quick.repeat(positions, beam_size, axis=1)
         # All beams are at one position: the embedding gets each as a row.
         x = self.embedding(
@@ -149,38 +194,70 @@ class DecoderOnly(VocabularyModel):
             index=index,
             positions=None if positions is None else quick.reshape(positions, (-1, 1)),
         )
-        x, caches = self.decoder(
-            quick.reshape(x, (-1, beam_size, self.config.d_model)),
-            attention_mask=mask,
-            cache=state["caches"],
+        options = dict(
+            attention_mask=self._step_masks(index, is_token_BM, ancestors_BKM),
             index=index,
             beam_size=beam_size,
             positions=positions,
         )
-        return self._project(x), {**state, "caches": caches}
+        x = quick.reshape(x, (-1, beam_size, self.config.d_model))
+        found = []
+        for name, lengths in regimes.items():
+            hidden, state[name] = self.decoder(x, cache=state[name], lengths=lengths, **options)
+            found.append(hidden)
+        hidden = found[0]
+        if len(found) > 1:
+            before = quick.zeros_like(token_ids_BK[:, 0]) + index
+            before = before if positions is None else positions[:, 0]
+            hidden = self._of_length(found, before + 1)
+        return self._project(hidden), state
 
-    def _in_places(self, x, index, nothing):
-        """Return x (..., M) by cache place, not by position: the cache of a window is a ring."""
-        size = quick.shape(x)[-1]
-        if self._window is None:
-            return quick.where(quick.arange(size, dtype="int32") <= index, x, nothing)
-        size = at_most(size, self._window)
-        positions = index - (index - quick.arange(size, dtype="int32")) % size
-        last = quick.take(x, quick.maximum(positions, 0), axis=-1)
-        return quick.where(positions >= 0, last, nothing)
+    def _step_masks(self, index, is_token_BM, ancestors_BKM):
+        """Return the mask of each block over the places of its cache; None: all are visible."""
+        if is_token_BM is None and ancestors_BKM is None:
+            return None
+
+        def of_window(window):
+            if ancestors_BKM is None:
+                mask = _in_places(is_token_BM, index, False, window)
+                return mask_bias(quick.expand_dims(mask, (1, 2)), self.compute_dtype)
+            beam_size = ancestors_BKM.shape[1]
+            slots_K = quick.arange(beam_size, dtype="int32")
+            in_places = _in_places(ancestors_BKM, index, -1, window)
+            mask_BKMK = quick.expand_dims(in_places, -1) == slots_K
+            places = quick.shape(in_places)[2] * beam_size
+            mask_B1KS = quick.reshape(mask_BKMK, (-1, 1, beam_size, places))
+            return mask_bias(mask_B1KS, self.compute_dtype)
+
+        masks = {window: of_window(window) for window in set(self._windows)}
+        return [masks[window] for window in self._windows]
+
+
+def _in_places(x, index, nothing, window):
+    """Return x (..., M) by cache place, not by position: the cache of a window is a ring."""
+    size = quick.shape(x)[-1]
+    if window is None:
+        return quick.where(quick.arange(size, dtype="int32") <= index, x, nothing)
+    size = at_most(size, window)
+    positions = index - (index - quick.arange(size, dtype="int32")) % size
+    last = quick.take(x, quick.maximum(positions, 0), axis=-1)
+    return quick.where(positions >= 0, last, nothing)
 
 
 def _hidden(embedding, decoder, inputs):
     segments = inputs.get("segments")
-    mask = positions = None
+    mask = positions = lengths = None
     if segments is not None:
         mask, positions = segment_mask(segments, segments), segment_positions(segments)
+        if decoder.length_limit is not None:
+            lengths = segment_lengths(segments)
     x = embedding(inputs["token_ids"], positions=positions)
-    return decoder(x, attention_mask=mask, positions=positions)[0]
+    return decoder(x, attention_mask=mask, positions=positions, lengths=lengths)[0]
 
 
-def _project(embedding, output_layer, x):
-    return output_layer(x) if output_layer else embedding(x, reverse=True)
+def _project(embedding, output_layer, cap, x):
+    x = output_layer(x) if output_layer else embedding(x, reverse=True)
+    return cap(x) if cap else x
 
 
 def _as_ids(x):

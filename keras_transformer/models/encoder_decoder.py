@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from keras_transformer.backend import mask_bias, new_cache, quick
+from keras_transformer.backend import mask_bias, quick
 from keras_transformer.layers import (
     Decoder,
     Encoder,
@@ -18,6 +18,7 @@ from keras_transformer.layers import (
     segment_positions,
 )
 from keras_transformer.layers.layer import direct_calls
+from keras_transformer.models.caches import following, with_room
 from keras_transformer.models.training_step import VocabularyModel
 
 _SEGMENTS = frozenset({"source_segments", "target_segments"})
@@ -194,9 +195,7 @@ class EncoderDecoder(VocabularyModel):
             self.target_embedding(first_ids), memory=memory, cross_attention_mask=mask
         )
         for cache in caches:
-            cache["self"] = {
-                name: new_cache(tensor, length, beam_size) for name, tensor in cache["self"].items()
-            }
+            cache["self"] = with_room(cache["self"], length, beam_size)
         state = {"caches": caches}
         if mask is not None:  # converted to a bias once, not in each layer and step
             state["source_mask"] = mask_bias(mask, x.dtype)
@@ -240,7 +239,7 @@ class EncoderDecoder(VocabularyModel):
             quick.reshape(x, (-1, beam_size, self.config.d_model)),
             attention_mask=mask,
             cross_attention_mask=state.get("source_mask"),
-            cache=state["caches"],
+            cache=following(state["caches"], ancestors_BKM, index),
             index=index,
             beam_size=beam_size,
         )

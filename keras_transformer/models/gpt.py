@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from keras_transformer.config import ACTIVATIONS, Config
+from keras_transformer.config import ACTIVATIONS, KERNELS, Config
 from keras_transformer.layers import Decoder, PositionalEmbedding
 from keras_transformer.models.decoder_only import DecoderOnly
 
@@ -25,6 +25,7 @@ class GPTConfig(Config):
         dropout: Dropout rate in [0, 1) on sub-layer outputs and embeddings.
         activation: Activation of the feed-forward, one of `ACTIVATIONS`.
         use_bias: Whether projections add a bias.
+        kernel: Linear attention, see `AttentionOptions`; None: softmax.
         epsilon: Epsilon of the norms.
         max_length: Number of positions.
         tie_output: Whether the token embedding is also the output projection.
@@ -44,6 +45,7 @@ class GPTConfig(Config):
     dropout: float = 0.1
     activation: str = "gelu_tanh"
     use_bias: bool = True
+    kernel: str | None = None
     epsilon: float = 1e-5
     max_length: int = 1024
     tie_output: bool = True
@@ -58,6 +60,7 @@ class GPTConfig(Config):
         self._check_multiple("d_model", "num_heads")
         self._check_rates()
         self._check_choice("activation", ACTIVATIONS)
+        self._check_choice("kernel", (None, *KERNELS))
         self._check_ids(self.vocab_size, "pad_id", "bos_id", "eos_id")
 
 
@@ -96,6 +99,7 @@ class GPT(DecoderOnly):
             cross_attention=False,
             epsilon=config.epsilon,
             use_bias=config.use_bias,
+            kernel=config.kernel,
             dtype=policy,
             name="decoder",
         )

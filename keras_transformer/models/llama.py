@@ -1,7 +1,9 @@
 """LLaMA: RMS norms, rotary positions, a gated feed-forward (Touvron et al. 2023, section 2.2).
 
-In Llama 2, Llama 3 and Mistral, query heads share key and value heads (Ainslie et al. 2023).
-Mistral also limits attention to a window (Jiang et al. 2023, section 2).
+Its relatives differ by options: in Llama 2, Llama 3 and all later ones, query heads share key and
+value heads (Ainslie et al. 2023). Mistral limits attention to a window (Jiang et al. 2023, section
+2). Some blocks of SmolLM3 have no rotary positions. Qwen2 has biases of queries, keys and values;
+Qwen3 normalizes queries and keys. Phi-3 has other rotary rates for long texts ("longrope").
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import Any
 
 import keras
 
-from keras_transformer.config import Config, require
+from keras_transformer.config import KERNELS, Config, require
 from keras_transformer.layers import Decoder, PositionalEmbedding
 from keras_transformer.layers.rotary import check_scaling
 from keras_transformer.models.decoder_only import DecoderOnly
@@ -33,6 +35,12 @@ class LLaMAConfig(Config):
         theta: Base of the rotary positions' rates.
         scaling: Scaling of the rates, see `layers.rotary.rates`; None: no scaling.
         window: Number of positions that a query sees, including its own; None: all earlier ones.
+        window_layers: Indices of the blocks with the window; None: all blocks.
+        no_rotary: Indices of the blocks without rotary positions.
+        qkv_bias: Whether the projections to queries, keys and values add a bias.
+        output_bias: Whether the output projection of attention adds a bias.
+        qk_norm: Whether queries and keys have an RMS norm over each head.
+        kernel: Linear attention, see `AttentionOptions`; not with a window. None: softmax.
         epsilon: Epsilon of the norms.
         max_length: Longest sequence in tokens that the model was made for.
         tie_output: Whether the token embedding is also the output projection.
@@ -55,6 +63,12 @@ class LLaMAConfig(Config):
     theta: float = 10000.0
     scaling: dict[str, Any] | None = None
     window: int | None = None
+    window_layers: tuple[int, ...] | None = None
+    no_rotary: tuple[int, ...] = ()
+    qkv_bias: bool = False
+    output_bias: bool = False
+    qk_norm: bool = False
+    kernel: str | None = None
     epsilon: float = 1e-6
     max_length: int = 2048
     tie_output: bool = False
@@ -73,7 +87,12 @@ class LLaMAConfig(Config):
         width = self.head_dim or self.d_model // self.num_heads
         require(width % 2 == 0, "head_dim", width, "even for rotary positions")
         require(self.theta > 0, "theta", self.theta, "above 0")
-        check_scaling(self.theta, self.scaling)
+        check_scaling(self.theta, self.scaling, width)
+        self._check_choice("kernel", (None, *KERNELS))
+        if self.kernel:
+            require(self.window is None, "window", self.window, f"None with {self.kernel!r}")
+        self._check_window_layers()
+        self._check_layers("no_rotary")
         self._check_rates()
         self._check_ids(self.vocab_size, "pad_id", "bos_id", "eos_id")
 
@@ -103,6 +122,14 @@ class LLaMA(DecoderOnly):
             name="embedding",
         )
         head_dim = config.head_dim or config.d_model // config.num_heads
+        rotary = dict(head_dim=head_dim, theta=config.theta, scaling=config.scaling)
+        by_layer = [
+            dict(
+                window=config.window if config.has_window(i) else None,
+                rotary=None if i in config.no_rotary else rotary,
+            )
+            for i in range(config.num_layers)
+        ]
         decoder = Decoder(
             config.num_layers,
             num_heads=config.num_heads,
@@ -117,8 +144,11 @@ class LLaMA(DecoderOnly):
             cross_attention=False,
             epsilon=config.epsilon,
             use_bias=False,
-            rotary=dict(head_dim=head_dim, theta=config.theta, scaling=config.scaling),
-            window=config.window,
+            qkv_bias=config.qkv_bias,
+            output_bias=config.output_bias,
+            qk_norm=config.qk_norm,
+            kernel=config.kernel,
+            by_layer=by_layer,
             dtype=policy,
             name="decoder",
         )

@@ -119,7 +119,7 @@ class T5(EncoderDecoder):
             use_bias=False,
             gated=config.gated,
             head_dim=config.head_dim,
-            scaled=False,
+            query_scale=1.0,
             relative_positions=(config.num_buckets, config.max_distance),
             dtype=policy,
         )

@@ -46,12 +46,12 @@ class VocabularyModel(ConfiguredModel):
     it takes half of the time. If the loss is a `LabelSmoothedCrossentropy` and each metric a
     `Perplexity`, the steps of `fit` and `evaluate` compute the loss from the last hidden states
     and the table that projects them, block by block: `loss_and_likelihood`. The numbers are the
-    same. With any other loss or metric, with LoRA or a quantized or biased output layer, Keras's
-    standard steps compute logits. A call of the model always returns logits.
+    same. With any other loss or metric, with LoRA or a quantized, biased or capped output layer,
+    Keras's standard steps compute logits. A call of the model always returns logits.
 
     A subclass defines `compute_hidden(inputs)`, which returns (B, T, D), and sets `output_layer`,
     the `ReversibleEmbedding` or `Dense` that projects these to logits, or None; `output_bias` is a
-    layer that adds to the logits, or None.
+    layer that adds to the logits, or None; `logit_cap` limits them, or is None.
     """
 
     output_layer: Any
@@ -93,7 +93,7 @@ class VocabularyModel(ConfiguredModel):
 
         Raises:
             ValueError: If the model is not compiled with a `LabelSmoothedCrossentropy`, or its
-                output layer has a bias or LoRA or is quantized.
+                output layer has a bias, a cap or LoRA or is quantized.
         """
         own = getattr(self, "loss", None)  # absent before `compile`
         if not (isinstance(own, LabelSmoothedCrossentropy) and self._projects_only()):
@@ -214,6 +214,7 @@ class VocabularyModel(ConfiguredModel):
             and not layer.lora_enabled
             and getattr(layer, "bias", None) is None
             and getattr(self, "output_bias", None) is None
+            and getattr(self, "logit_cap", None) is None
         )
 
     def _table(self, dtype):

@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.backend import (
-    BACKEND,
-    attention,
-    compiled,
-)
+from keras_transformer.backend import BACKEND, attention, compiled, mask_bias
 
 numpy = ops.convert_to_numpy
 
@@ -60,3 +56,19 @@ def test_attention_with_a_bias_in_compiled_code(rng, width):
     run = compiled(lambda q, k, v, b: attention(2 * q, k, v, bias=b), keras.layers.Identity())
     logits = 2 * query @ key.swapaxes(2, 3) / width**0.5 + bias
     np.testing.assert_allclose(numpy(run(*inputs)), softmax(logits) @ value, atol=1e-4)
+
+
+@pytest.mark.parametrize("context", [contextlib.nullcontext, without_gradients])
+def test_soft_cap_by_hand(rng, context):
+    query, key, value = (rng.standard_normal((2, 3, n, 4)) for n in (5, 6, 6))
+    masks = rng.random((2, 1, 5, 6)) < 0.6
+    masks[..., 2] = True
+    inputs = [ops.cast(x, "float32") for x in (query, key, value)]
+    capped = 0.7 * np.tanh(query @ key.swapaxes(2, 3) / 2 / 0.7)
+    for mask in (None, masks):
+        given = None if mask is None else ops.convert_to_tensor(mask)
+        logits = capped if mask is None else np.where(mask, capped, -1e9)
+        for one in (given, given if given is None else mask_bias(given, "float32")):
+            with context():
+                found = numpy(attention(*inputs, one, soft_cap=0.7))
+            np.testing.assert_allclose(found, softmax(logits) @ value, atol=1e-5)

@@ -19,6 +19,8 @@ PATTERNS = {
     "causal-window-global": Pattern(causal=True, window=30, global_tokens=70),
 }
 
+CAPPED = [("causal", 1.5), ("causal-window-global", 0.4)]
+
 attention_module = importlib.import_module("keras_transformer.backend.attention")
 
 
@@ -62,8 +64,8 @@ def value_and_gradients(function, query, key, value, upstream):
     return [ops.convert_to_numpy(x) for x in (output, *gradients)]
 
 
-@pytest.mark.parametrize("name", PATTERNS)
-def test_equals_the_whole_matrix(name, rng):
+@pytest.mark.parametrize("name,soft_cap", [*((name, None) for name in PATTERNS), *CAPPED])
+def test_equals_the_whole_matrix(name, soft_cap, rng):
     pattern = PATTERNS[name]
     length, places = (150, 200) if name == "all" else (200, 200)
     inputs = arrays(rng, length, places)
@@ -75,10 +77,11 @@ def test_equals_the_whole_matrix(name, rng):
     inputs[3] = inputs[3] * allowed.any(-1)[..., None]
 
     def ours(*three):
-        return chunked.chunked_attention(*three, ops.convert_to_tensor(mask), pattern)
+        return chunked.chunked_attention(*three, ops.convert_to_tensor(mask), pattern, soft_cap)
 
     def whole(query, key, value):
-        weights = attention_weights(query, key, ops.convert_to_tensor(allowed))
+        allow = ops.convert_to_tensor(allowed)
+        weights = attention_weights(query, key, allow, soft_cap=soft_cap)
         return ops.matmul(weights, value)
 
     found, expected = value_and_gradients(ours, *inputs), value_and_gradients(whole, *inputs)
@@ -100,8 +103,11 @@ def test_a_mask_of_every_pair_and_rows_that_see_nothing(rng):
     np.testing.assert_allclose(found[:, :, rest], np.asarray(expected)[:, :, rest], atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["causal", "causal-window", "window-global"])
-def test_attention_takes_long_inputs_in_chunks(name, rng, monkeypatch):
+@pytest.mark.parametrize(
+    "name,soft_cap",
+    [("causal", None), ("causal-window", None), ("window-global", None), ("causal", 2.0)],
+)
+def test_attention_takes_long_inputs_in_chunks(name, soft_cap, rng, monkeypatch):
     pattern, used = PATTERNS[name], []
     inputs = [ops.convert_to_tensor(x) for x in arrays(rng, 600, 600)[:3]]
 
@@ -112,15 +118,16 @@ def test_attention_takes_long_inputs_in_chunks(name, rng, monkeypatch):
     monkeypatch.setattr(attention_module, "chunked_attention", recorded)
     monkeypatch.setattr(attention_module, "LONG", float("inf"))
     monkeypatch.setattr(attention_module, "MANY_WINDOWS", float("inf"))
-    whole = ops.convert_to_numpy(attention(*inputs, pattern=pattern))
+    options = dict(pattern=pattern, soft_cap=soft_cap)
+    whole = ops.convert_to_numpy(attention(*inputs, **options))
     assert not used
     monkeypatch.undo()
     monkeypatch.setattr(attention_module, "chunked_attention", recorded)
     monkeypatch.setattr(attention_module, "LONG", 600 * 600)
-    found = ops.convert_to_numpy(attention(*inputs, pattern=pattern))
-    # PyTorch's own kernel is frugal by itself where no window is.
-    is_torch = keras.backend.backend() == "torch"
-    assert bool(used) == (pattern.window is not None or not is_torch)
+    found = ops.convert_to_numpy(attention(*inputs, **options))
+    # PyTorch's own kernel is frugal by itself where no window is, and no cap.
+    by_own = keras.backend.backend() == "torch" and pattern.window is None and soft_cap is None
+    assert bool(used) != by_own
     np.testing.assert_allclose(found, whole, atol=1e-5)
 
 

@@ -52,6 +52,14 @@ def test_ends_of_names_are_replaced(small):
 
 
 @pytest.mark.once("arrays in files")
+def test_a_part_has_names_of_its_own(small):
+    found = Checkpoint(small, part=[("layer.1.", "model."), ("layer.", "other.")])
+    assert found.names() == {"model.gamma", "model.w", "other.0.gamma", "other.0.w"}
+    np.testing.assert_array_equal(found.read("model.w"), np.ones(3))
+    assert Checkpoint(small, part=[("layer.0.", "")]).names() == {"gamma", "w"}
+
+
+@pytest.mark.once("arrays in files")
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
 def test_floats_come_as_float32(tmp_path, dtype):
     values = np.array([0.5, -3.25, 1024.0], dtype)

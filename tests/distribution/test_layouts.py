@@ -13,6 +13,8 @@ from keras_transformer.models import (
     T5,
     BERTConfig,
     ESMConfig,
+    Gemma,
+    GemmaConfig,
     GPTConfig,
     LLaMA,
     LLaMAConfig,
@@ -32,6 +34,13 @@ FAMILIES = {
     ),
     "t5": lambda: T5(T5Config(16, head_dim=2, gated=True, **SIZES, **STACKS)),
     "llama": lambda: LLaMA(LLaMAConfig(16, num_kv_heads=2, **SIZES, **STACK)),
+    "qwen": lambda: LLaMA(
+        LLaMAConfig(16, qkv_bias=True, output_bias=True, qk_norm=True, **SIZES, **STACK)
+    ),
+    "performer": lambda: GPT(GPTConfig(16, kernel="performer", **SIZES, **STACK)),
+    "gemma": lambda: Gemma(
+        GemmaConfig(16, num_kv_heads=2, head_dim=4, qk_norm=True, **SIZES, **STACK)
+    ),
     "gpt": lambda: GPT(GPTConfig(16, **SIZES, **STACK)),
     "bert": lambda: BERT(BERTConfig(16, **SIZES, **STACK)),
     "esm": lambda: ESM(ESMConfig(40, **SIZES, **STACK)),
@@ -41,7 +50,7 @@ FAMILIES = {
 # Matrices that every device keeps whole: they are small, or their output is needed whole.
 WHOLE = re.compile(
     r".*(positions|types|relative_bias/embedding)/embeddings|.*/positions|.*class_token"
-    r"|.*(patches|convolution_\d)/kernel|transform/dense/kernel|head/kernel"
+    r"|.*/directions|.*(patches|convolution_\d)/kernel|transform/dense/kernel|head/kernel"
 )
 
 

@@ -10,15 +10,18 @@ from safetensors.numpy import load_file
 from keras_transformer import load_pretrained
 from keras_transformer.config import TransformerConfig
 from keras_transformer.export import hugging_face
+from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.inference.runner import until_end
 from keras_transformer.inference.translator import Translator
-from keras_transformer.models import Transformer
+from keras_transformer.models import Gemma, GemmaConfig, LLaMA, LLaMAConfig, Transformer
 from keras_transformer.system.files import read_json
 from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 
 ENGLISH = ["The old man sees the dog.", "A dog sleeps here.", "I see 3 dogs, don't I?"] * 20
 GERMAN = ["Der alte Mann sieht den Hund.", "Ein Hund schläft hier.", "Ich sehe 3 Hunde."] * 20
 TEXTS = [*ENGLISH[:3], "犬 dog </s>", "dog ½"]
+WIDTHS = dict(d_model=16, d_ff=24, num_layers=2, num_heads=2, max_length=64)
 FAMILIES = ("marian", "m2m_100", "nllb", "mbart", "t5", "madlad")
 OWN = {
     "post_norm": {},
@@ -114,6 +117,47 @@ def test_there_and_back(pretrained_folder, tmp_path, kind):
     theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
     both = [model.eval()(input_ids=ids, decoder_input_ids=ids).logits for model in (loaded, theirs)]
     assert torch.equal(*both)
+
+
+WRITERS = {
+    "llama": lambda size: LLaMA(LLaMAConfig(size, **WIDTHS, num_kv_heads=1, eos_id=(3, 29, 230))),
+    "qwen3": lambda size: LLaMA(LLaMAConfig(size, **WIDTHS, qk_norm=True, tie_output=True)),
+    "gemma3_text": lambda size: Gemma(
+        GemmaConfig(
+            size, **WIDTHS, num_kv_heads=1, head_dim=8, window=4, window_layers=(0,), qk_norm=True,
+            local_theta=100.0, eos_id=(7, 8),
+        )
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_language_models(kind, tmp_path, randomize):
+    """`transformers` generates the same tokens, up to the same ends, from the same text."""
+    tokenizer = TextTokenizer.train(ENGLISH, kind="bytes", vocab_size=300)
+    writer = CausalLM(randomize(WRITERS[kind](tokenizer.vocab_size), scale=2.0), tokenizer)
+    writer.save(tmp_path / "ours")
+    out = hugging_face(tmp_path / "ours", tmp_path / "out")
+    assert read_json(out / "config.json")["model_type"] == kind
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(out).eval()
+    theirs_too = transformers.AutoTokenizer.from_pretrained(out)
+    ends = writer.model.config.eos_ids
+    assert theirs.generation_config.eos_token_id == (list(ends) if len(ends) > 1 else ends[0])
+    for text in ENGLISH[:3]:
+        inputs = theirs_too([text], return_tensors="pt")
+        assert inputs["input_ids"].tolist() == tokenizer.encode([text])
+        found = theirs.generate(
+            input_ids=inputs["input_ids"],
+            attention_mask=inputs["attention_mask"],
+            max_new_tokens=12,
+            do_sample=False,
+        )
+        expected = until_end(found[0, inputs["input_ids"].shape[1] :].tolist(), ends)
+        assert writer.generate([text], max_new_tokens=12) == tokenizer.decode([expected])
+    again = load_pretrained(out)
+    assert again.generate(ENGLISH[:3], max_new_tokens=12) == writer.generate(
+        ENGLISH[:3], max_new_tokens=12
+    )
 
 
 def test_bad_input(own, tmp_path, randomize):

@@ -14,6 +14,7 @@ from keras_transformer.inference.search_functions import next_token
 from keras_transformer.models import GPT, GPTConfig, LLaMA, LLaMAConfig
 from keras_transformer.search import Generation
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from tests.backends import cases
 
 TEXTS = ["To be, or not to be, that is the question.", "The slings and arrows of fortune"] * 4
 PROMPTS = ["To be", "The slings and", "q", ""]
@@ -40,11 +41,20 @@ def models(kind, size):
     if kind == "mistral":
         config = transformers.MistralConfig(**sizes, **common, sliding_window=4)
         return transformers.MistralForCausalLM(config)
+    if kind == "gemma2":  # every other layer has a window
+        sizes |= dict(head_dim=4, query_pre_attn_scalar=4, sliding_window=4)
+        caps = dict(attn_logit_softcapping=2.0, final_logit_softcapping=4.0)
+        return transformers.Gemma2ForCausalLM(transformers.Gemma2Config(**sizes, **common, **caps))
+    if kind == "phi3":  # texts grow beyond the length at which the rotary rates change
+        factors = dict(short_factor=[1.0, 1.5], long_factor=[2.0, 7.0])
+        sizes |= dict(original_max_position_embeddings=8)
+        sizes |= dict(rope_parameters=dict(rope_type="longrope", rope_theta=1e3, **factors))
+        return transformers.Phi3ForCausalLM(transformers.Phi3Config(**sizes, **common))
     return transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, **common))
 
 
 # Where each search is a compilation, the one that has all the others have, but for positions.
-KINDS = ["gpt2", "llama", "mistral"] if keras.backend.backend() == "torch" else ["mistral"]
+KINDS = cases(["gpt2", "llama", "mistral", "gemma2", "phi3"], "gemma2")
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -1,6 +1,4 @@
-"""Attention against the equation, PyTorch, its own cache, and its recorded weights."""
-
-import threading
+"""Attention against the equation, PyTorch, and its own cache."""
 
 import keras
 import numpy as np
@@ -133,19 +131,65 @@ def test_one_cached_step_at_a_time_equals_one_pass(rng, randomize):
         np.testing.assert_allclose(numpy(cache[name]), numpy(whole_cache[name]), atol=1e-5)
 
 
-def test_wide_heads_that_are_not_scaled(rng, randomize):
-    x = rng.standard_normal((BATCH, QUERIES, WIDTH)).astype("float32")
-    layer = MultiHeadAttention(HEADS, use_bias=False, head_dim=5, scaled=False)
+def rms_norm(x, scale, epsilon):
+    return x / np.sqrt((x**2).mean(-1, keepdims=True) + epsilon) * scale
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        dict(scaled=False),  # in older files
+        dict(query_scale=1.0),
+        dict(query_scale=0.3, soft_cap=0.7),
+        dict(soft_cap=0.5),
+        dict(qk_norm=True, epsilon=0.1),
+        dict(qk_norm=True, soft_cap=0.5, query_scale=2.0),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("cross", [False, True])
+def test_scales_caps_and_norms_of_products_by_hand(rng, randomize, cross, options):
+    x, memory = (rng.standard_normal((BATCH, n, WIDTH)).astype("float32") for n in (QUERIES, KEYS))
+    mask = rng.random((BATCH, 1, QUERIES, KEYS if cross else QUERIES)) < 0.6
+    mask[..., 1] = True
+    layer = MultiHeadAttention(HEADS, cross, use_bias=False, head_dim=5, **options)
     layer.build(x.shape)
-    randomize(layer, scale=0.3)
-    attended, cache = layer(x)
-    query, _, _ = unfuse(x @ numpy(layer.query_key_value.kernel), (HEADS,) * 3)
-    query = query.reshape(BATCH, QUERIES, HEADS, 5).transpose(0, 2, 1, 3)
-    key, value = numpy(cache["key"]), numpy(cache["value"])
-    weights = softmax(np.einsum("bnth,bnsh->bnts", query, key))
+    randomize(layer)
+    attended, cache = layer(x, memory=memory if cross else None, attention_mask=mask)
+
+    def heads(x):
+        return x.reshape(BATCH, -1, HEADS, 5).transpose(0, 2, 1, 3)
+
+    if cross:
+        query = x @ numpy(layer.query.kernel)
+        key, value = unfuse(memory @ numpy(layer.key_value.kernel), (HEADS,) * 2)
+    else:
+        query, key, value = unfuse(x @ numpy(layer.query_key_value.kernel), (HEADS,) * 3)
+    query, key, value = map(heads, (query, key, value))
+    if "qk_norm" in options:
+        epsilon = options.get("epsilon", 1e-6)
+        query = rms_norm(query, numpy(layer.query_norm.scale), epsilon)
+        key = rms_norm(key, numpy(layer.key_norm.scale), epsilon)
+    np.testing.assert_allclose(numpy(cache["key"]), key, atol=1e-5)
+    products = np.einsum("bnth,bnsh->bnts", query, key)
+    products *= 1.0 if "scaled" in options else options.get("query_scale", 5**-0.5)
+    if cap := options.get("soft_cap"):
+        products = cap * np.tanh(products / cap)
+    weights = softmax(np.where(mask, products, -1e9))
     joined = np.einsum("bnts,bnsh->btnh", weights, value).reshape(BATCH, QUERIES, HEADS * 5)
     expected = joined @ numpy(layer.output_projection.kernel)
     np.testing.assert_allclose(numpy(attended), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [None, 1.0, 0.05])
+def test_products_begin_at_unit_scale(rng, scale):
+    layer = MultiHeadAttention(4, use_bias=False, head_dim=64, query_scale=scale)
+    x = rng.standard_normal((2, 50, 256)).astype("float32")
+    layer.build(x.shape)
+    query, key, _ = unfuse(x @ numpy(layer.query_key_value.kernel), (4,) * 3)
+    query, key = (y.reshape(2, 50, 4, 64) for y in (query, key))
+    products = np.einsum("btnh,bsnh->bnts", query, key) * (scale or 64**-0.5)
+    assert 0.2 < products.std() < 2
 
 
 def test_beams_share_one_copy_of_the_memory(rng, randomize):
@@ -188,62 +232,18 @@ def test_bias_of_queries_keys_and_values_alone(cross, use_bias, qkv_bias):
     assert layer.output_projection.use_bias == use_bias
 
 
-def test_recorded_weights_reproduce_the_output(rng, randomize):
-    x = rng.standard_normal((BATCH, QUERIES, WIDTH)).astype("float32")
-    layer = MultiHeadAttention(HEADS, name="looked_at")
-    layer.build(x.shape)
-    randomize(layer)
-    plain, _ = layer(x)
-    with record_attention() as recorded:
-        output, cache = layer(x)
-    layer(x[:, :1])  # not recorded any more
-    assert list(recorded) == ["looked_at"]
-    weights = numpy(recorded["looked_at"])
-    assert weights.shape == (BATCH, HEADS, QUERIES, QUERIES)
-    np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-6)
-    attended = np.einsum("bnts,bnsh->btnh", weights, numpy(cache["value"]))
-    projected = layer.output_projection(attended.reshape(BATCH, QUERIES, WIDTH))
-    np.testing.assert_allclose(numpy(output), numpy(projected), atol=1e-5)
-    np.testing.assert_allclose(numpy(output), numpy(plain), atol=1e-5)  # by another kernel
+@pytest.mark.parametrize("output_bias", [True, False])
+def test_bias_of_the_output_alone(output_bias):
+    layer = MultiHeadAttention(HEADS, use_bias=not output_bias, output_bias=output_bias)
+    layer.build((None, None, WIDTH))
+    assert layer.output_projection.use_bias == output_bias
+    assert layer.query_key_value.use_bias != output_bias
 
 
-def test_recorders_nest(rng, randomize):
-    x = rng.standard_normal((BATCH, QUERIES, WIDTH)).astype("float32")
-    layers = [MultiHeadAttention(HEADS, name=name) for name in ("first", "second", "third")]
-    for layer in layers:
-        layer.build(x.shape)
-    with record_attention() as outer:
-        with record_attention() as inner:
-            layers[0](x)
-        layers[1](x)
-    layers[2](x)
-    assert list(inner) == ["first"]
-    assert list(outer) == ["first", "second"]
-
-
-def test_other_threads_are_not_recorded(rng):
-    x = rng.standard_normal((BATCH, QUERIES, WIDTH)).astype("float32")
-    layers = [MultiHeadAttention(HEADS, name=name) for name in ("here", "there")]
-    for layer in layers:
-        layer.build(x.shape)
-    with record_attention() as recorded:
-        other = threading.Thread(target=layers[1], args=(x,))
-        other.start()
-        other.join()
-        layers[0](x)
-    assert list(recorded) == ["here"]
-
-
-def test_an_error_ends_the_recording(rng):
-    layer = MultiHeadAttention(HEADS, name="attention")
-    x = rng.standard_normal((BATCH, QUERIES, WIDTH)).astype("float32")
-    with pytest.raises(KeyError), record_attention() as recorded:
-        raise KeyError
-    layer(x)
-    assert recorded == {}
-
-
-@pytest.mark.parametrize("options", [{}, {"use_bias": False}, {"dtype": "mixed_bfloat16"}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"use_bias": False}, {"dtype": "mixed_bfloat16"}, {"qk_norm": True, "soft_cap": 2.0}],
+)
 def test_self_attention_round_trips(rng, round_trips, options):
     layer = MultiHeadAttention(HEADS, name="attention", **options)
     round_trips(layer, query=rng.standard_normal((BATCH, QUERIES, WIDTH)).astype("float32"))

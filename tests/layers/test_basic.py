@@ -5,7 +5,13 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.layers.basic import Bias, Dense, LayerNormalization, RMSNormalization
+from keras_transformer.layers.basic import (
+    Bias,
+    Dense,
+    LayerNormalization,
+    RMSNormalization,
+    SoftCap,
+)
 
 numpy = ops.convert_to_numpy
 
@@ -97,3 +103,9 @@ def test_saved_and_loaded(x, saved_and_loaded, randomize, layer):
     loaded = saved_and_loaded(model)
     assert type(loaded.layers[-1]) is type(model.layers[-1])
     np.testing.assert_allclose(numpy(loaded(x)), numpy(model(x)), atol=1e-6)
+
+
+def test_soft_cap_by_hand(x):
+    layer = SoftCap(0.8)
+    np.testing.assert_allclose(numpy(layer(x)), 0.8 * np.tanh(x / 0.8), atol=1e-6)
+    assert SoftCap.from_config(layer.get_config()).cap == 0.8

@@ -169,3 +169,27 @@ def test_stack_round_trips(x, memory, round_trips, norm_first):
 def test_decoder_only_round_trips(x, round_trips):
     round_trips(Decoder(2, **OPTIONS, cross_attention=False, name="decoder"), x=x)
     round_trips(DecoderBlock(**OPTIONS, cross_attention=False, name="block"), x=x)
+
+
+def test_a_mask_for_each_block(x, randomize):
+    """Two windows have caches of different sizes, and so masks of their own."""
+    decoder = Decoder(2, HEADS, INNER, cross_attention=False, by_layer=[dict(window=2), {}])
+    decoder.build(SHAPE)
+    randomize(decoder)
+    whole, _ = decoder(x)
+    _, caches = decoder(x[:, :-1])
+    ring = {}
+    for name, keys in caches[0]["self"].items():
+        keys = numpy(keys)[:, :, -2:]  # positions 2 and 3, in places 0 and 1
+        ring[name] = ops.convert_to_tensor(keys)
+    room = {}
+    for name, keys in caches[1]["self"].items():
+        room[name] = ops.convert_to_tensor(np.pad(numpy(keys), ((0, 0), (0, 0), (0, 1), (0, 0))))
+    masks = [np.ones((1, 1, 1, 2), bool), np.ones((1, 1, 1, LENGTH), bool)]
+    step, _ = decoder(
+        x[:, -1:],
+        attention_mask=[ops.convert_to_tensor(mask) for mask in masks],
+        cache=[{"self": ring, "cross": None}, {"self": room, "cross": None}],
+        index=LENGTH - 1,
+    )
+    np.testing.assert_allclose(numpy(step)[:, 0], numpy(whole)[:, -1], atol=1e-5)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.layers import causal_mask, padding_mask, segment_mask
+from keras_transformer.layers import causal_mask, padding_mask, segment_lengths, segment_mask
 
 numpy = ops.convert_to_numpy
 
@@ -38,3 +38,9 @@ def test_causal_mask_sees_itself_and_what_is_before(query_length, key_length, in
 def test_causal_mask_takes_a_tensor_as_index():
     index = ops.convert_to_tensor(3, dtype="int32")
     np.testing.assert_array_equal(numpy(causal_mask(1, 6, index)), numpy(causal_mask(1, 6, 3)))
+
+
+def test_lengths_of_segments():
+    segments = np.array([[0, 1, 1, 2, 2, 2], [3, 1, 1, 1, 0, 0]], "int32")
+    expected = [[0, 2, 2, 3, 3, 3], [1, 3, 3, 3, 0, 0]]
+    np.testing.assert_array_equal(numpy(segment_lengths(segments)), expected)

@@ -69,6 +69,18 @@ def test_pre_norm(streams, randomize):
     np.testing.assert_allclose(output, x + sublayer_output, rtol=1e-6)
 
 
+def test_pre_norm_with_a_norm_of_the_output(streams, randomize):
+    x, sublayer_output = streams
+    layer = AddNorm(norm_first=True, norm="rms", epsilon=0.1, norm_output=True)
+    layer.build(x.shape)
+    randomize(layer)
+    root = np.sqrt((sublayer_output**2).mean(-1, keepdims=True) + 0.1)
+    expected = x + sublayer_output / root * numpy(layer.output_norm.scale)
+    np.testing.assert_allclose(numpy(layer(x, sublayer_output)), expected, atol=1e-5)
+    root = np.sqrt((x**2).mean(-1, keepdims=True) + 0.1)
+    np.testing.assert_allclose(numpy(layer(x)), x / root * numpy(layer.norm.scale), atol=1e-5)
+
+
 def test_dropout_drops_the_sublayers_output_in_training_only():
     ones, layer = np.ones((1, 100, 10), "float32"), AddNorm(norm_first=True, dropout=0.25)
     np.testing.assert_array_equal(numpy(layer(0 * ones, ones)), ones)
@@ -82,7 +94,7 @@ def test_dropout_drops_the_sublayers_output_in_training_only():
 
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_round_trips(rng, round_trips, norm_first):
-    layer = AddNorm(norm_first, dropout=0.25, name="add_norm")
+    layer = AddNorm(norm_first, dropout=0.25, norm_output=norm_first, name="add_norm")
     x = rng.standard_normal((2, 5, 6)).astype("float32")
     loaded = round_trips(layer, x=x, sublayer_output=x[::-1].copy())
     assert loaded.get_layer("add_norm").rate == 0.25

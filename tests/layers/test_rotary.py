@@ -55,6 +55,65 @@ def test_scaling():
         assert factor == (1.0 if options["rope_type"] == "llama3" else pytest.approx(1.13863))
 
 
+DYNAMIC = dict(rope_type="dynamic", factor=4.0, original_max_position_embeddings=6)
+LONG = dict(
+    rope_type="longrope", factor=4.0, original_max_position_embeddings=6,
+    short_factor=[1.0, 1.5, 2.0, 2.5], long_factor=[2.0, 3.0, 5.0, 8.0],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("scaling", [DYNAMIC, LONG], ids=lambda x: x["rope_type"])
+def test_rates_by_the_length(scaling):
+    """Of each row's sequence, or of each token's if several share a row."""
+    layer = Rotary(H, 100.0, scaling)
+    assert layer.limit == 6
+    assert Rotary(H, 100.0).limit is None
+    for lengths in ([[6], [9]], [[3, 6, 7], [7, 12, 20]]):
+        positions = np.array([[0, 1, 2], [3, 4, 8]], "int32")
+        given = ops.convert_to_tensor(np.array(lengths, "int32"))
+        cos, sin = layer(ops.convert_to_tensor(positions), lengths=given)
+        for (b, t), length in np.ndenumerate(np.broadcast_to(lengths, (2, 3))):
+            rate, factor = rates(H, 100.0, scaling, int(length))
+            angle = positions[b, t] * rate
+            for found, expected in ((cos, np.cos(angle)), (sin, np.sin(angle))):
+                found = ops.convert_to_numpy(found)[b, 0, t]
+                np.testing.assert_allclose(found, expected * factor, atol=1e-5)
+    # Without them, of the row's last position.
+    positions = ops.convert_to_tensor(np.array([[0, 5], [5, 8]], "int32"))
+    lengths = ops.convert_to_tensor(np.array([[6], [9]], "int32"))
+    for one, other in zip(layer(positions), layer(positions, lengths=lengths), strict=True):
+        np.testing.assert_array_equal(ops.convert_to_numpy(one), ops.convert_to_numpy(other))
+
+
+def test_theta_grows_by_the_formula():
+    """Theta times (factor * length / original - factor + 1)^(H / (H - 2))."""
+    theta = 100.0 * (4.0 * 9 / 6 - 3) ** (H / (H - 2))
+    expected = theta ** (-np.arange(0, H, 2) / H)
+    np.testing.assert_allclose(rates(H, 100.0, DYNAMIC, 9)[0], expected, rtol=1e-12)
+    np.testing.assert_array_equal(rates(H, 100.0, DYNAMIC, 6)[0], rates(H, 100.0, None)[0])
+
+
+@pytest.mark.parametrize(
+    "scaling,message",
+    [
+        (LONG | dict(short_factor=[1.0]), "short_factor of scaling must have 4 numbers, .* got 1"),
+        (LONG | dict(long_factor=[1, 2, 3, 0]), "long_factor of scaling must be a list of numbers"),
+        (LONG | dict(long_factor=2.0), "long_factor of scaling must be a list of .*, got 2.0"),
+        (
+            LONG | dict(original_max_position_embeddings=1),
+            "original_max_position_embeddings of scaling must be above 1 for rope_type 'longrope'",
+        ),
+        (LONG | dict(attention_factor="1"), "attention_factor of scaling must be a number of at"),
+        (DYNAMIC | dict(factor=0), "factor of scaling must be a number above 0, got 0"),
+    ],
+)
+def test_scalings_by_length_that_cannot_be(scaling, message):
+    with pytest.raises(ValueError, match=message):
+        Rotary(H, 100.0, scaling)
+    with pytest.raises(ValueError, match="head_dim must be above 2 for rope_type 'dynamic', got 2"):
+        Rotary(2, scaling=DYNAMIC)
+
+
 def test_config_and_bad_input():
     scaling = dict(rope_type="linear", factor=2.0)
     layer = Rotary(H, 500.0, scaling)

@@ -12,6 +12,7 @@ OPTIONS = [
     dict(norm_first=True, norm="rms", head_dim=6, use_bias=False),
     dict(num_kv_heads=1, rotary=dict(head_dim=4)),
     dict(relative_positions=(8, 16)),
+    dict(rotary=dict(head_dim=4), by_layer=[dict(window=2, rotary=None), dict(num_kv_heads=1)]),
 ]
 DTYPES = ["float32", "mixed_bfloat16", "bfloat16"]
 
@@ -52,6 +53,39 @@ def test_decoder(options, dtype, cross_attention):
         mask = keras.ops.ones((2, 1, 1, 7), dtype="bool")
         more = dict(memory=keras.ops.ones((2, 7, 8)), cross_attention_mask=mask)
     assert_told(layer, keras.ops.ones((2, 5, 8)), **more)
+
+
+ROTARY, LOCAL = dict(head_dim=4), dict(head_dim=4, theta=10.0)
+
+
+@pytest.mark.parametrize("stack", [Encoder, Decoder])
+def test_options_by_layer(stack):
+    entries = [dict(window=2, rotary=LOCAL), dict(epsilon=0.1), dict(rotary=None)]
+    layer = stack(5, 2, 16, rotary=ROTARY, by_layer=entries, window=7)
+    layer = stack.from_config(layer.get_config())
+    assert [block.options.window for block in layer.blocks] == [2, 7, 7, 2, 7]
+    assert [block.options.epsilon for block in layer.blocks] == [1e-6, 0.1, 1e-6, 1e-6, 0.1]
+    assert [rotary.theta for rotary in layer.rotaries] == [10.0, 10000.0]  # each made once
+    layer.build((None, None, 8))
+    found = layer._rotations(keras.ops.arange(3, dtype="int32"))
+    assert found[0] is found[3] and found[1] is found[4] and found[2] is None
+    assert found[0] is not found[1]
+
+
+def test_the_length_at_which_rates_change():
+    scaling = dict(rope_type="dynamic", factor=2.0, original_max_position_embeddings=9)
+    by_layer = [dict(rotary=ROTARY | dict(scaling=scaling)), {}]
+    layer = Decoder(2, 2, 16, rotary=ROTARY, by_layer=by_layer)
+    assert (layer.length_limit, layer.length_scaling) == (9, "dynamic")
+    layer = Decoder(2, 2, 16, rotary=ROTARY)
+    assert (layer.length_limit, layer.length_scaling) == (None, None)
+
+
+def test_options_by_layer_that_are_refused():
+    with pytest.raises(ValueError, match=r"keys of by_layer must be of \[.*\], got \['windows'\]"):
+        Decoder(1, 2, 16, by_layer=[dict(windows=2)])
+    with pytest.raises(ValueError, match=r"by_layer must be \(\) with shared=True"):
+        Encoder(2, 2, 16, shared=True, by_layer=[dict(window=2)])
 
 
 def test_what_does_not_fit_is_traced_and_refused():

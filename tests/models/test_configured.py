@@ -20,6 +20,8 @@ from keras_transformer.models import (
     T5,
     BERTConfig,
     ESMConfig,
+    Gemma,
+    GemmaConfig,
     GPTConfig,
     LLaMA,
     LLaMAConfig,
@@ -37,6 +39,7 @@ STACKS = dict(num_encoder_layers=1, num_decoder_layers=1)
 IDS = np.array([[4, 5, 6, 7], [8, 9, 10, 0], [5, 7, 0, 0], [11, 12, 4, 5]], "int32")
 PAIR = {"source_ids": IDS, "target_ids": IDS[:, ::-1].copy()}
 FRAMES = np.random.default_rng(0).standard_normal((4, 6, 5)).astype("float32")
+GEMMA = dict(num_kv_heads=1, head_dim=4, window=2, attention_cap=2.0, logit_cap=3.0, qk_norm=True)
 
 
 def users_own():
@@ -61,6 +64,7 @@ MODELS = {
     ),
     "gpt": (lambda: GPT(GPTConfig(13, num_layers=1, **SIZES)), {"token_ids": IDS}),
     "llama": (lambda: LLaMA(LLaMAConfig(13, num_layers=1, **SIZES)), {"token_ids": IDS}),
+    "gemma": (lambda: Gemma(GemmaConfig(13, num_layers=1, **SIZES, **GEMMA)), {"token_ids": IDS}),
     "bert": (lambda: BERT(BERTConfig(13, num_layers=1, **SIZES)), {"token_ids": IDS}),
     "esm": (lambda: ESM(ESMConfig(33, num_layers=1, **SIZES)), {"token_ids": IDS}),
     "vit": (image_model, FRAMES[:, :4, :4, None]),

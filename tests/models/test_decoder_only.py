@@ -1,4 +1,4 @@
-"""GPT and LLaMA: causal, cached steps as the full pass, packed as alone, saved and loaded."""
+"""GPT, LLaMA, Gemma: causal, cached steps as the full pass, packed as alone, saved and loaded."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,15 @@ from keras import ops
 from keras_transformer import LabelSmoothedCrossentropy, Perplexity, adam
 from keras_transformer.backend import compiled
 from keras_transformer.data.windows import NO_LABEL, packed
-from keras_transformer.models import GPT, GPTConfig, LLaMA, LLaMAConfig
+from keras_transformer.models import (
+    GPT,
+    Gemma,
+    GemmaConfig,
+    GPTConfig,
+    LLaMA,
+    LLaMAConfig,
+    enable_remat,
+)
 from tests.backends import cases
 
 V = 17
@@ -15,11 +23,26 @@ SIZES = dict(d_model=8, d_ff=12, num_layers=2, num_heads=4, max_length=24, dropo
 MODELS = {
     "gpt": (GPT, GPTConfig(V, **SIZES)),
     "llama": (LLaMA, LLaMAConfig(V, **SIZES, num_kv_heads=2)),
+    "relative": (
+        LLaMA,
+        LLaMAConfig(
+            V, **SIZES, head_dim=4, window=3, window_layers=(0,), no_rotary=(1,), qkv_bias=True,
+            output_bias=True, qk_norm=True,
+        ),
+    ),
+    "gemma": (
+        Gemma,
+        GemmaConfig(
+            V, **SIZES | dict(num_layers=3), num_kv_heads=2, head_dim=4, window=3,
+            window_layers=(0, 2), local_theta=50.0, query_scale=0.7, attention_cap=1.5,
+            logit_cap=3.0, qk_norm=True,
+        ),
+    ),
     "windowed": (LLaMA, LLaMAConfig(V, **SIZES, num_kv_heads=1, window=3, tie_output=True)),
-}
+}  # fmt: skip
 
 
-@pytest.fixture(params=cases(MODELS, "llama", "windowed"))
+@pytest.fixture(params=cases(MODELS, "llama", "gemma", "windowed"))
 def model(request, randomize):
     family, config = MODELS[request.param]
     return randomize(family(config), scale=2.0)
@@ -90,3 +113,16 @@ def test_it_learns_and_the_two_ways_to_the_loss_agree(model):
     assert before[0] == pytest.approx(plain, rel=1e-4)
     model.fit(inputs, labels, epochs=12, batch_size=4, verbose=0)
     assert model.evaluate(inputs, labels, verbose=0, batch_size=4)[0] < 0.9 * before[0]
+
+
+def test_a_cap_takes_the_way_over_logits(randomize):
+    """The block by block loss knows no cap; gradients flow through it either way."""
+    model = randomize(Gemma(MODELS["gemma"][1]), scale=2.0)
+    model.compile(adam(1e-2), LabelSmoothedCrossentropy(0.0, NO_LABEL), metrics=[])
+    with pytest.raises(ValueError, match="loss must be a LabelSmoothedCrossentropy, and the out"):
+        model.loss_and_likelihood({"token_ids": IDS}, IDS)
+    enable_remat(model)
+    before = [ops.convert_to_numpy(weight) for weight in model.trainable_weights]
+    model.fit({"token_ids": IDS}, IDS, verbose=0)
+    for old, weight in zip(before, model.trainable_weights, strict=True):
+        assert np.abs(ops.convert_to_numpy(weight) - old).max() > 0, weight.path

@@ -19,6 +19,8 @@ INPUTS = {"token_ids": np.random.default_rng(0).integers(3, V, (2, 9)).astype("i
         dict(num_heads=2),
         dict(use_bias=False),
         dict(tie_output=False),
+        dict(kernel="elu"),
+        dict(kernel="performer"),
     ],
     ids=lambda change: next(iter(change)),
 )
@@ -32,6 +34,7 @@ def test_each_field_counts(change, assert_counts):
         (dict(vocab_size=0), "vocab_size must be a whole number of at least 1, got 0"),
         (dict(num_heads=3), "d_model must be divisible by num_heads"),
         (dict(activation="tanh"), "activation must be one of"),
+        (dict(kernel="x"), r"kernel must be one of \(None, 'elu', 'performer'\), got 'x'"),
         (dict(eos_id=V), r"eos_id must be in \[0, 17\), got 17"),
     ],
 )

@@ -1,5 +1,7 @@
 """LLaMA's config: each field counts, and bad values are named."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,12 @@ INPUTS = {"token_ids": np.random.default_rng(0).integers(3, V, (2, 9)).astype("i
         (dict(head_dim=4), dict(theta=10.0)),
         ({}, dict(scaling=dict(rope_type="linear", factor=4.0))),
         ({}, dict(window=2)),
+        (dict(window=2), dict(window_layers=(1,))),
+        ({}, dict(no_rotary=(1,))),
+        ({}, dict(qkv_bias=True)),
+        ({}, dict(output_bias=True)),
+        ({}, dict(qk_norm=True)),
+        ({}, dict(kernel="elu")),
         ({}, dict(epsilon=0.1)),
         ({}, dict(tie_output=True)),
     ],
@@ -33,6 +41,15 @@ def test_each_field_counts(options, change, assert_counts):
         (dict(num_kv_heads=3), "num_heads must be divisible by num_kv_heads"),
         (dict(head_dim=3), "head_dim must be even for rotary positions, got 3"),
         (dict(window=0), "window must be a whole number of at least 1, got 0"),
+        (dict(window_layers=(0,)), "window must be given with window_layers, got None"),
+        (dict(window=2, window_layers=()), "window_layers must be one or more blocks, or None"),
+        (dict(window=2, window_layers=(2,)), "window_layers must be indices of blocks below num_"),
+        (dict(window=2, kernel="elu"), "window must be None with 'elu', got 2"),
+        (dict(no_rotary="1"), "no_rotary must be indices of blocks below num_layers=2, got '1'"),
+        (
+            dict(scaling=dict(rope_type="dynamic", factor=2.0, original_max_position_embeddings=9)),
+            "head_dim must be above 2 for rope_type 'dynamic', got 2",
+        ),
         (dict(theta=0.0), "theta must be above 0, got 0.0"),
         (dict(dropout=1.0), r"dropout must be in \[0, 1\), got 1.0"),
     ],
@@ -40,3 +57,12 @@ def test_each_field_counts(options, change, assert_counts):
 def test_bad_configs(change, message):
     with pytest.raises(ValueError, match=message):
         LLaMAConfig(**dict(vocab_size=V, **SIZES) | change)
+
+
+def test_layers_are_plain_and_one_form():
+    """Equal configs are equal, also after JSON, which has no tuples."""
+    config = LLaMAConfig(V, **SIZES, window=2, window_layers=[1], no_rotary=[1, 0, 1])
+    assert (config.window_layers, config.no_rotary) == ((1,), (0, 1))
+    again = LLaMAConfig.from_dict(json.loads(json.dumps(config.to_dict())))
+    assert again == config
+    assert LLaMAConfig(V, **SIZES, window=2, window_layers=(0, 1)).window_layers is None

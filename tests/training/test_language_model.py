@@ -21,10 +21,11 @@ def text(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("family", cases(["gpt", "llama"], "gpt"))
-def test_it_learns_and_goes_on(family, text, tmp_path):
-    output = tmp_path / "run"
+@pytest.mark.parametrize("kind", cases(["gpt", "llama", "gpt-performer", "llama-elu"], "gpt"))
+def test_it_learns_and_goes_on(kind, text, tmp_path):
+    output, (family, _, attention) = tmp_path / "run", kind.partition("-")
     options = dict(text=[text], output=output, family=family, steps=60, **OPTIONS)
+    options |= dict(attention=attention or "softmax")
     train(steps_per_epoch=30, **options)
     metrics = json.loads((output / "metrics.json").read_text())["validation"]
     assert metrics["loss"] < 2.0  # of 2.6 for the frequencies of characters
@@ -57,6 +58,8 @@ def test_it_goes_on_from_a_trained_model(lora_rank, text, tmp_path):
 def test_bad_input(text, tmp_path):
     with pytest.raises(ValueError, match="family must be gpt or llama, got 'bert'"):
         train(text=[text], output=tmp_path / "run", family="bert")
+    with pytest.raises(ValueError, match=r"attention must be one of \('softmax', .*, got 'fast'"):
+        train(text=[text], output=tmp_path / "run", attention="fast")
     with pytest.raises(ValueError, match="steps must be a multiple of steps_per_epoch=30, got 50"):
         train(text=[text], output=tmp_path / "run", steps=50, steps_per_epoch=30)
     with pytest.raises(ValueError, match="steps_per_epoch must be a whole number .*, got 0"):

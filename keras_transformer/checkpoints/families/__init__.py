@@ -8,8 +8,11 @@ from keras_transformer.checkpoints.families import (
     bart,
     bert,
     esm,
+    gemma,
     gpt,
     llama,
+    phi,
+    qwen,
     t5,
     vit,
     whisper,
@@ -18,7 +21,7 @@ from keras_transformer.checkpoints.families.family import Family, Rule
 
 FAMILIES: dict[str, Family] = {
     kind: family
-    for home in (bart, t5, gpt, llama, bert, esm, vit, whisper)
+    for home in (bart, t5, gpt, llama, qwen, phi, gemma, bert, esm, vit, whisper)
     for kind, family in home.FAMILIES.items()
 }
 

@@ -22,15 +22,19 @@ class Rule:
         theirs: Names in the checkpoint. None is a missing part: zeros of the shape of the first
             one present.
         layout: "same"; "transposed"; "row": theirs has an additional first axis of size 1;
-            "convolution": channels are first in theirs and last in ours.
+            "convolution": channels are first in theirs and last in ours; "plus_one": ours is
+            theirs plus one.
         heads: Number of heads of each projection that ours fuses (`layers.head_groups`); theirs
             are one tensor a projection, or all side by side in one. (): ours is not fused.
+        share: Ours is the part of this number, of so many equal parts along the first axis of
+            theirs. The rules of the parts follow each other.
     """
 
     ours: str
     theirs: tuple[str | None, ...]
     layout: str = "same"
     heads: tuple[int, ...] = ()
+    share: tuple[int, int] = (0, 1)
 
     @property
     def names(self) -> list[str]:
@@ -54,10 +58,13 @@ class Rule:
             accepted = self.give(np.broadcast_to(np.float32(0), shape))
         parts = {}
         for name in self.names:
-            part = read(name)
-            if accepted and part.shape != accepted[name].shape:
-                expected = accepted[name].shape
-                raise ValueError(f"{name} must have the shape {expected}, got {part.shape}")
+            part, (number, count) = read(name), self.share
+            if accepted:
+                rows, *rest = accepted[name].shape
+                expected = (rows * count, *rest)
+                if part.shape != expected:
+                    raise ValueError(f"{name} must have the shape {expected}, got {part.shape}")
+            part = np.split(part, count)[number] if count > 1 else part
             parts[name] = self._ours(part)
         first = parts[self.names[0]]
         parts = [np.zeros_like(first) if name is None else parts[name] for name in self.theirs]
@@ -81,6 +88,8 @@ class Rule:
             return x.T
         if self.layout == "convolution":
             return np.moveaxis(x, (0, 1), (-1, -2))
+        if self.layout == "plus_one":
+            return x + 1
         return x[0] if self.layout == "row" else x
 
     def _theirs(self, x):
@@ -88,6 +97,8 @@ class Rule:
             return x.T
         if self.layout == "convolution":
             return np.moveaxis(x, (-1, -2), (0, 1))
+        if self.layout == "plus_one":
+            return x - 1
         return x[None] if self.layout == "row" else x
 
 
@@ -108,6 +119,8 @@ class Family:
         free: Fields of our config that affect neither weights nor results.
         prefix: Prefix of the names, which checkpoints of the bare model lack.
         endings: Pairs of an alternative suffix of names and the one in the rules.
+        part: Pairs of a prefix of names and the one in the rules, if the model is a part of theirs:
+            the first that fits counts, and other names are ignored. (): it is the whole.
         fields: The fields of their `config.json` that `config` reads.
     """
 
@@ -120,6 +133,7 @@ class Family:
     free: frozenset[str] = frozenset()
     prefix: str = ""
     endings: tuple[tuple[str, str], ...] = ()
+    part: tuple[tuple[str, str], ...] = ()
     fields: Mapping[str, Field] = dataclasses.field(default_factory=dict)
 
     def read(self, theirs: Mapping[str, Any], names: Iterable[str]) -> Any:
@@ -159,9 +173,9 @@ def norm(ours: str, theirs: str) -> list[Rule]:
     ]
 
 
-def scale(ours: str, theirs: str) -> list[Rule]:
+def scale(ours: str, theirs: str, layout: str = "same") -> list[Rule]:
     """Return the rules of an RMS norm."""
-    return [Rule(f"{ours}/scale", (f"{theirs}.weight",))]
+    return [Rule(f"{ours}/scale", (f"{theirs}.weight",), layout)]
 
 
 def table(ours: str, theirs: str) -> list[Rule]:

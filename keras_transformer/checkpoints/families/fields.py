@@ -92,9 +92,14 @@ def rate(default: Any = REQUIRED) -> Field:
     return Field("a number in [0, 1)", lambda x: is_number(x) and 0 <= x < 1, default)
 
 
-def positive(default: Any = REQUIRED) -> Field:
+def count(default: Any = REQUIRED) -> Field:
+    """Return a field for a number of things, which may be 0."""
+    return Field("a whole number of at least 0", lambda x: type(x) is int and x >= 0, default)
+
+
+def positive(default: Any = REQUIRED, null: bool = False) -> Field:
     """Return a field for a number above 0."""
-    return Field("a number above 0", lambda x: is_number(x) and x > 0, default)
+    return Field("a number above 0", lambda x: is_number(x) and x > 0, default, null)
 
 
 def flag(default: Any = REQUIRED) -> Field:

@@ -15,8 +15,9 @@ from safetensors.numpy import load_file, save_file
 
 from keras_transformer.backend import BACKEND, compiled
 from keras_transformer.checkpoints.hugging_face import Checkpoint, read_model, write_model
-from keras_transformer.inference.search_functions import translation_function
-from keras_transformer.search import Search
+from keras_transformer.inference.prompts import left_padded
+from keras_transformer.inference.search_functions import generation_function, translation_function
+from keras_transformer.search import Generation, Search
 
 
 def edit(folder, change):
@@ -49,14 +50,28 @@ def assert_refused(folder, message, **config):
         read_model(folder)
 
 
+@torch.no_grad()
+def their_logits(theirs, ids):
+    """The logits, also where rates depend on the length: a short text resets them first."""
+    theirs(torch.tensor([[3]]))
+    return theirs(torch.tensor(ids).long()).logits.numpy()
+
+
+def until(ids, end):
+    return ids[: ids.index(end)] if end in ids else ids
+
+
+# Elsewhere each is a compilation: one without and one with windows by layer, norms and caps.
+SEARCHED_DECODERS = ("smollm3", "gemma2", "gemma3_text")
+
+
 class DecoderOnlyParity:
-    """The same logits, and the same weights back."""
+    """The same logits and greedy tokens, and the same weights back."""
 
     def test_logits(self, pair):
         _, theirs, _, ours = pair
         ids = np.random.default_rng(0).integers(3, 99, (2, 20)).astype("int32")
-        with torch.no_grad():
-            expected = theirs(torch.from_numpy(ids).long()).logits.numpy()
+        expected = their_logits(theirs, ids)
         found = ops.convert_to_numpy(ours({"token_ids": ids}))
         np.testing.assert_allclose(found, expected, atol=1e-4)
         assert np.abs(expected).max() > 1
@@ -65,12 +80,28 @@ class DecoderOnlyParity:
         _, theirs, _, ours = pair
         ids = np.random.default_rng(1).integers(3, 99, (2, 9)).astype("int32")
         mask = np.array([[1] * 9, [0] * 4 + [1] * 5], "int32")
-        positions = np.maximum(np.cumsum(mask, axis=1) - 1, 0)
-        with torch.no_grad():
-            places = dict(attention_mask=torch.tensor(mask), position_ids=torch.tensor(positions))
-            expected = theirs(torch.tensor(ids).long(), **places).logits.numpy()
         found = ops.convert_to_numpy(ours({"token_ids": ids, "segments": mask}))
-        np.testing.assert_allclose(found[mask > 0], expected[mask > 0], atol=1e-4)
+        for row, start in enumerate((0, 4)):  # alone: their rates may depend on the longest row
+            expected = their_logits(theirs, ids[row : row + 1, start:])[0]
+            np.testing.assert_allclose(found[row, start:], expected, atol=1e-4)
+
+    def test_greedy_tokens(self, pair):
+        """Of prompts of different lengths in one batch, each as theirs finds it alone."""
+        kind, theirs, _, ours = pair
+        if BACKEND != "torch" and kind not in SEARCHED_DECODERS:
+            pytest.skip("searched on PyTorch alone, to save time")
+        prompts = [[5, 17, 60], [8, 9, 12, 77, 31, 45, 3, 22, 18, 50]]
+        token_ids, segments = left_padded(prompts, 2, 0)
+        search = Generation(max_new_tokens=10)
+        limits = np.array([11, 11], "int32")
+        tensors = map(ops.convert_to_tensor, (token_ids, limits, segments))
+        found, _ = compiled(generation_function(search, ours), ours)(*tensors)
+        for ids, row in zip(prompts, ops.convert_to_numpy(found)[:, 0].tolist(), strict=True):
+            their_logits(theirs, np.array([[3]]))
+            given = torch.tensor([ids])
+            options = dict(attention_mask=torch.ones_like(given), do_sample=False, use_cache=False)
+            expected = theirs.generate(given, max_new_tokens=10, **options)[0, len(ids) :].tolist()
+            assert row[: row.index(2)] == until(expected, 2)
 
     @pytest.mark.once("weights are written as arrays")
     def test_back_again_bit_for_bit(self, pair, tmp_path):

@@ -37,6 +37,7 @@ THEIRS = {
             np.insert(THEIRS["a"], [2, 2, 4, 4], 0.0, axis=1),
         ),
         (Rule("w", ("c",), "convolution"), THEIRS["c"].transpose(2, 1, 0)),
+        (Rule("w", ("b",), "plus_one"), THEIRS["b"] + 1),
     ],
 )
 def test_there_and_back(rule, expected):
@@ -46,6 +47,18 @@ def test_there_and_back(rule, expected):
     assert list(back) == rule.names
     for name, value in back.items():
         np.testing.assert_array_equal(value, THEIRS[name])
+
+
+def test_shares_of_one_tensor():
+    """Ours are equal parts of theirs, which follow each other."""
+    rules = [Rule("w", ("d",), "transposed", share=(i, 2)) for i in range(2)]
+    ours = [rule.take(THEIRS.__getitem__, (4, 2)) for rule in rules]
+    np.testing.assert_array_equal(ours[0], THEIRS["d"][:2].T)
+    np.testing.assert_array_equal(ours[1], THEIRS["d"][2:].T)
+    back = [rule.give(x)["d"] for rule, x in zip(rules, ours, strict=True)]
+    np.testing.assert_array_equal(np.concatenate(back), THEIRS["d"])
+    with pytest.raises(ValueError, match=r"d must have the shape \(6, 4\), got \(4, 4\)"):
+        rules[0].take(THEIRS.__getitem__, (4, 3))
 
 
 def test_each_part_has_its_shape():

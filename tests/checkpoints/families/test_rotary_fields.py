@@ -20,19 +20,19 @@ BASE = dict(
 )  # fmt: skip
 
 
-def their_rates(config):
+def their_rates(config, length=None):
     config = LlamaConfig.from_dict(copy.deepcopy(config))
     kind = config.rope_parameters["rope_type"]
     default = LlamaRotaryEmbedding.compute_default_rope_parameters
-    found, factor = (ROPE_INIT_FUNCTIONS[kind] if kind != "default" else default)(config)
+    compute = ROPE_INIT_FUNCTIONS[kind] if kind != "default" else default
+    found, factor = compute(config, seq_len=length)
     return found.numpy(), factor
 
 
-def our_rates(config):
+def our_rates(config, length=0):
     config = FAMILIES["llama"].read(config, [])
-    return rates(
-        config.head_dim or config.d_model // config.num_heads, config.theta, config.scaling
-    )
+    head_dim = config.head_dim or config.d_model // config.num_heads
+    return rates(head_dim, config.theta, config.scaling, length)
 
 
 def assert_same(config):
@@ -90,6 +90,42 @@ def test_fields_and_which_of_them_wins(fields):
     assert_same(BASE | fields)
 
 
+DYNAMIC = dict(rope_type="dynamic", factor=4.0, rope_theta=5000.0)
+LONG = dict(
+    rope_type="longrope", rope_theta=5000.0, short_factor=[1 + i / 8 for i in range(8)],
+    long_factor=[2.0 + i for i in range(8)], original_max_position_embeddings=16,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("length", [9, 16, 17, 64, 65, 200])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        dict(rope_parameters=DYNAMIC),
+        dict(rope_parameters=DYNAMIC | dict(original_max_position_embeddings=8)),
+        dict(rope_scaling=dict(type="dynamic", factor=2), max_position_embeddings=16),
+        dict(rope_parameters=LONG),
+        dict(rope_parameters=LONG | dict(factor=32.0)),
+        dict(rope_parameters=LONG | dict(factor=0.5)),
+        dict(rope_parameters=LONG | dict(factor=None, attention_factor=1.3)),
+        dict(rope_parameters=LONG, original_max_position_embeddings=32),
+    ],
+    ids=str,
+)
+def test_rates_that_depend_on_the_length(fields, length):
+    expected, expected_factor = their_rates(BASE | fields, length)
+    found, factor = our_rates(BASE | fields, length)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert factor == pytest.approx(expected_factor, rel=1e-6)
+
+
+def test_the_longest_sequence_of_a_dynamic_scaling():
+    """Of others it is as the file says."""
+    scaled = FAMILIES["llama"].read(BASE | dict(rope_parameters=DYNAMIC), [])
+    assert (scaled.max_length, scaled.scaling["original_max_position_embeddings"]) == (256, 64)
+    assert FAMILIES["llama"].read(BASE | dict(rope_parameters=LONG), []).max_length == 64
+
+
 NUMBERS = {
     "factor": st.floats(0.5, 40) | st.integers(1, 40),
     "attention_factor": st.none() | st.floats(0.0, 2.0),
@@ -137,7 +173,12 @@ def test_the_whole_space(fields):
         (dict(rope_parameters=LINEAR | dict(rope_theta=None)), "rope_theta must be a number above"),
         (dict(rope_parameters=LINEAR | dict(rope_theta="1e4")), "rope_theta must be .*, got '1e4'"),
         (dict(rope_parameters=LINEAR | dict(rope_type=None)), "rope_type of scaling must be one"),
-        (dict(rope_parameters=LINEAR | dict(rope_type="dynamic")), "rope_type .*, got 'dynamic'"),
+        (dict(rope_parameters=LINEAR | dict(rope_type="axial")), "rope_type .*, got 'axial'"),
+        (
+            dict(rope_parameters=LONG | dict(short_factor=[1.0])),
+            "short_factor .* 8 numbers, .*got 1",
+        ),
+        (dict(rope_parameters=LONG | dict(long_factor=2)), "long_factor of scaling must be a list"),
         (dict(rope_parameters=LINEAR | dict(rope_type=["yarn"])), r"rope_type .*, got \['yarn'\]"),
         (dict(rope_parameters=LINEAR | dict(factor=None)), "factor of scaling must be a number ab"),
         (dict(rope_parameters=YARN | dict(factor=-1)), "factor of scaling must be .*, got -1"),

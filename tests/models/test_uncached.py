@@ -1,0 +1,95 @@
+"""Rotary rates that depend on the length: each step is the full pass over the tokens so far."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer.backend import compiled
+from keras_transformer.inference.search_functions import generation_function
+from keras_transformer.models import LLaMA, LLaMAConfig
+from keras_transformer.search import Generation
+from tests.backends import cases
+
+V, ORIGINAL = 17, 7
+SIZES = dict(d_model=16, d_ff=12, num_layers=3, num_heads=2, max_length=24, theta=20.0)
+DYNAMIC = dict(rope_type="dynamic", factor=4.0, original_max_position_embeddings=ORIGINAL)
+FACTORS = dict(short_factor=[1.0, 1.5, 2.0, 2.5], long_factor=[2.0, 3.0, 5.0, 8.0])
+LONG = dict(rope_type="longrope", factor=4.0, original_max_position_embeddings=ORIGINAL, **FACTORS)
+MODELS = {
+    "dynamic": dict(scaling=DYNAMIC),
+    "longrope": dict(scaling=LONG),
+    "windowed": dict(scaling=LONG, window=4, window_layers=(1,), no_rotary=(2,)),
+}
+IDS = np.random.default_rng(0).integers(3, V, (2, 16)).astype("int32")
+
+
+@pytest.fixture(scope="module", params=cases(MODELS, "dynamic", "windowed"))
+def model(request, randomize):
+    return randomize(LLaMA(LLaMAConfig(V, **SIZES, **MODELS[request.param])), scale=4.0)
+
+
+def last_logits(model, ids):
+    return ops.convert_to_numpy(model({"token_ids": ops.convert_to_tensor(ids)}))[:, -1]
+
+
+@pytest.mark.parametrize("prompt,paddings", [(4, (0, 0)), (4, (3, 1)), (9, (0, 0)), (9, (0, 2))])
+def test_steps_are_full_passes(model, prompt, paddings):
+    """Below the original length, across it and beyond it; each row by its own length."""
+    longest = max(paddings)
+    ids, segments = (
+        np.zeros((2, longest + prompt), "int32"),
+        np.ones((2, longest + prompt), "int32"),
+    )
+    for row, padding in enumerate(paddings):
+        size = longest + prompt - padding
+        ids[row, padding:], segments[row, :padding] = IDS[row, :size], 0
+    is_padded = longest > 0
+
+    def run(ids, segments, rest):
+        found, state, step = model.prefill(ids, 16, 1, segments if is_padded else None)
+        results = [found]
+        for i in range(3):
+            logits, state = step(rest[:, i : i + 1], state, longest + prompt + i)
+            results.append(logits[:, 0])
+        return ops.stack(results, axis=1)
+
+    starts = [longest + prompt - padding for padding in paddings]
+    rest = np.stack([IDS[row, start : start + 3] for row, start in enumerate(starts)])
+    tensors = map(ops.convert_to_tensor, (ids, segments, rest))
+    found = ops.convert_to_numpy(compiled(run, model)(*tensors))
+    for row, start in enumerate(starts):
+        for i in range(4):
+            expected = last_logits(model, IDS[row : row + 1, : start + i])[0]
+            np.testing.assert_allclose(found[row, i], expected, atol=1e-4)
+
+
+def test_rows_that_are_packed_or_padded(model):
+    """Each token's rates are of the length of its own sequence."""
+    row = np.concatenate([IDS[:1, :8], IDS[1:, :5], np.zeros((1, 2), "int32")], axis=1)
+    segments = np.array([[1] * 8 + [2] * 5 + [0] * 2], "int32")
+    found = ops.convert_to_numpy(model({"token_ids": row, "segments": segments}))[0]
+    for part, ids in ((slice(0, 8), IDS[:1, :8]), (slice(8, 13), IDS[1:, :5])):
+        expected = ops.convert_to_numpy(model({"token_ids": ids}))[0]
+        np.testing.assert_allclose(found[part], expected, atol=1e-4)
+    shorter = ops.convert_to_numpy(model({"token_ids": IDS[:1, :5]}))[0]
+    assert np.abs(found[:5] - shorter).max() > 0.01  # with the rates of a shorter sequence
+
+
+def test_beams_find_what_full_passes_score(model):
+    """The sum of log-probabilities of each beam, by full passes over its prefixes."""
+    prompts = np.concatenate([np.zeros((2, 1), "int32"), IDS[:, :5]], axis=1)
+    prompts[1, 0], segments = IDS[0, 7], np.ones((2, 6), "int32")
+    segments[0, 0] = 0
+    search = Generation(beam_size=3, max_new_tokens=5, length_penalty=0.0)
+    tensors = map(ops.convert_to_tensor, (prompts, np.array([6, 6], "int32"), segments))
+    ids, scores = compiled(generation_function(search, model), model)(*tensors)
+    ids, scores = map(ops.convert_to_numpy, (ids, scores))
+    for row in range(2):
+        for beam in range(3):
+            text = prompts[row, segments[row] > 0].tolist()
+            new, total = [x for x in ids[row, beam].tolist() if x >= 0], 0.0
+            for token in new:
+                logits = last_logits(model, np.array([text], "int32"))[0]
+                total += logits[token] - np.log(np.exp(logits).sum())
+                text.append(token)
+            assert scores[row, beam] == pytest.approx(total, abs=1e-3)
