@@ -66,7 +66,7 @@ class RewardModel(ConfiguredModel):
 
     def __init__(self, config: RewardConfig, dtype: Any = None, **kwargs: Any):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-        family = FAMILIES[config.family]
+        family: Any = FAMILIES[config.family]
         base = family(family.config_class.from_dict(config.base), dtype=policy)
         inputs = {**base.input, "last": keras.Input((), dtype="int32", name="last")}
         hidden_BTD = base.compute_hidden(base.input)
