@@ -91,6 +91,9 @@ def _corpora(folder, sides):
     write(folder / "chats.jsonl", map(json.dumps, chats))
     reply = {"role": "assistant", "content": "I."}
     write(folder / "dialogues.jsonl", [json.dumps({"messages": [*x, reply]}) for x in chats] * 4)
+    names, texts = ("prompt", "chosen", "rejected"), (*sides["test"], sides["test"][1][::-1])
+    pairs = [dict(zip(names, x, strict=True)) for x in zip(*texts, strict=True)]
+    write(folder / "pairs.jsonl", [json.dumps(x) for x in pairs if x["chosen"] != x["rejected"]])
     for part in ("train", "dev", "test"):
         rows = ["sentence\tlabel", *(f"a {x} film\t{int(x == 'good')}" for x in ("good", "bad"))]
         write(folder / f"sentiment.{part}.tsv", rows)

@@ -43,6 +43,7 @@ TINY = {
     "keras-transformer evaluate": "--max-extra-length 2".split(),
     "keras-transformer generate": "--max-new-tokens 5".split(),
     "keras-transformer chat": "--max-new-tokens 5".split(),
+    "training.preferences": "--epochs 1 --warmup-steps 1".split(),
     "training.chat": "--rows 2 --epochs 1 --warmup-steps 1".split(),
     "training.language_model": [
         *_SIZES,
