@@ -1,0 +1,149 @@
+"""Preferences on translation: DPO and CPO beside as many further steps of ordinary training.
+
+    python -m benchmarks.preferences FOLDER ROOM --data DATA [--sources 4000] [--samples 8]
+        [--seeds 0 1 2] [--save]
+
+FOLDER is a translator trained on Multi30k. It samples translations of training sources; of each
+source, the sample with the highest chrF to its reference is preferred to that with the lowest. The
+translator is tuned to these pairs with each loss; "further steps" trains on the same sources and
+their references, with as many steps. BLEU and chrF are those of the two test sets, with beam
+search. ROOM keeps the pairs and the runs: the same command does only what is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from benchmarks import contest
+
+TESTS = ("test_2016_flickr", "test_2017_flickr")
+GAP = 5.0  # least difference of chrF between the two translations of a pair
+LOSSES = {"DPO": ("sigmoid", 5e-6), "CPO": ("cpo", 5e-6)}
+RATE = 2e-5  # peak learning rate of the further steps
+
+
+def lines(path: Path) -> list[str]:
+    """Return the lines of a compressed text file."""
+    import gzip
+
+    return gzip.decompress(path.read_bytes()).decode().split("\n")[:-1]
+
+
+def preferences(folder: Path, data: Path, path: Path, sources: int, samples: int) -> None:
+    """Write pairs of the translator's own samples, ranked by chrF to the reference."""
+    import numpy as np
+    from sacrebleu.metrics import CHRF
+
+    import keras_transformer as kt
+
+    translator, score = kt.Translator.load(folder), CHRF()
+    sides = [lines(data / f"multi30k/train.{code}.gz") for code in ("en", "de")]
+    chosen = np.random.default_rng(0).permutation(len(sides[0]))[:sources]
+    texts, references = ([side[i] for i in chosen] for side in sides)
+    drawn = [translator.sample(texts, seed=seed) for seed in range(samples)]
+    pairs = []
+    for i, (text, reference) in enumerate(zip(texts, references, strict=True)):
+        found = {one[i]: score.sentence_score(one[i], [reference]).score for one in drawn}
+        best, worst = max(found, key=found.get), min(found, key=found.get)
+        if worst.strip() and found[best] - found[worst] >= GAP:
+            pairs.append(dict(prompt=text, chosen=best, rejected=worst, reference=reference))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(x) + "\n" for x in pairs), "utf-8")
+
+
+def further_steps(folder: Path, pairs: list[dict], output: Path, steps: int, seed: int) -> None:
+    """Train on the sources and references of the pairs, with as many steps."""
+    import dataclasses
+
+    import keras
+
+    import keras_transformer as kt
+    from keras_transformer.data.pair_batches import TokenBatches
+
+    start = kt.Translator.load(folder)
+    keras.utils.set_random_seed(seed)
+    model = kt.Transformer(dataclasses.replace(start.model.config, dropout=0.0))
+    model.set_weights(start.model.get_weights())
+    schedule = kt.WarmupSchedule(RATE, max(1, steps // 10), steps + 1)
+    model.compile(kt.adam(schedule, global_clipnorm=1.0), kt.LabelSmoothedCrossentropy(0.1))
+    texts = [(x["prompt"], x["reference"]) for x in pairs]
+    sizes = dict(tokens_per_batch=2048, max_length=start.model.config.max_length, seed=seed)
+    batches = TokenBatches(texts, start.tokenizer, **sizes)
+    model.fit(batches.dataset(), steps_per_epoch=steps, epochs=1, verbose=0)
+    languages = start.source_language, start.target_language
+    kt.Translator(model, start.tokenizer, *languages).save(output)
+
+
+def scores(folder: Path, data: Path) -> list[float]:
+    """Return BLEU and chrF of each test set."""
+    import keras_transformer as kt
+    from keras_transformer.evaluation.scores import evaluate
+
+    translator, found = kt.Translator.load(folder), []
+    for test in TESTS:
+        sources, references = (lines(data / f"multi30k/{test}.{x}.gz") for x in ("en", "de"))
+        measured = evaluate(translator.translate(sources), references)
+        found += [measured["bleu"], measured["chrf"]]
+    return found
+
+
+def steps_of(path: Path, translator: Any, tokens_per_batch: int) -> int:
+    """Return the number of batches that the preferences of a file make."""
+    from training.preferences import _batches
+
+    return len(_batches(translator, path, tokens_per_batch, False, False, 0))
+
+
+def main() -> None:
+    """Sample, tune, measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("room", type=Path)
+    parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
+    parser.add_argument("--sources", type=int, default=4000)
+    parser.add_argument("--samples", type=int, default=8)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--save", action="store_true", help="write the table to results/")
+    given = parser.parse_args()
+    import keras_transformer as kt
+    from training.preferences import train
+
+    path = given.room / "pairs.jsonl"
+    if not path.exists():
+        preferences(given.folder, given.data, path, given.sources, given.samples)
+    pairs = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    steps = steps_of(path, kt.Translator.load(given.folder), 4096)
+    rows = [("before", *(f"{x:.2f}" for x in scores(given.folder, given.data)))]
+    for name in (*LOSSES, "further steps"):
+        found = []
+        for seed in given.seeds:
+            output = given.room / f"{name.replace(' ', '-').lower()}-{seed}"
+            if not (output / "scores.json").exists():
+                if name in LOSSES:
+                    loss, rate = LOSSES[name]
+                    options = dict(loss=loss, peak_learning_rate=rate, seed=seed, warmup_steps=10)
+                    train(given.folder, path, output, **options)
+                else:
+                    further_steps(given.folder, pairs, output, steps, seed)
+                (output / "scores.json").write_text(json.dumps(scores(output, given.data)))
+            found.append(json.loads((output / "scores.json").read_text()))
+            print(name, seed, found[-1], flush=True)
+        own = zip(*found, strict=True)
+        rows.append(
+            (name, *(f"{statistics.mean(x):.2f} ({min(x):.2f} to {max(x):.2f})" for x in own))
+        )
+    columns = ("", *(f"{x} {test[5:9]}" for test in TESTS for x in ("BLEU", "chrF")))
+    parts = [
+        contest.table(columns, rows),
+        f"{len(pairs):,} pairs of {given.sources:,} sources, {given.samples} samples each; {steps} "
+        f"steps; {len(given.seeds)} seeds: mean, least and greatest.",
+    ]
+    contest.report("preferences", "Preferences on translation", parts, given.save)
+
+
+if __name__ == "__main__":
+    main()
