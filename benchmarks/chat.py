@@ -16,10 +16,10 @@ import json
 import os
 import statistics
 import time
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import httpx
 import numpy as np
 
 from benchmarks import contest
@@ -39,11 +39,12 @@ def prompts_of(path: Path | None, count: int) -> list[str]:
 def reply(url: str, model: str, prompt: str, seed: int, tokens: int) -> tuple[str, float]:
     """Return the text of a streamed reply, and the seconds to its first piece."""
     body = dict(model=model, prompt=prompt, seed=seed, max_tokens=tokens, stream=True)
+    data = json.dumps({**body, "temperature": TEMPERATURE}).encode()
     text, first, begun = "", None, time.perf_counter()
-    url = f"{url}/v1/completions"
-    with httpx.stream("POST", url, json={**body, "temperature": TEMPERATURE}, timeout=600) as got:
-        for line in got.iter_lines():
-            if line.startswith("data: {"):
+    # The standard library's client takes less of the processor, which the server needs, than httpx.
+    with urllib.request.urlopen(f"{url}/v1/completions", data, timeout=600) as answer:
+        for line in answer:
+            if line.startswith(b"data: {"):
                 first = first or time.perf_counter() - begun
                 text += json.loads(line[6:])["choices"][0]["text"]
     return text, first or time.perf_counter() - begun
