@@ -75,10 +75,11 @@ class Service:
 
     async def close(self) -> None:
         """Finish the accepted requests, and end the replicas."""
+        if self.replicas:  # all may have ended: requests are not waited for longer than they wait
+            await asyncio.to_thread(self.batcher.close, self.settings.timeout)
+            await asyncio.to_thread(self.replicas.close)
         await asyncio.to_thread(self.batcher.close)
         await asyncio.to_thread(_close, self.replies)
-        if self.replicas:
-            await asyncio.to_thread(self.replicas.close)
 
 
 def _close(replies):
