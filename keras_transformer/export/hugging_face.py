@@ -67,6 +67,8 @@ def _write_language_model(folder, out):
     is_special = {i: i in pieces and tokenizer.decode([[i]]) == [""] for i in ids.values()}
     special = {name: pieces[i] for name, i in ids.items() if is_special[i]}
     write_json(out / OPTIONS, {"tokenizer_class": "PreTrainedTokenizerFast"} | special)
+    if writer.template is not None:
+        writer.template.save(out)
     generation = {f"{name}_id": i for name, i in ids.items()}
     write_json(out / GENERATION, generation | {"eos_token_id": config.eos_id})
 

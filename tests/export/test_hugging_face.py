@@ -17,6 +17,8 @@ from keras_transformer.models import Gemma, GemmaConfig, LLaMA, LLaMAConfig, Tra
 from keras_transformer.system.files import read_json
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from tests.inference.chats import chat_folder
+from tests.text.chat_formats import MESSAGES
 
 ENGLISH = ["The old man sees the dog.", "A dog sleeps here.", "I see 3 dogs, don't I?"] * 20
 GERMAN = ["Der alte Mann sieht den Hund.", "Ein Hund schläft hier.", "Ich sehe 3 Hunde."] * 20
@@ -158,6 +160,19 @@ def test_language_models(kind, tmp_path, randomize):
     assert again.generate(ENGLISH[:3], max_new_tokens=12) == writer.generate(
         ENGLISH[:3], max_new_tokens=12
     )
+
+
+def test_chat_templates(tmp_path):
+    chat_folder(tmp_path / "theirs", "gemma")
+    load_pretrained(tmp_path / "theirs").save(tmp_path / "ours")
+    out = hugging_face(tmp_path / "ours", tmp_path / "out")
+    found, expected = (
+        transformers.AutoTokenizer.from_pretrained(folder).apply_chat_template(
+            MESSAGES, add_generation_prompt=True, return_dict=False
+        )
+        for folder in (out, tmp_path / "theirs")
+    )
+    assert found == expected
 
 
 def test_bad_input(own, tmp_path, randomize):
