@@ -11,6 +11,16 @@ from keras_transformer.layers.layer import direct_calls
 from keras_transformer.models.decoder_only import DecoderOnly
 
 
+def longest(model: DecoderOnly) -> int:
+    """Return the maximum number of tokens of a sequence for `extend`.
+
+    It is the model's `max_length`, or the length from which its rotary rates change, if they depend
+    on the length: cached keys have the rates of shorter sequences.
+    """
+    limit = getattr(model.decoder, "length_limit", None)
+    return model.config.max_length if limit is None else min(model.config.max_length, limit)
+
+
 def new_caches(model: DecoderOnly, rows: int, places: int) -> list[dict[str, Any]]:
     """Return empty caches of keys and values for `extend`, one for each block.
 
@@ -20,7 +30,7 @@ def new_caches(model: DecoderOnly, rows: int, places: int) -> list[dict[str, Any
         places: S, the maximum number of tokens of a sequence.
 
     Raises:
-        NotImplementedError: If the model has relative positions.
+        NotImplementedError: If the model has relative positions, or linear attention.
     """
     if model.decoder.relative_bias:
         raise NotImplementedError(
@@ -29,6 +39,10 @@ def new_caches(model: DecoderOnly, rows: int, places: int) -> list[dict[str, Any
     caches = []
     for block in model.decoder.blocks:
         layer = block.self_attention
+        if getattr(layer.options, "kernel", None):
+            raise NotImplementedError(
+                "model must not have linear attention to continue several sequences at once"
+            )
         shape = rows, layer.num_kv_heads, places, layer.head_dim
         own = {name: ops.zeros(shape, dtype=layer.compute_dtype) for name in ("key", "value")}
         caches.append({"self": own})
@@ -60,10 +74,15 @@ def extend(
     if length is None:
         length = quick.shape(token_ids_BT)[1]
     positions_BT = quick.expand_dims(index_B, 1) + quick.arange(length, dtype="int32")
-    mask_BTS = _visible(positions_BT, places, model.decoder.options.window)
-    mask = mask_bias(quick.expand_dims(mask_BTS, 1), model.compute_dtype)
-    # Tokens that only fill a batch may be beyond the table of positions.
-    positions_BT = ops.minimum(positions_BT, model.config.max_length - 1)
+    windows = [block.options.window for block in model.decoder.blocks]
+    visible = {window: _visible(positions_BT, places, window) for window in set(windows)}
+    masks = {
+        window: mask_bias(quick.expand_dims(mask_BTS, 1), model.compute_dtype)
+        for window, mask_BTS in visible.items()
+    }
+    mask = masks[windows[0]] if len(masks) == 1 else [masks[window] for window in windows]
+    # Tokens that only fill a batch may be beyond the last position.
+    positions_BT = ops.minimum(positions_BT, longest(model) - 1)
     with direct_calls(model.decoder):
         x, caches = model.decoder(
             model.embedding(token_ids_BT, positions=positions_BT),
