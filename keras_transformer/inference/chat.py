@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -57,7 +58,9 @@ class Chat:
                 "trained on chats; training.chat trains it on them"
             )
         self.writer, self.template = writer, template
-        self._slots = Slots(writer.model, num_slots=1)
+        self._slots = None
+        with contextlib.suppress(NotImplementedError):
+            self._slots = Slots(writer.model, num_slots=1)
         config = writer.model.config
         self.ends: tuple[int, ...] = config.eos_ids
         # The first token after a reply that is no plain text ends the turn.
@@ -144,10 +147,15 @@ class Chat:
 
     def _tokens(self, ids, search, seed):
         """Yield the tokens of a reply: the one place that runs the model for a single chat."""
+        search = search or Generation()
+        slots, end = self._slots, len(ids) + search.max_new_tokens
+        # Slots may be shorter than the model; and another reply may not be read to its end.
+        end = min(end, self.writer.model.config.max_length)
+        if slots is None or slots.running or end > slots.length:
+            yield from self.writer.stream_ids(ids, search, seed, self.ends)
+            return
         if seed is None:
             seed = int(np.random.default_rng().integers(1 << 31))
-        # If another reply is not read to its end, this one has a slot of its own.
-        slots = Slots(self.writer.model, num_slots=1) if self._slots.running else self._slots
         for event in slots.reply(ids, search, seed, end_ids=self.ends):
             if event.end != "stop":
                 yield event.token

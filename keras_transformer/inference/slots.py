@@ -14,6 +14,7 @@ from keras_transformer.decoding import uniforms
 from keras_transformer.inference.reply import Event, Reply, Row, choices, common
 from keras_transformer.inference.slot_caches import MOST_TOP, SlotCaches
 from keras_transformer.models import DecoderOnly
+from keras_transformer.models.continuation import longest
 from keras_transformer.search import Generation
 
 
@@ -52,23 +53,22 @@ class Slots:
         model: The model. Its windows are masks here: keys and values of all tokens are kept.
         num_slots: Maximum number of replies at once.
         length: Maximum number of tokens of a prompt and its reply; None: the model's `max_length`,
-            or the length up to which its rotary rates are the same.
+            or less if its rotary rates depend on the length, see `models.continuation.longest`.
         chunk: Maximum number of tokens of prompts that a turn reads.
 
     Raises:
         ValueError: If a number is out of range.
-        NotImplementedError: If the model has relative positions.
+        NotImplementedError: If the model has relative positions, or linear attention.
     """
 
     def __init__(
         self, model: DecoderOnly, num_slots: int = 8, length: int | None = None, chunk: int = 64
     ):
-        most = model.config.max_length
-        most = min(most, model.decoder.length_limit or most)
+        most = longest(model)
         length = most if length is None else length
         for name, value in dict(num_slots=num_slots, length=length, chunk=chunk).items():
             require_whole(name, value, 1)
-        require(length <= most, "length", length, f"at most the model's {most}")
+        require(length <= most, "length", length, f"at most {most}, the model's limit")
         self.model, self.num_slots, self.length, self.chunk = model, num_slots, length, chunk
         self._caches = SlotCaches(model, num_slots, length, chunk)
         self._ids = itertools.count()

@@ -11,6 +11,16 @@ from keras_transformer.layers.layer import direct_calls
 from keras_transformer.models.decoder_only import DecoderOnly
 
 
+def longest(model: DecoderOnly) -> int:
+    """Return the maximum number of tokens of a sequence for `extend`.
+
+    It is the model's `max_length`, or the length from which its rotary rates change, if they depend
+    on the length: cached keys have the rates of shorter sequences.
+    """
+    limit = model.decoder.length_limit
+    return model.config.max_length if limit is None else min(model.config.max_length, limit)
+
+
 def new_caches(model: DecoderOnly, rows: int, places: int) -> list[dict[str, Any]]:
     """Return empty caches of keys and values for `extend`, one for each block.
 
@@ -20,21 +30,19 @@ def new_caches(model: DecoderOnly, rows: int, places: int) -> list[dict[str, Any
         places: S, the maximum number of tokens of a sequence.
 
     Raises:
-        NotImplementedError: If the model has relative positions or linear attention, or rotary
-            rates that change within `places`.
+        NotImplementedError: If the model has relative positions, or linear attention.
     """
-    decoder = model.decoder
-    limit = decoder.length_limit
-    for problem, has in {
-        "must not have relative positions": decoder.relative_bias,
-        "must not have linear attention": decoder.options.kernel,
-        f"must have at most {limit} places for its rotary rates": limit and places > limit,
-    }.items():
-        if has:
-            raise NotImplementedError(f"model {problem} to continue several sequences at once")
+    if model.decoder.relative_bias:
+        raise NotImplementedError(
+            "model must not have relative positions to continue several sequences at once"
+        )
     caches = []
     for block in model.decoder.blocks:
         layer = block.self_attention
+        if layer.options.kernel:
+            raise NotImplementedError(
+                "model must not have linear attention to continue several sequences at once"
+            )
         shape = rows, layer.num_kv_heads, places, layer.head_dim
         own = {name: ops.zeros(shape, dtype=layer.compute_dtype) for name in ("key", "value")}
         caches.append({"self": own})
@@ -67,22 +75,21 @@ def extend(
         length = quick.shape(token_ids_BT)[1]
     positions_BT = quick.expand_dims(index_B, 1) + quick.arange(length, dtype="int32")
     windows = [block.options.window for block in model.decoder.blocks]
+    visible = {window: _visible(positions_BT, places, window) for window in set(windows)}
     masks = {
-        window: mask_bias(
-            quick.expand_dims(_visible(positions_BT, places, window), 1), model.compute_dtype
-        )
-        for window in set(windows)
+        window: mask_bias(quick.expand_dims(mask_BTS, 1), model.compute_dtype)
+        for window, mask_BTS in visible.items()
     }
-    # Tokens that only fill a batch may be beyond the table of positions.
-    positions_BT = ops.minimum(positions_BT, model.config.max_length - 1)
+    mask = masks[windows[0]] if len(masks) == 1 else [masks[window] for window in windows]
+    # Tokens that only fill a batch may be beyond the last position.
+    positions_BT = ops.minimum(positions_BT, longest(model) - 1)
     with direct_calls(model.decoder):
         x, caches = model.decoder(
             model.embedding(token_ids_BT, positions=positions_BT),
-            attention_mask=[masks[window] for window in windows],
+            attention_mask=mask,
             cache=caches,
             index=index_B,
             positions=positions_BT,
-            lengths=quick.ones_like(positions_BT[:, :1]),  # see `new_caches`
         )
         return (model._project(x) if predicts else None), caches
 

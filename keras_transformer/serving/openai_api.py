@@ -112,7 +112,8 @@ def _check_size(service, prompts):
 
 async def _answered(request, model, asked, form, prompts, most, ends):
     """Return the answer to a request, whole or as a stream of events."""
-    limit = model.writer.model.config.max_length
+    replies, tokenizer = request.app.state.service.replies[model.name], model.writer.tokenizer
+    limit = replies.length
     for prompt in prompts:
         if len(prompt) >= limit:
             message = (
@@ -123,7 +124,6 @@ async def _answered(request, model, asked, form, prompts, most, ends):
             raise Refusal(400, message, param, "context_length_exceeded")
         if not all(0 <= token < model.writer.model.config.vocab_size for token in prompt):
             raise Refusal(400, "prompt must hold ids of the model's vocabulary", "prompt")
-    replies, tokenizer = request.app.state.service.replies[model.name], model.writer.tokenizer
     replies.check_size(asked.n * sum(max(len(prompt), 1) for prompt in prompts))
     seed = int(np.random.default_rng().integers(1 << 31)) if asked.seed is None else asked.seed
     search = asked.search_of(most or limit)

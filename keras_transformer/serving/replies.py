@@ -62,6 +62,7 @@ class Replies:
 
     Raises:
         ValueError: If a number is out of range.
+        NotImplementedError: See `Slots`.
     """
 
     def __init__(
@@ -84,6 +85,11 @@ class Replies:
         self._warm_up()
         self._thread = threading.Thread(target=self._work, name="chat", daemon=True)
         self._thread.start()
+
+    @property
+    def length(self) -> int:
+        """Maximum number of tokens of a prompt and its reply."""
+        return self._slots.length
 
     @property
     def running(self) -> int:

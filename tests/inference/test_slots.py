@@ -202,7 +202,7 @@ def test_what_is_refused(writer):
     for options, message in (
         (dict(num_slots=0), "num_slots must be a whole number of at least 1"),
         (dict(chunk=0.5), "chunk must be a whole number"),
-        (dict(length=81), "length must be at most the model's 80, got 81"),
+        (dict(length=81), "length must be at most 80, the model's limit, got 81"),
     ):
         with pytest.raises(ValueError, match=message):
             Slots(writer.model, **options)

@@ -6,7 +6,7 @@ from keras import ops
 
 from keras_transformer.backend import compiled
 from keras_transformer.models import GPT, GPTConfig, LLaMA, LLaMAConfig
-from keras_transformer.models.continuation import extend, new_caches
+from keras_transformer.models.continuation import extend, longest, new_caches
 from tests.backends import cases
 
 V = 17
@@ -43,6 +43,13 @@ def test_chunks_and_steps_are_the_full_pass(kind, randomize):
     logits, _ = run(ops.convert_to_tensor(ids), caches, ops.convert_to_tensor(lengths))
     expected = np.stack([full[row, place : place + 2] for row, place in enumerate(lengths)])
     np.testing.assert_allclose(ops.convert_to_numpy(logits), expected, atol=2e-5)
+
+
+def test_the_longest_sequence():
+    model = LLaMA(LLaMAConfig(V, **SIZES))
+    assert longest(model) == 24
+    model.decoder.length_limit = 9  # as if its rotary rates changed from there on
+    assert longest(model) == 9
 
 
 def test_relative_positions_are_refused():
