@@ -17,6 +17,9 @@ BACKENDS := tensorflow jax torch
 PYTEST := --quiet --durations 12 --numprocesses auto --maxprocesses 8 --dist loadfile \
 	--no-loadscope-reorder
 
+# Tests start many processes: what the first one compiles, the others load.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test $(addprefix test-,$(BACKENDS)) install-test bench lint docs format clean
 
 .venv/ready: pyproject.toml constraints.txt

@@ -1,12 +1,17 @@
-"""A training run that is killed again and again, and goes on with fewer devices.
+"""A training run that is killed several times, and resumes on fewer devices.
 
-    python -m benchmarks.resume [--devices 4 4 4 2 2 1] [--seed 0] [--save] [-- --set option=value]
+    python -m benchmarks.resume [--devices 4 4 4 2 2 1] [--float64] [--seed 0] [--save]
+        [-- --set option=value]
 
 The recipe "grammar" is trained in processes of one device each. In each part of the run but the
-last, one process, drawn at random, is killed with -9 at a random step; the next part goes on from
+last, one process, drawn at random, is killed with -9 at a random step; the next part resumes from
 the last checkpoint, with its own number of processes. Then the same run is trained in one part with
 the first number of processes. Printed are the largest difference of the final weights, and whether
 every step of both runs had the same rows, by the SHA-256 of each batch without rows of padding.
+
+With other devices, sums of gradients are rounded otherwise, and Adam with the paper's epsilon of
+1e-9 makes full steps of gradients that are rounding alone. `--float64` trains in that precision:
+what then differs is not rounding.
 """
 
 from __future__ import annotations
@@ -38,7 +43,10 @@ def train(arguments: list[str]) -> None:
     """Train as `keras-transformer train` does, and log the rows of each batch."""
     from keras_transformer.cli import main
     from keras_transformer.data.pair_batches import TokenBatches
+    from keras_transformer.training import recipe, translation
 
+    recipe._CHOICES["precision"] += ("float64",)  # which no user needs
+    translation._measure = lambda *arguments: None  # the weights are compared, not translations
     make = TokenBatches.batch
     path = Path(os.environ[LOG], f"{os.getpid()}.jsonl")
 
@@ -72,16 +80,19 @@ def batches(logs: Path) -> dict[int, set[str]]:
     return found
 
 
-def start(devices: int, output: Path, logs: Path, number: int, options: list[str]):
+def start(
+    devices: int, output: Path, logs: Path, number: int, float64: bool, options: list[str]
+) -> subprocess.Popen:
     """Start a part of a run in `devices` processes."""
     own = logs / f"{number}-{devices}"
     own.mkdir(parents=True)
-    settings = [x for setting in SETTINGS for x in ("--set", setting)]
+    chosen = (*SETTINGS, *(("precision=float64",) if float64 else ()))
+    settings = [x for setting in chosen for x in ("--set", setting)]
     command = ["-m", "benchmarks.resume", "--child", "--output", str(output), *settings, *options]
     launch = ["-m", "keras_transformer.cli", "launch", "--processes", str(devices), "--"]
     return subprocess.Popen(
         [sys.executable, *launch, "python", *command],
-        env={**os.environ, LOG: str(own)},
+        env={**os.environ, LOG: str(own), "JAX_ENABLE_X64": str(int(float64))},
         stdout=subprocess.DEVNULL,
         stderr=(logs / f"{number}.log").open("w"),
     )
@@ -119,6 +130,7 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--devices", type=int, nargs="+", default=[4, 4, 4, 2, 2, 1])
+    parser.add_argument("--float64", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--save", action="store_true")
     parser.add_argument("options", nargs="*")
@@ -128,7 +140,7 @@ def main() -> None:
     rows = []
     logs, killed = folder / "logs", folder / "killed"
     for number, devices in enumerate(given.devices, 1):
-        launched = start(devices, killed, logs, number, given.options)
+        launched = start(devices, killed, logs, number, given.float64, given.options)
         if number < len(given.devices):
             end = kill_one(launched, logs / f"{number}-{devices}", generator)
             end = f"one process killed {end}"
@@ -136,7 +148,7 @@ def main() -> None:
             end = f"finished, status {launched.wait()}"
         rows.append((number, devices, end))
         print(*rows[-1], flush=True)
-    whole = start(given.devices[0], folder / "whole", logs, 0, given.options).wait()
+    whole = start(given.devices[0], folder / "whole", logs, 0, given.float64, given.options).wait()
     rows.append(("never killed", given.devices[0], f"finished, status {whole}"))
     found = batches(logs)
     one, other = weights(killed), weights(folder / "whole")
@@ -149,7 +161,12 @@ def main() -> None:
         f"Largest difference of a final weight: {largest[worst]:.2g} ({worst}); without the biases "
         f"of attention's input: {max(x for name, x in largest.items() if not KEYS(name)):.2g}.",
     ]
-    contest.report("resume", "A run that is killed, and goes on", parts, given.save)
+    contest.report(
+        "resume-float64" if given.float64 else "resume",
+        "A run that is killed, and goes on",
+        parts,
+        given.save,
+    )
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ from keras_transformer.backend.optimizer import adam_update, has_adam_update
 from keras_transformer.backend.precision import usable_precision
 from keras_transformer.backend.processes import (
     assign_slices,
+    copy_to_processes,
     differ_by_process,
     join_processes,
     leave_processes,
@@ -75,6 +76,7 @@ __all__ = [
     "best_tokens",
     "cache_places",
     "compiled",
+    "copy_to_processes",
     "count_gpus",
     "differ_by_process",
     "dropout",

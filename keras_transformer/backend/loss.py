@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_transformer.backend.compilation import BACKEND
 from keras_transformer.backend.dispatch import by_kernel
+from keras_transformer.backend.precision import at_least_float32
 
 if BACKEND == "tensorflow":
     import tensorflow as tf
@@ -18,15 +19,16 @@ elif BACKEND == "torch":
 
 
 def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: float) -> Any:
-    """Return -sum_v q(v) log p(v) per token, q = (1 - e) onehot(label) + e / V: (B, T) float32.
+    """Return -sum_v q(v) log p(v) per token, q = (1 - e) onehot(label) + e / V: (B, T).
 
-    With log Z = logsumexp(logits), the loss is log Z - (1 - e) logit[label] - e mean(logits), which
-    needs no distribution over the vocabulary. Labels below 0, which mark ignored tokens, get the
-    loss of label 0. On PyTorch a built-in function computes it: with the formula, autograd would
-    store eight copies of (tokens x vocabulary), half the time of a small model.
+    Computed in float32, or float64 if the logits are. With log Z = logsumexp(logits), the loss is
+    log Z - (1 - e) logit[label] - e mean(logits), which needs no distribution over the vocabulary.
+    Labels below 0, which mark ignored tokens, get the loss of label 0. On PyTorch a built-in
+    function computes it: with the formula, autograd would store eight copies of (tokens x
+    vocabulary), half the time of a small model.
     """
     if BACKEND == "torch":
-        logits_BTV = ops.cast(logits_BTV, "float32")
+        logits_BTV = at_least_float32(logits_BTV)
         labels_BT = ops.cast(labels_BT, "int64").clamp(min=0)
         loss_N = torch.nn.functional.cross_entropy(
             logits_BTV.reshape(-1, logits_BTV.shape[-1]),
@@ -35,7 +37,7 @@ def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: flo
             label_smoothing=label_smoothing,
         )
         return loss_N.reshape(labels_BT.shape)
-    logits_BTV = ops.cast(logits_BTV, "float32")
+    logits_BTV = at_least_float32(logits_BTV)
     labels_BT1 = ops.expand_dims(ops.maximum(ops.cast(labels_BT, "int32"), 0), -1)
     chosen_BT = ops.take_along_axis(logits_BTV, labels_BT1, axis=-1)[..., 0]
     loss_BT = ops.logsumexp(logits_BTV, axis=-1) - chosen_BT
@@ -67,8 +69,8 @@ def projected_cross_entropy(
             hidden_BTD, table_VD, labels_BT, label_smoothing, pad_id
         )
     labels_BT = ops.maximum(ops.cast(labels_BT, "int32"), 0)
-    logits_BTV = ops.cast(ops.matmul(hidden_BTD, ops.transpose(table_VD)), "float32")
-    hidden_BTD, table_VD = ops.cast(hidden_BTD, "float32"), ops.cast(table_VD, "float32")
+    logits_BTV = at_least_float32(ops.matmul(hidden_BTD, ops.transpose(table_VD)))
+    hidden_BTD, table_VD = at_least_float32(hidden_BTD), at_least_float32(table_VD)
     if BACKEND == "tensorflow":
         # A single operation computes loss and gradient. The smoothing term is computed from the
         # hidden states: the gradient of a gather would be another (tokens x vocabulary).

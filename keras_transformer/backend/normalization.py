@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_transformer.backend.compilation import BACKEND
 from keras_transformer.backend.dispatch import by_kernel, by_loop
+from keras_transformer.backend.precision import at_least_float32
 
 if BACKEND == "tensorflow":
     from keras_transformer.backend.tensorflow import kernels as tensorflow_kernels
@@ -18,21 +19,28 @@ elif BACKEND == "torch":
 
 
 def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
-    """Apply layer normalization over the last axis, computed in float32, returned in x's dtype."""
+    """Apply layer normalization over the last axis, computed at least in float32, in x's dtype."""
     if by_kernel(x):
         return torch_kernels.layer_norm(x, gamma, beta, epsilon)
     width = tuple(gamma.shape)
-    gamma, beta = ops.cast(gamma, "float32"), ops.cast(beta, "float32")
+    gamma, beta = at_least_float32(gamma), at_least_float32(beta)
     if by_loop():
         return tensorflow_kernels.layer_norm(x, gamma, beta, epsilon)
-    x_ = ops.cast(x, "float32")
+    x_ = at_least_float32(x)
     if BACKEND == "torch":  # Keras takes the width from x, a symbol in a recorded graph
         return torch.nn.functional.layer_norm(x_, width, gamma, beta, epsilon).to(x.dtype)
-    return ops.cast(ops.layer_normalization(x_, gamma, beta, -1, epsilon), x.dtype)
+    centred = x_ - _mean(x_)
+    factor = ops.rsqrt(_mean(ops.square(centred)) + epsilon)
+    return ops.cast(centred * factor * gamma + beta, x.dtype)
 
 
 def rms_norm(x: Any, scale: Any, epsilon: float) -> Any:
-    """Return x / sqrt(mean(x^2) + epsilon) * scale, computed in float32, in x's dtype."""
-    x_ = ops.cast(x, "float32")
-    factor = ops.rsqrt(ops.mean(ops.square(x_), axis=-1, keepdims=True) + epsilon)
-    return ops.cast(x_ * factor * ops.cast(scale, "float32"), x.dtype)
+    """Return x / sqrt(mean(x^2) + epsilon) * scale, computed at least in float32, in x's dtype."""
+    x_ = at_least_float32(x)
+    factor = ops.rsqrt(_mean(ops.square(x_)) + epsilon)
+    return ops.cast(x_ * factor * at_least_float32(scale), x.dtype)
+
+
+def _mean(x):
+    """Return the mean over the last axis; Keras's (3.15) rounds float64 to float32."""
+    return ops.sum(x, axis=-1, keepdims=True) / x.shape[-1]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import warnings
+from typing import Any
 
+import keras
 from keras import ops
 
 from keras_transformer.backend.compilation import BACKEND
@@ -30,6 +32,12 @@ def usable_precision(precision: str) -> str:
         stacklevel=2,
     )
     return "float32"
+
+
+def at_least_float32(x: Any) -> Any:
+    """Return x in float32, or unchanged if it is in float64."""
+    # Not `keras.backend.result_type`: in Keras 3.15 that of float64 and float32 is float32.
+    return x if keras.backend.standardize_dtype(x.dtype) == "float64" else ops.cast(x, "float32")
 
 
 @functools.cache

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import glob
+import os
 from collections.abc import Callable, Iterator, Sequence
 
 import keras
@@ -26,11 +28,11 @@ def join_processes(index: int, count: int, address: str, local: int | None) -> N
         index: Number of this process.
         count: Number of processes.
         address: "host:port" of process 0.
-        local: Number of this process on its host, which then uses the GPU of this number alone;
-            None: it uses all devices.
+        local: Number of this process on its host, which then uses the GPU of this number alone,
+            or the only one that it sees; None: all devices with JAX, the first GPU with PyTorch.
 
     Raises:
-        ValueError: If the host has no GPU of this number, but others.
+        ValueError: If this process sees several GPUs, and none of this number.
         NotImplementedError: With TensorFlow.
     """
     if BACKEND == "jax":
@@ -38,14 +40,16 @@ def join_processes(index: int, count: int, address: str, local: int | None) -> N
         jax.config.update("jax_cpu_enable_async_dispatch", False)
         # JAX would take SIGTERM, with which a run saves its state.
         jax.config.update("jax_enable_preemption_service", False)
-        own = None if local is None else [local]
-        jax.distributed.initialize(address, count, index, local_device_ids=own)
+        gpu = _own_gpu(local, _visible_gpus())
+        own = None if gpu is None else [gpu]
+        # Without detection: under Slurm, JAX would take one device where all are meant.
+        jax.distributed.initialize(
+            address, count, index, own, cluster_detection_method="deactivate"
+        )
     elif BACKEND == "torch":
         on_gpu = torch.cuda.is_available()
         if on_gpu:
-            count_here = torch.cuda.device_count()
-            require((local or 0) < count_here, "local process", local, f"below {count_here} GPUs")
-            torch.cuda.set_device(local or 0)
+            torch.cuda.set_device(_own_gpu(local, torch.cuda.device_count()) or 0)
         torch.distributed.init_process_group(
             "nccl" if on_gpu else "gloo",
             init_method=f"tcp://{address}",
@@ -64,10 +68,34 @@ def leave_processes() -> None:
         torch.distributed.destroy_process_group()
 
 
+def _own_gpu(local, visible):
+    """Return the number of the GPU of a process; None: whatever there is."""
+    if local is None or visible == 1:  # such as that of Slurm's `--gpus-per-task 1`
+        return None
+    fits = local < visible or not visible
+    require(fits, "number of the process on its host", local, f"below {visible}, its GPUs")
+    return local
+
+
+def _visible_gpus():
+    """Return how many of Nvidia's GPUs JAX will see, which cannot be asked before it has joined."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return len(glob.glob("/dev/nvidia[0-9]*") if named is None else named.split(","))
+
+
+def copy_to_processes(variables: Sequence[keras.Variable]) -> None:
+    """Give the variables of all of PyTorch's processes the values of process 0."""
+    if BACKEND == "torch" and num_replicas() > 1:
+        for variable in variables:
+            value = variable.value.detach().clone().contiguous()
+            torch.distributed.broadcast(value, 0)
+            variable.assign(value)
+
+
 def differ_by_process() -> None:
     """Give the dropout of each of PyTorch's processes its own random numbers."""
     if BACKEND == "torch" and num_replicas() > 1 and (rank := torch.distributed.get_rank()):
-        torch.manual_seed(torch.initial_seed() + rank)
+        torch.manual_seed(int(torch.randint(1 << 62, ())) + rank)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -51,8 +52,9 @@ def replica_sums(values: Sequence[Any]) -> list[Any]:
     """Return the sum of each value over the replicas, without gradient; None stays None."""
     found = [x for x in values if x is not None]
     if BACKEND == "torch" and num_replicas() > 1 and found:
-        # One message for all: each has its delay.
-        flat = torch.cat([x.detach().reshape(-1).to(torch.float32) for x in found])
+        # One message for all, in the widest of their dtypes: each message has its delay.
+        dtype = functools.reduce(torch.promote_types, [x.dtype for x in found], torch.float32)
+        flat = torch.cat([x.detach().reshape(-1).to(dtype) for x in found])
         torch.distributed.all_reduce(flat)
         parts = flat.split([x.numel() for x in found])
         sums = [part.reshape(x.shape).to(x.dtype) for part, x in zip(parts, found, strict=True)]

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import keras
+import numpy as np
 
 from keras_transformer.backend import assign_slices, slices_of
 from keras_transformer.checkpoints.formats import METADATA
@@ -37,7 +38,7 @@ def write_variables(path: str | os.PathLike, variables: Mapping[str, keras.Varia
     places_of = team.exchange(places)
     if not any(places_of[1:]):
         if team.index == 0:
-            save_weights(path, {name: slices[0][1] for name, slices in held.items()})
+            save_weights(path, {name: _joined(slices) for name, slices in held.items()})
         return
     own = {key_of(name, start): x for name, slices in held.items() for start, x in slices}
     save_weights(file_of(path, team.index), own)
@@ -54,6 +55,15 @@ def write_variables(path: str | os.PathLike, variables: Mapping[str, keras.Varia
             for name, variable in variables.items()
         }
         write_json(index_of(path), METADATA | {"arrays": index})
+
+
+def _joined(slices):
+    """Return an array of which these are all slices."""
+    ends = [np.add(start, x.shape) for start, x in slices]
+    whole = np.empty(np.max(ends, axis=0).astype(int), slices[0][1].dtype)
+    for (start, x), end in zip(slices, ends, strict=True):
+        whole[tuple(map(slice, start, end))] = x
+    return whole
 
 
 def assign_variables(values: Values, variables: Mapping[str, keras.Variable], owner: str) -> None:

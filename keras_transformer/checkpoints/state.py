@@ -12,7 +12,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.backend import num_replicas, random_state, set_random_state, summed
+from keras_transformer.backend import (
+    differ_by_process,
+    num_replicas,
+    random_state,
+    set_random_state,
+    summed,
+)
 from keras_transformer.checkpoints.slices import (
     assign_variables,
     check_variables,
@@ -141,6 +147,9 @@ def restore_state(path: str | os.PathLike, model: keras.Model) -> dict[str, np.n
         before = random_state()
         try:
             set_random_state(others)
+            if not own.is_file():  # fewer processes wrote it: those of process 0 would come twice
+                differ_by_process()
+                others = random_state()
         except (RuntimeError, TypeError, ValueError) as error:
             raise ValueError(f"{path / RANDOM} does not fit: {error}") from error
         finally:

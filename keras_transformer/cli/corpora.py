@@ -30,10 +30,14 @@ _PAUSE = 60  # seconds between lines of progress in a log
 
 
 class CorpusCommand(Command):
-    """A command whose `--input` takes several values, as a shell's `*.gz` gives them."""
+    """A command whose `--input` takes several values, as a shell's `*.gz` gives them.
+
+    This needs the folder of the model as the first argument of the command. Otherwise a value
+    after the first could be that folder; `--input` must then be repeated.
+    """
 
     def parse_args(self, context: Any, args: list[str]) -> list[str]:
-        """Repeat the option before each of its values, if the folder came before it."""
+        """Repeat the option before each of its values, if the folder is the first argument."""
         spread: list[str] = []
         option, has_folder = None, False
         for i, one in enumerate(args):

@@ -39,6 +39,7 @@ class Job:
         output: The output folder.
         suffix: Suffix of the shards there.
         run: Name of this run.
+        gpus: Number of GPUs of a worker, or a share of one.
     """
 
     method: str
@@ -48,6 +49,7 @@ class Job:
     output: str
     suffix: str
     run: str
+    gpus: float = 0
 
 
 @spelled_out(CorpusOptions, NAMES)
@@ -180,7 +182,8 @@ def score_corpus(
 
 def _run(folder, sides, output, method, suffix, loading, options, tokens_per_batch, corpus, report):
     require_whole("tokens_per_batch", tokens_per_batch, 1)
-    # Whatever can change a line. The size of batches cannot.
+    # Whatever can change a line, but not the size of batches or the backend: their rounding only
+    # decides between translations that score the same to the last bits.
     facts = {"method": method, "model": fingerprint(folder), **loading, **options}
     shards = list(split(planned(output, facts, sides, corpus.shard_lines), corpus.shard_lines))
     part, parts = corpus.part
@@ -197,6 +200,7 @@ def _run(folder, sides, output, method, suffix, loading, options, tokens_per_bat
         str(output),
         suffix,
         secrets.token_hex(4),
+        corpus.gpus,
     )
     # The lock keeps a second driver out; other parts have their own.
     lock = output / f".part-{part}-of-{parts}"

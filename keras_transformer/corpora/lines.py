@@ -182,6 +182,10 @@ def one_line(text: str) -> str:
 def _checked(value: Any, field: str, where: str, record: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{where}: expected text in {field!r}, got {reprlib.repr(record)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:  # JSON can escape one half of a pair, "\\ud83d"
+        raise ValueError(f"{where}: {field!r} holds half of a surrogate pair ({error})") from error
     return value
 
 

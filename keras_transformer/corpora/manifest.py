@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from keras_transformer.corpora.shards import Input, counted
-from keras_transformer.system.files import read_json, write_json
+from keras_transformer.system.files import read_json, write_synced
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -64,14 +65,15 @@ def planned(
     facts = {"format": FORMAT, **facts, "shard_lines": shard_lines}
     if path.exists():
         return _agreed(output, read_json(path), facts, sides)
-    if output.is_dir() and any(x.name[0] != "." for x in output.iterdir()):
+    others = output.is_dir() and any(x.name[0] != "." for x in output.iterdir())
+    if others and not path.exists():  # still: another part of the job may write it at this moment
         raise ValueError(f"{output} holds files and no {MANIFEST}: choose a new or empty folder")
     found = [[counted(x, fields, shard_lines) for x in files] for files, fields in sides]
     output.mkdir(parents=True, exist_ok=True)
     if path.exists():  # another part of the job has written it meanwhile
         return _agreed(output, read_json(path), facts, sides)
     values = [[dataclasses.asdict(one) for one in side] for side in found]
-    write_json(path, {**facts, "inputs": values})
+    write_synced(path, json.dumps({**facts, "inputs": values}, indent=2).encode() + b"\n")
     return found
 
 

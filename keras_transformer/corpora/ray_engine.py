@@ -32,7 +32,7 @@ def on_ray(
 
     Raises:
         ImportError: If Ray is not installed.
-        ValueError: If the cluster has fewer GPUs than asked for.
+        ValueError: If the cluster's machines have fewer GPUs than the least number of actors needs.
     """
     try:
         import ray
@@ -44,9 +44,11 @@ def on_ray(
     if is_ours:
         _connect(ray, options, most)
     try:
-        here = ray.cluster_resources().get("GPU", 0)
-        accepted = f"at most {here / least:g} for {least} actors, of {here:g} in the Ray cluster"
-        require(options.gpus * least <= here, "gpus", options.gpus, accepted)
+        if options.gpus:
+            gpus = [x["Resources"].get("GPU", 0) for x in ray.nodes() if x["Alive"]]
+            room = sum(int(number // options.gpus) for number in gpus)  # all of an actor in one
+            accepted = f"few enough for {least} actors on machines with {gpus} GPUs"
+            require(room >= least, "gpus", options.gpus, accepted)
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = context.print_on_execution_start = False
         items = [{"shard": json.dumps(dataclasses.asdict(shard))} for shard in shards]

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from keras_transformer.corpora.shards import Shard
-from keras_transformer.system.files import remove_stale, removed, replacing
+from keras_transformer.system.files import remove_stale, removed, write_synced
 
 _BEGUN = "begun"
 
@@ -63,8 +63,8 @@ class Results:
             "bytes": len(data),
             "sha256": hashlib.sha256(data).hexdigest(),
         }
-        self._write(self.path(shard), data)
-        self._write(self._note(shard), json.dumps(note).encode() + b"\n")
+        write_synced(self.path(shard), data)
+        write_synced(self._note(shard), json.dumps(note).encode() + b"\n")
         removed(self._attempts(shard), self._failure(shard))
 
     def attempts(self, shard: Shard) -> int:
@@ -84,7 +84,7 @@ class Results:
         noted = self._noted(shard)
         error = noted[-1] if noted and noted[-1] != _BEGUN else "the worker process died"
         note = {"shard": str(shard), "error": error, "attempts": noted.count(_BEGUN)}
-        self._write(self._failure(shard), json.dumps(note, indent=2).encode() + b"\n")
+        write_synced(self._failure(shard), json.dumps(note, indent=2).encode() + b"\n")
         removed(self._attempts(shard))
         return error
 
@@ -110,15 +110,3 @@ class Results:
 
     def _attempts(self, shard):
         return self.folder / f".{shard.name}.{self.run}.attempts"
-
-    def _write(self, path, data):
-        with replacing(path) as temporary, temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if os.name == "posix":
-            folder = os.open(self.folder, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)

@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from keras_transformer.backend import keep_compilations
+from keras_transformer.backend import BACKEND, count_gpus, keep_compilations
 from keras_transformer.corpora.lines import one_line
 from keras_transformer.corpora.results import Results
 from keras_transformer.corpora.shards import Shard, ShardReader
@@ -71,6 +71,8 @@ class Worker:
                 return {"error": self.results.set_apart(shard)}
             self.results.begin(shard)
             if self._translator is None:
+                if self.job.get("gpus") and not count_gpus():
+                    raise ValueError(f"gpus must be 0: {BACKEND} sees none in a worker process")
                 self._translator = Translator.load(self.job["model"], **self.job["loading"])
         except BAD_INPUT as error:
             return _stop(error)
@@ -134,8 +136,9 @@ METHODS = {"translate": translated, "nbest": ranked, "score": scored}
 
 
 def _stop(error):
-    number = getattr(error, "errno", None)
-    return {"stop": error.strerror if number else in_one_line(error), "errno": number}
+    number, path = getattr(error, "errno", None), getattr(error, "filename", None)
+    problem = error.strerror if number else in_one_line(error)
+    return {"stop": f"{problem}: {path}" if path else problem, "errno": number}
 
 
 def _json(value):

@@ -1,4 +1,4 @@
-"""Training on several devices and in several processes: who is there, and what lies where."""
+"""Training on several devices and in several processes: processes, places, layouts."""
 
 from keras_transformer.distribution.devices import Spread, distribute, gather
 

@@ -36,7 +36,8 @@ def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> S
 
     Then `fit`, `evaluate` and `predict` are called as on one device. The losses are those of one
     device, up to rounding. If the environment names several processes (`places.place_in`), they
-    are joined, and each passes its rows of a batch to `fit`: `spread.part`.
+    are joined, and each passes its rows of a batch to `fit`: `spread.part`. Processes without the
+    same seed get one of process 0 (`processes.join`).
 
     With JAX, the devices are those of all processes. With PyTorch, each process has one device,
     and batches are split over the processes alone. With TensorFlow, one process uses the devices
@@ -44,6 +45,7 @@ def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> S
 
     Args:
         data: Number of parts of each batch (data parallel); -1: all devices that `model` leaves.
+            One process with more than data x model devices uses the first ones (JAX, TensorFlow).
         model: Number of parts of each product (tensor parallel, `layouts`); 1: products are whole.
         shard_weights: Whether weights and the optimizer's state are split over the data axis
             instead of copied (FSDP).
@@ -52,7 +54,8 @@ def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> S
         The number of parts of a batch, and the part of this process.
 
     Raises:
-        ValueError: If the devices are not data x model, or more than that.
+        ValueError: If the devices are fewer than data x model, or those of several processes are
+            more.
         TimeoutError: If a process does not come.
         NotImplementedError: If the backend cannot.
     """

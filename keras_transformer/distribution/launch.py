@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import socket
@@ -12,14 +13,24 @@ from collections.abc import Sequence
 
 from keras_transformer.config import require_whole
 
-_PATIENCE = 30.0  # seconds from SIGTERM to SIGKILL, in which a run saves its state
+_SAVING = 300.0  # seconds from a signal to SIGKILL, in which a run saves its state
+_PATIENCE = 30.0  # the same, once a process has failed
 _FORWARDED = (signal.SIGTERM, signal.SIGINT)
+# A program that becomes another one, which Linux kills when the launcher ends (PR_SET_PDEATHSIG).
+_TIED = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9)
+if os.getppid() == int(sys.argv[1]):
+    os.execvp(sys.argv[2], sys.argv[2:])
+"""
 
 
 def launch(command: Sequence[str], processes: int) -> int:
     """Run a command in several processes, which `distribute` joins, until all have ended.
 
-    If a process fails, the others are ended. SIGTERM and Ctrl-C go to all of them.
+    If a process fails, the others are ended. SIGTERM and Ctrl-C go to all of them, which then have
+    five minutes to save their state; a second signal kills them. On Linux they are killed, too, if
+    this process is.
 
     Args:
         command: The program and its arguments.
@@ -34,6 +45,8 @@ def launch(command: Sequence[str], processes: int) -> int:
     require_whole("processes", processes, 1)
     environ = dict(os.environ, KERAS_DISTRIBUTION_NUM_PROCESSES=str(processes))
     environ["KERAS_DISTRIBUTION_JOB_ADDRESSES"] = f"127.0.0.1:{_free_port()}"
+    if sys.platform == "linux":
+        command = [sys.executable, "-S", "-c", _TIED, str(os.getpid()), *command]
     started: list[subprocess.Popen] = []
     signals: list[int] = []
     before = {number: signal.getsignal(number) for number in _FORWARDED}
@@ -55,13 +68,13 @@ def launch(command: Sequence[str], processes: int) -> int:
 
 
 def _watched(started, signals):
-    failed, deadline, forwarded = 0, None, 0
+    failed, deadline, forwarded = 0, math.inf, 0
     while None in (statuses := [process.poll() for process in started]):
-        for number in signals[forwarded:]:
-            _send(started, number)
-        forwarded = len(signals)
+        if len(signals) > forwarded:
+            _send(started, signal.SIGKILL if forwarded else signals[0])
+            forwarded, deadline = len(signals), min(deadline, time.monotonic() + _SAVING)
         ended = [(index, status) for index, status in enumerate(statuses) if status]
-        if ended and deadline is None:
+        if ended and not failed:
             index, failed = ended[0]
             if not signals:
                 print(
@@ -70,8 +83,8 @@ def _watched(started, signals):
                     file=sys.stderr,
                 )
                 _send(started, signal.SIGTERM)
-            deadline = time.monotonic() + _PATIENCE
-        if deadline is not None and time.monotonic() > deadline:
+            deadline = min(deadline, time.monotonic() + _PATIENCE)
+        if time.monotonic() > deadline:
             _send(started, signal.SIGKILL)
         time.sleep(0.05)
     failed = failed or next(filter(None, statuses), 0)

@@ -50,7 +50,14 @@ _LAUNCHERS = (
         "LOCAL_RANK",
     ),
     (("RANK",), "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK"),  # torchrun, Ray Train
-    (("SLURM_PROCID",), "SLURM_NTASKS", "SLURM_STEP_NODELIST", "MASTER_PORT", "SLURM_LOCALID"),
+    # A step of Slurm's: SLURM_NTASKS is also set where no step runs, by sbatch and salloc.
+    (
+        ("SLURM_PROCID",),
+        "SLURM_STEP_NUM_TASKS",
+        "SLURM_STEP_NODELIST",
+        "MASTER_PORT",
+        "SLURM_LOCALID",
+    ),
 )
 
 

@@ -1,15 +1,18 @@
 """Connections of the processes of a run, for all that is not a tensor.
 
 The frameworks move the tensors. They end a process without a word of who is missing (JAX 0.10), so
-the processes meet before that over plain connections to process 0, and use these later for all
-that is not a tensor: comparing their options, writing a checkpoint together, stopping together.
+the processes meet before that over plain connections to process 0. Later they use these to compare
+their options, to write a checkpoint together, and to stop together.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import hashlib
 import json
 import os
+import random
 import socket
 import time
 from collections.abc import Iterator
@@ -17,12 +20,18 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import keras
+
 from keras_transformer.backend import BACKEND, join_processes
+from keras_transformer.config import require
 from keras_transformer.distribution.places import Place, place_in
 from keras_transformer.system.files import replacing
 
 TIMEOUT = "KERAS_TRANSFORMER_JOIN_SECONDS"  # environment variable; seconds to wait for processes
 _SECONDS = 300.0
+_GREETING = 10.0  # seconds in which one that has connected must say who it is
+# A host that is gone is noticed after 3 minutes; the systems' default is 2 hours.
+_KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 30, "TCP_KEEPCNT": 4}
 
 
 class Processes:
@@ -38,11 +47,12 @@ class Processes:
 
     Raises:
         TimeoutError: If a process has not come in time, or two came with one index; names them.
+        OSError: If process 0 cannot listen at its ports.
     """
 
     def __init__(self, place: Place, seconds: float = _SECONDS):
         self.place, self.index, self.count = place, place.index, place.count
-        self._others: dict[int, Any] = {}  # by index, the ends of the connections
+        self._others: dict[int, _Connection] = {}  # by index
         if self.count > 1:
             try:
                 self._meet(time.monotonic() + seconds, seconds)
@@ -106,10 +116,9 @@ class Processes:
         self.exchange(None)  # it is in its place
 
     def close(self) -> None:
-        """End the connections."""
-        for stream in self._others.values():
-            with contextlib.suppress(OSError):
-                stream.close()
+        """Close the connections to the other processes."""
+        for connection in self._others.values():
+            connection.close()
         self._others = {}
 
     def _meet(self, deadline, seconds):
@@ -117,8 +126,11 @@ class Processes:
         if self.index:
             self._others[0] = _connected(host, int(port) + 1, deadline, seconds)
             self._send(0, self.index)
+            # Process 0 has waited longer, and will name those that are missing.
+            self._others[0].limit(seconds + _GREETING)
             if lost := self._receive(0):
                 raise TimeoutError(lost)
+            self._others[0].limit(None)
             return
         strangers = self._gather(int(port) + 1, deadline)
         missing = [str(x) for x in range(1, self.count) if x not in self._others]
@@ -128,58 +140,95 @@ class Processes:
             wrong = f"{names} of {self.count} did not come within {seconds:g} s"
         if strangers:
             wrong = f"processes must have their own index from 0 to {self.count - 1}; {strangers}"
-        for index in self._others:
+        for index, connection in self._others.items():
+            connection.limit(None)
             self._send(index, wrong)
         if wrong:
             raise TimeoutError(wrong)
 
     def _gather(self, port, deadline):
         """Wait for all, and return what was wrong with one."""
-        with socket.create_server(("", port)) as server:
+        _server(port - 1).close()  # the framework's, which ends without a word if it is taken
+        with _server(port) as server:
             while len(self._others) < self.count - 1 and (left := deadline - time.monotonic()) > 0:
                 server.settimeout(left)
                 try:
-                    stream = _stream(server.accept()[0])
-                    index = json.loads(stream.readline())
-                except (TimeoutError, ValueError):  # the time is over; not one of ours
+                    connection = _Connection(server.accept()[0], min(left, _GREETING))
+                    index = connection.receive()
+                except (OSError, ValueError):  # the time is over; not one of ours
+                    continue
+                if type(index) is not int:
                     continue
                 if not 0 < index < self.count or index in self._others:
-                    self._others[-1] = stream
+                    self._others[-1] = connection
                     return f"{index} came{' twice' if index in self._others else ''}"
-                self._others[index] = stream
+                self._others[index] = connection
         return ""
 
     def _send(self, index, value):
         try:
-            self._others[index].write(json.dumps(value) + "\n")
-            self._others[index].flush()
+            self._others[index].send(value)
         except (OSError, ValueError, KeyError) as error:
             raise ConnectionError(f"process {index} of {self.count} has ended") from error
 
     def _receive(self, index):
         try:
-            return json.loads(self._others[index].readline())
+            return self._others[index].receive()
+        except TimeoutError as error:
+            raise TimeoutError(f"process {index} of {self.count} did not answer") from error
         except (OSError, ValueError, KeyError) as error:  # ValueError: nothing was read
             raise ConnectionError(f"process {index} of {self.count} has ended") from error
+
+
+class _Connection:
+    """A connection that carries lines of JSON."""
+
+    def __init__(self, connection: socket.socket, seconds: float):
+        self._socket = connection
+        self._lines = connection.makefile("rw", encoding="utf-8")
+        self.limit(seconds)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEPALIVE.items():
+            if hasattr(socket, name):
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+    def limit(self, seconds):
+        self._socket.settimeout(seconds)
+
+    def send(self, value):
+        self._lines.write(json.dumps(value) + "\n")
+        self._lines.flush()
+
+    def receive(self):
+        return json.loads(self._lines.readline())
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            self._lines.close()
+        self._socket.close()
+
+
+def _server(port):
+    try:
+        return socket.create_server(("", port))
+    except OSError as error:
+        raise OSError(
+            f"process 0 cannot listen at port {port}: {error.strerror}; choose another with "
+            "MASTER_PORT, or in KERAS_DISTRIBUTION_JOB_ADDRESSES"
+        ) from error
 
 
 def _connected(host, port, deadline, seconds):
     while True:
         try:
-            return _stream(socket.create_connection((host, port), timeout=5))
+            return _Connection(socket.create_connection((host, port), _GREETING), _GREETING)
         except OSError as error:
             if time.monotonic() > deadline:
                 raise TimeoutError(
                     f"process 0 did not answer at {host}:{port} within {seconds:g} s: {error}"
                 ) from error
             time.sleep(0.1)
-
-
-def _stream(connection):
-    connection.settimeout(None)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return connection.makefile("rw", encoding="utf-8")
 
 
 _joined = [Processes(Place())]
@@ -193,9 +242,13 @@ def current() -> Processes:
 def join() -> Processes:
     """Join the processes that the environment names (`place_in`), once; before any computation.
 
+    Processes without the same seed (`keras.utils.set_random_seed`) get one of process 0: otherwise
+    they would make different initial weights.
+
     Raises:
         TimeoutError: If a process does not come within `KERAS_TRANSFORMER_JOIN_SECONDS` (300).
-        ValueError: If processes have different versions or backends.
+        OSError: If process 0 cannot listen at its ports.
+        ValueError: If processes have different versions or backends, or a variable is wrong.
         NotImplementedError: If the backend trains in one process only.
     """
     place = place_in(os.environ)
@@ -206,16 +259,35 @@ def join() -> Processes:
             f"training in several processes needs JAX or PyTorch, got TensorFlow in {place.count} "
             "processes: with TensorFlow, one process trains on all devices of its host"
         )
-    team = Processes(place, float(os.environ.get(TIMEOUT, _SECONDS)))
+    team = Processes(place, _seconds())
     facts = {"backend": BACKEND}
     facts |= {f"version of {x}": version(x) for x in ("transformer-for-keras", "keras", BACKEND)}
     team.agree(facts)
+    _share_seed(team)
     join_processes(place.index, place.count, place.address, place.local)
     _joined.append(team)
     return team
 
 
+def _seconds():
+    given = os.environ.get(TIMEOUT, str(_SECONDS))
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = 0.0
+    require(0 < seconds <= 1e6, TIMEOUT, given, "seconds above 0, at most 1000000")
+    return seconds
+
+
+def _share_seed(team):
+    """Seed all processes alike, unless they are: Keras's seeds come from Python's generator."""
+    states = team.exchange(hashlib.sha256(repr(random.getstate()).encode()).hexdigest())
+    if len(set(states)) > 1:
+        keras.utils.set_random_seed(team.exchange(random.getrandbits(31))[0])
+
+
+@atexit.register  # Before JAX's, which waits for the others: these learn that this one ends.
 def leave() -> None:
-    """Go on alone."""
+    """Close the connections to the other processes."""
     while len(_joined) > 1:
         _joined.pop().close()

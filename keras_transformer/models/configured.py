@@ -11,6 +11,7 @@ from keras import ops
 
 from keras_transformer.backend import (
     BACKEND,
+    copy_to_processes,
     differ_by_process,
     first_part,
     gradients,
@@ -50,6 +51,7 @@ class ConfiguredModel(keras.Model):
         """Make the function that `fit` calls for each step."""
         reuse_memory()
         if self.train_function is None:
+            copy_to_processes([*self.variables, *self.optimizer.variables])
             differ_by_process()
         refused = [name for name in _SUMMED_LATE if getattr(self.optimizer, name, None)]
         in_replicas = BACKEND == "tensorflow" and num_replicas() > 1

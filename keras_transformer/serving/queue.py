@@ -127,13 +127,18 @@ class Batcher:
         """
         return self._add(_Job(object(), lambda texts: [function()], [""], [cost], alone=True))
 
-    def close(self) -> None:
-        """Finish all accepted requests, and accept no more."""
+    def close(self, patience: float | None = None) -> None:
+        """Finish all accepted requests, and accept no more.
+
+        Args:
+            patience: Seconds after which to return although requests are left; None: no limit.
+        """
         with self._changed:
             self._closing = True
             self._changed.notify_all()
+        end = None if patience is None else time.monotonic() + patience
         for thread in self._threads:
-            thread.join()
+            thread.join(None if end is None else max(0.0, end - time.monotonic()))
 
     def _add(self, job):
         if not job.texts:

@@ -20,6 +20,7 @@ from keras_transformer.text import load_tokenizer
 
 log = logging.getLogger("keras_transformer.serving")
 TRIES = 3  # processes that may end while they compute a batch, before it fails
+LONGEST_BATCH = 600.0  # seconds after which a process that computes is taken to hang, and ended
 LONGEST_PAUSE = 60.0  # seconds between attempts to start a process
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
@@ -110,6 +111,8 @@ class Replicas:
         """
         for attempt in range(1, TRIES + 1):
             replica = self._take()
+            watch = threading.Timer(LONGEST_BATCH, replica.stop)
+            watch.start()
             try:
                 return replica.ask(*arguments)
             except ReplicaEndedError as error:
@@ -117,6 +120,7 @@ class Replicas:
                     raise
                 log.warning("%s: its batch is computed again", error)
             finally:
+                watch.cancel()
                 self._give_back(replica)
 
     def close(self) -> None:

@@ -61,9 +61,10 @@ class Service:
 
     async def close(self) -> None:
         """Finish the accepted requests, and end the replicas."""
-        await asyncio.to_thread(self.batcher.close)
-        if self.replicas:
+        if self.replicas:  # all may have ended: requests are not waited for longer than they wait
+            await asyncio.to_thread(self.batcher.close, self.settings.timeout)
             await asyncio.to_thread(self.replicas.close)
+        await asyncio.to_thread(self.batcher.close)
 
 
 class Metrics:

@@ -240,6 +240,21 @@ def write_json(path: str | os.PathLike, value: Any) -> None:
         temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
+def write_synced(path: str | os.PathLike, data: bytes) -> None:
+    """Write a file so that it is on the disk, whole, also if the machine loses power next."""
+    path = Path(path)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    if os.name == "posix":
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
 def read_json(path: str | os.PathLike) -> Any:
     """Read a JSON file.
 

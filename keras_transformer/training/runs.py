@@ -23,7 +23,7 @@ from keras_transformer.backend import usable_precision
 from keras_transformer.callbacks import Checkpoints, TrainingStopped
 from keras_transformer.checkpoints.state import CHECKPOINTS, latest, read_state
 from keras_transformer.distribution.places import place_in
-from keras_transformer.distribution.processes import current
+from keras_transformer.distribution.processes import current, leave
 from keras_transformer.optimizers import WarmupSchedule
 from keras_transformer.system.failures import BAD_INPUT, in_one_line
 from keras_transformer.system.files import locked
@@ -57,7 +57,9 @@ class _Signals:
 _signals = _Signals()
 
 
-def run_into(default: Callable[[dict[str, Any]], Path] | None = None) -> Callable:
+def run_into(
+    default: Callable[[dict[str, Any]], Path] | None = None, *, joins: bool = False
+) -> Callable:
     """Return a decorator for a function that trains into its argument `output`, a folder.
 
     The folder is locked during the run: a second run into it fails at once. SIGTERM and Ctrl-C end
@@ -66,6 +68,8 @@ def run_into(default: Callable[[dict[str, Any]], Path] | None = None) -> Callabl
 
     Args:
         default: Function from the arguments to `output`, called if that is None.
+        joins: Whether the function joins the processes that the environment names. Others refuse
+            several: each would train alone into the same folder.
     """
 
     def decorate(train):
@@ -80,15 +84,22 @@ def run_into(default: Callable[[dict[str, Any]], Path] | None = None) -> Callabl
                 given["output"] = default(given)
             if "precision" in given:
                 given["precision"] = usable_precision(given["precision"])
-            folder = given["output"]
+            folder, place = given["output"], place_in(os.environ)
+            if place.count > 1 and not joins:
+                raise NotImplementedError(
+                    f"this script trains in one process, got {place.count} (as `keras-transformer "
+                    "launch`, torchrun and srun start them): `keras-transformer train` joins them"
+                )
             with _handled():
                 try:
                     # Of several processes, process 0 holds the lock.
-                    first = place_in(os.environ).index == 0
-                    with locked(folder) if first else contextlib.nullcontext():
+                    with locked(folder) if place.index == 0 else contextlib.nullcontext():
                         return train(*bound.args, **bound.kwargs)
                 except _Signalled as signalled:
                     number = signalled.number
+                except BaseException:
+                    leave()  # the others, which wait for this process, end too
+                    raise
                 for other in SIGNALS:
                     signal.signal(other, signal.SIG_IGN)
                 saved = _what_is_saved(folder, given.get("overwrite", False))

@@ -38,7 +38,7 @@ NOT_THE_RUN = ("epochs", "patience", "bleu_every", "average_last", "beam_size", 
 NOT_THE_RUN += ("checkpoint_every", "distribution", "remat")
 
 
-@run_into(lambda given: Path("saved_models") / Path(given["recipe"]).stem)
+@run_into(lambda given: Path("saved_models") / Path(given["recipe"]).stem, joins=True)
 def train(
     recipe: str = "grammar",
     output: Path | None = None,
@@ -70,11 +70,12 @@ def train(
     team = processes.join()
     corpus, pairs = read_text(options, data_folder, files)
     beginning = begin(options, corpus, pairs, start_from)
-    _agree(team, options, pairs, beginning)
+    _agree(team, options, {"training": pairs, "validation": corpus.validation}, beginning)
     spread = Spread()
     if options.distribution or team.count > 1:
         spread = distribute(**options.distribution)
     batches, validation = _batches(options, corpus, pairs, beginning, spread.data)
+    team.agree({"numbers of batches": [len(batches), len(validation)]})
     total_steps = options.epochs * len(batches) if options.decay == "linear" else None
     model = _model(options, beginning, total_steps)
     say(
@@ -95,7 +96,9 @@ def train(
         epochs=options.epochs,
         validation_data=validation.dataset(steps=len(validation), part=spread.part),
         validation_steps=len(validation),
-        callbacks=_callbacks(options, folder, corpus, beginning, model, batches, tensorboard),
+        callbacks=_callbacks(
+            options, folder, corpus, beginning, model, batches, tensorboard and team.index == 0
+        ),
     )
     gather()
     if team.index:  # process 0 does the rest alone
@@ -124,14 +127,15 @@ def _facts(options, translator, checkpoints, batches):
     }
 
 
-def _agree(team, options, pairs, beginning):
+def _agree(team, options, texts, beginning):
     """Check that all processes train one model on one text."""
     if team.count > 1:
-        text = hashlib.sha256()
-        for pair in pairs:
-            text.update("\0".join((*pair, "")).encode())
         facts = {f"option {name}": value for name, value in options.to_dict().items()}
-        facts |= {"training text (SHA-256)": text.hexdigest()}
+        for name, pairs in texts.items():
+            text = hashlib.sha256()
+            for pair in pairs:
+                text.update("\0".join((*pair, "")).encode())
+            facts[f"{name} text (SHA-256)"] = text.hexdigest()
         team.agree(facts | {"tokenizer": beginning.tokenizer.fingerprint()})
 
 

@@ -3,15 +3,19 @@
 import json
 import os
 import sys
+import time
+from unittest import mock
 
 import keras
 import numpy as np
 import pytest
 
-from keras_transformer.backend import BACKEND, join_processes, replica_sum, summed
+import keras_transformer.distribution.launch as launching
+from keras_transformer.backend import BACKEND, join_processes, processes, replica_sum, summed
 from keras_transformer.checkpoints.state import latest, restore_state
 from keras_transformer.distribution.launch import launch
-from tests.distribution.tiny import FAMILIES, trained
+from tests.distribution.training import trained
+from tests.tiny import FAMILIES
 
 SHARDED = dict(shard_weights=True)
 RUNS = {
@@ -20,7 +24,12 @@ RUNS = {
         ("transformer", {}, dict(accumulation=2)),
         ("transformer", {}, dict(dtype="mixed_bfloat16")),
     ],
-    "jax": [("transformer", dict(model=2, shard_weights=True), {}), ("llama", SHARDED, {})],
+    "jax": [
+        ("transformer", dict(model=2, shard_weights=True), {}),
+        ("llama", SHARDED, {}),
+        ("t5", dict(model=2), {}),  # process 0 holds all, in slices
+        ("bert", {}, {}),
+    ],
 }
 
 
@@ -43,6 +52,55 @@ def test_two_processes_train_as_one(tmp_path, monkeypatch):
         restore_state(latest(tmp_path / str(number)), model)
         for one, other in zip(expected, model.get_weights(), strict=True):
             np.testing.assert_allclose(one, other, rtol=0, atol=near)
+
+
+FAILING = """
+from keras_transformer.distribution import processes
+team = processes.join()
+if team.index == 1:
+    raise ValueError("the data are broken")
+team.exchange(None)
+"""
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="JAX waits for the others, up to 300 s")
+def test_one_that_fails_does_not_hold_up_the_others(capfd):
+    begun = time.monotonic()
+    with mock.patch.object(launching, "_PATIENCE", 300):
+        assert launch([sys.executable, "-c", FAILING], 2) == 1
+    assert time.monotonic() - begun < 200
+    said = capfd.readouterr().err
+    assert "the data are broken" in said and "process 1 of 2 has ended" in said
+
+
+@pytest.mark.skipif(BACKEND == "tensorflow", reason="TensorFlow trains in one process")
+@pytest.mark.parametrize("local,visible,own", [(3, 1, 0), (3, 4, 3), (0, 4, 0), (None, 4, 0)])
+def test_the_gpu_of_a_process(local, visible, own, monkeypatch):
+    assert joined_with(local, visible, monkeypatch) == own
+
+
+@pytest.mark.skipif(BACKEND == "tensorflow", reason="TensorFlow trains in one process")
+def test_a_gpu_that_is_not_there(monkeypatch):
+    with pytest.raises(ValueError, match="number of the process on its host must be below 2, .*4"):
+        joined_with(4, 2, monkeypatch)
+
+
+def joined_with(local, visible, monkeypatch):
+    """The GPU that a process takes of so many."""
+    chosen = []
+    if BACKEND == "jax":
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(visible))))
+        monkeypatch.setattr(processes.jax.config, "update", lambda name, value: None)
+        initialize = lambda *given, **_: chosen.extend(given[3] or [])  # noqa: E731
+        monkeypatch.setattr(processes.jax.distributed, "initialize", initialize)
+    else:
+        cuda, distributed = processes.torch.cuda, processes.torch.distributed
+        monkeypatch.setattr(cuda, "is_available", lambda: True)
+        monkeypatch.setattr(cuda, "device_count", lambda: visible)
+        monkeypatch.setattr(cuda, "set_device", chosen.append)
+        monkeypatch.setattr(distributed, "init_process_group", lambda *_, **__: None)
+    join_processes(0, 8, "127.0.0.1:1", local)
+    return chosen[0] if chosen else 0  # JAX has not chosen
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="the other backends join")

@@ -1,10 +1,12 @@
 """Variables written and assigned alone; tests/backend/test_processes.py has two processes."""
 
+from unittest import mock
+
 import keras
 import numpy as np
 import pytest
 
-from keras_transformer.checkpoints import read_weights
+from keras_transformer.checkpoints import read_weights, slices
 from keras_transformer.checkpoints.slices import assign_variables, check_variables, write_variables
 from keras_transformer.checkpoints.values import Values
 
@@ -27,6 +29,15 @@ def test_alone_it_is_a_plain_file_that_variables_get_back(tmp_path):
         variable.assign(variable * 0)
     assign_variables(Values(path), variables, "the model")
     assert values_of(variables) == before
+
+
+def test_slices_of_one_process_are_one_array_of_a_plain_file(tmp_path):
+    whole = np.arange(6.0, dtype="float32").reshape(2, 3)
+    parts = [((0, 2), whole[:, 2:]), ((0, 0), whole[:, :2])]
+    with mock.patch.object(slices, "slices_of", lambda variable, index: parts):
+        write_variables(tmp_path / "weights.safetensors", {"a": keras.Variable(whole)})
+    assert [x.name for x in tmp_path.iterdir()] == ["weights.safetensors"]
+    np.testing.assert_array_equal(read_weights(tmp_path / "weights.safetensors")["a"], whole)
 
 
 def test_variables_that_do_not_fit(tmp_path):

@@ -113,6 +113,7 @@ def test_a_full_disk_stops_the_job(folder, source, tmp_path, monkeypatch):
     def full(number):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    translate_corpus(folder, source, tmp_path / "out", only_plan=True)
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=r"No space left on device: .*shard-00000000.txt"):
         translate_corpus(folder, source, tmp_path / "out")

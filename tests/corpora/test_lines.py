@@ -68,6 +68,7 @@ def test_pairs_come_from_tabs_and_from_fields(tmp_path):
         ("a.jsonl", b'{"text": "one"}\n{"txt": "two"}\n', 1, "line 2: expected text in 'text'"),
         ("a.jsonl", b'{"text": "one"}\n\n', 1, "a.jsonl, line 2: malformed JSON"),
         ("a.jsonl", b'{"text": 1}\n', 1, "a.jsonl, line 1: expected text in 'text', got {'text'"),
+        ("a.jsonl", b'{"text": "\\ud83d"}\n', 1, "line 1: 'text' holds half of a surrogate pair"),
         ("a.jsonl", b"[" * 100_000, 1, "a.jsonl, line 1: JSON too deep"),
         ("a.gz", gzip.compress(b"one\n" * 9)[:-9], 1, "a.gz: truncated or corrupt file"),
         ("a.gz", b"one\n", 1, "a.gz: truncated or corrupt file"),

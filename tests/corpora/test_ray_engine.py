@@ -17,10 +17,12 @@ def test_ray_translates_as_one_process_does(folder, source, expected, search, jo
 def test_more_gpus_than_the_cluster_has_are_refused(folder, source, tmp_path, monkeypatch):
     ray = pytest.importorskip("ray", reason="Ray is not installed")
     monkeypatch.setattr(ray, "is_initialized", lambda: True)
-    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 64.0, "GPU": 8.0})
-    options = dict(engine="ray", shard_lines=1, processes=20, min_processes=10)
-    with pytest.raises(ValueError, match=r"gpus must be at most 0.8 for 10 actors.*got 1"):
-        translate_corpus(folder, source, tmp_path / "out", gpus=1, **options)
+    nodes = [{"Alive": True, "Resources": {"CPU": 64.0, **gpus}} for gpus in ({"GPU": 3.0}, {})]
+    monkeypatch.setattr(ray, "nodes", lambda: [*nodes, nodes[0]])
+    options = dict(engine="ray", shard_lines=1, processes=20, min_processes=3)
+    message = r"gpus must be few enough for 3 actors on machines with \[3.0, 0, 3.0\] GPUs, got 2"
+    with pytest.raises(ValueError, match=message):
+        translate_corpus(folder, source, tmp_path / "out", gpus=2, **options)
 
 
 def test_a_missing_ray_is_named(folder, source, tmp_path, monkeypatch):

@@ -66,12 +66,21 @@ def test_what_no_attempt_can_change_is_not_tried_again(worker, shard):
     assert worker(fail(ValueError("texts too long"))).do(shard)["error"] == "texts too long"
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert "No space left on device" in worker(fail(full)).do(shard)["stop"]
+    full.filename = "out/shard"
+    assert worker(fail(full)).do(shard)["stop"] == "No space left on device: out/shard"
 
 
 def test_a_model_that_cannot_be_loaded_stops_the_job(worker, shard, monkeypatch):
     one = worker(lambda texts: texts)
     monkeypatch.setattr(Translator, "load", lambda folder, **loading: fail(ValueError("no"))([]))
     assert one.do(shard)["stop"] == "no"
+
+
+def test_a_gpu_that_is_not_there_stops_the_job(worker, shard, monkeypatch):
+    monkeypatch.setattr(module, "count_gpus", lambda: 0)
+    one = worker(lambda texts: texts)
+    one.job["gpus"] = 1
+    assert one.do(shard)["stop"].startswith("gpus must be 0")
 
 
 def test_warnings_are_counted(worker, shard):

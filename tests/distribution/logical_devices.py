@@ -12,15 +12,8 @@ import tensorflow as tf
 import keras_transformer as kt
 from keras_transformer.backend import dropout, replica_number
 from keras_transformer.checkpoints.state import restore_state, write_state
-from keras_transformer.config import TransformerConfig
-from keras_transformer.models import LLaMA, LLaMAConfig, Transformer
+from tests.tiny import inputs_of, tiny
 
-SIZES = dict(d_model=8, d_ff=8, num_heads=2, dropout=0.0)
-STACK, STACKS = dict(num_layers=1), dict(num_encoder_layers=1, num_decoder_layers=1)
-FAMILIES = {
-    "transformer": lambda dtype: Transformer(TransformerConfig(24, 24, **SIZES, **STACKS), dtype),
-    "llama": lambda dtype: LLaMA(LLaMAConfig(24, num_kv_heads=1, **SIZES, **STACK), dtype),
-}
 OPTIMIZERS = {
     # Not Adam: where a gradient is nothing but rounding it makes full steps of it.
     "sgd": lambda: keras.optimizers.SGD(0.1, momentum=0.9),
@@ -34,7 +27,7 @@ OPTIMIZERS = {
 
 def compiled(family, optimizer, dtype):
     keras.utils.set_random_seed(1)
-    model = FAMILIES[family](dtype)
+    model = tiny(family, dtype=dtype)
     metrics = [kt.Perplexity()] if family != "llama" else [kt.MaskedAccuracy()]
     model.compile(OPTIMIZERS[optimizer](), kt.LabelSmoothedCrossentropy(), metrics=metrics)
     return model
@@ -48,9 +41,7 @@ def train(family, optimizer, dtype, rows):
     labels[rows // 2 :, 4:] = 0  # so that replicas hold different numbers of tokens
     labels[-1] = 0
     weights = np.linspace(0.5, 1.5, rows, dtype="float32")
-    inputs = {"token_ids": ids}
-    if family == "transformer":
-        inputs = {"source_ids": ids, "target_ids": np.roll(labels, 1, 1)}
+    inputs = inputs_of(family, ids, labels)
     batch = tf.data.Dataset.from_tensors((inputs, labels, weights))
     totals = []
     record = keras.callbacks.LambdaCallback(

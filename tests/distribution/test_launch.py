@@ -2,12 +2,15 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
+import keras_transformer.distribution.launch as launching
 from keras_transformer.distribution.launch import launch
 
 SHOW = """
@@ -56,6 +59,52 @@ def test_a_signal_goes_to_all(tmp_path):
     sender.join()
     assert [path.read_text() for path in places] == ["ended", "ended"]
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+STUBBORN = """
+import os, pathlib, signal, sys, time
+signal.signal(15, signal.SIG_IGN)
+pathlib.Path(sys.argv[1], os.environ["LOCAL_RANK"]).write_text(str(os.getpid()))
+time.sleep(60)
+"""
+
+
+def pids(folder):
+    """The numbers of two stubborn processes, once both run."""
+    paths = [folder / "0", folder / "1"]
+    while not all(path.exists() and path.read_text() for path in paths):
+        time.sleep(0.05)
+    return [int(path.read_text()) for path in paths]
+
+
+@pytest.mark.parametrize("signals,patience", [(1, 0.2), (2, 300)])
+def test_those_that_do_not_end(tmp_path, monkeypatch, signals, patience):
+    monkeypatch.setattr(launching, "_SAVING", patience)
+
+    def send():
+        pids(tmp_path)
+        for _ in range(signals):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(1.0)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    assert launch([sys.executable, "-c", STUBBORN, str(tmp_path)], 2) == 128 + signal.SIGKILL
+    sender.join()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells the processes")
+def test_the_processes_end_with_one_that_is_killed(tmp_path):
+    command = [sys.executable, "-c", STUBBORN, str(tmp_path)]
+    call = f"import runpy; runpy.run_path({launching.__file__!r})['launch']({command}, 2)"
+    launcher = subprocess.Popen([sys.executable, "-c", call])  # which does not load Keras
+    started = pids(tmp_path)
+    launcher.kill()
+    launcher.wait()
+    deadline = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in started):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_too_few():

@@ -10,7 +10,7 @@ KERAS = {
     "KERAS_DISTRIBUTION_JOB_ADDRESSES": "10.0.0.1:1234,10.0.0.2:2345",
 }
 TORCHRUN = dict(RANK="3", WORLD_SIZE="4", MASTER_ADDR="node1", MASTER_PORT="500", LOCAL_RANK="1")
-SLURM = dict(SLURM_PROCID="0", SLURM_NTASKS="8", SLURM_STEP_NODELIST="gpu[03-05,9],x")
+SLURM = dict(SLURM_PROCID="0", SLURM_STEP_NUM_TASKS="8", SLURM_STEP_NODELIST="gpu[03-05,9],x")
 KUBERNETES = {
     "JOB_COMPLETION_INDEX": "5",
     "KERAS_DISTRIBUTION_NUM_PROCESSES": "6",
@@ -28,7 +28,8 @@ KUBERNETES = {
         (SLURM, Place(0, 8, f"gpu03:{PORT}")),
         (SLURM | dict(SLURM_STEP_NODELIST="a,b", SLURM_LOCALID="2"), Place(0, 8, f"a:{PORT}", 2)),
         (KUBERNETES, Place(5, 6, f"train-0.train:{PORT}")),
-        (dict(SLURM_PROCID="0", SLURM_NTASKS="1"), Place()),
+        (dict(SLURM_PROCID="0", SLURM_STEP_NUM_TASKS="1"), Place()),
+        (dict(SLURM_PROCID="0", SLURM_NTASKS="8", SLURM_JOB_NODELIST="a"), Place()),  # no step
     ],
 )
 def test_the_place(environ, place):

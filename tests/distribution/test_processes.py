@@ -2,10 +2,12 @@
 
 import json
 import socket
+import struct
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from keras_transformer.distribution import processes
 from keras_transformer.distribution.launch import _free_port
 from keras_transformer.distribution.places import Place
 from keras_transformer.distribution.processes import Processes, current, join
@@ -67,6 +69,10 @@ def test_joining_names_those_that_do_not_come(monkeypatch):
     with pytest.raises(TimeoutError, match=r"processes 1, 2 of 3 did not come within 0\.2 s"):
         join()
     assert current().count == 1
+    for wrong in ("abc", "0", "nan", "inf"):
+        monkeypatch.setenv("KERAS_TRANSFORMER_JOIN_SECONDS", wrong)
+        with pytest.raises(ValueError, match=f"JOIN_SECONDS must be seconds above 0.*'{wrong}'"):
+            join()
 
 
 def test_an_index_twice():
@@ -75,18 +81,31 @@ def test_an_index_twice():
     assert [str(error) for error in found] == [message] * 3
 
 
-def test_a_stranger_is_ignored():
+SAID = [b"GET / HTTP/1.1\r\n\r\n", b"null\n", b"[1]\n", b"\xff\n", b"", None]
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_a_stranger_is_ignored(said, monkeypatch):
+    monkeypatch.setattr(processes, "_GREETING", 2.0)
     address = f"127.0.0.1:{_free_port()}"
     port = int(address.rsplit(":", 1)[1]) + 1
+    silent = []
 
     def strange():
         while True:
             try:
-                with socket.create_connection(("127.0.0.1", port)) as stranger:
-                    stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
-                return
+                stranger = socket.create_connection(("127.0.0.1", port))
             except ConnectionRefusedError:
-                pass
+                continue
+            if said is None:  # it stays, and says nothing
+                silent.append(stranger)
+                return
+            stranger.sendall(said)
+            if not said:  # close with a reset
+                linger = struct.pack("ii", 1, 0)
+                stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            stranger.close()
+            return
 
     with ThreadPoolExecutor(3) as pool:
         first = pool.submit(Processes, Place(0, 2, address), 20.0)
@@ -94,6 +113,24 @@ def test_a_stranger_is_ignored():
         second = pool.submit(Processes, Place(1, 2, address), 20.0)
         values = pool.submit(second.result().exchange, 2)
         assert first.result().exchange(1) == [1, 2] == values.result()
+    for stranger in silent:
+        stranger.close()
+
+
+@pytest.mark.parametrize("later", [0, 1])
+def test_a_port_that_is_taken(later):
+    port = _free_port()
+    message = f"cannot listen at port {port + later}: .*MASTER_PORT"
+    with socket.create_server(("", port + later)), pytest.raises(OSError, match=message):
+        Processes(Place(0, 2, f"127.0.0.1:{port}"), 20.0)
+
+
+def test_one_that_answers_to_nothing(monkeypatch):
+    monkeypatch.setattr(processes, "_GREETING", 0.1)
+    port = _free_port()
+    message = "process 0 of 2 did not answer"
+    with socket.create_server(("", port + 1)), pytest.raises(TimeoutError, match=message):
+        Processes(Place(1, 2, f"127.0.0.1:{port}"), 0.1)
 
 
 def test_one_that_ends_is_named():

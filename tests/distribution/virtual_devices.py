@@ -6,24 +6,24 @@ import sys
 import numpy as np
 
 from keras_transformer.distribution import distribute, gather
-from tests.distribution.tiny import trained
+from tests.distribution.training import trained
 
 
-def train(family, layout):
+def train(family, options, layout):
     """The losses, the final weights, and how many values the first device holds."""
     gather()
     if layout is not None:
         distribute(**layout)
-    model, history = trained(family)
+    model, history = trained(family, **options)
     held = sum(x.value.addressable_shards[0].data.size for x in model.weights)
     return np.array(history["loss"]), model.get_weights(), held
 
 
 found = []
-for family, *layouts in json.loads(sys.argv[1]):
-    losses, weights, held = train(family, None)
+for family, options, *layouts in json.loads(sys.argv[1]):
+    losses, weights, held = train(family, options, None)
     for layout in layouts:
-        own_losses, own_weights, own_held = train(family, layout)
+        own_losses, own_weights, own_held = train(family, options, layout)
         found.append(
             dict(
                 losses=float(np.abs(own_losses - losses).max()),

@@ -9,61 +9,33 @@ import numpy as np
 import pytest
 
 from keras_transformer.backend import BACKEND
-from keras_transformer.config import TransformerConfig
 from keras_transformer.layers import Decoder, Encoder, FeedForward
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
-from keras_transformer.models import (
-    BERT,
-    T5,
-    BERTConfig,
-    Gemma,
-    GemmaConfig,
-    LLaMA,
-    LLaMAConfig,
-    T5Config,
-    Transformer,
-    enable_lora,
-    enable_remat,
-)
+from keras_transformer.models import enable_lora, enable_remat
 from tests.backends import cases
+from tests.tiny import inputs_of, tiny
 
-SIZES = dict(d_model=8, d_ff=12, num_heads=2, dropout=0.3)
-STACK, STACKS = dict(num_layers=2), dict(num_encoder_layers=1, num_decoder_layers=2)
-GEMMA = dict(window=3, window_layers=(0,), local_theta=50.0, attention_cap=2.0, logit_cap=3.0)
-FAMILIES = {
-    "transformer": lambda **dtype: Transformer(
-        TransformerConfig(13, 13, **SIZES, **STACKS), **dtype
-    ),
-    "t5": lambda **dtype: T5(T5Config(13, head_dim=4, **SIZES, **STACKS), **dtype),
-    "llama": lambda **dtype: LLaMA(LLaMAConfig(13, num_kv_heads=1, **SIZES, **STACK), **dtype),
-    "gemma": lambda **dtype: Gemma(
-        GemmaConfig(13, num_kv_heads=1, head_dim=4, **SIZES, **STACK, **GEMMA), **dtype
-    ),
-    "albert": lambda **dtype: BERT(BERTConfig(13, shared_blocks=True, **SIZES, **STACK), **dtype),
-}
 RUNS = {
     "packed": ("transformer", dict(packed=True)),
     "accumulated": ("transformer", dict(dtype="mixed_bfloat16", accumulation=2)),
     "lora": ("transformer", dict(lora=2)),
     "t5": ("t5", dict()),
     "llama": ("llama", dict(dtype="mixed_bfloat16")),
-    "gemma": ("gemma", dict()),
-    "albert": ("albert", dict()),
+    "gemma": ("gemma", dict(window=3, window_layers=(0,), local_theta=50.0, logit_cap=3.0)),
+    "albert": ("bert", dict(shared_blocks=True)),
 }
 
 
-def trained(family, ids, labels, remat, packed=False, accumulation=None, lora=0, **dtype):
+def trained(family, ids, labels, remat, packed=False, accumulation=None, lora=0, **options):
     """The losses of each epoch, and all values of the trained model."""
     keras.utils.set_random_seed(1)
-    model = FAMILIES[family](**dtype)
+    model = tiny(family, num_layers=2, dropout=0.3, **options)
     if lora:
         enable_lora(model, lora)
     if remat:
         enable_remat(model)
-    inputs = {"token_ids": ids}
-    if family in ("transformer", "t5"):
-        inputs = {"source_ids": ids, "target_ids": np.roll(labels, 1, axis=1)}
+    inputs = inputs_of(family, ids, labels)
     if packed:
         segments = np.array([[1, 1, 1, 1, 2, 2, 2]] * len(ids), "int32")
         inputs |= dict.fromkeys(("source_segments", "target_segments"), segments)

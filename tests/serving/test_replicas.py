@@ -240,6 +240,28 @@ def test_a_stopping_server_finishes_what_it_accepted_and_ends_its_replicas(pool,
         os.kill(process, 0)
 
 
+def test_a_stopping_server_does_not_wait_for_replicas_that_are_gone(pool, folder):
+    app = create_app(pool.load, Settings(timeout=0.5), pool)
+    with TestClient(app):
+        service = app.state.service
+        engine = service.catalogue.models["fake"].engine(("en", "de"))
+        (folder / "version").write_text("broken")
+        for _ in range(2):
+            service.batcher.submit(engine, ["die"])
+        until(lambda: pool.alive() == 0)
+        last = service.batcher.submit(engine, ["one"])
+    assert isinstance(last.exception(0), RuntimeError)
+
+
+def test_a_replica_that_hangs_is_ended(pool, folder, monkeypatch):
+    monkeypatch.setattr(replicas, "LONGEST_BATCH", 0.2)
+    monkeypatch.setattr(replicas, "TRIES", 1)
+    engine = engine_of(pool)
+    with pytest.raises(ReplicaEndedError):
+        engine.search(["wait"])
+    until(lambda: pool.alive() == 2)
+
+
 def test_all_apis_over_real_models(folders, translators, client):
     pool = Replicas(folders, 2)
     asked = [

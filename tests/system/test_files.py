@@ -17,6 +17,7 @@ from keras_transformer.system.files import (
     replacing,
     scratch,
     write_json,
+    write_synced,
 )
 
 
@@ -122,6 +123,12 @@ def test_json_and_back(tmp_path):
     assert read_json(tmp_path / "metrics.json") == value
     text = (tmp_path / "metrics.json").read_text("utf-8")
     assert "ä ö ü" in text and text.endswith("}\n") and json.loads(text) == value
+
+
+def test_a_synced_file_and_back(tmp_path):
+    for data in (b"one", b"other"):
+        write_synced(tmp_path / "a", data)
+        assert (tmp_path / "a").read_bytes() == data and len(list(tmp_path.iterdir())) == 1
 
 
 def test_json_that_cannot_be_written_leaves_the_old_file(tmp_path):

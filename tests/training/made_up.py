@@ -40,7 +40,7 @@ SETTINGS = [
 ]
 
 
-def start(files, output, *further, processes=1):
+def start(files, output, *further, processes=1, tensorboard=False):
     """The training command in a process of its own, or in several."""
     command = ["-m", "training.translation", "--output", str(output)]
     if processes > 1:
@@ -51,6 +51,7 @@ def start(files, output, *further, processes=1):
         command += [f"--{name}", str(files / f"{name}.tsv")]
     for setting in (*SETTINGS, *further):
         command += ["--set", setting]
+    command += ["--tensorboard"] * tensorboard
     root = Path(__file__).parents[2]
     return subprocess.Popen(
         command,

@@ -15,7 +15,7 @@ import typer
 
 from keras_transformer.backend import precision as precision_module
 from keras_transformer.system.files import locked, write_json
-from keras_transformer.training import preparation, translation
+from keras_transformer.training import preparation, runs, translation
 from keras_transformer.training.runs import main, run_into, schedule_for
 
 Output = Annotated[Path, typer.Option()]
@@ -59,6 +59,30 @@ def test_every_script_refuses_a_folder_that_is_in_use(name, tmp_path):
         train(**arguments)
     source = inspect.getsource(importlib.import_module(f"training.{name}"))
     assert "main(" in source and "typer.run" not in source
+
+
+@pytest.mark.parametrize("name", sorted({*SCRIPTS} - {"translation"}))
+def test_scripts_that_train_in_one_process_refuse_several(name, tmp_path, monkeypatch):
+    train = importlib.import_module(f"training.{name}").train
+    needed = [x.name for x in inspect.signature(train).parameters.values() if x.default is x.empty]
+    for variable, value in dict(RANK=1, WORLD_SIZE=2, MASTER_ADDR="a").items():
+        monkeypatch.setenv(variable, str(value))
+    with pytest.raises(NotImplementedError, match="this script trains in one process, got 2 "):
+        train(**dict.fromkeys(needed, tmp_path / "absent") | {"output": tmp_path / "run"})
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_others_see_that_a_run_fails(tmp_path, monkeypatch):
+    ended = []
+    monkeypatch.setattr(runs, "leave", lambda: ended.append(True))
+
+    @run_into(joins=True)
+    def train(output: Path) -> None:
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="full"):
+        train(tmp_path)
+    assert ended == [True]
 
 
 def test_options_errors_and_warnings_are_those_of_a_command(tmp_path, called, monkeypatch):

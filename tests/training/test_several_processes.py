@@ -4,13 +4,17 @@ import os
 import signal
 import time
 from pathlib import Path
+from unittest import mock
 
 import keras
 import numpy as np
 import pytest
 
 from keras_transformer.checkpoints import read_weights
-from tests.training.made_up import start, train_here, write_corpus
+from keras_transformer.checkpoints.state import read_state
+from keras_transformer.training import translation
+from keras_transformer.training.recipe import read_recipe
+from tests.training.made_up import finish, start, train_here, write_corpus
 
 SHARDED = "true" if keras.backend.backend() == "jax" else "false"
 
@@ -40,3 +44,27 @@ def test_a_run_killed_in_two_processes_goes_on_in_one(tmp_path, capfd):
         if name.endswith("key_value/bias"):  # Adam makes full steps of the keys' rounding
             continue
         np.testing.assert_allclose(killed[name], whole[name], atol=1e-4, err_msg=name)
+
+
+@pytest.mark.once("the texts of processes")
+def test_other_validation_text_is_another_run():
+    found = []
+    team = mock.Mock(count=2, agree=found.append)
+    options, pairs = read_recipe("grammar"), [("a", "b")]
+    for validation in ([("c", "d")], [("c", "e")]):
+        texts = {"training": pairs, "validation": validation}
+        translation._agree(team, options, texts, mock.Mock())
+    differing = {name for name in found[0] if "text" in name and found[0][name] != found[1][name]}
+    assert differing == {"validation text (SHA-256)"}
+
+
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="PyTorch's translate as one alone")
+def test_real_translations_and_tensorboard_in_two_processes(tmp_path):
+    write_corpus(tmp_path)
+    few = ["train_size=100", "epochs=1", "bleu_every=1", "beam_size=1", "monitor=val_bleu"]
+    folder = tmp_path / "run"
+    few += ["average_last=1", "distribution.shard_weights=true"]
+    finish(start(tmp_path, folder, *few, processes=2, tensorboard=True))
+    state = read_state(folder / "checkpoints" / "epoch-0001")
+    assert 0 <= state["history"][0]["val_bleu"] <= 100
+    assert len([*(folder / "tensorboard").iterdir()]) == 1

@@ -1,0 +1,160 @@
+"""Folders of each format load, and give the same strings and numbers.
+
+`make.py` wrote `format-1/` and `format-2/` once each, under PyTorch, with the version before the
+next change of format; `format-2/` has no SavedModel, whose format is TensorFlow's. The other
+backends read the first alone: the round trips of other tests are of the last.
+"""
+
+import json
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+import keras_transformer as kt
+from keras_transformer.backend import BACKEND
+from keras_transformer.callbacks import Checkpoints
+from keras_transformer.checkpoints import load_weights
+from keras_transformer.checkpoints.state import restore_state
+from keras_transformer.models import enable_lora
+from tests.backends import EVERY_CASE
+
+FIRST = Path(__file__).parent / "format-1"
+FOLDERS = [FIRST, FIRST.with_name("format-2")] if EVERY_CASE else [FIRST]
+
+
+@pytest.fixture(params=FOLDERS, ids=lambda folder: folder.name)
+def folder(request):
+    return request.param
+
+
+@pytest.fixture
+def expected(folder):
+    """What the objects in a folder computed when they were saved."""
+    return json.loads((folder / "expected.json").read_text("utf-8"))
+
+
+def assert_same_outputs(model, path):
+    """The outputs of the model on the inputs of an `.npz` file are those in the file."""
+    values = dict(np.load(path))
+    values.pop("labels", None)
+    outputs = [values.pop(name) for name in sorted(values) if name.startswith("output_")]
+    found = keras.tree.flatten(model(values.get("input", values)))
+    for one, other in zip(found, outputs, strict=True):
+        one, atol = keras.ops.convert_to_numpy(one), 1e-5 * max(1.0, np.abs(other).max())
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=atol)
+
+
+@pytest.mark.parametrize("name", ["post-norm", "pre-norm", "int8", "marian", "t5"])
+def test_translators(folder, expected, name):
+    translator, texts = kt.Translator.load(folder / name), expected["texts"]
+    searches = list(zip(expected["searches"], expected[name]["translations"], strict=True))
+    if not EVERY_CASE:  # files are read by the same code; one search is enough
+        searches = searches[1:2] if name == "pre-norm" else []
+    for search, translations in searches:
+        assert translator.translate(texts, max_extra_length=8, **search) == translations
+    if "scores" in expected[name]:
+        found = translator.score(texts, texts[::-1])
+        np.testing.assert_allclose(found, expected[name]["scores"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["gpt", "llama"] if EVERY_CASE else ["llama"])
+def test_language_models(folder, expected, name):
+    writer = kt.CausalLM.load(folder / name)
+    generated = zip((1, 3), expected[name]["generated"], strict=True)
+    for beam_size, texts in list(generated)[: None if EVERY_CASE else 1]:
+        assert writer.generate(expected["prompts"], max_new_tokens=12, beam_size=beam_size) == texts
+
+
+@pytest.mark.once("tests/inference/test_transcriber.py transcribes under each")
+def test_transcriber(folder, expected):
+    rng, expected = np.random.default_rng(0), expected["whisper"]
+    clips = [(0.1 * rng.standard_normal(n)).astype("float32") for n in expected["lengths"]]
+    transcriber = kt.Transcriber.load(folder / "whisper")
+    found = transcriber.transcribe(clips, language="en", max_new_tokens=9)
+    assert found == expected["transcribed"]
+
+
+@pytest.mark.parametrize("name", ["bert", "esm", "vit"])
+def test_encoders(folder, name):
+    model = keras.saving.load_model(folder / name / "model.keras", compile=False)
+    assert_same_outputs(model, folder / name / "expected.npz")
+
+
+@pytest.mark.parametrize("name", ["functional", "compiled"])
+def test_keras_files(folder, name):
+    model = keras.saving.load_model(folder / f"{name}.keras", compile=False)
+    assert_same_outputs(model, folder / f"{name}.npz")
+
+
+@pytest.mark.once("classes are registered alike under each")
+def test_a_new_process_needs_one_import_to_load_a_compiled_model(folder):
+    code = "import keras_transformer.models, keras; keras.saving.load_model({!r}).optimizer.beta_1"
+    command = [sys.executable, "-c", code.format(str(folder / "compiled.keras"))]
+    subprocess.run(command, check=True, cwd=folder.parents[2])
+
+
+def test_checkpoint_with_its_optimizer(folder):
+    model = keras.saving.load_model(folder / "compiled.keras", compile=False)
+    new = type(model)(model.config)
+    new.compile(kt.adam(kt.WarmupSchedule(1e-2, 5)), kt.LabelSmoothedCrossentropy(0.1))
+    checkpoints = Checkpoints(folder / "checkpoints", run={"name": "toy"})
+    assert checkpoints.epoch == 2
+    checkpoints.set_model(new)
+    checkpoints.on_train_begin()
+    assert_same_outputs(new, folder / "checkpoints.npz")
+    assert int(new.optimizer.iterations) == 6
+
+
+def resumed(path):
+    """A new model with the weights and the moments of a training state."""
+    folder = path.parents[1]
+    config = keras.saving.load_model(folder / "compiled.keras", compile=False).config
+    new = kt.Transformer(config)
+    new.compile(kt.adam(kt.WarmupSchedule(1e-2, 5)), kt.LabelSmoothedCrossentropy(0.1))
+    restore_state(path, new)
+    return new
+
+
+@pytest.mark.parametrize(
+    "load,path", [(keras.saving.load_model, "compiled.keras"), (resumed, "checkpoints/epoch-0002")]
+)
+def test_moments_belong_to_their_weights(folder, load, path):
+    """One more update, with all gradients 1, depends on the moments of each column."""
+    model = load(folder / path)
+    gradients = [keras.ops.ones(weight.shape) for weight in model.trainable_variables]
+    model.optimizer.apply(gradients, model.trainable_variables)
+    assert_same_outputs(model, folder / "updated.npz")
+
+
+def test_weights_h5(folder):
+    model = keras.saving.load_model(folder / "functional.keras", compile=False)
+    model.set_weights([0 * weight for weight in model.get_weights()])
+    model.load_weights(folder / "functional.weights.h5")
+    assert_same_outputs(model, folder / "functional.npz")
+
+
+def test_weights_of_lora(folder):
+    config = keras.saving.load_model(folder / "compiled.keras", compile=False).config
+    new = kt.Transformer(config)
+    enable_lora(new, 2)
+    load_weights(folder / "lora.safetensors", new)
+    assert_same_outputs(new, folder / "lora.npz")
+
+
+@pytest.mark.skipif(
+    BACKEND != "tensorflow", reason="a SavedModel is TensorFlow's, whatever wrote it"
+)
+def test_saved_model(tmp_path):
+    tf = pytest.importorskip("tensorflow")
+    pytest.importorskip("tensorflow_text")
+    with tarfile.open(FIRST / "savedmodel.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    loaded = tf.saved_model.load(str(tmp_path / "1"))
+    expected = json.loads((FIRST / "expected.json").read_text("utf-8"))
+    found = loaded.translate(tf.constant(expected["texts"]))["translations"].numpy().tolist()
+    assert [text.decode() for text in found] == expected["savedmodel"]["translations"]

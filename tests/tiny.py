@@ -1,0 +1,43 @@
+"""Tiny models of several families, for tests that hold for all of them."""
+
+import numpy as np
+
+from keras_transformer.config import TransformerConfig
+from keras_transformer.models import (
+    BERT,
+    T5,
+    BERTConfig,
+    Gemma,
+    GemmaConfig,
+    LLaMA,
+    LLaMAConfig,
+    T5Config,
+    Transformer,
+)
+
+FAMILIES = ("transformer", "t5", "llama", "bert")
+
+
+def tiny(family, num_layers=1, dropout=0.0, dtype=None, **fields):
+    """A model with random weights and 24 pieces; `fields` are further fields of its config."""
+    sizes = dict(d_model=16, d_ff=32, num_heads=4, dropout=dropout) | fields
+    if family in ("transformer", "t5"):
+        sizes |= dict(num_encoder_layers=num_layers, num_decoder_layers=num_layers)
+    else:
+        sizes |= dict(num_layers=num_layers)
+    if family == "transformer":
+        return Transformer(TransformerConfig(24, 24, **sizes), dtype=dtype)
+    if family == "t5":
+        return T5(T5Config(24, head_dim=4, **sizes), dtype=dtype)
+    if family == "llama":
+        return LLaMA(LLaMAConfig(24, num_kv_heads=2, **sizes), dtype=dtype)
+    if family == "gemma":
+        return Gemma(GemmaConfig(24, num_kv_heads=2, head_dim=4, **sizes), dtype=dtype)
+    return BERT(BERTConfig(24, **sizes), dtype=dtype)
+
+
+def inputs_of(family, ids, labels):
+    """The inputs of a family for these labels."""
+    if family in ("transformer", "t5"):
+        return {"source_ids": ids, "target_ids": np.roll(labels, 1, axis=1)}
+    return {"token_ids": ids}
