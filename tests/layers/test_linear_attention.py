@@ -6,14 +6,22 @@ import pytest
 from keras import ops
 
 from keras_transformer.backend import compiled
+from keras_transformer.config import TransformerConfig
 from keras_transformer.data.windows import NO_LABEL
-from keras_transformer.inference.search_functions import generation_function
-from keras_transformer.layers import Decoder, Encoder, MultiHeadAttention, record_attention
+from keras_transformer.inference.search_functions import generation_function, translation_function
+from keras_transformer.layers import (
+    Decoder,
+    Encoder,
+    MultiHeadAttention,
+    PositionalEmbedding,
+    record_attention,
+)
 from keras_transformer.layers import linear_attention as linear
 from keras_transformer.losses import LabelSmoothedCrossentropy
-from keras_transformer.models import GPT, GPTConfig, LLaMA, LLaMAConfig
+from keras_transformer.models import GPT, EncoderDecoder, GPTConfig, LLaMA, LLaMAConfig
+from keras_transformer.models.encoder_decoder import Parts
 from keras_transformer.optimizers import adam
-from keras_transformer.search import Generation
+from keras_transformer.search import Generation, Search
 from tests.backends import cases
 
 KERNELS = ["elu", "performer"]
@@ -214,3 +222,28 @@ def test_biases_and_windows_of_models_are_refused(kernel):
     layer, x = made(kernel=kernel), np.zeros((1, 3, WIDTH), "float32")
     with pytest.raises(ValueError, match="bias must be None with a kernel"):
         layer(x, bias=np.zeros((1, 1, 3, 3), "float32"))
+
+
+def test_a_translator_of_linear_attention(kernel, randomize):
+    """Beams of a decoder with cross-attention score what full passes score."""
+    sizes = dict(num_heads=HEADS, d_ff=16, kernel=kernel)
+    embedding = PositionalEmbedding(V, WIDTH, max_length=24, name="embedding")
+    parts = Parts(
+        0, embedding, embedding, Encoder(1, **sizes), Decoder(2, **sizes), embedding.tokens
+    )
+    config = TransformerConfig(V, V, WIDTH, 16, 1, 2, HEADS)
+    model = randomize(EncoderDecoder(config, keras.config.dtype_policy(), parts), scale=2.0)
+    source = np.where(np.arange(9) < np.array([[9], [6]]), IDS, 0)
+    search = Search(beam_size=3, length_penalty=0.0, max_extra_length=1)
+    tensors = map(ops.convert_to_tensor, (source, np.array([6, 6], "int32")))
+    ids, scores = map(numpy, compiled(translation_function(search, model), model)(*tensors))
+    for row, beam in np.ndindex(2, 3):
+        target, total = [config.bos_id], 0.0
+        for token in ids[row, beam].tolist():
+            if token == 0:
+                break
+            inputs = {"source_ids": source[row : row + 1], "target_ids": np.array([target])}
+            found = numpy(model(inputs))[0, -1]
+            total += found[token] - np.log(np.exp(found).sum())
+            target.append(token)
+        assert scores[row, beam] == pytest.approx(total, abs=1e-3)

@@ -5,7 +5,7 @@ import pytest
 from keras import ops
 
 from keras_transformer.backend import compiled
-from keras_transformer.models import GPT, GPTConfig, LLaMA, LLaMAConfig
+from keras_transformer.models import GPT, Gemma, GemmaConfig, GPTConfig, LLaMA, LLaMAConfig
 from keras_transformer.models.continuation import extend, longest, new_caches
 from tests.backends import cases
 
@@ -14,6 +14,21 @@ SIZES = dict(d_model=8, d_ff=12, num_layers=2, num_heads=4, max_length=24, dropo
 MODELS = {
     "gpt": (GPT, GPTConfig(V, **SIZES)),
     "llama": (LLaMA, LLaMAConfig(V, **SIZES, num_kv_heads=2)),
+    "gemma": (
+        Gemma,
+        GemmaConfig(
+            V,
+            **SIZES,
+            num_kv_heads=2,
+            head_dim=4,
+            window=3,
+            window_layers=(0,),
+            local_theta=50.0,
+            attention_cap=2.0,
+            logit_cap=5.0,
+            qk_norm=True,
+        ),
+    ),  # fmt: skip
     "windowed": (LLaMA, LLaMAConfig(V, **SIZES, num_kv_heads=1, window=3)),
 }
 IDS = np.random.default_rng(0).integers(3, V, (3, 14)).astype("int32")

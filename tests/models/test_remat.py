@@ -16,14 +16,13 @@ from keras_transformer.models import enable_lora, enable_remat
 from tests.backends import cases
 from tests.tiny import inputs_of, tiny
 
-GEMMA = dict(window=3, window_layers=(0,), local_theta=50.0, attention_cap=2.0, logit_cap=3.0)
 RUNS = {
     "packed": ("transformer", dict(packed=True)),
     "accumulated": ("transformer", dict(dtype="mixed_bfloat16", accumulation=2)),
     "lora": ("transformer", dict(lora=2)),
     "t5": ("t5", dict()),
     "llama": ("llama", dict(dtype="mixed_bfloat16")),
-    "gemma": ("gemma", GEMMA),
+    "gemma": ("gemma", dict(window=3, window_layers=(0,), local_theta=50.0, logit_cap=3.0)),
     "albert": ("bert", dict(shared_blocks=True)),
 }
 
