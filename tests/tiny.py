@@ -33,8 +33,6 @@ def tiny(family, num_layers=1, dropout=0.0, dtype=None, **fields):
         return Gemma(GemmaConfig(24, num_kv_heads=2, head_dim=4, **sizes), dtype=dtype)
     if family == "llama":
         return LLaMA(LLaMAConfig(24, num_kv_heads=2, **sizes), dtype=dtype)
-    if family == "gemma":
-        return Gemma(GemmaConfig(24, num_kv_heads=2, head_dim=4, **sizes), dtype=dtype)
     return BERT(BERTConfig(24, **sizes), dtype=dtype)
 
 

@@ -28,7 +28,7 @@ MODELS = {
             logit_cap=5.0,
             qk_norm=True,
         ),
-    ),  # fmt: skip
+    ),
     "windowed": (LLaMA, LLaMAConfig(V, **SIZES, num_kv_heads=1, window=3)),
 }
 IDS = np.random.default_rng(0).integers(3, V, (3, 14)).astype("int32")
@@ -63,8 +63,8 @@ def test_chunks_and_steps_are_the_full_pass(kind, randomize):
 def test_the_longest_sequence():
     model = LLaMA(LLaMAConfig(V, **SIZES))
     assert longest(model) == 24
-    model.decoder.length_limit = 9  # as if its rotary rates changed from there on
-    assert longest(model) == 9
+    scaling = dict(rope_type="dynamic", factor=2.0, original_max_position_embeddings=9)
+    assert longest(LLaMA(LLaMAConfig(V, **SIZES, scaling=scaling))) == 9
 
 
 def test_relative_positions_are_refused():
