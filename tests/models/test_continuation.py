@@ -64,7 +64,7 @@ def test_the_longest_sequence():
     model = LLaMA(LLaMAConfig(V, **SIZES))
     assert longest(model) == 24
     scaling = dict(rope_type="dynamic", factor=2.0, original_max_position_embeddings=9)
-    assert longest(LLaMA(LLaMAConfig(V, **SIZES, scaling=scaling))) == 9
+    assert longest(LLaMA(LLaMAConfig(V, **SIZES, head_dim=4, scaling=scaling))) == 9
 
 
 def test_relative_positions_are_refused():
