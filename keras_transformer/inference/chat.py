@@ -59,7 +59,7 @@ class Chat:
             )
         self.writer, self.template = writer, template
         self._slots = None
-        with contextlib.suppress(NotImplementedError):
+        with contextlib.suppress(NotImplementedError):  # linear attention: prompts are read whole
             self._slots = Slots(writer.model, num_slots=1)
         config = writer.model.config
         self.ends: tuple[int, ...] = config.eos_ids

@@ -34,7 +34,7 @@ def folder(request):
 
 @pytest.fixture
 def expected(folder):
-    """What the objects in a folder computed when they were saved."""
+    """The results that the objects in a folder gave when they were saved."""
     return json.loads((folder / "expected.json").read_text("utf-8"))
 
 

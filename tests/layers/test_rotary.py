@@ -64,7 +64,7 @@ LONG = dict(
 
 @pytest.mark.parametrize("scaling", [DYNAMIC, LONG], ids=lambda x: x["rope_type"])
 def test_rates_by_the_length(scaling):
-    """Of each row's sequence, or of each token's if several share a row."""
+    """Rates follow the length of each row's sequence, or of each token's if several share a row."""
     layer = Rotary(H, 100.0, scaling)
     assert layer.limit == 6
     assert Rotary(H, 100.0).limit is None

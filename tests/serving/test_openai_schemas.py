@@ -1,4 +1,4 @@
-"""What OpenAI's API accepts, and what it refuses."""
+"""Requests that OpenAI's API accepts, and those that it refuses."""
 
 import pytest
 from pydantic import ValidationError

@@ -86,7 +86,7 @@ class DecoderOnlyParity:
             np.testing.assert_allclose(found[row, start:], expected, atol=1e-4)
 
     def test_greedy_tokens(self, pair):
-        """Of prompts of different lengths in one batch, each as theirs finds it alone."""
+        """Prompts of different lengths in one batch continue as theirs do alone."""
         kind, theirs, _, ours = pair
         if BACKEND != "torch" and kind not in SEARCHED_DECODERS:
             pytest.skip("searched on PyTorch alone, to save time")

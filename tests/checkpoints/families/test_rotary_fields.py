@@ -120,7 +120,7 @@ def test_rates_that_depend_on_the_length(fields, length):
 
 
 def test_the_longest_sequence_of_a_dynamic_scaling():
-    """Of others it is as the file says."""
+    """It is the original length times the factor; with other scalings, that of the file."""
     scaled = FAMILIES["llama"].read(BASE | dict(rope_parameters=DYNAMIC), [])
     assert (scaled.max_length, scaled.scaling["original_max_position_embeddings"]) == (256, 64)
     assert FAMILIES["llama"].read(BASE | dict(rope_parameters=LONG), []).max_length == 64
