@@ -193,13 +193,14 @@ def _gpu() -> str:
         return ""
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+def _cores(separator) -> str:
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{count}{separator}core{'s' if count != 1 else ''}"
 
 
 def machine() -> str:
     """Return one line that describes this machine."""
-    processor = ", ".join([f"{_cores()} cores of {_processor()[0]}", *_processor()[1]])
+    processor = ", ".join([f"{_cores(' ')} of {_processor()[0]}", *_processor()[1]])
     return f"{processor}{', ' + _gpu() if _gpu() else ''}; Python {platform.python_version()}"
 
 
@@ -213,7 +214,7 @@ def results_folder() -> Path:
     else:
         name, units = _processor()
         amx = "-amx" if "amx_bf16" in units else ""
-        kind = f"{_cores()}-cores-{name.lower().split('(')[0].split()[0]}{amx}"
+        kind = f"{_cores('-')}-{name.lower().split('(')[0].split()[0]}{amx}"
     folder = RESULTS / kind
     folder.mkdir(parents=True, exist_ok=True)
     return folder

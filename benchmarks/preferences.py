@@ -1,20 +1,23 @@
 """Preferences on translation: DPO and CPO beside as many further steps of ordinary training.
 
-    python -m benchmarks.preferences FOLDER ROOM --data DATA [--sources 4000] [--samples 8]
-        [--seeds 0 1 2] [--save]
+    python -m benchmarks.preferences FOLDER ROOM --data DATA [--sources 8000] [--samples 8]
+        [--rates 2e-5 1e-4 5e-4] [--seeds 0 1 2] [--save]
 
 FOLDER is a translator trained on Multi30k. It samples translations of training sources; of each
 source, the sample with the highest chrF to its reference is preferred to that with the lowest. The
 translator is tuned to these pairs with each loss; "further steps" trains on the same sources and
-their references, with as many steps. BLEU and chrF are those of the two test sets, with beam
-search. ROOM keeps the pairs and the runs: the same command does only what is missing.
+their references, with as many steps. Each has the learning rate that gives the highest chrF on the
+validation set with the first seed. BLEU and chrF are those with beam search. ROOM keeps the pairs
+and the runs: the same command does only what is missing.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import statistics
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +25,9 @@ from benchmarks import contest
 
 TESTS = ("test_2016_flickr", "test_2017_flickr")
 GAP = 5.0  # least difference of chrF between the two translations of a pair
-LOSSES = {"DPO": ("sigmoid", 5e-6), "CPO": ("cpo", 5e-6)}
-RATE = 2e-5  # peak learning rate of the further steps
+VALIDATION = ("val",)
+LOSSES = {"DPO": "sigmoid", "CPO": "cpo"}
+SAMPLING = dict(temperature=0.7)
 
 
 def lines(path: Path) -> list[str]:
@@ -44,7 +48,7 @@ def preferences(folder: Path, data: Path, path: Path, sources: int, samples: int
     sides = [lines(data / f"multi30k/train.{code}.gz") for code in ("en", "de")]
     chosen = np.random.default_rng(0).permutation(len(sides[0]))[:sources]
     texts, references = ([side[i] for i in chosen] for side in sides)
-    drawn = [translator.sample(texts, seed=seed) for seed in range(samples)]
+    drawn = [translator.sample(texts, seed=seed, **SAMPLING) for seed in range(samples)]
     pairs = []
     for i, (text, reference) in enumerate(zip(texts, references, strict=True)):
         found = {one[i]: score.sentence_score(one[i], [reference]).score for one in drawn}
@@ -55,7 +59,9 @@ def preferences(folder: Path, data: Path, path: Path, sources: int, samples: int
     path.write_text("".join(json.dumps(x) + "\n" for x in pairs), "utf-8")
 
 
-def further_steps(folder: Path, pairs: list[dict], output: Path, steps: int, seed: int) -> None:
+def further_steps(
+    folder: Path, pairs: list[dict], output: Path, rate: float, steps: int, seed: int
+) -> None:
     """Train on the sources and references of the pairs, with as many steps."""
     import dataclasses
 
@@ -68,7 +74,7 @@ def further_steps(folder: Path, pairs: list[dict], output: Path, steps: int, see
     keras.utils.set_random_seed(seed)
     model = kt.Transformer(dataclasses.replace(start.model.config, dropout=0.0))
     model.set_weights(start.model.get_weights())
-    schedule = kt.WarmupSchedule(RATE, max(1, steps // 10), steps + 1)
+    schedule = kt.WarmupSchedule(rate, max(1, steps // 10), steps + 1)
     model.compile(kt.adam(schedule, global_clipnorm=1.0), kt.LabelSmoothedCrossentropy(0.1))
     texts = [(x["prompt"], x["reference"]) for x in pairs]
     sizes = dict(tokens_per_batch=2048, max_length=start.model.config.max_length, seed=seed)
@@ -78,17 +84,41 @@ def further_steps(folder: Path, pairs: list[dict], output: Path, steps: int, see
     kt.Translator(model, start.tokenizer, *languages).save(output)
 
 
-def scores(folder: Path, data: Path) -> list[float]:
+def scores(folder: Path, data: Path, tests: Sequence[str] = TESTS) -> list[float]:
     """Return BLEU and chrF of each test set."""
     import keras_transformer as kt
     from keras_transformer.evaluation.scores import evaluate
 
     translator, found = kt.Translator.load(folder), []
-    for test in TESTS:
+    for test in tests:
         sources, references = (lines(data / f"multi30k/{test}.{x}.gz") for x in ("en", "de"))
         measured = evaluate(translator.translate(sources), references)
         found += [measured["bleu"], measured["chrf"]]
     return found
+
+
+def tuned(given: argparse.Namespace, name: str, rate: float, seed: int, steps: int) -> Path:
+    """Tune the translator in one way, unless it is done; return its folder."""
+    from training.preferences import train
+
+    output = given.room / f"{name.replace(' ', '-').lower()}-{rate}-{seed}"
+    path = given.room / "pairs.jsonl"
+    if (output / "config.json").exists():
+        return output
+    if name in LOSSES:
+        options = dict(loss=LOSSES[name], peak_learning_rate=rate, seed=seed, warmup_steps=10)
+        train(given.folder, path, output, **options)
+    else:
+        pairs = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        further_steps(given.folder, pairs, output, rate, steps, seed)
+    return output
+
+
+def kept(path: Path, make: Callable[[], list[float]]) -> list[float]:
+    """Return what a JSON file holds, made first if there is none."""
+    if not path.exists():
+        path.write_text(json.dumps(make()))
+    return json.loads(path.read_text())
 
 
 def steps_of(path: Path, translator: Any, tokens_per_batch: int) -> int:
@@ -104,43 +134,46 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("room", type=Path)
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
-    parser.add_argument("--sources", type=int, default=4000)
+    parser.add_argument("--sources", type=int, default=8000)
     parser.add_argument("--samples", type=int, default=8)
+    parser.add_argument("--rates", type=float, nargs="+", default=[2e-5, 1e-4, 5e-4])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--save", action="store_true", help="write the table to results/")
     given = parser.parse_args()
     import keras_transformer as kt
-    from training.preferences import train
 
     path = given.room / "pairs.jsonl"
     if not path.exists():
         preferences(given.folder, given.data, path, given.sources, given.samples)
-    pairs = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     steps = steps_of(path, kt.Translator.load(given.folder), 4096)
-    rows = [("before", *(f"{x:.2f}" for x in scores(given.folder, given.data)))]
+    before = [scores(given.folder, given.data, x) for x in (VALIDATION, TESTS)]
+    rows = [("before", "", *(f"{x:.2f}" for own in before for x in own))]
     for name in (*LOSSES, "further steps"):
+        validated = {}
+        for rate in given.rates:
+            output = tuned(given, name, rate, given.seeds[0], steps)
+            find = functools.partial(scores, output, given.data, VALIDATION)
+            validated[rate] = kept(output / "validation.json", find)
+            print(name, rate, validated[rate], flush=True)
+        rate = max(validated, key=lambda x: validated[x][1])
         found = []
         for seed in given.seeds:
-            output = given.room / f"{name.replace(' ', '-').lower()}-{seed}"
-            if not (output / "scores.json").exists():
-                if name in LOSSES:
-                    loss, rate = LOSSES[name]
-                    options = dict(loss=loss, peak_learning_rate=rate, seed=seed, warmup_steps=10)
-                    train(given.folder, path, output, **options)
-                else:
-                    further_steps(given.folder, pairs, output, steps, seed)
-                (output / "scores.json").write_text(json.dumps(scores(output, given.data)))
-            found.append(json.loads((output / "scores.json").read_text()))
-            print(name, seed, found[-1], flush=True)
-        own = zip(*found, strict=True)
-        rows.append(
-            (name, *(f"{statistics.mean(x):.2f} ({min(x):.2f} to {max(x):.2f})" for x in own))
-        )
-    columns = ("", *(f"{x} {test[5:9]}" for test in TESTS for x in ("BLEU", "chrF")))
+            output = tuned(given, name, rate, seed, steps)
+            find = functools.partial(scores, output, given.data)
+            found.append(kept(output / "scores.json", find))
+            print(name, rate, seed, found[-1], flush=True)
+        cells = [f"{x:.2f}" for x in validated[rate]]
+        for own in zip(*found, strict=True):
+            cells.append(f"{statistics.mean(own):.2f} ({min(own):.2f} to {max(own):.2f})")
+        rows.append((name, f"{rate:g}", *cells))
+    names = [test.removesuffix("_flickr").removeprefix("test_") for test in (*VALIDATION, *TESTS)]
+    columns = ("", "learning rate", *(f"{x} {test}" for test in names for x in ("BLEU", "chrF")))
+    pairs = len(path.read_text("utf-8").splitlines())
     parts = [
         contest.table(columns, rows),
-        f"{len(pairs):,} pairs of {given.sources:,} sources, {given.samples} samples each; {steps} "
-        f"steps; {len(given.seeds)} seeds: mean, least and greatest.",
+        f"{pairs:,} pairs of {given.sources:,} sources, {given.samples} samples each; {steps} "
+        f"steps; {len(given.seeds)} seeds: mean, least and greatest. The learning rate is the one "
+        f"of {', '.join(f'{x:g}' for x in given.rates)} with the highest chrF on val.",
     ]
     contest.report("preferences", "Preferences on translation", parts, given.save)
 

@@ -27,6 +27,7 @@ __all__ = [
     "logsumexp",
     "matmul",
     "maximum",
+    "minimum",
     "not_equal",
     "ones_like",
     "repeat",
@@ -86,6 +87,9 @@ else:
 
     def maximum(x: Any, y: Any) -> Any:
         return x.clamp_min(y) if isinstance(y, int | float) else torch.maximum(x, y)
+
+    def minimum(x: Any, y: Any) -> Any:
+        return x.clamp_max(y) if isinstance(y, int | float) else torch.minimum(x, y)
 
     def not_equal(x: Any, y: Any) -> Any:
         return x != y

@@ -12,6 +12,7 @@ import numpy as np
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.data.buckets import Buckets
+from keras_transformer.data.epochs import Epochs
 from keras_transformer.data.prefetching import Stream, for_keras
 from keras_transformer.data.ragged import Ragged
 from keras_transformer.data.text_files import iterate_lines
@@ -114,7 +115,6 @@ class PreferenceBatches:
         if len(set(sizes.values())) > 1 or not len(prompts):
             raise ValueError(f"prompts, chosen and rejected must be equally many, got {sizes}")
         self.bos_id, self.pad_id, self.last = bos_id, pad_id, last
-        self.shuffle, self.seed = shuffle, seed
         self._prompts, self._chosen, self._rejected = map(Ragged.pack, sides.values())
         answer = np.maximum(self._chosen.lengths, self._rejected.lengths)
         shortest = np.minimum(self._chosen.lengths, self._rejected.lengths)
@@ -128,32 +128,20 @@ class PreferenceBatches:
         at = int(longest.argmax())
         accepted = f"at most max_length={max_length} tokens"
         require(longest[at] <= max_length, f"pair {at}", int(longest[at]), accepted)
-        self._buckets = Buckets(source, answer, tokens_per_batch // 2, num_buckets, max_length)
-        self._batches = [
-            (bucket, start)
-            for bucket, (rows, *_) in enumerate(self._buckets.shapes)
-            for start in range(0, int(self._buckets.counts[bucket]), rows)
-        ]
-        self._planned = None
+        buckets = Buckets(source, answer, tokens_per_batch // 2, num_buckets, max_length)
+        self._epochs = Epochs(buckets, shuffle, seed)
         self.reference = np.zeros((len(prompts), 2), np.float32)
 
     def __len__(self) -> int:
-        return len(self._batches)
+        return len(self._epochs)
 
     def pairs(self, step: int) -> np.ndarray:
         """Return the indices of the pairs of a step; steps count over all epochs."""
-        epoch, number = divmod(step, len(self))
-        members, order = self._plan(epoch)
-        bucket, start = self._batches[order[number]]
-        rows, *_ = self._buckets.shapes[bucket]
-        return members[bucket].values[start : start + rows]
+        return self._epochs.rows(step)[0]
 
     def batch(self, step: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Return the inputs of the model and `y_true` of `PreferenceLoss` of a step."""
-        epoch, number = divmod(step, len(self))
-        bucket, _ = self._batches[self._plan(epoch)[1][number]]
-        _, S, T = self._buckets.shapes[bucket]
-        chosen = self.pairs(step)
+        chosen, S, T = self._epochs.rows(step)
         rows = [(at, side[at]) for at in chosen.tolist() for side in (self._chosen, self._rejected)]
         make = self._joined if self.bos_id is None else self._apart
         inputs, labels_RT = make(rows, S, T)
@@ -188,16 +176,3 @@ class PreferenceBatches:
     def dataset(self, first_step: int = 0, steps: int | None = None, num_workers: int = 0) -> Any:
         """Return the batches in the form that `fit` and `evaluate` take on this backend."""
         return for_keras(Stream(self.batch, first_step, steps, num_workers))
-
-    def __getstate__(self):
-        return {**self.__dict__, "_planned": None}
-
-    def _plan(self, epoch):
-        """Return the pairs of each bucket and the order of the batches; cached for one epoch."""
-        planned = self._planned  # read once: threads may request two epochs at a time
-        if planned is None or planned[0] != epoch:
-            generator = np.random.default_rng((self.seed, epoch)) if self.shuffle else None
-            members = self._buckets.shuffled(generator)
-            order = generator.permutation(len(self)) if generator else range(len(self))
-            planned = self._planned = epoch, (members, order)
-        return planned[1]

@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.data.buckets import Buckets
+from keras_transformer.data.epochs import Epochs
 from keras_transformer.data.masking import Masking
 from keras_transformer.data.prefetching import Stream, for_keras
 from keras_transformer.data.ragged import Ragged
@@ -60,7 +61,7 @@ class SequenceBatches:
         self.masking = labels if isinstance(labels, Masking) else None
         if not self.masking and len(labels) != len(sequences):
             raise ValueError(f"labels must be {len(sequences)}, one per text, got {len(labels)}")
-        self.pad_id, self.shuffle, self.seed = pad_id, shuffle, seed
+        self.pad_id, self.seed = pad_id, seed
         self.pad_label = pad_id if pad_label is None else pad_label
         self._ids = Ragged.pack([ids[:max_length] for ids in sequences])
         self._labels = None if self.masking else _packed(labels, self._ids.lengths)
@@ -72,27 +73,18 @@ class SequenceBatches:
         if self.masking:
             masks = self.masking.pad_id
             require(masks == pad_id, "pad_id", pad_id, f"{masks}, that of the Masking")
-        self._planned = None
         lengths = self._ids.lengths
-        self._buckets = Buckets(lengths, lengths, tokens_per_batch, num_buckets, max_length)
-        self.lengths = tuple(length for _, length, _ in self._buckets.shapes)
-        self._batches = [
-            (bucket, start)
-            for bucket, (rows, *_) in enumerate(self._buckets.shapes)
-            for start in range(0, int(self._buckets.counts[bucket]), rows)
-        ]
+        buckets = Buckets(lengths, lengths, tokens_per_batch, num_buckets, max_length)
+        self.lengths = tuple(length for _, length, _ in buckets.shapes)
+        self._epochs = Epochs(buckets, shuffle, seed)
 
     def __len__(self) -> int:
         """Return the number of batches per epoch."""
-        return len(self._batches)
+        return len(self._epochs)
 
     def batch(self, step: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Return inputs `token_ids` (B, T) and labels of a step; steps count over all epochs."""
-        epoch, number = divmod(step, len(self))
-        members, order = self._plan(epoch)
-        bucket, start = self._batches[order[number]]
-        rows, length, _ = self._buckets.shapes[bucket]
-        chosen = members[bucket].values[start : start + rows]
+        chosen, length, _ = self._epochs.rows(step)
         ids_BT = self._ids.take(chosen).padded(len(chosen), length, self.pad_id)
         if self.masking:
             masked_BT, labels_BT = self.masking(ids_BT, np.random.default_rng((self.seed, step, 1)))
@@ -106,19 +98,6 @@ class SequenceBatches:
     def dataset(self, first_step: int = 0, steps: int | None = None, num_workers: int = 0) -> Any:
         """Return the batches in the form that `fit` and `evaluate` take on this backend."""
         return for_keras(Stream(self.batch, first_step, steps, num_workers))
-
-    def __getstate__(self):
-        return {**self.__dict__, "_planned": None}
-
-    def _plan(self, epoch):
-        """Return the texts of each bucket and the order of the batches; cached for one epoch."""
-        planned = self._planned  # read once: threads may request two epochs at a time
-        if planned is None or planned[0] != epoch:
-            generator = np.random.default_rng((self.seed, epoch)) if self.shuffle else None
-            members = self._buckets.shuffled(generator)
-            order = generator.permutation(len(self)) if self.shuffle else range(len(self))
-            planned = self._planned = epoch, (members, order)
-        return planned[1]
 
 
 def _packed(labels, lengths):

@@ -188,12 +188,13 @@ class DecoderOnly(VocabularyModel):
             if ancestors_BKM is not None:
                 ancestors_BKM = quick.where(quick.expand_dims(is_token_BM, 1), ancestors_BKM, -1)
             positions = quick.repeat(positions, beam_size, axis=1)
+        in_table = positions
+        if positions is not None:  # a row that has ended may be beyond the last position
+            last = self.config.max_length - 1
+            in_table = quick.reshape(quick.minimum(positions, last), (-1, 1))
         # All beams are at one position: the embedding gets each as a row.
-        x = self.embedding(
-            quick.reshape(token_ids_BK, (-1, 1)),
-            index=index,
-            positions=None if positions is None else quick.reshape(positions, (-1, 1)),
-        )
+        tokens = quick.reshape(token_ids_BK, (-1, 1))
+        x = self.embedding(tokens, index=index, positions=in_table)
         options = dict(
             attention_mask=self._step_masks(index, is_token_BM, ancestors_BKM),
             index=index,

@@ -20,6 +20,8 @@ CASES = {
     "matmul": lambda k, x: k.matmul(x, k.transpose(x, (0, 2, 1))),
     "maximum": lambda k, x: k.maximum(x, 0),
     "maximum of tensors": lambda k, x: k.maximum(x, -x),
+    "minimum": lambda k, x: k.minimum(x, 0),
+    "minimum of tensors": lambda k, x: k.minimum(x, -x),
     "not_equal": lambda k, x: k.not_equal(k.cast(x, "int32"), 0),
     "ones_like": lambda k, x: k.ones_like(x, dtype="int32"),
     "repeat": lambda k, x: k.repeat(x, 3, axis=1),

@@ -17,6 +17,8 @@ from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.inference.chats import chat_folder
 
+from . import data_sets
+
 RECIPE = """corpus = "files"
 epochs = 1
 warmup_steps = 10
@@ -34,7 +36,9 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     english, german = sides["train"]
 
     tokenizer = SentencePieceTokenizer.train(english, german, vocab_size=400)
-    _translator(tiny_transformer, tokenizer).save(folder / "saved_models/grammar")
+    for name in ("grammar", "multi30k"):
+        _translator(tiny_transformer, tokenizer).save(folder / "saved_models" / name)
+    data_sets.write(folder / "DATA", pairs["train"])
     trees = read_trees(TREES)
     sentences, lines = [" ".join(x.words()) for x in trees], [linearize(x) for x in trees]
     words = WordTokenizer.train(sentences, lines, min_count=1)
@@ -97,6 +101,9 @@ def _corpora(folder, sides):
     for part in ("train", "dev", "test"):
         rows = ["sentence\tlabel", *(f"a {x} film\t{int(x == 'good')}" for x in ("good", "bad"))]
         write(folder / f"sentiment.{part}.tsv", rows)
+    words = "Ann\tB-person\nSmith\tI-person\nlives\tO\nin\tO\nRome\tB-place\n.\tO\n\n"
+    for part in ("train", "test"):
+        (folder / f"{part}.conll").write_text(words * 8, "utf-8")
     with wave.open(str(folder / "interview.wav"), "wb") as sound:
         sound.setnchannels(1), sound.setsampwidth(2), sound.setframerate(16000)
         noise = np.random.default_rng(0).integers(-9999, 9999, 2000)

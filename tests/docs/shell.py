@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import io
+import os
 import re
 import shlex
 import subprocess
@@ -15,6 +17,7 @@ import urllib.request
 from pathlib import Path
 from unittest import mock
 
+import keras
 import typer
 from typer.testing import CliRunner
 
@@ -51,6 +54,21 @@ TINY = {
     ],
     "training.masked_language_model": _PIECES,
     "training.text_classification": _PIECES,
+    "training.token_classification": _PIECES,
+    "benchmarks.preferences": "--sources 4 --samples 4 --rates 1e-4 --seeds 0".split(),
+    "benchmarks.sentiment": "--writer-steps 6 --prompts 4 --steps 2".split(),
+    "benchmarks.dialogues": "--steps 10 --epochs 1 --most 2 --precision float32".split(),
+    "benchmarks.linear_attention": "--tasks decoding --lengths 16".split(),
+}
+_MODEL = dict(num_layers=1, num_heads=2, d_model=16)
+CONSTANTS = {
+    "benchmarks.preferences": dict(GAP=0.0),
+    "benchmarks.sentiment": dict(
+        SIZES=_MODEL | dict(length=64, rows=2, vocab_size=300), BETAS=[0.1], NEW_TOKENS=4
+    ),
+    "benchmarks.dialogues": dict(
+        SIZES=_MODEL | dict(family="llama", pieces="bytes", vocab_size=400, length=128), REPLY=4
+    ),
 }
 
 
@@ -66,8 +84,10 @@ class Command:
                 self.files[word] = words.pop(0)
             else:
                 self.words.append(word)
+        self.variables = {}
         while re.match(r"[A-Z_]+=", self.words[0]):
-            self.words.pop(0)
+            name, _, value = self.words.pop(0).partition("=")
+            self.variables[name] = value
 
     def check(self):
         """Fails unless there is such a command with such options."""
@@ -108,6 +128,8 @@ class Command:
             wrote = _posted(self.words[1:])
         elif self.words[0] == "echo":
             wrote = " ".join(self.words[1:]) + "\n"
+        elif self.words[:2] == ["python", "-m"] and self.words[2].startswith("benchmarks."):
+            wrote = self._benchmark()
         elif self.words[0] == "python" and self.words[1] != "-m":
             wrote = subprocess.run(
                 [sys.executable, *self.words[1:]],
@@ -122,6 +144,23 @@ class Command:
         if ">" in self.files:
             Path(self.files[">"]).write_text(wrote, "utf-8")
         return wrote
+
+    def _benchmark(self):
+        """Runs it with toy sizes; nothing if it is for another backend."""
+        if self.variables.get("KERAS_BACKEND", keras.backend.backend()) != keras.backend.backend():
+            return ""
+        name, wrote = self.words[2], io.StringIO()
+        module = importlib.import_module(name)
+        with contextlib.ExitStack() as stack:
+            for constant, value in CONSTANTS.get(name, {}).items():
+                stack.enter_context(mock.patch.object(module, constant, value))
+            stack.enter_context(mock.patch.object(sys, "argv", self.words[2:] + TINY[name]))
+            main = sys.modules["__main__"]  # the report names it
+            stack.enter_context(mock.patch.object(main, "__spec__", module.__spec__))
+            stack.enter_context(mock.patch.dict(os.environ, PYTHONPATH=str(ROOT)))
+            stack.enter_context(contextlib.redirect_stdout(wrote))
+            module.main()
+        return wrote.getvalue()
 
     def _app(self):
         if self.words[0] == "keras-transformer":

@@ -134,6 +134,17 @@ def test_stop_and_limits(pair):
         writer.generate(["a"], repetition_penalty=2, beam_size=2)
 
 
+def test_a_row_that_is_full_while_others_go_on(tokenizer):
+    """The table of learned positions ends before the longest continuation of the batch does."""
+    sizes = dict(d_model=16, num_layers=1, num_heads=2, max_length=16)
+    keras.utils.set_random_seed(0)
+    writer = CausalLM(GPT(GPTConfig(tokenizer.vocab_size, **sizes)), tokenizer)
+    prompts, search = [[3, 4], [5, 6, 7] * 4], Generation(max_new_tokens=14)
+    alone = [writer.generate_ids([x], search, ends=[0])[0] for x in prompts]
+    assert [len(x) for x in alone] == [14, 4]
+    assert writer.generate_ids(prompts, search, ends=[0]) == alone
+
+
 def test_scores_are_those_of_the_logits(pair, tokenizer):
     theirs, writer = pair
     texts = ["To be, or not", "T", "The slings and arrows"]
