@@ -1,7 +1,10 @@
-"""BERT, RoBERTa and ALBERT: an encoder of masked text (Devlin et al. 2019, section 3).
+"""BERT and its variants: an encoder of masked text (Devlin et al. 2019, section 3).
 
 RoBERTa (Liu et al. 2019) differs in training, and numbers its positions from the padding id + 1.
+XLM-RoBERTa (Conneau et al. 2020) is one of 100 languages.
 ALBERT (Lan et al. 2020, section 3.1) runs one block many times, on narrow token vectors.
+DistilBERT (Sanh et al. 2019) has half the blocks and no token types. ELECTRA (Clark et al. 2020)
+learns to tell which tokens were replaced.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ class BERTConfig(EncoderConfig):
         d_embedding: E, width of the token vectors, which a dense layer projects to `d_model`
             (ALBERT); None: `d_model`, without a projection.
         shared_blocks: Whether one block is run `num_layers` times (ALBERT).
-        num_types: Number of token types; 2: tokens of a first and of a second text.
+        num_types: Number of token types; 2: tokens of a first and of a second text; 0: tokens
+            have no types (DistilBERT).
         position_offset: Number of the first position; 2 in RoBERTa.
 
     Raises:
@@ -40,8 +44,7 @@ class BERTConfig(EncoderConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        self._check_whole("num_types")
-        self._check_whole("position_offset", least=0)
+        self._check_whole("num_types", "position_offset", least=0)
         if self.d_embedding is not None:
             self._check_whole("d_embedding")
 

@@ -42,6 +42,7 @@ class EncoderConfig(Config):
         head: Head on the encoder, one of `heads.HEADS`.
         labels: Names of a classifier's classes.
         head_dropout: Dropout rate in [0, 1) before a classifier; None: `dropout`.
+        pooler: Activation of the pooled first hidden state: "tanh" or one of `ACTIVATIONS`.
 
     Raises:
         ValueError: If a value is out of range.
@@ -62,6 +63,7 @@ class EncoderConfig(Config):
     head: str = "masked_lm"
     labels: tuple[str, ...] = ("LABEL_0", "LABEL_1")
     head_dropout: float | None = None
+    pooler: str = "tanh"
 
     def __post_init__(self):
         if self.d_ff is None and isinstance(self.d_model, int):
@@ -85,6 +87,7 @@ class EncoderConfig(Config):
         self._check_rates()
         self._check_choice("activation", ACTIVATIONS)
         self._check_choice("head", tuple(HEADS))
+        self._check_choice("pooler", ("tanh", *ACTIVATIONS))
         self._check_ids(self.vocab_size, "pad_id")
         names = isinstance(self.labels, tuple) and all(isinstance(x, str) for x in self.labels)
         require(names and len(self.labels) > 0, "labels", self.labels, "one name or more")

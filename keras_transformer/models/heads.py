@@ -64,12 +64,15 @@ class Hidden:
 class Pooled:
     """The hidden states, and tanh(x_0 W + b) of the first (Devlin et al. 2019, section 3.1).
 
+    DistilBERT and ELECTRA have other activations than tanh.
+
     Returns:
         Dict of `hidden` (B, T, D) and `pooled` (B, D).
     """
 
     def __init__(self, config: Any, embedding: Any, policy: Any):
-        self.pooler = Dense(config.d_model, "tanh", dtype=policy, name="pooler")
+        activation = activation_of(config.pooler)
+        self.pooler = Dense(config.d_model, activation, dtype=policy, name="pooler")
 
     def __call__(self, x_BTD: Any, token_ids: Any) -> dict[str, Any]:
         return {"hidden": x_BTD, "pooled": self.pooler(x_BTD[:, 0])}
@@ -119,6 +122,18 @@ class Pretraining:
 
     def __call__(self, x_BTD: Any, token_ids: Any) -> dict[str, Any]:
         return {name: head(x_BTD, token_ids) for name, head in self.heads.items()}
+
+
+class ReplacedTokens:
+    """Logits (B, T): whether each token was replaced (Clark et al. 2020, section 2)."""
+
+    def __init__(self, config: Any, embedding: Any, policy: Any):
+        activation = activation_of(config.activation)
+        self.transform = Dense(config.d_model, activation, dtype=policy, name="replaced_transform")
+        self.output = Dense(1, dtype=policy, name="replaced")
+
+    def __call__(self, x_BTD: Any, token_ids: Any) -> Any:
+        return self.output(self.transform(x_BTD))[..., 0]
 
 
 class SequenceClassification:
@@ -185,6 +200,7 @@ HEADS: dict[str, type] = {
     "masked_lm": MaskedLM,
     "next_sentence": NextSentence,
     "pretraining": Pretraining,
+    "replaced_tokens": ReplacedTokens,
     "sequence_classification": SequenceClassification,
     "token_classification": TokenClassification,
     "span_extraction": SpanExtraction,

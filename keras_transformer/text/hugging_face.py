@@ -16,10 +16,10 @@ from keras_transformer.text.marian import MarianTokenizer
 from keras_transformer.text.multilingual import MultilingualTokenizer
 from keras_transformer.text.pieces import FastPieces, SentencePieces
 from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.text.vocabulary_files import FAIRSEQ
 
 OPTIONS, FAST = "tokenizer_config.json", "tokenizer.json"
 MODELS = ("sentencepiece.bpe.model", "spiece.model", "sentencepiece.model")
-FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # replace SentencePiece's first three
 SENTINEL, TARGET_TAG = r"<extra_id_\d+>", r"<2[A-Za-z_]+>"
 FACTS = (
     "model_type", "vocab_size", "pad_token_id", "eos_token_id", "decoder_start_token_id",

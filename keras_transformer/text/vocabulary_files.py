@@ -1,15 +1,20 @@
-"""Tokenizers from the vocabulary files of BERT, GPT-2, RoBERTa, Whisper and ESM checkpoints."""
+"""Tokenizers from the vocabulary files of checkpoints of encoders, GPT-2 and Whisper."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import sentencepiece
+
+from keras_transformer.config import require
 from keras_transformer.system.files import read_json
 
 WORDS, MERGES, LINES, ADDED = "vocab.json", "merges.txt", "vocab.txt", "added_tokens.json"
+PIECES = "sentencepiece.bpe.model"
+FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # replace SentencePiece's first three
 
 
 def from_vocabulary(
@@ -19,7 +24,8 @@ def from_vocabulary(
 
     Args:
         library: The module `tokenizers`.
-        folder: Folder with `vocab.json` and `merges.txt`, or `vocab.txt`.
+        folder: Folder with `vocab.json` and `merges.txt`, `vocab.txt`, or, of an XLM-RoBERTa,
+            `sentencepiece.bpe.model`.
         options: Contents of its `tokenizer_config.json`.
         kind: The `model_type` of its model, which determines how texts are split and which
             special tokens are added. None: like GPT-2 or BERT.
@@ -29,6 +35,8 @@ def from_vocabulary(
     """
     if (folder / WORDS).is_file() and (folder / MERGES).is_file():
         return _byte_pairs(library, folder, options, framed=kind in ("roberta", "xlm-roberta"))
+    if kind == "xlm-roberta" and (folder / PIECES).is_file():
+        return _sentence_pieces(library, (folder / PIECES).read_bytes()), True
     if not (folder / LINES).is_file():
         return None
     if kind == "esm":
@@ -80,3 +88,53 @@ def _residues(library, path):
         special_tokens=[("<cls>", start), ("<eos>", end)],
     )
     return tokenizer
+
+
+def _sentence_pieces(library, content):
+    """Make XLM-RoBERTa's tokenizer: a SentencePiece model with the special tokens of fairseq."""
+    model = dict(_fields(content))
+    kind = dict(_fields(model.get(2, b""))).get(3, 1)
+    require(kind == 1, f"model_type in {PIECES}", kind, "1, a unigram model")
+    processor = sentencepiece.SentencePieceProcessor(model_proto=content)
+    own = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(3, len(processor))]
+    pieces = [*((piece, 0.0) for piece in FAIRSEQ), *own, ("<mask>", 0.0)]
+    unknown = FAIRSEQ.index("<unk>")
+    tokenizer = library.Tokenizer(library.models.Unigram(pieces, unknown, byte_fallback=False))
+    if characters := dict(_fields(model.get(3, b""))).get(2):  # `precompiled_charsmap`
+        tokenizer.normalizer = library.normalizers.Precompiled(characters)
+    metaspace = dict(replacement="▁", prepend_scheme="always")
+    tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence(
+        [library.pre_tokenizers.WhitespaceSplit(), library.pre_tokenizers.Metaspace(**metaspace)]
+    )
+    tokenizer.decoder = library.decoders.Metaspace(**metaspace)
+    tokenizer.add_special_tokens(list(FAIRSEQ))
+    tokenizer.add_special_tokens([library.AddedToken("<mask>", lstrip=True)])
+    tokenizer.post_processor = library.processors.TemplateProcessing(
+        single="<s> $A </s>",
+        pair="<s> $A </s> </s> $B </s>",
+        special_tokens=[("<s>", 0), ("</s>", 2)],
+    )
+    return tokenizer
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
+    """Yield the number and the value of each field of a serialized protocol buffer."""
+    place = 0
+
+    def number():
+        nonlocal place
+        value = shift = 0
+        while True:
+            byte = message[place]
+            place, value, shift = place + 1, value | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return value
+
+    while place < len(message):
+        field, kind = divmod(number(), 8)
+        if kind == 0:
+            yield field, number()
+            continue
+        size = number() if kind == 2 else {1: 8, 5: 4}[kind]
+        yield field, message[place : place + size]
+        place += size

@@ -22,6 +22,7 @@ SHAPES = {
     "masked_lm": (3, 6, 23),
     "next_sentence": (3, 2),
     "pretraining": {"masked_lm": (3, 6, 23), "next_sentence": (3, 2)},
+    "replaced_tokens": (3, 6),
     "sequence_classification": (3, 3),
     "token_classification": (3, 6, 3),
     "span_extraction": {"start": (3, 6), "end": (3, 6)},
@@ -87,6 +88,20 @@ def test_by_hand(randomize):
     scaled = scaled * weights["transform/norm/gamma"] + weights["transform/norm/beta"]
     logits = scaled @ weights["embedding/tokens/embeddings"].T + weights["output_bias/bias"]
     np.testing.assert_allclose(found["masked_lm"], logits, atol=1e-4)
+
+
+def test_activation_of_the_pooler(randomize):
+    inputs = {"token_ids": ops.convert_to_tensor(IDS)}
+    for name, activation in (("relu", ops.relu), ("tanh", ops.tanh)):
+        model = build("pooled", randomize=randomize, pooler=name)
+        first = model.encode(inputs)[:, 0]
+        pooler = model.get_layer("pooler")
+        expected = activation(first @ pooler.kernel + pooler.bias)
+        np.testing.assert_allclose(
+            outputs(model)["pooled"], ops.convert_to_numpy(expected), atol=1e-5
+        )
+    with pytest.raises(ValueError, match="pooler must be one of .*, got 'softmax'"):
+        build("pooled", pooler="softmax")
 
 
 def test_transform_is_a_layer():

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+import sentencepiece
 import transformers
 
 from keras_transformer.text.text_tokenizer import TextTokenizer
@@ -46,6 +47,31 @@ def test_byte_pairs_that_are_framed(tmp_path):
     assert ours.encode(TEXTS) == [theirs.encode(text) for text in TEXTS]
     ((ids, _, _),) = ours.encode_pairs([("a cab", "a mask")], 20)
     assert ids == theirs.encode("a cab", "a mask")
+
+
+def test_sentence_pieces(tmp_path):
+    lines = ["the old man loves the dog", "Größe 12½ 犬", "don't", "a cab, a mask", "café"] * 4
+    for kind_of_pieces in ("unigram", "bpe"):
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines), model_prefix=str(tmp_path / "sentencepiece.bpe"),
+            vocab_size=50, model_type=kind_of_pieces, unk_id=0, bos_id=1, eos_id=2, pad_id=-1,
+            minloglevel=2, hard_vocab_limit=False,
+        )  # fmt: skip
+        if kind_of_pieces == "unigram":
+            kind(tmp_path, "xlm-roberta")
+            ours = TextTokenizer.read(tmp_path)
+            mask = transformers.AddedToken("<mask>", lstrip=True)  # as in the released files
+            theirs = transformers.XLMRobertaTokenizer.from_pretrained(tmp_path, mask_token=mask)
+    texts = [*TEXTS, "the dog loves the old man", "Ⅻ ﬁ　x"]
+    assert ours.encode(texts) == [theirs.encode(text) for text in texts]
+    assert ours.vocab_size == len(theirs)
+    assert ours.decode(ours.encode(texts)) == theirs.batch_decode(
+        [theirs.encode(text) for text in texts], skip_special_tokens=True
+    )
+    ((ids, _, _),) = ours.encode_pairs([("a cab", "a mask")], 30)
+    assert ids == theirs.encode("a cab", "a mask")
+    with pytest.raises(ValueError, match="cannot be read: model_type in .* must be 1, a unigram"):
+        TextTokenizer.read(tmp_path)
 
 
 @pytest.mark.skipif("KT_DATA" not in os.environ, reason="KT_DATA is not set")

@@ -7,6 +7,8 @@ and `Rule`s that map one weight to another.
 from keras_transformer.checkpoints.families import (
     bart,
     bert,
+    distilbert,
+    electra,
     esm,
     gemma,
     gpt,
@@ -21,7 +23,21 @@ from keras_transformer.checkpoints.families.family import Family, Rule
 
 FAMILIES: dict[str, Family] = {
     kind: family
-    for home in (bart, t5, gpt, llama, qwen, phi, gemma, bert, esm, vit, whisper)
+    for home in (
+        bart,
+        t5,
+        gpt,
+        llama,
+        qwen,
+        phi,
+        gemma,
+        bert,
+        distilbert,
+        electra,
+        esm,
+        vit,
+        whisper,
+    )
     for kind, family in home.FAMILIES.items()
 }
 

@@ -1,4 +1,4 @@
-"""Map of BERT, RoBERTa and ALBERT checkpoints."""
+"""Map of BERT, RoBERTa, XLM-RoBERTa and ALBERT checkpoints."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from keras_transformer.checkpoints.families.fields import (
 )
 from keras_transformer.models import BERT, BERTConfig
 
+ROBERTAS = {"roberta": "Roberta", "xlm-roberta": "XLMRoberta"}  # prefix of the architectures
 NAMES = {
     "bert": Names(
         "Bert",
@@ -35,14 +36,6 @@ NAMES = {
         next_sentence="cls.seq_relationship",
         pairs=("pretraining", "next_sentence"),
     ),
-    "roberta": Names(
-        "Roberta",
-        ("lm_head.dense", "lm_head.layer_norm"),
-        output_bias="lm_head.bias",
-        bare_pooler="roberta.pooler.dense",
-        pooler="classifier.dense",
-        classifier="classifier.out_proj",
-    ),
     "albert": Names(
         "Albert",
         ("predictions.dense", "predictions.LayerNorm"),
@@ -53,13 +46,20 @@ NAMES = {
         next_sentence="sop_classifier.classifier",
         pairs=("pretraining",),
     ),
+} | {
+    kind: Names(
+        family,
+        ("lm_head.dense", "lm_head.layer_norm"),
+        output_bias="lm_head.bias",
+        bare_pooler="roberta.pooler.dense",
+        pooler="classifier.dense",
+        classifier="classifier.out_proj",
+    )
+    for kind, family in ROBERTAS.items()
 }
+PREFIXES = {kind: "roberta" if kind in ROBERTAS else kind for kind in NAMES}  # of the weights
 DECODERS = {"bert": "cls.predictions", "roberta": "lm_head", "albert": "predictions"}
-HEAD_DROPOUT = {
-    "bert": "classifier_dropout",
-    "roberta": "classifier_dropout",
-    "albert": "classifier_dropout_prob",
-}
+HEAD_DROPOUT = dict.fromkeys(NAMES, "classifier_dropout") | {"albert": "classifier_dropout_prob"}
 # Weights of heads that a checkpoint may have in addition to the head that its config names.
 UNUSED = {
     "bert": ("bert.pooler.dense", "cls.seq_relationship"),
@@ -75,7 +75,7 @@ def _fields(kind: str) -> dict[str, Field]:
         hidden_act=activation("gelu"),
         position_embedding_type=exactly("absolute"),
     )
-    if kind == "roberta":
+    if kind in ROBERTAS:
         fields["hidden_act"] = exactly("gelu")  # its masked LM head always uses gelu
     if kind == "albert":
         fields |= dict(
@@ -90,10 +90,9 @@ def _fields(kind: str) -> dict[str, Field]:
 
 
 def _config(theirs, names, kind):
-    pad_id = token_id({"pad_token_id": 1 if kind == "roberta" else 0, **theirs}, "pad_token_id")
-    offset = 0
-    if kind == "roberta":
-        offset = pad_id + 1
+    usual_pad_id = 1 if kind in ROBERTAS else 0
+    pad_id = token_id({"pad_token_id": usual_pad_id, **theirs}, "pad_token_id")
+    offset = pad_id + 1 if kind in ROBERTAS else 0
     return BERTConfig(
         vocab_size=theirs["vocab_size"],
         d_model=theirs["hidden_size"],
@@ -136,16 +135,17 @@ def _config_file(config, kind):
 
 
 def _rules(config: BERTConfig, kind: str) -> list[Rule]:
-    rules = table("embedding/tokens", f"{kind}.embeddings.word_embeddings")
-    rules += table("embedding/positions", f"{kind}.embeddings.position_embeddings")
-    rules += table("embedding/types", f"{kind}.embeddings.token_type_embeddings")
-    rules += norm("embedding/norm", f"{kind}.embeddings.LayerNorm")
+    prefix = PREFIXES[kind]
+    rules = table("embedding/tokens", f"{prefix}.embeddings.word_embeddings")
+    rules += table("embedding/positions", f"{prefix}.embeddings.position_embeddings")
+    rules += table("embedding/types", f"{prefix}.embeddings.token_type_embeddings")
+    rules += norm("embedding/norm", f"{prefix}.embeddings.LayerNorm")
     if kind == "albert":
         rules += dense("projection", "albert.encoder.embedding_hidden_mapping_in")
         rules += _albert_block((config.num_heads,) * 3)
     else:
         norms = "attention.output.LayerNorm", "output.LayerNorm"
-        rules += blocks(config, f"{kind}.encoder.layer", *norms)
+        rules += blocks(config, f"{prefix}.encoder.layer", *norms)
     return rules + NAMES[kind].rules(config)
 
 
@@ -167,16 +167,16 @@ FAMILIES = {
         functools.partial(_rules, kind=kind),
         functools.partial(_config_file, kind=kind),
         aliases={
-            f"{DECODERS[kind]}.decoder.weight": (f"{kind}.embeddings.word_embeddings.weight",),
-            f"{DECODERS[kind]}.decoder.bias": (f"{DECODERS[kind]}.bias",),
+            f"{DECODERS[prefix]}.decoder.weight": (f"{prefix}.embeddings.word_embeddings.weight",),
+            f"{DECODERS[prefix]}.decoder.bias": (f"{DECODERS[prefix]}.bias",),
         },
         unused=(
             "embeddings.position_ids",
-            *(f"{name}.{part}" for name in UNUSED[kind] for part in ("weight", "bias")),
+            *(f"{name}.{part}" for name in UNUSED[prefix] for part in ("weight", "bias")),
         ),
-        prefix=f"{kind}.",
+        prefix=f"{prefix}.",
         endings=NORM_ENDINGS,
         fields=_fields(kind),
     )
-    for kind in NAMES
+    for kind, prefix in PREFIXES.items()
 }

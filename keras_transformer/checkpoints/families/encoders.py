@@ -19,7 +19,7 @@ from keras_transformer.models.encoder_only import EncoderConfig
 
 HEADS = {  # suffix of an architecture's name -> our head
     "ForMaskedLM": "masked_lm",
-    "ForPreTraining": "pretraining",
+    "ForPreTraining": "pretraining",  # ELECTRA's: "replaced_tokens"
     "ForNextSentencePrediction": "next_sentence",
     "ForSequenceClassification": "sequence_classification",
     "ForTokenClassification": "token_classification",
@@ -54,20 +54,22 @@ class Names:
         family: Prefix of the architectures' names, such as "Bert".
         transform: Dense layer and norm of the masked LM head.
         output_bias: Bias of its logits.
-        bare_pooler: Dense layer of a pooler without a classifier.
         pooler, classifier: Dense layers of the sequence classifier.
+        bare_pooler: Dense layer of a pooler without a classifier. None: there is none.
         next_sentence: Dense layer of the next-sentence head. None: there is no such head.
         pairs: Those of "pretraining" and "next_sentence" that the family has.
+        replaced: The two dense layers of the head "replaced_tokens". None: there is no such head.
     """
 
     family: str
     transform: tuple[str, str]
     output_bias: str
-    bare_pooler: str
     pooler: str
     classifier: str
+    bare_pooler: str | None = None
     next_sentence: str | None = None
     pairs: tuple[str, ...] = ()
+    replaced: tuple[str, str] | None = None
 
     @property
     def heads(self) -> dict[str, str]:
@@ -75,7 +77,11 @@ class Names:
         heads = {ours: f"{self.family}{end}" for end, ours in HEADS.items()}
         for name in {"pretraining", "next_sentence"} - set(self.pairs):
             del heads[name]
-        return heads | {"pooled": heads["hidden"]}
+        if self.bare_pooler:
+            heads["pooled"] = heads["hidden"]
+        if self.replaced:
+            heads["replaced_tokens"] = f"{self.family}ForPreTraining"
+        return heads
 
     def fields(self, theirs: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
         """Return the head and the labels as fields of our config."""
@@ -109,7 +115,10 @@ class Names:
             rules += dense("transform/dense", self.transform[0])
             rules += norm("transform/norm", self.transform[1])
             rules.append(Rule("output_bias/bias", (self.output_bias,)))
-        if head in ("pooled", "pretraining", "next_sentence"):
+        if head == "replaced_tokens" and self.replaced:
+            rules += dense("replaced_transform", self.replaced[0])
+            rules += dense("replaced", self.replaced[1])
+        if head in ("pooled", "pretraining", "next_sentence") and self.bare_pooler:
             rules += dense("pooler", self.bare_pooler)
         if head in ("pretraining", "next_sentence") and self.next_sentence:
             rules += dense("next_sentence", self.next_sentence)

@@ -26,7 +26,7 @@ OF_SIDES = tuple(  # sizes of an encoder-decoder in BART's and Whisper's configs
     for name in ("layers", "attention_heads", "ffn_dim")
 )
 # Numbers of heads, which no weight shape reveals, and alternative names in `transformers`.
-HEADS = ("encoder_attention_heads", "n_head", "num_heads")
+HEADS = ("encoder_attention_heads", "n_head", "n_heads", "num_heads")
 HEADS_TOO = ("num_attention_heads", "num_key_value_heads")
 REQUIRED = object()
 

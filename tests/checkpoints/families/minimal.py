@@ -35,6 +35,11 @@ SIZES = {
     "gemma3": dict(text_config=LLAMA | dict(num_attention_heads=4)),
     "bert": BERT,
     "roberta": BERT,
+    "xlm-roberta": BERT,
+    "distilbert": dict(
+        vocab_size=30, dim=16, n_layers=1, n_heads=2, hidden_dim=24, max_position_embeddings=20
+    ),
+    "electra": BERT | dict(embedding_size=8),
     "albert": BERT | dict(embedding_size=8),
     "esm": BERT | dict(mask_token_id=4, position_embedding_type="rotary"),
     "vit": {name: BERT[name] for name in list(BERT)[1:5]},

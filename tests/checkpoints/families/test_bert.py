@@ -1,4 +1,4 @@
-"""BERT, RoBERTa and ALBERT: what `transformers` computes, we compute; and back again."""
+"""BERT, RoBERTa, XLM-RoBERTa and ALBERT: the outputs of `transformers`, and back again."""
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ KINDS = {  # what classes are called, and options
     "bert-types": ("Bert", dict(type_vocab_size=3, pad_token_id=5, num_hidden_layers=1)),
     "roberta": ("Roberta", dict(type_vocab_size=1, layer_norm_eps=1e-5)),
     "roberta-pad": ("Roberta", dict(pad_token_id=3)),
+    "xlm-roberta": ("XLMRoberta", dict(type_vocab_size=1, pad_token_id=1)),
     "albert": ("Albert", ALBERT),
     "albert-deep": ("Albert", ALBERT | dict(num_hidden_layers=5, embedding_size=12)),
 }
@@ -29,6 +30,7 @@ CASES = [(kind, "ForMaskedLM") for kind in KINDS]
 CASES += [
     (kind, end) for kind in ("bert", "roberta", "albert") for end in ENDS if end != "ForMaskedLM"
 ]
+CASES += [("xlm-roberta", "Model"), ("xlm-roberta", "ForSequenceClassification")]
 CASES += [("bert", "ForPreTraining"), ("bert", "ForNextSentencePrediction")]
 CASES += [("albert", "ForPreTraining")]
 
@@ -36,6 +38,7 @@ CASES += [("albert", "ForPreTraining")]
 # One of each family, one of each head.
 ELSEWHERE = [("bert", "ForPreTraining"), ("bert", "ForQuestionAnswering")]
 ELSEWHERE += [("roberta", "ForTokenClassification"), ("albert", "ForSequenceClassification")]
+ELSEWHERE += [("xlm-roberta", "ForMaskedLM")]
 
 
 @pytest.fixture(scope="module", params=cases(CASES, *ELSEWHERE), ids="-".join)
@@ -45,7 +48,7 @@ def pair(request, tmp_path_factory):
 
 
 class TestBERT(EncoderParity):
-    """BERT, RoBERTa and ALBERT."""
+    """BERT, RoBERTa, XLM-RoBERTa and ALBERT."""
 
 
 def test_as_the_first_berts_were_saved(tmp_path):

@@ -22,9 +22,11 @@ SPLIT = {
 UNKNOWN = {
     "bert": {"position_embedding_type"},
     "roberta": {"position_embedding_type"},
+    "xlm-roberta": {"position_embedding_type"},
     "albert": {
         "position_embedding_type", "is_decoder", "add_cross_attention",
     },
+    "electra": {"position_embedding_type"},
     "esm": {"hidden_act"},
     "llama": {"rope_scaling"},
     "mistral": {"rope_scaling", "attention_bias", "mlp_bias"},
