@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from keras_transformer.distribution import distribute
     from keras_transformer.inference.causal_lm import CausalLM
     from keras_transformer.inference.chat import Chat
+    from keras_transformer.inference.mask_filler import MaskFiller
     from keras_transformer.inference.pipeline import Hypothesis
     from keras_transformer.inference.pretrained import load_pretrained
+    from keras_transformer.inference.text_classifier import TextClassifier
+    from keras_transformer.inference.token_tagger import TokenTagger
     from keras_transformer.inference.transcriber import Transcriber
     from keras_transformer.inference.translator import Translator
     from keras_transformer.losses import LabelSmoothedCrossentropy
@@ -33,6 +36,7 @@ _HOMES = {
     "Chat": "inference.chat",
     "TransformerConfig": "config",
     "LabelSmoothedCrossentropy": "losses",
+    "MaskFiller": "inference.mask_filler",
     "MaskedAccuracy": "metrics",
     "Perplexity": "metrics",
     "Transformer": "models",
@@ -41,6 +45,8 @@ _HOMES = {
     "distribute": "distribution",
     "SentencePieceTokenizer": "text",
     "load_tokenizer": "text",
+    "TextClassifier": "inference.text_classifier",
+    "TokenTagger": "inference.token_tagger",
     "Transcriber": "inference.transcriber",
     "Hypothesis": "inference.pipeline",
     "Translator": "inference.translator",
@@ -54,9 +60,12 @@ __all__ = [
     "Chat",
     "Hypothesis",
     "LabelSmoothedCrossentropy",
+    "MaskFiller",
     "MaskedAccuracy",
     "Perplexity",
     "SentencePieceTokenizer",
+    "TextClassifier",
+    "TokenTagger",
     "Transcriber",
     "Transformer",
     "TransformerConfig",

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated
 
 import keras
-import numpy as np
 import typer
 
 from keras_transformer.backend import keep_compilations
@@ -21,6 +20,7 @@ from keras_transformer.data.windows import NO_LABEL
 from keras_transformer.evaluation.assess import save_metrics
 from keras_transformer.evaluation.spans import span_f1
 from keras_transformer.inference.folder import load_with_tokenizer, save_folder
+from keras_transformer.inference.token_tagger import TokenTagger
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy
 from keras_transformer.models import BERT, BERTConfig
@@ -89,21 +89,12 @@ def train(
     )
     fit_epochs(model, batches, epochs)
 
-    found = _tags(model, tokenizer, [words for words, _ in sentences["test"]], labels, max_length)
+    tags = TokenTagger(model, tokenizer).tag_words([words for words, _ in sentences["test"]])
+    found = [[tag.label for tag in own] for own in tags]
     metrics = span_f1(found, [tags for _, tags in sentences["test"]])
     save_folder(output, model, tokenizer, {"task": "token_classification"})
     save_metrics(output, "test", metrics | facts(model, begun))
     print(f"span F1 {metrics['f1']:.3f}; saved to {output}")
-
-
-def _tags(model, tokenizer, sentences, labels, max_length):
-    """Return the most probable tag of each word; "O" for words beyond `max_length`."""
-    found = []
-    for ids, starts in tokenizer.encode_words(sentences):
-        logits_TC = model({"token_ids": np.array([ids[:max_length]], "int32")})[0]
-        best = keras.ops.convert_to_numpy(keras.ops.argmax(logits_TC, axis=-1))
-        found.append([labels[best[i]] if i < max_length else "O" for i in starts])
-    return found
 
 
 if __name__ == "__main__":

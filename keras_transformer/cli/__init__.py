@@ -16,6 +16,7 @@ from keras_transformer.cli.generate import generate, transcribe
 from keras_transformer.cli.launch import launch
 from keras_transformer.cli.plot import app as plot
 from keras_transformer.cli.serve import serve
+from keras_transformer.cli.tasks import classify, fill, tag
 from keras_transformer.cli.train import train
 from keras_transformer.cli.translate import evaluate, translate
 
@@ -32,6 +33,7 @@ app = typer.Typer(
     keras-transformer translate saved_models/grammar < english.txt > german.txt
     keras-transformer generate saved_models/shakespeare "ROMEO:"
     keras-transformer chat saved_models/assistant
+    keras-transformer classify saved_models/sentiment < reviews.txt
     keras-transformer export saved_models/grammar serving/grammar
 
 The environment variable KERAS_BACKEND chooses the backend: tensorflow, jax or torch. A saved model
@@ -63,7 +65,7 @@ for command in (train, launch):
     app.command(cls=Command)(command)
 for command in (translate, score):
     app.command(cls=CorpusCommand)(command)
-for command in (evaluate, generate, chat, transcribe):
+for command in (evaluate, generate, chat, transcribe, classify, tag, fill):
     app.command(cls=Command)(command)
 app.command("import", cls=Command)(import_)
 for command in (serve, export, average, info):

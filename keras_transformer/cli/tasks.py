@@ -1,0 +1,184 @@
+"""Commands that run encoders on lines of text: classes, entities, masked places."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from keras_transformer.cli.common import Precision, counted, opened, read_lines
+
+CHUNK = 2048  # lines that are sorted by length and processed together; 1 of typed input
+
+Classifier = Annotated[Path, typer.Argument(help="A saved text classifier.", metavar="FOLDER")]
+Tagger = Annotated[Path, typer.Argument(help="A saved token tagger.", metavar="FOLDER")]
+Filler = Annotated[Path, typer.Argument(help="A saved masked language model.", metavar="FOLDER")]
+Input = Annotated[
+    Path | None,
+    typer.Option(
+        "--input", "-i", help="Text file, one text per line; may be .gz.  [default: stdin]"
+    ),
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="File to write.  [default: stdout]")
+]
+Json = Annotated[bool, typer.Option("--json", help="Write JSON lines, with all that is found.")]
+TokensPerBatch = Annotated[
+    int, typer.Option(min=1, help="Maximum tokens per batch, padding included.")
+]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Fail on a text too long for the model; else cut the text."),
+]
+
+
+def classify(
+    folder: Classifier,
+    input_file: Input = None,
+    output_file: Output = None,
+    as_json: Json = False,
+    tokens_per_batch: TokensPerBatch = 8192,
+    strict: Strict = False,
+    precision: Precision = None,
+) -> None:
+    r"""Find the class of each line of text.
+
+    Write one line for each line read: the most probable label, a tab, and its probability. With
+    --json, write the text and all labels, best first. A tab in a line separates the two texts of a
+    pair, for models of pairs.
+
+    \b
+    Examples:
+        echo "A gripping film." | keras-transformer classify saved_models/sentiment
+        keras-transformer classify saved_models/sentiment --json < reviews.txt > classes.jsonl
+    """
+    from keras_transformer.inference.text_classifier import TextClassifier
+
+    classifier = TextClassifier.load(folder, precision)
+    options = dict(tokens_per_batch=tokens_per_batch, strict=strict)
+
+    def find(lines):
+        parts = [line.split("\t") for line in lines]
+        texts = [own[0] if len(own) == 1 else tuple(own) for own in parts]
+        return classifier.classify(texts, **options)
+
+    _each_line(input_file, output_file, find, _best, "labels" if as_json else None)
+
+
+def tag(
+    folder: Tagger,
+    input_file: Input = None,
+    output_file: Output = None,
+    as_json: Json = False,
+    tokens_per_batch: TokensPerBatch = 8192,
+    strict: Strict = False,
+    precision: Precision = None,
+) -> None:
+    r"""Find the entities in each line of text, such as persons and places.
+
+    Write one line for each line read: its entities as label=text, with tabs between them; an empty
+    line if there are none. With --json, write the text and its entities with the number of their
+    first character, of the one after the last, and a score.
+
+    \b
+    Examples:
+        echo "Ann lives in Rome." | keras-transformer tag saved_models/entities
+        keras-transformer tag saved_models/entities --json < news.txt > entities.jsonl
+    """
+    from keras_transformer.inference.token_tagger import TokenTagger
+
+    tagger = TokenTagger.load(folder, precision)
+    options = dict(tokens_per_batch=tokens_per_batch, strict=strict)
+
+    def find(lines):
+        return tagger.tag(lines, **options)
+
+    _each_line(input_file, output_file, find, _entities, "entities" if as_json else None)
+
+
+def fill(
+    folder: Filler,
+    top_k: Annotated[
+        int, typer.Option("--top-k", "-k", min=1, help="Number of candidates per line.")
+    ] = 5,
+    input_file: Input = None,
+    output_file: Output = None,
+    as_json: Json = False,
+    tokens_per_batch: TokensPerBatch = 1024,
+    strict: Strict = False,
+    precision: Precision = None,
+) -> None:
+    r"""Fill the masked place in each line of text.
+
+    Each line has the mask token once: [MASK] for a BERT or an ALBERT, <mask> for a RoBERTa or an
+    ESM. Write one line for each line read: the candidates, best first, with tabs between them.
+    With --json, write the text and the candidates with their probabilities.
+
+    \b
+    Examples:
+        echo "a [MASK] film" | keras-transformer fill saved_models/bert
+        keras-transformer fill saved_models/esm --top-k 3 --json < proteins.txt
+    """
+    from keras_transformer.inference.mask_filler import MaskFiller
+
+    filler = MaskFiller.load(folder, precision)
+    options = dict(tokens_per_batch=tokens_per_batch, strict=strict)
+
+    def find(lines):
+        return filler.fill(lines, top_k, **options)
+
+    _each_line(input_file, output_file, find, _tokens, "candidates" if as_json else None)
+
+
+def _tokens(candidates):
+    return "\t".join(x.token for x in candidates)
+
+
+def _best(labels):
+    return f"{labels[0].label}\t{labels[0].probability:.4f}"
+
+
+def _entities(found):
+    return "\t".join(f"{x.label}={' '.join(x.text.split())}" for x in found)
+
+
+def _each_line(
+    input_file: Path | None,
+    output_file: Path | None,
+    find: Callable[[Sequence[str]], list[list[Any]]],
+    in_words: Callable[[list[Any]], str],
+    name: str | None,
+) -> None:
+    """Write a line for each line read.
+
+    Args:
+        input_file: File to read; None: stdin.
+        output_file: File to write; None: stdout.
+        find: Function from lines to what is found in each, a list of dataclasses.
+        in_words: Function from what is found in a line to the line to write.
+        name: Name of what is found in lines of JSON; None: lines of text.
+    """
+    is_typed = input_file is None and sys.stdin.isatty()
+
+    def results():
+        lines = read_lines(input_file)
+        while chunk := list(itertools.islice(lines, 1 if is_typed else CHUNK)):
+            for line, found in zip(chunk, find(chunk), strict=True):
+                if name is None:
+                    yield in_words(found)
+                    continue
+                record = {"text": line, name: [dataclasses.asdict(x) for x in found]}
+                yield json.dumps(record, ensure_ascii=False)
+
+    with opened(output_file) as out:
+        shown = sys.stderr.isatty() and not is_typed and not out.isatty()
+        for line in counted(results(), "lines", shown):
+            out.write(line + "\n")
+            if is_typed:
+                out.flush()

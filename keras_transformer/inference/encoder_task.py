@@ -1,0 +1,130 @@
+"""Base class of the objects that run an encoder with one head: loading, batches, one function."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_transformer.config import require
+from keras_transformer.inference.folder import load_with_tokenizer, save_folder
+from keras_transformer.inference.inputs import padded
+from keras_transformer.inference.runner import Runner, search_batches
+from keras_transformer.models.encoder_only import EncoderOnly
+from keras_transformer.text.text_tokenizer import TextTokenizer
+
+# The object and the command for each head of `models.heads`.
+FITTING = {
+    "masked_lm": "MaskFiller and the command fill",
+    "sequence_classification": "TextClassifier and the command classify",
+    "token_classification": "TokenTagger and the command tag",
+}
+
+
+class EncoderTask:
+    """An encoder with its head and its tokenizer, and the function that both compute.
+
+    Texts are sorted by length and processed in batches of a token budget. Padding is masked, so
+    the result for a text does not depend on the others in its batch.
+
+    Args:
+        model: A `BERT`, an `ESM` or another `EncoderOnly` with the head that the class needs.
+        tokenizer: Tokenizer that the model was trained with.
+
+    Raises:
+        ValueError: If the model has another head, or the tokenizer has more pieces than the model.
+    """
+
+    what: ClassVar[str]
+    head: ClassVar[str]
+    task: ClassVar[str]
+
+    def __init__(self, model: EncoderOnly, tokenizer: TextTokenizer):
+        config = model.config
+        fits = FITTING.get(config.head)
+        accepted = repr(self.head) + (f" ({fits} take this model)" if fits else "")
+        require(config.head == self.head, "the model's head", config.head, accepted)
+        if tokenizer.vocab_size > config.vocab_size:
+            raise ValueError(
+                f"the tokenizer does not match the model: it has {tokenizer.vocab_size} pieces, "
+                f"the model {config.vocab_size}"
+            )
+        self.model, self.tokenizer = model, tokenizer
+        self._runner = Runner()
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Write `model.keras`, `tokenizer.json` and `config.json`; any backend can load them."""
+        save_folder(folder, self.model, self.tokenizer, {"task": self.task})
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Self:
+        """Load what `save`, a training script or `keras-transformer import` wrote.
+
+        Args:
+            folder: Folder of the saved model.
+            precision: See `Translator.load`; None: as saved.
+
+        Raises:
+            ValueError: If the folder is not such a model, or a file in it is broken.
+        """
+        model, tokenizer = load_with_tokenizer(folder, cls.what, EncoderOnly, precision)
+        try:
+            return cls(model, tokenizer)
+        except ValueError as error:
+            raise ValueError(f"{folder} is not a saved {cls.what}: {error}") from error
+
+    def _function(self) -> Callable:
+        """Return the function from the model's inputs to arrays whose first axis is the batch."""
+        return lambda inputs: ops.softmax(ops.cast(self.model(inputs), "float32"), axis=-1)
+
+    def _cut(self, ids: Sequence[int], text: Any, strict: bool) -> list[int]:
+        """Return the ids that the model can read; a text that is cut gets a warning, or fails."""
+        limit = self.model.config.max_length
+        require(len(ids) > 0, "the tokens of a text", f"none in {text!r:.60}", "one or more")
+        if len(ids) > limit:
+            problem = (
+                f"texts must have at most {limit} tokens each, the model's max_length, got "
+                f"{len(ids)} in {text!r:.60}"
+            )
+            if strict:
+                raise ValueError(problem)
+            warnings.warn(f"{problem}: it is cut", stacklevel=4)
+        return list(ids[:limit])
+
+    def _run(
+        self,
+        ids: Sequence[Sequence[int]],
+        tokens_per_batch: int,
+        types: Sequence[Sequence[int]] | None = None,
+    ) -> list[Any]:
+        """Return the function's result for each text, padded to the length of its batch.
+
+        Args:
+            ids: Token ids of each text, one or more and at most `max_length`.
+            tokens_per_batch: Maximum tokens in a batch, padding included.
+            types: Token type of each id; None: all are 0.
+        """
+        config, found = self.model.config, [None] * len(ids)
+        lengths = [len(row) for row in ids]
+        for chosen, rows, length in search_batches(lengths, tokens_per_batch, config.max_length):
+            shape = rows, length
+            inputs = {"token_ids": padded([ids[i] for i in chosen], *shape, config.pad_id)}
+            if getattr(config, "num_types", 1) > 1:
+                own = [types[i] for i in chosen] if types is not None else []
+                inputs["type_ids"] = padded(own, *shape, 0)
+            result = self._runner(self.model, "outputs", self._function, [inputs])
+            result = keras.tree.map_structure(ops.convert_to_numpy, result)
+            if not all(np.isfinite(x).all() for x in _rows(result, len(chosen))):
+                raise ValueError("model must give finite logits, got none: are weights NaN?")
+            for row, i in enumerate(chosen):
+                found[i] = keras.tree.map_structure(lambda x, row=row: x[row], result)
+        return found
+
+
+def _rows(tree, count):
+    return [x[:count] for x in keras.tree.flatten(tree)]

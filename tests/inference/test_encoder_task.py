@@ -1,0 +1,57 @@
+"""Errors that all objects on encoders share: wrong head, wrong tokenizer, NaN weights."""
+
+import numpy as np
+import pytest
+
+from keras_transformer import TextClassifier, TokenTagger
+from keras_transformer.models import BERT, BERTConfig
+from keras_transformer.text.text_tokenizer import TextTokenizer
+
+SIZES = dict(d_model=8, num_layers=1, num_heads=2, max_length=16)
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    return TextTokenizer.train(["a good film", "bad films"], "wordpiece", 40)
+
+
+def model_of(tokenizer, head):
+    return BERT(BERTConfig(tokenizer.vocab_size, head=head, **SIZES))
+
+
+def test_a_folder_of_another_task(pieces, translator, tmp_path):
+    TokenTagger(model_of(pieces, "token_classification"), pieces).save(tmp_path / "tagger")
+    with pytest.raises(
+        ValueError, match="is not a saved text classifier: .*TokenTagger and the command tag take"
+    ):
+        TextClassifier.load(tmp_path / "tagger")
+    translator.save(tmp_path / "translator")
+    with pytest.raises(ValueError, match="is not a saved text classifier but a translator"):
+        TextClassifier.load(tmp_path / "translator")
+    with pytest.raises(ValueError, match="there is no such folder"):
+        TokenTagger.load(tmp_path / "none")
+
+
+def test_another_tokenizer(pieces):
+    larger = pieces.with_special_tokens(["[NEW]"])
+    with pytest.raises(ValueError, match="the tokenizer does not match the model: it has"):
+        TextClassifier(model_of(pieces, "sequence_classification"), larger)
+
+
+def test_weights_that_are_not_numbers(pieces):
+    classifier = TextClassifier(model_of(pieces, "sequence_classification"), pieces)
+    classifier.model.weights[0].assign(np.full(classifier.model.weights[0].shape, np.nan))
+    with pytest.raises(ValueError, match="model must give finite logits"):
+        classifier.classify(["a film"])
+
+
+def test_precision(pieces, tmp_path):
+    classifier = TextClassifier(model_of(pieces, "sequence_classification"), pieces)
+    classifier.save(tmp_path)
+    texts = ["a film", "bad bad films"]
+    (a, b), (c, d) = (
+        x.classify(texts) for x in (classifier, TextClassifier.load(tmp_path, precision="int8"))
+    )
+    for one, other in ((a, c), (b, d)):
+        ours = {x.label: x.probability for x in one}
+        assert {x.label: x.probability for x in other} == pytest.approx(ours, abs=0.05)

@@ -1,0 +1,80 @@
+"""TokenTagger: what a script trained; entities as seqeval counts them; proteins."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+from keras import ops
+from seqeval.metrics.sequence_labeling import get_entities
+
+from keras_transformer import TokenTagger
+from keras_transformer.inference.text_classifier import Label
+from keras_transformer.inference.token_tagger import _entities
+from keras_transformer.models import ESM, ESMConfig
+from keras_transformer.text.text_tokenizer import TextTokenizer
+from tests.inference.encoder_folders import tagger_folder
+
+
+@pytest.fixture(scope="module")
+def tagger(tmp_path_factory):
+    return TokenTagger.load(tagger_folder(tmp_path_factory.mktemp("tagger")))
+
+
+def test_it_gives_the_known_answers(tagger, tmp_path):
+    texts = ["ba mister Ga, be du (mister  Ga Lo)!", "", "be bo ba du"]
+    tagger.save(tmp_path)
+    for own in (tagger, TokenTagger.load(tmp_path)):
+        first, *others = own.tag(texts)
+        assert [(x.label, x.text, x.start, x.end) for x in first] == [
+            ("person", "Ga", 10, 12),
+            ("person", "Ga Lo", 29, 34),
+        ]
+        assert others == [[], []] and all(0.5 < x.score <= 1 for x in first)
+
+
+def test_tags_are_those_of_each_sentence_alone(tagger):
+    generator = random.Random(1)
+    sentences = [
+        generator.choices("ba be mister Ga Lo du".split(), k=k) for k in (3, 9, 1, 5, 5, 7)
+    ]
+    labels = tagger.model.config.labels
+    for words, tags in zip(sentences, tagger.tag_words(sentences), strict=True):
+        ((ids, starts),) = tagger.tokenizer.encode_words([words])
+        logits = ops.convert_to_numpy(tagger.model({"token_ids": np.array([ids])}))[0][starts]
+        assert [x.label for x in tags] == [labels[i] for i in logits.argmax(-1)]
+        odds = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+        assert [x.probability for x in tags] == pytest.approx(odds.max(-1).tolist(), abs=1e-4)
+
+
+def test_words_after_the_cut(tagger):
+    with pytest.warns(UserWarning, match="at most 24 tokens each.*it is cut"):
+        (tags,) = tagger.tag_words([["ba"] * 30])
+    assert tags[-1] == Label("O", 0.0) and tags[0].probability > 0
+    with pytest.raises(ValueError, match="at most 24 tokens each"):
+        tagger.tag(["ba " * 30], strict=True)
+
+
+@pytest.mark.once("no tensor")
+def test_entities_are_those_of_seqeval():
+    generator = random.Random(0)
+    for _ in range(300):
+        tags = generator.choices(["O", "B-a", "I-a", "B-b", "I-b"], k=8)
+        places, text = [(2 * i, 2 * i + 1) for i in range(8)], "a b c d e f g h"
+        found = list(_entities(text, places, [Label(tag, 0.5) for tag in tags]))
+        expected = [(kind, 2 * i, 2 * j + 1) for kind, i, j in get_entities(tags)]
+        assert [(x.label, x.start, x.end) for x in found] == expected
+        assert all(x.text == text[x.start : x.end] and x.score == 0.5 for x in found)
+
+
+def test_letters_of_a_protein_are_words(tmp_path, randomize):
+    (tmp_path / "vocab.txt").write_text("\n".join("<cls> <pad> <eos> <unk> L A G V <mask>".split()))
+    (tmp_path / "config.json").write_text('{"model_type": "esm"}')
+    tokenizer = TextTokenizer.read(tmp_path)
+    sizes = dict(d_model=8, num_layers=1, num_heads=2, mask_id=8, labels=("C", "E", "H"))
+    model = randomize(ESM(ESMConfig(9, head="token_classification", **sizes)), 3.0)
+    tagger = TokenTagger(model, tokenizer)
+    (tags,), (runs,) = tagger.tag_words([list("LAGVVAL")]), tagger.tag(["LAGVVAL"])
+    assert "".join(x.label * (x.end - x.start) for x in runs) == "".join(x.label for x in tags)
+    assert all(x.label != y.label for x, y in itertools.pairwise(runs))
+    assert "".join(x.text for x in runs) == "LAGVVAL"
