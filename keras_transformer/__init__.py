@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from keras_transformer.inference.mask_filler import MaskFiller
     from keras_transformer.inference.pipeline import Hypothesis
     from keras_transformer.inference.pretrained import load_pretrained
+    from keras_transformer.inference.question_answerer import QuestionAnswerer
     from keras_transformer.inference.text_classifier import TextClassifier
+    from keras_transformer.inference.text_embedder import TextEmbedder
     from keras_transformer.inference.token_tagger import TokenTagger
     from keras_transformer.inference.transcriber import Transcriber
     from keras_transformer.inference.translator import Translator
@@ -45,7 +47,9 @@ _HOMES = {
     "distribute": "distribution",
     "SentencePieceTokenizer": "text",
     "load_tokenizer": "text",
+    "QuestionAnswerer": "inference.question_answerer",
     "TextClassifier": "inference.text_classifier",
+    "TextEmbedder": "inference.text_embedder",
     "TokenTagger": "inference.token_tagger",
     "Transcriber": "inference.transcriber",
     "Hypothesis": "inference.pipeline",
@@ -63,8 +67,10 @@ __all__ = [
     "MaskFiller",
     "MaskedAccuracy",
     "Perplexity",
+    "QuestionAnswerer",
     "SentencePieceTokenizer",
     "TextClassifier",
+    "TextEmbedder",
     "TokenTagger",
     "Transcriber",
     "Transformer",

@@ -20,7 +20,8 @@ from keras_transformer.data.tagged import numbered
 from keras_transformer.data.text_files import read_pairs
 from keras_transformer.evaluation.assess import save_metrics
 from keras_transformer.evaluation.spans import answer_scores
-from keras_transformer.inference.folder import load_with_tokenizer, save_folder
+from keras_transformer.inference.folder import load_with_tokenizer
+from keras_transformer.inference.question_answerer import QuestionAnswerer
 from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.optimizers import adam
 from keras_transformer.text.text_tokenizer import TextTokenizer
@@ -28,7 +29,6 @@ from keras_transformer.training import script_options as options
 from keras_transformer.training.runs import facts, main, run_into, say, schedule_for
 
 SIDES = ("train", "eval")
-LONGEST = 30  # pieces of the longest answer that is considered
 
 
 @run_into()
@@ -85,10 +85,11 @@ def train(
     labels = {"start": first, "end": last}
     model.fit(inputs, labels, batch_size=batch_size, epochs=epochs, verbose=2)
 
-    inputs, places = _arrays(tests, tokenizer, model.config, max_length)
-    found = _answers(model.predict(inputs, batch_size=32, verbose=0), tests, places, max_length)
-    scores = answer_scores(found, {x.id: [text for text, _ in x.answers] for x in tests})
-    save_folder(output, model, tokenizer, {"task": "question_answering"})
+    answerer = QuestionAnswerer(model, tokenizer)
+    found = answerer.answer([(x.question, x.context) for x in tests])
+    texts = {x.id: own[0].text if own else "" for x, own in zip(tests, found, strict=True)}
+    scores = answer_scores(texts, {x.id: [text for text, _ in x.answers] for x in tests})
+    answerer.save(output)
     save_metrics(output, "eval", scores | facts(model, begun) | {"questions": len(tests)})
     line = f"exact match {scores['exact_match']:.1f}, F1 {scores['f1']:.1f}"
     print(f"{line} of {len(tests)} questions; saved to {output}")
@@ -120,18 +121,6 @@ def _arrays(questions, tokenizer, config, max_length):
         if "type_ids" in inputs:
             inputs["type_ids"][row, : len(ids)] = types
     return inputs, [places for _, _, places in encoded]
-
-
-def _answers(logits, questions, places, max_length):
-    """Return the text of the most probable span of each question, by the question's id."""
-    found = {}
-    near = np.tri(max_length, k=0).T * np.tri(max_length, k=LONGEST - 1) > 0
-    for x, own, start, end in zip(questions, places, logits["start"], logits["end"], strict=True):
-        inside = np.array([place[0] >= 0 for place in own] + [False] * (max_length - len(own)))
-        scores = np.where(near & inside[:, None] & inside, start[:, None] + end, -np.inf)
-        i, j = np.unravel_index(scores.argmax(), scores.shape)
-        found[x.id] = x.context[own[i][0] : own[j][1]]
-    return found
 
 
 if __name__ == "__main__":

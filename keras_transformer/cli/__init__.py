@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 
 from keras_transformer import __version__
+from keras_transformer.cli.answer import answer
 from keras_transformer.cli.chat import chat
 from keras_transformer.cli.common import Command, Commands, say
 from keras_transformer.cli.convert import average, export, import_, info
 from keras_transformer.cli.corpora import CorpusCommand, score
+from keras_transformer.cli.embed import embed
 from keras_transformer.cli.generate import generate, transcribe
 from keras_transformer.cli.launch import launch
 from keras_transformer.cli.plot import app as plot
@@ -66,6 +68,8 @@ for command in (train, launch):
 for command in (translate, score):
     app.command(cls=CorpusCommand)(command)
 for command in (evaluate, generate, chat, transcribe, classify, tag, fill):
+    app.command(cls=Command)(command)
+for command in (answer, embed):
     app.command(cls=Command)(command)
 app.command("import", cls=Command)(import_)
 for command in (serve, export, average, info):

@@ -1,4 +1,4 @@
-"""Base class of the objects that run an encoder with one head: loading, batches, one function."""
+"""Base class of the objects that run an encoder: loading, batches, one function."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ from keras_transformer.inference.runner import Runner, search_batches
 from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
-# The object and the command for each head of `models.heads`.
+# The object and the command for a head of `models.heads`, and for all others.
 FITTING = {
     "masked_lm": "MaskFiller and the command fill",
     "sequence_classification": "TextClassifier and the command classify",
+    "span_extraction": "QuestionAnswerer and the command answer",
     "token_classification": "TokenTagger and the command tag",
 }
+FITTING_ANY = "TextEmbedder and the command embed"
 
 
 class EncoderTask:
-    """An encoder with its head and its tokenizer, and the function that both compute.
+    """An encoder with its tokenizer, and the function that it computes.
+
+    A subclass says in `head` which head the model must have; None: any.
 
     Texts are sorted by length and processed in batches of a token budget. Padding is masked, so
     the result for a text does not depend on the others in its batch.
@@ -41,14 +45,14 @@ class EncoderTask:
     """
 
     what: ClassVar[str]
-    head: ClassVar[str]
+    head: ClassVar[str | None]
     task: ClassVar[str]
 
     def __init__(self, model: EncoderOnly, tokenizer: TextTokenizer):
         config = model.config
-        fits = FITTING.get(config.head)
-        accepted = repr(self.head) + (f" ({fits} take this model)" if fits else "")
-        require(config.head == self.head, "the model's head", config.head, accepted)
+        fits = FITTING.get(config.head, FITTING_ANY)
+        accepted = f"{self.head!r} ({fits} take this model)"
+        require(self.head in (None, config.head), "the model's head", config.head, accepted)
         if tokenizer.vocab_size > config.vocab_size:
             raise ValueError(
                 f"the tokenizer does not match the model: it has {tokenizer.vocab_size} pieces, "
@@ -120,7 +124,7 @@ class EncoderTask:
             result = self._runner(self.model, "outputs", self._function, [inputs])
             result = keras.tree.map_structure(ops.convert_to_numpy, result)
             if not all(np.isfinite(x).all() for x in _rows(result, len(chosen))):
-                raise ValueError("model must give finite logits, got none: are weights NaN?")
+                raise ValueError("model must give finite outputs, got none: are weights NaN?")
             for row, i in enumerate(chosen):
                 found[i] = keras.tree.map_structure(lambda x, row=row: x[row], result)
         return found

@@ -14,6 +14,7 @@ from keras_transformer.config import require
 from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.inference.folder import FLOATS, PRECISIONS, save_folder
 from keras_transformer.inference.hearing import hearing_of
+from keras_transformer.inference.text_embedder import TextEmbedder, pooling_of
 from keras_transformer.inference.transcriber import Transcriber
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import DecoderOnly, Speech, ViT
@@ -64,13 +65,14 @@ def load_pretrained(
     source_language: str | None = None,
     target_language: str | None = None,
     precision: str | None = None,
-) -> Translator | CausalLM | Transcriber | PretrainedModel:
+) -> Translator | CausalLM | Transcriber | TextEmbedder | PretrainedModel:
     """Load a model in Hugging Face's layout as an object for its task.
 
     Marian (the 1,400 models of OPUS-MT), M2M-100, NLLB-200, mBART-50, T5, T5 v1.1, mT5 and
     MADLAD-400 become a `Translator`; GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3 and Gemma a
     `CausalLM`; Whisper a `Transcriber`; BERT, DistilBERT, RoBERTa, XLM-RoBERTa, ALBERT,
-    ELECTRA, ESM-2 and ViT a `PretrainedModel`. All have `save(folder)`.
+    ELECTRA, ESM-2 and ViT a `PretrainedModel`, or, in a folder of sentence-transformers, a
+    `TextEmbedder` with its pooling. All have `save(folder)`.
 
     ```python
     translator = load_pretrained("Helsinki-NLP/opus-mt-en-de")
@@ -135,7 +137,8 @@ def load_pretrained(
         return Transcriber(model, texts, hearing_of(folder, texts))
     if isinstance(model, DecoderOnly):
         return CausalLM(model, texts, ChatTemplate.read(folder))
-    return PretrainedModel(model, texts)
+    pooling = pooling_of(folder)
+    return TextEmbedder(model, texts, pooling) if pooling else PretrainedModel(model, texts)
 
 
 def _model(folder, precision):

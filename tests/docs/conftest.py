@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import wave
 
 import numpy as np
@@ -39,6 +40,8 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     for name in ("grammar", "multi30k"):
         _translator(tiny_transformer, tokenizer).save(folder / "saved_models" / name)
     data_sets.write(folder / "DATA", pairs["train"])
+    shutil.copy(folder / "DATA/squad/dev-v1.1.reconstructed.json.gz", folder / "squad.json.gz")
+    shutil.copy(folder / "DATA/squad/suggested_article_split.tsv", folder / "split.tsv")
     trees = read_trees(TREES)
     sentences, lines = [" ".join(x.words()) for x in trees], [linearize(x) for x in trees]
     words = WordTokenizer.train(sentences, lines, min_count=1)
@@ -62,6 +65,7 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     _gpt2(folder / "gpt2", text)
     chat_folder(folder / "HuggingFaceTB/SmolLM2-135M-Instruct", "smollm", max_length=256)
     _bert(folder / "bert-base-uncased")
+    _sentence_transformer(folder / "sentence-transformers/all-MiniLM-L6-v2")
     return folder
 
 
@@ -101,6 +105,7 @@ def _corpora(folder, sides):
     for part in ("train", "dev", "test"):
         rows = ["sentence\tlabel", *(f"a {x} film\t{int(x == 'good')}" for x in ("good", "bad"))]
         write(folder / f"sentiment.{part}.tsv", rows)
+    write(folder / "questions.tsv", ["Who sleeps?\tThe old dog sleeps."])
     words = "Ann\tB-person\nSmith\tI-person\nlives\tO\nin\tO\nRome\tB-place\n.\tO\n\n"
     for part in ("train", "test"):
         (folder / f"{part}.conll").write_text(words * 8, "utf-8")
@@ -128,3 +133,12 @@ def _bert(folder):
     )  # fmt: skip
     transformers.BertForMaskedLM(config).save_pretrained(folder)
     (folder / "vocab.txt").write_text("\n".join(words))
+
+
+def _sentence_transformer(folder):
+    _bert(folder)
+    kinds = ("Transformer", "Pooling", "Normalize")
+    modules = [{"path": x, "type": f"sentence_transformers.models.{x}"} for x in kinds]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "Pooling").mkdir()
+    (folder / "Pooling/config.json").write_text('{"pooling_mode_mean_tokens": true}')

@@ -55,6 +55,7 @@ TINY = {
     "training.masked_language_model": _PIECES,
     "training.text_classification": _PIECES,
     "training.token_classification": _PIECES,
+    "training.question_answering": _PIECES,
     "benchmarks.preferences": "--sources 4 --samples 4 --rates 1e-4 --seeds 0".split(),
     "benchmarks.sentiment": "--writer-steps 6 --prompts 4 --steps 2".split(),
     "benchmarks.dialogues": "--steps 10 --epochs 1 --most 2 --precision float32".split(),

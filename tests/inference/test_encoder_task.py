@@ -41,7 +41,7 @@ def test_another_tokenizer(pieces):
 def test_weights_that_are_not_numbers(pieces):
     classifier = TextClassifier(model_of(pieces, "sequence_classification"), pieces)
     classifier.model.weights[0].assign(np.full(classifier.model.weights[0].shape, np.nan))
-    with pytest.raises(ValueError, match="model must give finite logits"):
+    with pytest.raises(ValueError, match="model must give finite outputs"):
         classifier.classify(["a film"])
 
 

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from keras_transformer import QuestionAnswerer
 from training.question_answering import train
 
 
@@ -35,6 +36,13 @@ def test_a_run(tmp_path):
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())["eval"]
     assert metrics["questions"] == 40
     assert metrics["exact_match"] > 80
+
+    answerer = QuestionAnswerer.load(tmp_path / "run")
+    pairs = [(x["qas"][0]["question"], x["context"]) for x in data[1]["paragraphs"]]
+    texts = [x["qas"][0]["answers"][0]["text"] for x in data[1]["paragraphs"]]
+    found = answerer.answer(pairs)
+    right = [own[0].text == text for own, text in zip(found, texts, strict=True)]
+    assert 100 * sum(right) / 40 == pytest.approx(metrics["exact_match"])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,99 @@
+"""Command that computes vectors of lines of text, or finds similar lines."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keras_transformer.cli.common import CHUNK, Precision, answer_lines, read_lines
+from keras_transformer.cli.tasks import Input, Json, Strict, TokensPerBatch
+from keras_transformer.system.files import replacing
+
+
+def embed(
+    folder: Annotated[
+        Path, typer.Argument(help="A saved text encoder, with any head.", metavar="FOLDER")
+    ],
+    input_file: Input = None,
+    output_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="File to write; x.npy: an array (lines, D).  [default: stdout]"
+        ),
+    ] = None,
+    as_json: Json = False,
+    similar_to: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the most similar lines of FILE, not vectors."),
+    ] = None,
+    top_k: Annotated[
+        int, typer.Option("--top-k", "-k", min=1, help="Number of similar lines.")
+    ] = 5,
+    pooling: Annotated[
+        str | None,
+        typer.Option(
+            help="mean of all tokens, or cls: the first token.  [default: as saved, else mean]"
+        ),
+    ] = None,
+    tokens_per_batch: TokensPerBatch = 8192,
+    strict: Strict = False,
+    precision: Precision = None,
+) -> None:
+    """Compute a vector of length 1 for each line of text.
+
+    Write one line for each line read: the numbers of its vector, with spaces between them. With
+    --json, write the text and its vector; with --output x.npy, one float32 array of all vectors.
+    With --similar-to, write for each line read the lines of FILE that are most similar (cosine),
+    best first, with tabs between them; with --json also their scores.
+
+    \b
+    Examples:
+        keras-transformer embed saved_models/all-MiniLM-L6-v2 -o x.npy < sentences.txt
+        echo "How do I pay?" | keras-transformer embed saved_models/all-MiniLM-L6-v2
+            --similar-to questions.txt --top-k 3
+    """
+    import numpy as np
+
+    from keras_transformer.inference.text_embedder import TextEmbedder
+
+    is_array = output_file is not None and output_file.suffix == ".npy"
+    if is_array and (as_json or similar_to):
+        raise ValueError(f"{output_file} holds vectors only: --json and --similar-to write lines")
+    embedder = TextEmbedder.load(folder, precision, pooling)
+    options = dict(tokens_per_batch=tokens_per_batch, strict=strict)
+
+    def array(lines):
+        lines, parts = iter(lines), [embedder.embed([])]
+        while chunk := list(itertools.islice(lines, CHUNK)):
+            parts.append(embedder.embed(chunk, **options))
+        return np.concatenate(parts)
+
+    def vectors(chunk):
+        for line, row in zip(chunk, embedder.embed(chunk, **options), strict=True):
+            numbers = [str(x) for x in row]  # the shortest that give the same float32
+            record = {"text": line, "embedding": [float(x) for x in numbers]}
+            yield json.dumps(record, ensure_ascii=False) if as_json else " ".join(numbers)
+
+    def similar(chunk):
+        for line, found in zip(
+            chunk, embedder.similar(chunk, candidates, top_k, **options), strict=True
+        ):
+            own = [{"text": texts[x.index], "score": x.score} for x in found]
+            record = json.dumps({"text": line, "similar": own}, ensure_ascii=False)
+            yield record if as_json else "\t".join(x["text"] for x in own)
+
+    if is_array:
+        found = array(read_lines(input_file))
+        with replacing(output_file) as temporary:
+            np.save(temporary, found)
+        return
+    if similar_to is not None:
+        texts = list(read_lines(similar_to))
+        if not texts:
+            raise ValueError(f"{similar_to} must have at least one line, got none")
+        candidates = array(texts)
+    answer_lines(input_file, output_file, vectors if similar_to is None else similar)
