@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keras_transformer import __version__
-from keras_transformer.serving import libretranslate, openai_api
+from keras_transformer.serving import libretranslate, openai_api, openai_tasks, task_api
 from keras_transformer.serving import tensorflow_serving as predict
 from keras_transformer.serving.catalogue import Catalogue
 from keras_transformer.serving.errors import add_handlers, error_body
@@ -65,8 +65,8 @@ def create_app(
 
     app = FastAPIOffline(
         title="keras_transformer",
-        description="Translation with the APIs of LibreTranslate and TensorFlow Serving, and "
-        "language models with OpenAI's.",
+        description="Translation with the APIs of LibreTranslate and TensorFlow Serving; language "
+        "models, embeddings and transcription with OpenAI's; classes, entities, answers and more.",
         version=__version__,
         lifespan=lifespan,
         redoc_url=None,
@@ -74,6 +74,8 @@ def create_app(
     app.state.guard = Guard(settings)
     app.include_router(libretranslate.router)
     app.include_router(openai_api.router)
+    app.include_router(openai_tasks.router)
+    app.include_router(task_api.router)
     app.include_router(predict.router)
 
     @app.head("/health", include_in_schema=False)

@@ -13,6 +13,7 @@ from keras_transformer.inference.translator import Translator
 from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.serving.engines import SavedModelEngine, TranslatorEngine
 from keras_transformer.serving.language_models import LanguageModel, is_language_model
+from keras_transformer.serving.task_models import TaskModel, tasks_of
 from keras_transformer.text.languages import short_code
 
 Pair = tuple[str, str]
@@ -61,7 +62,7 @@ class Model:
 
 
 class Catalogue:
-    """All models of a server: translators, and language models.
+    """All models of a server: translators, language models, and those of other tasks.
 
     ```python
     catalogue = Catalogue.load(["saved_models/multi30k", "de-fr=serving/tatoeba"])
@@ -73,18 +74,25 @@ class Catalogue:
     Args:
         models: Loaded translators. If several have a language pair, the first of them serves it.
         writers: Loaded language models.
+        tools: Loaded models of `task_models.TASKS`.
 
     Raises:
         ValueError: If there are no models, or two have the same name.
     """
 
-    def __init__(self, models: Sequence[Model], writers: Sequence[LanguageModel] = ()):
-        names = [model.name for model in (*models, *writers)]
+    def __init__(
+        self,
+        models: Sequence[Model],
+        writers: Sequence[LanguageModel] = (),
+        tools: Sequence[TaskModel] = (),
+    ):
+        names = [model.name for model in (*models, *writers, *tools)]
         require(len(names) > 0, "models", names, "one or more")
         if len(set(names)) < len(names):
             raise ValueError(f"models must have different names, got {names}")
         self.models = {model.name: model for model in models}
         self.writers = {writer.name: writer for writer in writers}
+        self.tools = {tool.name: tool for tool in tools}
         self._direct: dict[str, dict[str, Model]] = {}
         for model in models:
             for source, target in model.pairs:
@@ -105,7 +113,7 @@ class Catalogue:
         Args:
             specifications: `FOLDER` or `SOURCE-TARGET=FOLDER`, with the folder of a saved
                 translator, or of a SavedModel (as given to TensorFlow Serving, or of one version);
-                or `FOLDER` of a saved language model.
+                or `FOLDER` of another saved model.
             precision: Precision of the models, as in `Translator.load`.
             options: Search options of translators, as in `Translator.translate`.
 
@@ -114,14 +122,14 @@ class Catalogue:
             ImportError: If TensorFlow is missing, for a SavedModel.
         """
         Search.of(options, TRANSLATE)
-        models, writers = [], []
+        models, writers, tools = [], [], []
         for text in specifications:
             folder, pair = parse(str(text))
-            if is_language_model(folder):
-                require(
-                    pair is None, "model", str(text), f"{folder}: language models have no pairs"
-                )
-                writers.append(LanguageModel.load(folder, precision))
+            is_writer = is_language_model(folder)
+            if is_writer or tasks_of(folder):
+                require(pair is None, "model", str(text), f"{folder}: only translators have pairs")
+                kind, found = (LanguageModel, writers) if is_writer else (TaskModel, tools)
+                found.append(kind.load(folder, precision))
                 continue
             path = _saved_model(folder)
             if path:
@@ -129,7 +137,7 @@ class Catalogue:
             else:
                 models.append(_saved(folder, pair, options, precision))
             models[-1].engine(next(iter(models[-1].pairs))).search(["1"], 1)
-        return cls(models, writers)
+        return cls(models, writers, tools)
 
     def targets(self, source: str) -> list[str]:
         """Return the languages into which a source language is translated."""
@@ -144,7 +152,7 @@ class Catalogue:
             ValueError: If the source is unknown, or cannot be translated to the target.
         """
         if not self.sources:
-            raise ValueError("no translator is served, only language models: use /v1/completions")
+            raise ValueError("no translator is served: see /docs for what the other models do")
         require(source in self._direct, "source", source, f"one of {', '.join(self.sources)}")
         direct = self._direct[source]
         if target in direct:

@@ -13,7 +13,10 @@ from starlette.types import Scope
 
 from keras_transformer.serving.queue import QueueFullError, TooLargeError
 
-OPENAI_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/models")
+OPENAI_PATHS = tuple(
+    f"/v1/{name}"
+    for name in ("chat/completions", "completions", "models", "embeddings", "audio/transcriptions")
+)
 
 
 class Refusal(HTTPException):

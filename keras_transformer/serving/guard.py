@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keras_transformer.serving.settings import Settings
 
-FILES = "/translate_file"
+FILES = ("/translate_file", "/v1/see", "/v1/audio/transcriptions")
 ROOM = 65_536  # bytes allowed in a body besides its texts
 
 
@@ -32,7 +32,7 @@ class BodyLimit:
         """Handle a connection."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        is_file = scope["path"].removeprefix(scope.get("root_path", "")) == FILES
+        is_file = scope["path"].removeprefix(scope.get("root_path", "")) in FILES
         limit = self.settings.most_bytes if is_file else 12 * self.settings.most_characters
         read = 0
 

@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.inference.chat import Chat
@@ -47,11 +46,6 @@ class LanguageModel:
     def names(self) -> Names:
         """The text of single tokens."""
         return Names(self.writer.tokenizer)
-
-    def facts(self) -> dict[str, Any]:
-        """Return the model in the form of OpenAI's API."""
-        made = {"created": self.loaded, "owned_by": "keras_transformer"}
-        return {"id": self.name, "object": "model", **made}
 
 
 def is_language_model(folder: Path) -> bool:

@@ -29,7 +29,7 @@ _EVENTS: Any = {200: {"content": {"text/event-stream": {}, "application/json": {
 )
 async def chat_completions(request: Request) -> Any:
     """Reply to a chat."""
-    service = _admitted(request)
+    service = admitted(request)
     asked = await read(request, ChatRequest, forms=False)
     model = _model(service, asked.model)
     if model.chat is None:
@@ -52,7 +52,7 @@ async def chat_completions(request: Request) -> Any:
 )
 async def completions(request: Request) -> Any:
     """Continue one or more texts."""
-    service = _admitted(request)
+    service = admitted(request)
     asked = await read(request, CompletionRequest, forms=False)
     model = _model(service, asked.model)
     prompts = asked.prompts()
@@ -69,22 +69,34 @@ async def completions(request: Request) -> Any:
 
 @router.get("/models")
 async def models(request: Request) -> dict[str, Any]:
-    """List the language models."""
-    writers = _admitted(request).catalogue.writers.values()
-    return {"object": "list", "data": [model.facts() for model in writers]}
+    """List the models, translators excepted."""
+    catalogue = admitted(request).catalogue
+    every = [*catalogue.writers.values(), *catalogue.tools.values()]
+    return {"object": "list", "data": [_facts(model) for model in every]}
 
 
 def facts_of(request: Request, name: str) -> dict[str, Any]:
-    """Return a language model in the form of OpenAI's API.
+    """Return a model, no translator, in the form of OpenAI's API.
 
     Raises:
         Refusal: If there is no such model.
     """
-    return _model(_admitted(request), name).facts()
+    service = admitted(request)
+    return _facts(service.catalogue.tools.get(name) or _model(service, name))
 
 
-def _admitted(request):
-    """Check the key and the rate of a request, and return the service."""
+def _facts(model):
+    made = {"created": model.loaded, "owned_by": "keras_transformer"}
+    return {"id": model.name, "object": "model", **made}
+
+
+def admitted(request: Request) -> Any:
+    """Check the key and the rate of a request, and return the service.
+
+    Raises:
+        Refusal: 401 if the key is wrong.
+        HTTPException: 429 if there were too many requests.
+    """
     try:
         request.app.state.guard.check(request)
     except HTTPException as error:

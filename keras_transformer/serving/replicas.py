@@ -17,6 +17,7 @@ from keras_transformer.serving.catalogue import Catalogue, Model, parse
 from keras_transformer.serving.engines import ReplicaEngine
 from keras_transformer.serving.language_models import is_language_model
 from keras_transformer.serving.replica import COMMAND, Replica, ReplicaEndedError
+from keras_transformer.serving.task_models import tasks_of
 from keras_transformer.text import load_tokenizer
 
 log = logging.getLogger("keras_transformer.serving")
@@ -44,7 +45,7 @@ class Replicas:
 
     Raises:
         ValueError: If `count` or `devices` is out of range.
-        NotImplementedError: If a model is a language model.
+        NotImplementedError: If a model is no translator.
     """
 
     @spelled_out(Search, TRANSLATE)
@@ -67,6 +68,11 @@ class Replicas:
                 raise NotImplementedError(
                     f"{text} is a language model, which replicas cannot serve: serve it without "
                     "--replicas, or export it to Hugging Face's format for vLLM"
+                )
+            if tasks_of(parse(text)[0]):
+                raise NotImplementedError(
+                    f"{text} is no translator, and replicas serve translators only: serve it "
+                    "without --replicas"
                 )
         self._task = dict(
             specifications=specifications,

@@ -48,11 +48,11 @@ async def predict(request: Request, name: str) -> PredictResponse:
 
 @router.get("/{name}")
 async def status(request: Request, name: str) -> dict[str, Any]:
-    """Return the status of a translator, or a language model in the form of OpenAI's API."""
-    service = request.app.state.service
-    if service.catalogue.writers and name not in service.catalogue.models:
+    """Return the status of a translator, or another model in the form of OpenAI's API."""
+    catalogue = request.app.state.service.catalogue
+    if (catalogue.writers or catalogue.tools) and name not in catalogue.models:
         return openai_api.facts_of(request, name)
-    _model(service, name)
+    _model(request.app.state.service, name)
     ready = {"error_code": "OK", "error_message": ""}
     return {"model_version_status": [{"version": "1", "state": "AVAILABLE", "status": ready}]}
 

@@ -15,6 +15,7 @@ from keras_transformer.serving import Catalogue, Settings, create_app
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from tests.serving.task_folders import make_folders
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
@@ -65,6 +66,18 @@ def writer_folder(writer, tmp_path_factory):
     path = tmp_path_factory.mktemp("writers") / "poet"
     writer.save(path)
     return path
+
+
+@pytest.fixture(scope="session")
+def task_folders(randomize, tmp_path_factory):
+    """A model for each task: name -> folder."""
+    return make_folders(tmp_path_factory.mktemp("tasks"), randomize)
+
+
+@pytest.fixture(scope="session")
+def tools(task_folders):
+    """A catalogue of them."""
+    return Catalogue.load(task_folders.values())
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ def test_which_folder_is_one(writer_folder, folders, tmp_path):
 def test_loaded_with_and_without_a_template(writer, writer_folder, tmp_path):
     model = LanguageModel.load(writer_folder)
     assert model.name == "poet" and model.chat.encode([{"role": "user", "content": "one"}])
-    assert model.facts()["id"] == "poet" and model.names.of(0) == "<|endoftext|>"
+    assert model.names.of(0) == "<|endoftext|>"
     CausalLM(writer.model, writer.tokenizer).save(tmp_path / "plain")
     assert LanguageModel.load(tmp_path / "plain").chat is None
 
@@ -25,7 +25,7 @@ def test_beside_translators(writer_folder, folders):
     assert list(catalogue.models) == ["en-de"] and list(catalogue.writers) == ["poet"]
     with pytest.raises(ValueError, match="different names"):
         Catalogue.load([writer_folder, writer_folder])
-    with pytest.raises(ValueError, match="language models have no pairs"):
+    with pytest.raises(ValueError, match="only translators have pairs"):
         Catalogue.load([f"en-de={writer_folder}"])
     alone = Catalogue.load([writer_folder])
     with pytest.raises(ValueError, match="no translator is served"):

@@ -1,0 +1,135 @@
+"""Routes of the tasks on texts and images: classes, entities, masked places, answers, trees."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, File, Form, HTTPException, Request, UploadFile
+
+from keras_transformer.serving.libretranslate import ERRORS
+from keras_transformer.serving.schemas import body_of, read
+from keras_transformer.serving.task_models import TaskModel
+from keras_transformer.serving.task_schemas import (
+    AnswerRequest,
+    ClassifyRequest,
+    FillRequest,
+    Found,
+    TextsRequest,
+)
+
+router = APIRouter(prefix="/v1", tags=["tasks"], responses=ERRORS | {404: ERRORS[400]})
+
+
+@router.post("/classify", openapi_extra=body_of(ClassifyRequest, forms=False))
+async def classify(request: Request) -> Found:
+    """Find the classes of texts or of pairs of texts: `labels` of each, best first."""
+    service, asked = await _asked(request, ClassifyRequest)
+    are_pairs = not isinstance(asked.texts[0], str)
+    # Pairs and single texts are no batch: the engine differs.
+    return await _found(service, "classify", "labels", asked.model, asked.texts, pairs=are_pairs)
+
+
+@router.post("/tag", openapi_extra=body_of(TextsRequest, forms=False))
+async def tag(request: Request) -> Found:
+    """Find the `entities` of each text, with their places."""
+    service, asked = await _asked(request, TextsRequest)
+    return await _found(service, "tag", "entities", asked.model, asked.texts)
+
+
+@router.post("/fill", openapi_extra=body_of(FillRequest, forms=False))
+async def fill(request: Request) -> Found:
+    """Fill the masked place of each text: `candidates`, best first."""
+    service, asked = await _asked(request, FillRequest)
+    options = dict(top_k=asked.top_k)
+    return await _found(service, "fill", "candidates", asked.model, asked.texts, **options)
+
+
+@router.post("/answer", openapi_extra=body_of(AnswerRequest, forms=False))
+async def answer(request: Request) -> Found:
+    """Find `answers` to questions in their passages, best first."""
+    service, asked = await _asked(request, AnswerRequest)
+    pairs = [(one.question, one.passage) for one in asked.questions]
+    options = dict(top_k=asked.top_k, min_score=asked.min_score)
+    return await _found(service, "answer", "answers", asked.model, pairs, **options)
+
+
+@router.post("/parse", openapi_extra=body_of(TextsRequest, forms=False))
+async def parse(request: Request) -> Found:
+    """Find the constituents of sentences of separated words: a tree in brackets of each."""
+    service, asked = await _asked(request, TextsRequest)
+    return await _found(service, "parse", "trees", asked.model, asked.texts)
+
+
+@router.post("/see")
+async def see(
+    request: Request,
+    file: Annotated[list[UploadFile], File()],
+    model: Annotated[str | None, Form()] = None,
+) -> Found:
+    """Find the classes of image files: `labels` of each, best first."""
+    service = _admitted(request)
+    chosen = model_for(service, "see", model)
+    images = [io.BytesIO(await one.read()) for one in file]
+    tool = chosen.tools["see"]
+    config, form = tool.model.config, tool.image_format
+    # A broken image is refused here, by its name, and does not disturb a batch.
+    arrays = []
+    for one, image in zip(file, images, strict=True):
+        try:
+            arrays.append(await asyncio.to_thread(form.read, image, config.image_size))
+        except ValueError as error:
+            raise HTTPException(400, f"file {one.filename!r:.80}: {error}") from error
+    return await _found(service, "see", "labels", chosen.name, arrays)
+
+
+def model_for(service: Any, task: str, name: str | None) -> TaskModel:
+    """Return the model for a task: the named one, or the only one.
+
+    Raises:
+        HTTPException: If no model does the task, none has this name, or several do it and none was
+            named.
+    """
+    fitting = {x.name: x for x in service.catalogue.tools.values() if task in x.tools}
+    known = ", ".join(fitting) or "none"
+    if name is None and len(fitting) == 1:
+        return next(iter(fitting.values()))
+    if name not in fitting:
+        message = f"model must be one of those for {task}: {known}; got {name!r:.80}"
+        raise HTTPException(404 if name else 400, message)
+    return fitting[name]
+
+
+async def searched(service: Any, model: TaskModel, task: str, items: Sequence[Any], **options: Any):
+    """Return what is found in each item, computed in batches with other requests'."""
+    engine = model.engine(task, **options)
+    costs = await asyncio.to_thread(engine.costs, items)
+    return await asyncio.wrap_future(service.batcher.submit(engine, items, 1, costs)), sum(costs)
+
+
+def check_size(service: Any, texts: Sequence[str]) -> None:
+    """Raise HTTPException if texts have more characters than a request may have."""
+    most = service.settings.most_characters
+    if sum(max(len(text), 1) for text in texts) > most:
+        raise HTTPException(413, f"a request must have at most {most} characters in all")
+
+
+def _admitted(request):
+    request.app.state.guard.check(request)
+    return request.app.state.service
+
+
+async def _asked(request, schema):
+    service = _admitted(request)
+    asked = await read(request, schema, forms=False)
+    texts = getattr(asked, "texts", None) or [(x.question, x.passage) for x in asked.questions]
+    check_size(service, [part for x in texts for part in ([x] if isinstance(x, str) else x)])
+    return service, asked
+
+
+async def _found(service, task, field, name, items, **options):
+    model = model_for(service, task, name)
+    found, _ = await searched(service, model, task, items, **options)
+    return Found(model=model.name, **{field: found})

@@ -1,0 +1,167 @@
+"""Models of the server that find something in texts, images or recordings: one engine per task."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.inference.folder import read_config
+from keras_transformer.inference.image_classifier import ImageClassifier
+from keras_transformer.inference.kinds import kinds_of
+from keras_transformer.inference.mask_filler import MaskFiller
+from keras_transformer.inference.parser import Parser
+from keras_transformer.inference.question_answerer import QuestionAnswerer
+from keras_transformer.inference.text_classifier import TextClassifier
+from keras_transformer.inference.text_embedder import TextEmbedder
+from keras_transformer.inference.token_tagger import TokenTagger
+from keras_transformer.inference.transcriber import Transcriber
+from keras_transformer.serving.engines import count_tokens
+
+Items = Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task of the server.
+
+    Args:
+        kind: Class of the objects that do it.
+        run: Function from such an object, items, tokens per batch and options to a list of what is
+            found in each item.
+        costs: Function from such an object and items to the number of tokens of each.
+        shared: Whether an object of another task can lend it model and tokenizer.
+    """
+
+    kind: type
+    run: Callable[..., list[Any]]
+    costs: Callable[[Any, Items], list[int]]
+    shared: bool = False
+
+
+def _texts(tool, texts):
+    whole = [text if isinstance(text, str) else " ".join(text) for text in texts]
+    return [len(ids) for ids in tool.tokenizer.encode(whole)]
+
+
+def _patches(tool, images):
+    config = tool.model.config
+    height, width = (np.array(config.image_size) // config.patch_size).tolist()
+    return [1 + height * width] * len(images)
+
+
+def _frames(tool, sounds):
+    return [1 + 50 * len(sound) // tool.hearing.sample_rate for sound in sounds]
+
+
+# By the command of the same purpose; the route is /v1/ and this name for those on texts.
+TASKS: Mapping[str, Task] = {
+    "classify": Task(
+        TextClassifier, lambda x, texts, n, pairs: x.classify(texts, tokens_per_batch=n), _texts
+    ),
+    "tag": Task(TokenTagger, lambda x, texts, n: x.tag(texts, tokens_per_batch=n), _texts),
+    "fill": Task(
+        MaskFiller,
+        lambda x, texts, n, top_k: x.fill(texts, top_k, tokens_per_batch=n),
+        _texts,
+    ),
+    "answer": Task(
+        QuestionAnswerer,
+        lambda x, pairs, n, **options: x.answer(pairs, tokens_per_batch=n, **options),
+        _texts,
+    ),
+    "embed": Task(
+        TextEmbedder, lambda x, texts, n: list(x.embed(texts, tokens_per_batch=n)), _texts, True
+    ),
+    "parse": Task(
+        Parser,
+        lambda x, texts, n: x.parse(texts, tokens_per_batch=n),
+        lambda x, texts: count_tokens(x.tokenizer, texts),
+    ),
+    "see": Task(ImageClassifier, lambda x, images, n: x.classify(images), _patches),
+    "transcribe": Task(
+        Transcriber, lambda x, sounds, n, **options: x.transcribe(sounds, **options), _frames
+    ),
+}
+
+
+@dataclass(frozen=True)
+class TaskEngine:
+    """An engine for a batcher: an object with the options of a request; equal ones share batches.
+
+    Args:
+        name: Name of the task, one of `TASKS`.
+        tool: The object.
+        options: Names and values of its options.
+    """
+
+    name: str
+    tool: Any
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def costs(self, items: Items) -> list[int]:
+        """Return the number of tokens of each item."""
+        return TASKS[self.name].costs(self.tool, items)
+
+    def search(self, items: Items, num_hypotheses: int, tokens_per_batch: int) -> list[Any]:
+        """Return what is found in each item, as plain values of JSON or arrays."""
+        options = {name: value for name, value in self.options if value is not None}
+        found = TASKS[self.name].run(self.tool, items, tokens_per_batch, **options)
+        return [_plain(x) for x in found]
+
+
+def _plain(found):
+    if isinstance(found, list):
+        return [dataclasses.asdict(x) for x in found]
+    return found if isinstance(found, str | np.ndarray | None) else str(found)
+
+
+@dataclass(frozen=True)
+class TaskModel:
+    """A model that a server has loaded, with an object for each task that it can do.
+
+    Args:
+        name: Name of the model.
+        tools: The objects, by task.
+        loaded: When it was loaded, in seconds since 1970.
+    """
+
+    name: str
+    tools: Mapping[str, Any]
+    loaded: int = field(default_factory=lambda: int(time.time()))
+
+    @classmethod
+    def load(cls, folder: Path, precision: str | None = None) -> TaskModel:
+        """Load a saved model of `TASKS`.
+
+        Raises:
+            ValueError, ImportError: See `load` of the classes of `TASKS`.
+        """
+        first, *others = tasks_of(folder)
+        tool = TASKS[first].kind.load(folder, precision)
+        tools = {first: tool}
+        for name in others:
+            if TASKS[name].shared:  # one copy of the weights
+                tools[name] = TASKS[name].kind(tool.model, tool.tokenizer)
+        return cls(folder.resolve().name, tools)
+
+    def engine(self, name: str, **options: Any) -> TaskEngine:
+        """Return the engine for a task with the options of a request."""
+        return TaskEngine(name, self.tools[name], tuple(sorted(options.items())))
+
+
+def tasks_of(folder: Path) -> list[str]:
+    """Return the tasks for which a server can use a folder; none if it is for something else.
+
+    Raises:
+        ValueError: If its `config.json` is broken.
+    """
+    if not (folder / "config.json").is_file() or not (folder / "model.keras").is_file():
+        return []
+    kinds = kinds_of(read_config(folder, "model"))
+    return [kind.command for kind in kinds if kind.command in TASKS]

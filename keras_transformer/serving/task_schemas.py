@@ -1,0 +1,102 @@
+"""Schemas of the requests and answers of the tasks besides translation and language models."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
+
+from keras_transformer.serving.schemas import Text
+
+ModelName = Annotated[
+    Text | None,
+    Field(description="Name of the model; may be absent if one served model does this."),
+]
+Texts = Annotated[list[Text], Field(min_length=1, description="One or more texts.")]
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    model: ModelName = None
+
+
+class TextsRequest(_Form):
+    """Texts."""
+
+    texts: Texts
+
+
+class ClassifyRequest(_Form):
+    """Texts, or pairs of texts for a model of pairs."""
+
+    texts: Annotated[list[Text] | list[tuple[Text, Text]], Field(min_length=1)]
+
+
+class FillRequest(_Form):
+    """Texts with one mask token each."""
+
+    texts: Texts
+    top_k: StrictInt = Field(5, ge=1, le=100, description="Number of candidates for each.")
+
+
+class Question(BaseModel):
+    """A question and the passage that may answer it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: Text = Field(min_length=1)
+    passage: Text
+
+
+class AnswerRequest(_Form):
+    """Questions with their passages."""
+
+    questions: Annotated[list[Question], Field(min_length=1)]
+    top_k: StrictInt = Field(1, ge=1, le=100, description="Number of answers for each.")
+    min_score: StrictFloat | StrictInt | None = Field(
+        None, description="Answers with a lower score are left out; see the command answer."
+    )
+
+
+class Found(BaseModel):
+    """What was found in each text or file: `labels`, `entities`, `candidates`, ... by the route."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model: str
+
+
+class EmbeddingsRequest(BaseModel):
+    """A request of OpenAI's API of embeddings."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: Text = Field(description="Name of the model, as in /v1/models.")
+    input: (
+        Annotated[Text, Field(min_length=1)]
+        | Annotated[
+            list[Annotated[Text, Field(min_length=1)]], Field(min_length=1, max_length=2048)
+        ]
+    ) = Field(description="A text, or up to 2,048 texts. Lists of token ids are refused.")
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: StrictInt | None = Field(None, description="Only the model's own is accepted.")
+    user: Text | None = Field(None, description="Accepted, without effect.")
+
+
+class TranscriptionForm(BaseModel):
+    """The fields of OpenAI's API of transcriptions, besides the file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: Text
+    language: Text | None = None
+    prompt: Literal[""] = ""
+    response_format: Literal["json", "text", "verbose_json"] = "json"
+    temperature: float = Field(0.0, ge=0, le=0)
+    stream: StrictBool = False
+
+
+def usage_of(tokens: int) -> dict[str, Any]:
+    """Return the usage of a request for embeddings in OpenAI's form."""
+    return {"prompt_tokens": tokens, "total_tokens": tokens}

@@ -1,0 +1,132 @@
+"""Each route answers 32 clients with what the object says alone, and refuses bad requests."""
+
+import dataclasses
+import io
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from PIL import Image
+
+from keras_transformer.serving import Settings, create_app
+
+VOCABULARY = ["a", "good", "bad", "film", "the"]
+TEXTS = [" ".join(VOCABULARY[i % 5 :: 1 + i % 3] * (1 + i % 4)) for i in range(32)]
+MASKED = [f"{text} [MASK] film" for text in TEXTS]
+WORDS = ["the cat sat .", "a mat", "a", "the mat is a cat"]
+
+
+@pytest.fixture(scope="module")
+def client(tools):
+    with TestClient(create_app(lambda: tools, Settings(most_characters=500))) as one:
+        yield one
+
+
+def plain(found):
+    return [dataclasses.asdict(x) for x in found] if isinstance(found, list) else str(found)
+
+
+def close(found, expected):
+    """Whether values are the same, numbers to 1e-4."""
+    if isinstance(expected, dict):
+        return found.keys() == expected.keys() and all(close(found[x], expected[x]) for x in found)
+    if isinstance(expected, list | tuple):
+        return len(found) == len(expected) and all(map(close, found, expected))
+    if isinstance(expected, float):
+        return found == pytest.approx(expected, abs=1e-4)
+    return found == expected
+
+
+CASES = {
+    "classify": (
+        "classes",
+        "labels",
+        lambda i: dict(texts=[TEXTS[i]]),
+        lambda x, i: x.classify([TEXTS[i]]),
+    ),
+    "tag": (
+        "tags",
+        "entities",
+        lambda i: dict(texts=TEXTS[i : i + 2]),
+        lambda x, i: x.tag(TEXTS[i : i + 2]),
+    ),
+    "fill": (
+        "masks",
+        "candidates",
+        lambda i: dict(texts=[MASKED[i]], top_k=2 + i % 2),
+        lambda x, i: x.fill([MASKED[i]], 2 + i % 2),
+    ),
+    "answer": (
+        "answers",
+        "answers",
+        lambda i: dict(questions=[dict(question="the film", passage=TEXTS[i] * 3)], top_k=2),
+        lambda x, i: x.answer([("the film", TEXTS[i] * 3)], 2),
+    ),
+    "parse": (
+        "trees",
+        "trees",
+        lambda i: dict(texts=[WORDS[i % 4]]),
+        lambda x, i: x.parse([WORDS[i % 4]]),
+    ),
+}
+
+
+@pytest.mark.parametrize("route", CASES)
+def test_32_clients_get_what_the_object_says_alone(client, tools, route):
+    name, field, asked, alone = CASES[route]
+    tool = tools.tools[name].tools[route]
+
+    def ask(i):
+        return client.post(f"/v1/{route}", json=asked(i)).json()
+
+    with ThreadPoolExecutor(32) as pool:
+        answers = list(pool.map(ask, range(32)))
+    for i, answer in enumerate(answers):
+        expected = {"model": name, field: [plain(x) for x in alone(tool, i)]}
+        assert close(answer, expected), (answer, expected)
+
+
+def test_pairs(client, tools):
+    pairs = [["a good", "film"], ["the", "bad film"]]
+    both = client.post("/v1/classify", json={"texts": pairs, "model": "classes"}).json()["labels"]
+    alone = tools.tools["classes"].tools["classify"].classify([tuple(x) for x in pairs])
+    assert close(both, [plain(x) for x in alone])
+
+
+def test_images(client, tools):
+    generator = np.random.default_rng(0)
+    arrays = [generator.integers(0, 256, (9, 7, 3)).astype("uint8") for _ in range(2)]
+    files = []
+    for array in arrays:
+        file = io.BytesIO()
+        Image.fromarray(array).save(file, "PNG")
+        files.append(("file", ("x.png", file.getvalue())))
+    answer = client.post("/v1/see", files=files, data={"model": "pictures"}).json()
+    alone = tools.tools["pictures"].tools["see"].classify(arrays)
+    assert close(answer, {"model": "pictures", "labels": [plain(x) for x in alone]})
+    broken = client.post("/v1/see", files=[files[0], ("file", ("y.png", b"no image"))])
+    assert broken.status_code == 400 and "file 'y.png'" in broken.json()["error"]
+
+
+def test_bad_requests(client):
+    for route, body, status, message in (
+        ("tag", {"texts": ["a"], "model": "classes"}, 404, "one of those for tag: tags"),
+        ("tag", {"texts": []}, 400, "texts: List should have at least 1 item"),
+        ("tag", {"texts": ["a"], "top": 1}, 400, "top: Extra inputs"),
+        ("tag", {"texts": ["a" * 501]}, 413, "at most 500 characters"),
+        ("tag", {}, 400, "texts: Field required"),
+        ("fill", {"texts": ["a film"]}, 400, "mask"),
+        ("fill", {"texts": ["a [MASK]"], "top_k": 0}, 400, "top_k"),
+        ("classify", {"texts": ["a", ["b", "c"]]}, 400, "texts"),
+        ("answer", {"questions": [{"question": "a"}]}, 400, "questions"),
+    ):
+        response = client.post(f"/v1/{route}", json=body)
+        assert response.status_code == status, response.text
+        assert message in response.json()["error"]
+
+
+def test_a_model_that_is_not_served(translators, catalogue):
+    with TestClient(create_app(lambda: catalogue)) as one:
+        response = one.post("/v1/tag", json={"texts": ["a"]})
+    assert response.status_code == 400 and "for tag: none" in response.json()["error"]

@@ -1,0 +1,60 @@
+"""Which folder serves which task, and engines that share batches."""
+
+import numpy as np
+import pytest
+
+from keras_transformer.serving import Catalogue, Replicas
+from keras_transformer.serving.task_models import TASKS, TaskModel, tasks_of
+
+OF = {
+    "classes": ["classify", "embed"],
+    "tags": ["tag", "embed"],
+    "masks": ["fill", "embed"],
+    "answers": ["answer", "embed"],
+    "pictures": ["see"],
+    "trees": ["parse"],
+    "speech": ["transcribe"],
+}
+
+
+def test_which_folder_does_what(task_folders, tools, folders, writer_folder, tmp_path):
+    assert {name: tasks_of(folder) for name, folder in task_folders.items()} == OF
+    assert {task for found in OF.values() for task in found} == set(TASKS)
+    assert {name: sorted(model.tools) for name, model in tools.tools.items()} == {
+        name: sorted(found) for name, found in OF.items()
+    }
+    for other in (folders[0], writer_folder, tmp_path, tmp_path / "none"):
+        assert tasks_of(other) == []
+
+
+def test_tasks_of_a_folder_share_its_weights(tools):
+    model = tools.tools["classes"]
+    assert model.tools["embed"].model is model.tools["classify"].model
+
+
+def test_equal_engines_share_batches(tools):
+    masks, again = tools.tools["masks"], TaskModel("again", tools.tools["masks"].tools)
+    assert masks.engine("fill", top_k=3) == again.engine("fill", top_k=3)
+    assert masks.engine("fill", top_k=3) != masks.engine("fill", top_k=4)
+    assert masks.engine("embed") != tools.tools["tags"].engine("embed")
+
+
+def test_costs(tools):
+    costs = {
+        "tags": ("tag", ["a good film", "a"], [5, 3]),
+        "classes": ("classify", [("a", "good film")], [5]),
+        "pictures": ("see", [np.zeros((8, 8, 3))], [5]),
+        "speech": ("transcribe", [np.zeros(1600)], [6]),
+    }
+    for name, (task, items, expected) in costs.items():
+        options = {"pairs": True} if task == "classify" else {}
+        assert tools.tools[name].engine(task, **options).costs(items) == expected
+
+
+def test_bad_specifications(task_folders):
+    with pytest.raises(ValueError, match="only translators have pairs"):
+        Catalogue.load([f"en-de={task_folders['tags']}"])
+    with pytest.raises(ValueError, match="different names"):
+        Catalogue.load([task_folders["tags"], task_folders["tags"]])
+    with pytest.raises(NotImplementedError, match="tags is no translator, and replicas serve"):
+        Replicas([task_folders["tags"]], 2)

@@ -1,0 +1,37 @@
+"""Requests that are complete, and those with wrong fields."""
+
+import pytest
+from pydantic import ValidationError
+
+from keras_transformer.serving.task_schemas import (
+    AnswerRequest,
+    ClassifyRequest,
+    EmbeddingsRequest,
+    TranscriptionForm,
+    usage_of,
+)
+
+pytestmark = pytest.mark.once("no tensor")
+
+
+def test_accepted():
+    assert ClassifyRequest(texts=["a"]).texts == ["a"]
+    assert ClassifyRequest(texts=[["a", "b"]]).texts == [("a", "b")]
+    assert EmbeddingsRequest(model="m", input="a").encoding_format == "float"
+    assert TranscriptionForm(model="m", temperature="0").response_format == "json"
+    assert usage_of(3) == {"prompt_tokens": 3, "total_tokens": 3}
+
+
+def test_refused():
+    for schema, values in (
+        (ClassifyRequest, dict(texts=["a", ["b", "c"]])),
+        (ClassifyRequest, dict(texts=[["a", "b", "c"]])),
+        (AnswerRequest, dict(questions=[dict(question="", passage="a")])),
+        (EmbeddingsRequest, dict(model="m", input=[])),
+        (EmbeddingsRequest, dict(model="m", input=[1, 2])),
+        (EmbeddingsRequest, dict(model="m", input="a", encoding_format="hex")),
+        (TranscriptionForm, dict(model="m", prompt="Names: Ann")),
+        (TranscriptionForm, dict(model="m", temperature=1)),
+    ):
+        with pytest.raises(ValidationError):
+            schema(**values)
