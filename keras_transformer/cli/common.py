@@ -7,6 +7,7 @@ Each command imports what it needs in its body, so that `--help` and completion 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
@@ -20,6 +21,8 @@ from typer.core import TyperCommand, TyperGroup
 from keras_transformer.search import spelled_out
 from keras_transformer.system.failures import BAD_INPUT, in_one_line
 from keras_transformer.system.files import replacing
+
+CHUNK = 2048  # lines that are sorted by length and processed together; 1 of typed input
 
 
 class Commands(TyperGroup):
@@ -129,6 +132,33 @@ def opened(path: Path | None) -> Iterator[TextIO]:
     else:
         with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
             yield file
+
+
+def answer_lines(
+    input_file: Path | None,
+    output_file: Path | None,
+    answers: Callable[[list[str]], Iterable[str]],
+) -> None:
+    """Write a line for each line read.
+
+    Args:
+        input_file: File to read; None: stdin.
+        output_file: File to write; None: stdout.
+        answers: Function from lines to the lines to write.
+    """
+    is_typed = input_file is None and sys.stdin.isatty()
+
+    def results():
+        lines = read_lines(input_file)
+        while chunk := list(itertools.islice(lines, 1 if is_typed else CHUNK)):
+            yield from answers(chunk)
+
+    with opened(output_file) as out:
+        shown = sys.stderr.isatty() and not is_typed and not out.isatty()
+        for line in counted(results(), "lines", shown):
+            out.write(line + "\n")
+            if is_typed:
+                out.flush()
 
 
 def counted(values: Iterable[str], unit: str, shown: bool) -> Iterator[str]:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import json
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from keras_transformer.cli.common import Precision, counted, opened, read_lines
-
-CHUNK = 2048  # lines that are sorted by length and processed together; 1 of typed input
+from keras_transformer.cli.common import Precision, answer_lines
 
 Classifier = Annotated[Path, typer.Argument(help="A saved text classifier.", metavar="FOLDER")]
 Tagger = Annotated[Path, typer.Argument(help="A saved token tagger.", metavar="FOLDER")]
@@ -164,21 +160,13 @@ def _each_line(
         in_words: Function from what is found in a line to the line to write.
         name: Name of what is found in lines of JSON; None: lines of text.
     """
-    is_typed = input_file is None and sys.stdin.isatty()
 
-    def results():
-        lines = read_lines(input_file)
-        while chunk := list(itertools.islice(lines, 1 if is_typed else CHUNK)):
-            for line, found in zip(chunk, find(chunk), strict=True):
-                if name is None:
-                    yield in_words(found)
-                    continue
-                record = {"text": line, name: [dataclasses.asdict(x) for x in found]}
-                yield json.dumps(record, ensure_ascii=False)
+    def answers(chunk):
+        for line, found in zip(chunk, find(chunk), strict=True):
+            if name is None:
+                yield in_words(found)
+                continue
+            record = {"text": line, name: [dataclasses.asdict(x) for x in found]}
+            yield json.dumps(record, ensure_ascii=False)
 
-    with opened(output_file) as out:
-        shown = sys.stderr.isatty() and not is_typed and not out.isatty()
-        for line in counted(results(), "lines", shown):
-            out.write(line + "\n")
-            if is_typed:
-                out.flush()
+    answer_lines(input_file, output_file, answers)
