@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from keras_transformer.distribution import distribute
     from keras_transformer.inference.causal_lm import CausalLM
     from keras_transformer.inference.chat import Chat
+    from keras_transformer.inference.image_classifier import ImageClassifier
     from keras_transformer.inference.mask_filler import MaskFiller
+    from keras_transformer.inference.parser import Parser
     from keras_transformer.inference.pipeline import Hypothesis
     from keras_transformer.inference.pretrained import load_pretrained
     from keras_transformer.inference.question_answerer import QuestionAnswerer
+    from keras_transformer.inference.rewarder import Rewarder
     from keras_transformer.inference.text_classifier import TextClassifier
     from keras_transformer.inference.text_embedder import TextEmbedder
     from keras_transformer.inference.token_tagger import TokenTagger
@@ -37,10 +40,13 @@ _HOMES = {
     "CausalLM": "inference.causal_lm",
     "Chat": "inference.chat",
     "TransformerConfig": "config",
+    "ImageClassifier": "inference.image_classifier",
     "LabelSmoothedCrossentropy": "losses",
     "MaskFiller": "inference.mask_filler",
     "MaskedAccuracy": "metrics",
+    "Parser": "inference.parser",
     "Perplexity": "metrics",
+    "Rewarder": "inference.rewarder",
     "Transformer": "models",
     "WarmupSchedule": "optimizers",
     "adam": "optimizers",
@@ -63,11 +69,14 @@ __all__ = [
     "CausalLM",
     "Chat",
     "Hypothesis",
+    "ImageClassifier",
     "LabelSmoothedCrossentropy",
     "MaskFiller",
     "MaskedAccuracy",
+    "Parser",
     "Perplexity",
     "QuestionAnswerer",
+    "Rewarder",
     "SentencePieceTokenizer",
     "TextClassifier",
     "TextEmbedder",

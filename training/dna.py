@@ -3,7 +3,8 @@
 `python -m training.dna --help`. The data are UCI's (Noordewier et al. 1991): 60 bases, in the
 middle of which an exon ends (EI), an intron ends (IE), or neither (N). A fixed random fifth of the
 distinct sequences is for testing; another tenth chooses the epoch. Each sequence becomes a text of
-overlapping words of a few bases (Ji et al. 2021), for `training.text_classification`.
+overlapping words of a few bases (Ji et al. 2021), for `training.text_classification`. The saved
+`TextClassifier` takes the sequences themselves.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import numpy as np
 import typer
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.data.biology import read_splice_junctions
+from keras_transformer.data.biology import overlapping_words, read_splice_junctions
 from keras_transformer.data.tagged import numbered
 from keras_transformer.evaluation.assess import save_metrics
+from keras_transformer.inference.text_classifier import TextClassifier
 from keras_transformer.system.files import replacing
 from keras_transformer.training import script_options as options
 from keras_transformer.training.runs import main, run_into
@@ -57,8 +59,7 @@ def train(
     for name, rows in parts.items():
         lines = ["words\tclass"]
         for sequence, label in rows:
-            words = [sequence[i : i + bases] for i in range(len(sequence) - bases + 1)]
-            lines.append(f"{' '.join(words)}\t{label}")
+            lines.append(f"{overlapping_words(sequence, bases)}\t{label}")
         with replacing(files[name]) as temporary:
             temporary.write_text("\n".join(lines), "utf-8")
     text_classification.train.__wrapped__(  # this run has locked the folder already
@@ -75,6 +76,8 @@ def train(
         warmup_steps=warmup_steps,
         seed=seed,
     )
+    found = TextClassifier.load(output)
+    TextClassifier(found.model, found.tokenizer, letters_per_word=bases).save(output)
     save_metrics(output, "naive_bayes", accuracies)
     print(f"accuracy of naive Bayes {accuracies['test_accuracy']:.4f}")
 

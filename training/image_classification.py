@@ -18,7 +18,8 @@ from keras_transformer.backend import keep_compilations, reuse_memory
 from keras_transformer.config import require
 from keras_transformer.data.images import DATASETS, batches, load_images
 from keras_transformer.evaluation.assess import save_metrics
-from keras_transformer.inference.folder import save_folder
+from keras_transformer.inference.image_classifier import ImageClassifier
+from keras_transformer.inference.image_format import ImageFormat
 from keras_transformer.models import ViT, ViTConfig
 from keras_transformer.optimizers import WarmupSchedule
 from keras_transformer.training import script_options as options
@@ -66,10 +67,9 @@ def train(
 
     # Each channel gets mean 0 and variance 1.
     (images, labels), (test_images, test_labels), classes = load_images(dataset, source)
-    mean, deviation = (x(images / np.float32(255), axis=(0, 1, 2)) for x in (np.mean, np.std))
-    images, test_images = (
-        ((x / np.float32(255) - mean) / deviation).astype("float32") for x in (images, test_images)
-    )
+    moments = (x(images / np.float32(255), axis=(0, 1, 2)).tolist() for x in (np.mean, np.std))
+    image_format = ImageFormat(*moments)
+    images = image_format.normalized(images)
     if train_size:
         chosen = np.random.default_rng(seed).permutation(len(images))[:train_size]
         images, labels = images[chosen], labels[chosen]
@@ -103,9 +103,11 @@ def train(
     used = time.process_time() - used
     trained = facts(model, begun)
 
-    _, accuracy = model.evaluate(test_images, test_labels, batch_size=500, verbose=0)
-    pixels = dict(mean=mean.tolist(), deviation=deviation.tolist(), classes=classes)
-    save_folder(output, model, None, {"task": "image_classification"} | pixels)
+    classifier = ImageClassifier(model, classes, image_format)
+    found = classifier.classify(test_images, batch_size=512)
+    expected = [classes[number] for number in test_labels]
+    accuracy = np.mean([own[0].label == x for own, x in zip(found, expected, strict=True)]).item()
+    classifier.save(output)
     run = dict(epochs=epochs, processor_seconds=used, seed=seed)
     save_metrics(output, "training", run | trained)
     save_metrics(output, "test", dict(accuracy=accuracy))

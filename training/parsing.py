@@ -17,8 +17,8 @@ from keras_transformer.backend import keep_compilations
 from keras_transformer.config import TransformerConfig, require
 from keras_transformer.data.pair_batches import TokenBatches
 from keras_transformer.data.trees import linearize, read_treebank, right_branching
-from keras_transformer.decoding import TreeConstraint
 from keras_transformer.evaluation.assess import parsing_scores, save_metrics
+from keras_transformer.inference.parser import Parser
 from keras_transformer.inference.translator import Translator
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
@@ -78,13 +78,13 @@ def train(
     )
     fit_epochs(model, batches, epochs, validation)
     trained = facts(model, begun)
-    Translator(model, tokenizer).save(output)
+    Parser(model, tokenizer).save(output)
 
-    parser = Translator.load(output, "float32")
+    parser = Parser.load(output, "float32")
     search = dict(beam_size=beam_size, max_extra_length=max_length, strict=True)
     for name in ("validation", "test"):
         sentences = [source for source, _ in pairs[name]]
-        metrics = _scores(parser, sentences, trees[name], search)
+        metrics = _scores(parser, tags, sentences, trees[name], search)
         for kind, scores in metrics.items():
             print(name, kind, *(f"{key} {value:.2f}" for key, value in scores.items()))
         save_metrics(output, name, metrics | trained | {"trees": len(sentences)})
@@ -102,12 +102,12 @@ def _parts(treebank, validation_from, test_from):
     return trees
 
 
-def _scores(parser, sentences, trees, search):
+def _scores(parser, tags, sentences, trees, search):
     """Return the scores with the constraint, without it, and of right-branching trees."""
-    constraint = TreeConstraint.of(parser.tokenizer.pieces_of("target"))
+    translator = Translator(parser.model, parser.tokenizer)
     lines = {
-        "constrained": parser.translate(sentences, constraint=constraint, **search),
-        "unconstrained": parser.translate(sentences, **search),
+        "constrained": [linearize(x, tags) for x in parser.parse(sentences, **search)],
+        "unconstrained": translator.translate(sentences, **search),
         "right_branching": [linearize(right_branching(x.split())) for x in sentences],
     }
     return {kind: parsing_scores(own, trees) for kind, own in lines.items()}

@@ -16,7 +16,9 @@ from keras_transformer.cli.corpora import CorpusCommand, score
 from keras_transformer.cli.embed import embed
 from keras_transformer.cli.generate import generate, transcribe
 from keras_transformer.cli.launch import launch
+from keras_transformer.cli.parse import parse
 from keras_transformer.cli.plot import app as plot
+from keras_transformer.cli.see import see
 from keras_transformer.cli.serve import serve
 from keras_transformer.cli.tasks import classify, fill, tag
 from keras_transformer.cli.train import train
@@ -69,7 +71,7 @@ for command in (translate, score):
     app.command(cls=CorpusCommand)(command)
 for command in (evaluate, generate, chat, transcribe, classify, tag, fill):
     app.command(cls=Command)(command)
-for command in (answer, embed):
+for command in (answer, embed, see, parse):
     app.command(cls=Command)(command)
 app.command("import", cls=Command)(import_)
 for command in (serve, export, average, info):

@@ -19,7 +19,7 @@ from keras_transformer.cli.common import (
     searching,
 )
 from keras_transformer.search import TRANSLATE, Search
-from keras_transformer.system.files import check_free, read_json
+from keras_transformer.system.files import check_free
 
 
 def import_(
@@ -38,8 +38,9 @@ def import_(
 
     Marian (OPUS-MT), M2M-100, NLLB-200, mBART-50, T5, T5 v1.1, mT5 and MADLAD-400 become
     translators, to run, train further or export. GPT-2, LLaMA (also SmolLM), Mistral, Qwen, Phi-3
-    and Gemma load in `generate`, Whisper in `transcribe`. BERT, DistilBERT, RoBERTa,
-    XLM-RoBERTa, ALBERT, ELECTRA, ESM-2 and ViT are starting points for fine-tuning.
+    and Gemma load in `generate`, Whisper in `transcribe`, ViT in `see`. BERT, DistilBERT, RoBERTa,
+    XLM-RoBERTa, ALBERT, ELECTRA and ESM-2 are starting points for fine-tuning; `info` names the
+    command for those that are tuned.
 
     \b
     Examples:
@@ -198,8 +199,9 @@ def info(
 ) -> None:
     """Describe a saved model: a translator, language model, classifier, transcriber ...
 
-    Show its task, languages or labels, sizes, tokenizer and measured quality, and the installed
-    versions. For a checkpoint, an exported model and some others, show one sentence.
+    Show its task, the object and the command that use it, languages or labels, sizes, precision,
+    tokenizer and measured quality, and the installed versions. For a checkpoint, an exported model
+    and some others, show one sentence.
 
     \b
     Example:
@@ -209,34 +211,15 @@ def info(
 
     from keras_transformer.evaluation.assess import read_metrics
     from keras_transformer.evaluation.scores import table
-    from keras_transformer.inference.folder import (
-        CONFIG,
-        MODEL,
-        count_parameters,
-        other_kind,
-        read_config,
-    )
+    from keras_transformer.inference.description import describe, other_kind
+    from keras_transformer.inference.folder import CONFIG, MODEL
     from keras_transformer.inference.translator import METRICS
-    from keras_transformer.text.text_tokenizer import TextTokenizer
-    from keras_transformer.text.tokenizer import MANIFEST
 
     saved = (folder / CONFIG).is_file() and (folder / MODEL).is_file()
     if not saved and (kind := other_kind(folder)):
         typer.echo(f"{folder} is {kind}.")
         return
-    config, backend = read_config(folder, "model"), keras.backend.backend()
-    values = {"task": config.get("task") or "translation"}
-    languages = config.get("source_language"), config.get("target_language")
-    if any(languages):
-        values["languages"] = " -> ".join(x or "?" for x in languages)
-    values |= {"parameters": f"{count_parameters(folder):,}", **config["model"]}
-    if isinstance(hearing := config.get("hearing"), dict):
-        values |= {name: x for name, x in hearing.items() if not isinstance(x, list)}
-    if config.get("tokenizer") is not None:
-        manifest = read_json(folder / MANIFEST)
-        kind = manifest.get("class") if isinstance(manifest, dict) else None
-        values |= {"tokenizer": kind or TextTokenizer.__name__}
-        values |= {"fingerprint": config["tokenizer"][:16]}
+    values, backend = describe(folder), keras.backend.backend()
     values |= {
         "backend": f"{backend} {sys.modules[backend].__version__}",
         "keras": keras.__version__,

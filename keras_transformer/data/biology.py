@@ -119,3 +119,17 @@ def read_splice_junctions(path: str | Path) -> dict[str, str]:
     if not found:
         raise ValueError(f"{path} must have a sequence, got none")
     return found
+
+
+def overlapping_words(sequence: str, letters: int) -> str:
+    """Return the overlapping words of a sequence, "ACG CGT" for 3 letters of "ACGT".
+
+    Ji et al. 2021, section 2.1.
+
+    Args:
+        sequence: Letters; spaces at both ends do not count.
+        letters: Letters per word; a shorter sequence is one word.
+    """
+    sequence = sequence.strip()
+    starts = range(max(1, len(sequence) - letters + 1))
+    return " ".join(sequence[start : start + letters] for start in starts)

@@ -14,18 +14,10 @@ from keras import ops
 from keras_transformer.config import require
 from keras_transformer.inference.folder import load_with_tokenizer, save_folder
 from keras_transformer.inference.inputs import padded
+from keras_transformer.inference.kinds import kinds_with
 from keras_transformer.inference.runner import Runner, search_batches
 from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.text.text_tokenizer import TextTokenizer
-
-# The object and the command for a head of `models.heads`, and for all others.
-FITTING = {
-    "masked_lm": "MaskFiller and the command fill",
-    "sequence_classification": "TextClassifier and the command classify",
-    "span_extraction": "QuestionAnswerer and the command answer",
-    "token_classification": "TokenTagger and the command tag",
-}
-FITTING_ANY = "TextEmbedder and the command embed"
 
 
 class EncoderTask:
@@ -50,8 +42,8 @@ class EncoderTask:
 
     def __init__(self, model: EncoderOnly, tokenizer: TextTokenizer):
         config = model.config
-        fits = FITTING.get(config.head, FITTING_ANY)
-        accepted = f"{self.head!r} ({fits} take this model)"
+        fitting = kinds_with(config.head)
+        accepted = repr(self.head) + (f" (use {fitting[0].users})" if fitting else "")
         require(self.head in (None, config.head), "the model's head", config.head, accepted)
         if tokenizer.vocab_size > config.vocab_size:
             raise ValueError(

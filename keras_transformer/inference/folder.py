@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import h5py
 import keras
 
 from keras_transformer.backend import usable_precision
-from keras_transformer.checkpoints import WEIGHTS
-from keras_transformer.checkpoints.state import CHECKPOINTS, STATE, latest, read_state
 from keras_transformer.config import require
+from keras_transformer.inference.kinds import require_kind
 from keras_transformer.layers.layer import unfilled
 from keras_transformer.models import merged
 from keras_transformer.models.configured import ConfiguredModel
@@ -27,9 +24,11 @@ from keras_transformer.system.files import (
     scratch,
     write_json,
 )
+from keras_transformer.text import Tokenizer, load_tokenizer
 from keras_transformer.text.chat_template import FILE as TEMPLATE
 from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
+from keras_transformer.text.tokenizer import MANIFEST
 
 MODEL = "model.keras"
 CONFIG = "config.json"
@@ -98,7 +97,8 @@ def read_config(
 
     Args:
         folder: Folder that `save_folder` wrote.
-        what: Kind of the saved object in error messages, such as "translator".
+        what: Kind of the saved object in error messages. If it is one of `kinds.KINDS`, such as
+            "translator", the folder must be of that kind.
         tokenizer_file: Tokenizer file that must exist; None: there may be no tokenizer.
         precision: Precision to check, see `load_model`.
 
@@ -111,9 +111,8 @@ def read_config(
     if not folder.is_dir():
         problem = "it is a file" if folder.is_file() else "there is no such folder"
         raise ValueError(f"{folder} is not a saved {what}: {problem}")
-    for name in filter(None, (CONFIG, MODEL, tokenizer_file)):
-        if not (folder / name).is_file():
-            raise ValueError(f"{folder} is not a saved {what}: it has no {name}")
+    for name in (CONFIG, MODEL):
+        _require_file(folder, what, name)
     config = read_json(folder / CONFIG)
     if not isinstance(config, dict) or config.get("format") not in FORMATS:
         raise ValueError(
@@ -122,74 +121,29 @@ def read_config(
         )
     some_text = "a non-empty string", lambda x: isinstance(x, str) and x != ""
     text_or_none = "a non-empty string or null", lambda x: x is None or some_text[1](x)
-    for name, (accepted, fits) in {
-        "model": ("an object", lambda x: isinstance(x, dict)),
-        "tokenizer": some_text if tokenizer_file else text_or_none,
-        "task": some_text if "task" in config else text_or_none,
-        "source_language": text_or_none,
-        "target_language": text_or_none,
-    }.items():
+
+    def check(name, accepted, fits):
         value = config.get(name)
         require(fits(value), f'"{name}" in {folder / CONFIG}', value, accepted)
+
+    check("model", "an object", lambda x: isinstance(x, dict))
+    check("task", *(some_text if "task" in config else text_or_none))
+    check("source_language", *text_or_none)
+    check("target_language", *text_or_none)
+    require_kind(what, config, folder)
+    if tokenizer_file:
+        _require_file(folder, what, tokenizer_file)
+    check("tokenizer", *(some_text if tokenizer_file else text_or_none))
     return config
 
 
-def other_kind(path: str | os.PathLike) -> str | None:
-    """Describe in a phrase a path that is not a saved folder; None if its kind is unknown.
-
-    Raises:
-        ValueError: If the JSON file that identifies it is broken.
-    """
-    path = Path(path)
-
-    def has(*names):
-        return all((path / name).is_file() for name in names)
-
-    if path.is_file():
-        return "a file; give the folder of a saved model"
-    if has(STATE, WEIGHTS):
-        state = read_state(path)
-        epoch, step = len(state["history"]), state.get("step")
-        logs = [f"{name} {x:.4g}" for name, x in (state["history"] or [{}])[-1].items()]
-        place = f"after epoch {epoch}" + (f" and step {step}" if step else "")
-        place += f" ({', '.join(logs)})" if logs else ""
-        return f"a checkpoint {place}; keras-transformer average makes a model of checkpoints"
-    if found := latest(path / CHECKPOINTS) or latest(path):
-        return f"a run that has not saved its model yet; its last checkpoint is {found}"
-    if has("saved_model.pb") or any(path.glob("*/saved_model.pb")):
-        return "a SavedModel; TensorFlow with tensorflow-text or TensorFlow Serving loads it"
-    if has("encoder.onnx", "decoder.onnx"):
-        return "an ONNX model; ONNX Runtime runs it"
-    if has("model.bin") and any(path.glob("*_vocabulary.*")):
-        return "a CTranslate2 model; ctranslate2.Translator loads it"
-    theirs = read_json(path / CONFIG) if has(CONFIG) else None
-    if isinstance(theirs, dict) and (kind := theirs.get("model_type")):
-        return f"a Hugging Face checkpoint of type {kind}; keras-transformer import converts it"
-    return None
+def _require_file(folder, what, name):
+    if not (folder / name).is_file():
+        raise ValueError(f"{folder} is not a saved {what}: it has no {name}")
 
 
-def count_parameters(folder: str | os.PathLike) -> int:
-    """Return the number of weights of a saved folder, without reading them.
-
-    Raises:
-        ValueError: If its `model.keras` cannot be read.
-    """
-    path, sizes = Path(folder, MODEL), []
-
-    def add(name, entry):
-        is_weight = not re.search(r"seed_generator|/vars/format$", name)
-        if isinstance(entry, h5py.Dataset) and is_weight:
-            sizes.append(entry.size)
-
-    try:
-        with zipfile.ZipFile(path) as archive, archive.open("model.weights.h5") as file:
-            h5py.File(file, "r").visititems(add)
-    except (zipfile.BadZipFile, KeyError, OSError, RuntimeError) as error:
-        raise _unreadable(path, error) from error
-    return sum(sizes)
-
-
-def _unreadable(path, error):
+def unreadable(path: Path, error: Exception) -> ValueError:
+    """Return the error to raise when a file of a model cannot be read."""
     if not zipfile.is_zipfile(path):
         return ValueError(f"{path} cannot be read: it is damaged, not a complete zip archive")
     told = " ".join(str(error).split())  # Keras's messages hold whole configs
@@ -204,7 +158,7 @@ def load_model(
     Args:
         folder: Folder that `save_folder` wrote.
         config: Its config, from `read_config`.
-        tokenizer: Its tokenizer.
+        tokenizer: Its tokenizer; None: it has none.
         precision: "float32", "bfloat16" or "float16" for weights and arithmetic of that type;
             "int8" for dense and embedding weights of 8 bits, with one scale per row or column;
             None: as saved. A type that this machine cannot compute in becomes float32, with a
@@ -215,13 +169,13 @@ def load_model(
             does not fit, or the model cannot be read.
     """
     folder = Path(folder)
-    if tokenizer.fingerprint() != config.get("tokenizer"):
+    if (tokenizer and tokenizer.fingerprint()) != config.get("tokenizer"):
         raise ValueError(f"the tokenizer in {folder} is not the one its model was trained with")
     try:
         with unfilled():
             model = keras.saving.load_model(folder / MODEL, compile=False)
     except Exception as error:  # a broken file can raise any error
-        raise _unreadable(folder / MODEL, error) from error
+        raise unreadable(folder / MODEL, error) from error
     if not isinstance(model, ConfiguredModel):
         raise ValueError(
             f"{folder / MODEL} is a {type(model).__name__}, not a model of keras_transformer"
@@ -252,7 +206,7 @@ def load_with_tokenizer(
 
     Args:
         folder: Folder that `save_folder` wrote.
-        what: Kind of the saved object in error messages, such as "language model".
+        what: See `read_config`.
         family: Class that the model must have.
         precision: See `load_model`.
 
@@ -268,3 +222,24 @@ def load_with_tokenizer(
     if not isinstance(model, family):
         raise ValueError(f"{folder} is not a saved {what} but a {type(model).__name__}")
     return model, tokenizer
+
+
+def load_with_sides(
+    folder: str | os.PathLike, what: str, precision: str | None = None
+) -> tuple[keras.Model, Tokenizer, dict[str, Any]]:
+    """Load a model from source to target texts, its `Tokenizer` and the `config.json`.
+
+    Args:
+        folder: Folder that `save_folder` wrote.
+        what: See `read_config`.
+        precision: See `load_model`.
+
+    Raises:
+        ValueError: If the folder is not such an object, or a file is broken or missing.
+    """
+    config = read_config(folder, what, MANIFEST, precision)
+    try:
+        tokenizer = load_tokenizer(folder)
+    except FileNotFoundError as error:
+        raise ValueError(f"{folder} is not a saved {what}: {error}") from error
+    return load_model(folder, config, tokenizer, precision), tokenizer, config

@@ -10,10 +10,14 @@ import keras
 
 from keras_transformer.backend import usable_precision
 from keras_transformer.checkpoints import hugging_face
+from keras_transformer.checkpoints.families.encoders import labels_of
+from keras_transformer.checkpoints.families.fields import complete
 from keras_transformer.config import require
 from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.inference.folder import FLOATS, PRECISIONS, save_folder
 from keras_transformer.inference.hearing import hearing_of
+from keras_transformer.inference.image_classifier import ImageClassifier
+from keras_transformer.inference.image_format import image_format_of
 from keras_transformer.inference.text_embedder import TextEmbedder, pooling_of
 from keras_transformer.inference.transcriber import Transcriber
 from keras_transformer.inference.translator import Translator
@@ -31,21 +35,21 @@ FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "*.jinja", "merges.txt",
 
 @dataclass(frozen=True)
 class PretrainedModel:
-    """A BERT, a variant of it (`models.BERT`) or an ESM-2 to fine-tune, or a ViT.
+    """A BERT, a variant of it (`models.BERT`) or an ESM-2 to fine-tune.
 
     Args:
-        model: Model with its `config`; except for a ViT, `with_head` gives it another head.
-        tokenizer: Tokenizer of the model; None for a ViT.
+        model: Model with its `config`; `with_head` gives it another head.
+        tokenizer: Tokenizer of the model.
 
     Raises:
         ValueError: If the tokenizer has more pieces than the model.
     """
 
     model: keras.Model
-    tokenizer: TextTokenizer | None
+    tokenizer: TextTokenizer
 
     def __post_init__(self):
-        if self.tokenizer and self.tokenizer.vocab_size > self.model.config.vocab_size:
+        if self.tokenizer.vocab_size > self.model.config.vocab_size:
             raise ValueError(
                 f"the tokenizer does not match the model: it has {self.tokenizer.vocab_size} "
                 f"pieces, the model {self.model.config.vocab_size}"
@@ -54,8 +58,9 @@ class PretrainedModel:
     def save(self, folder: str | os.PathLike) -> None:
         """Write `model.keras`, `tokenizer.json` and `config.json`.
 
-        Except for a ViT, `folder.load_with_tokenizer` reads them, and so does `--start-from` of
-        the scripts that train classifiers, taggers and question answering.
+        `folder.load_with_tokenizer` reads them, and so does `--start-from` of the scripts that
+        train classifiers, taggers and question answering; so do the objects for the head that the
+        model has, such as `TextClassifier`.
         """
         save_folder(folder, self.model, self.tokenizer, {"task": "pretrained"})
 
@@ -65,14 +70,14 @@ def load_pretrained(
     source_language: str | None = None,
     target_language: str | None = None,
     precision: str | None = None,
-) -> Translator | CausalLM | Transcriber | TextEmbedder | PretrainedModel:
+) -> Translator | CausalLM | Transcriber | ImageClassifier | TextEmbedder | PretrainedModel:
     """Load a model in Hugging Face's layout as an object for its task.
 
     Marian (the 1,400 models of OPUS-MT), M2M-100, NLLB-200, mBART-50, T5, T5 v1.1, mT5 and
     MADLAD-400 become a `Translator`; GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3 and Gemma a
-    `CausalLM`; Whisper a `Transcriber`; BERT, DistilBERT, RoBERTa, XLM-RoBERTa, ALBERT,
-    ELECTRA, ESM-2 and ViT a `PretrainedModel`, or, in a folder of sentence-transformers, a
-    `TextEmbedder` with its pooling. All have `save(folder)`.
+    `CausalLM`; Whisper a `Transcriber`; ViT an `ImageClassifier`; BERT, DistilBERT, RoBERTa,
+    XLM-RoBERTa, ALBERT, ELECTRA and ESM-2 a `PretrainedModel`, or, in a folder of
+    sentence-transformers, a `TextEmbedder` with its pooling. All have `save(folder)`.
 
     ```python
     translator = load_pretrained("Helsinki-NLP/opus-mt-en-de")
@@ -130,7 +135,9 @@ def load_pretrained(
         tokenizer.between(*chosen)
         return Translator(_model(folder, precision), tokenizer, *chosen)
     if family.model is ViT:
-        return PretrainedModel(_model(folder, precision), None)
+        classes = labels_of(complete(theirs, family.fields))
+        model = _model(folder, precision)
+        return ImageClassifier(model, classes, image_format_of(folder, model.config.num_channels))
     texts = TextTokenizer.read(folder)
     model = _model(folder, precision)
     if isinstance(model, Speech):

@@ -10,11 +10,15 @@ import numpy as np
 
 from keras_transformer.config import require
 from keras_transformer.data.preferences import PreferenceBatches
-from keras_transformer.inference.folder import load_model, read_config, save_folder
+from keras_transformer.inference.folder import (
+    load_with_sides,
+    load_with_tokenizer,
+    read_config,
+    save_folder,
+)
 from keras_transformer.inference.preferences import encoded_answers
 from keras_transformer.inference.runner import Runner
 from keras_transformer.models.reward import RewardModel
-from keras_transformer.text import load_tokenizer
 from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 
 
@@ -116,10 +120,7 @@ class Rewarder:
         """
         what = "reward model"
         config = read_config(folder, what, FILE, precision)
-        task = config.get("task", "translation")
-        if task != "reward":
-            raise ValueError(f"{folder} is not a saved {what}: its task is {task!r}")
-        family = config["model"].get("family")
-        decoder_only = family in ("GPT", "LLaMA")
-        tokenizer = TextTokenizer.read(folder) if decoder_only else load_tokenizer(folder)
-        return cls(load_model(folder, config, tokenizer, precision), tokenizer)
+        if config["model"].get("family") in ("GPT", "LLaMA"):
+            return cls(*load_with_tokenizer(folder, what, RewardModel, precision))
+        model, tokenizer, _ = load_with_sides(folder, what, precision)
+        return cls(model, tokenizer)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
-from keras_transformer.config import require
+import numpy as np
+
+from keras_transformer.config import require, require_whole
+from keras_transformer.data.biology import overlapping_words
 from keras_transformer.inference.encoder_task import EncoderTask
+from keras_transformer.inference.folder import read_config, save_folder
 from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import checked_texts
@@ -18,6 +24,11 @@ class Label:
 
     label: str
     probability: float
+
+
+def ranked(names: Sequence[str], odds: np.ndarray) -> list[Label]:
+    """Return the labels of these names with their probabilities, the most probable first."""
+    return [Label(names[i], float(odds[i])) for i in (-odds).argsort(kind="stable")]
 
 
 class TextClassifier(EncoderTask):
@@ -35,18 +46,26 @@ class TextClassifier(EncoderTask):
     Args:
         model: Encoder with the head "sequence_classification" and two labels or more.
         tokenizer: Tokenizer that the model was trained with.
+        letters_per_word: Letters per word of a model of sequences without spaces, such as DNA,
+            which reads each text as its overlapping words of so many letters (Ji et al. 2021);
+            None: texts are read as they are.
 
     Raises:
-        ValueError: If the model has another head or only one label, or the tokenizer has more
-            pieces than the model.
+        ValueError: If the model has another head or only one label, the tokenizer has more pieces
+            than the model, or `letters_per_word` is out of range.
     """
 
     what, head, task = "text classifier", "sequence_classification", "text_classification"
 
-    def __init__(self, model: EncoderOnly, tokenizer: TextTokenizer):
+    def __init__(
+        self, model: EncoderOnly, tokenizer: TextTokenizer, letters_per_word: int | None = None
+    ):
         super().__init__(model, tokenizer)
         labels = model.config.labels
         require(len(labels) > 1, "the model's labels", labels, "two or more")
+        if letters_per_word is not None:
+            require_whole("letters_per_word", letters_per_word, 1)
+        self.letters_per_word = letters_per_word
 
     def classify(
         self,
@@ -70,21 +89,42 @@ class TextClassifier(EncoderTask):
         """
         if isinstance(texts, str | bytes) or all(isinstance(x, str) for x in texts):
             texts = checked_texts(texts)  # type: ignore[arg-type]
-            encoded = self.tokenizer.encode(texts)
+            size = self.letters_per_word
+            read = [overlapping_words(x, size) for x in texts] if size else texts
+            encoded = self.tokenizer.encode(read)
             ids = [self._cut(row, x, strict) for row, x in zip(encoded, texts, strict=True)]
             types = None
         else:
             ids, types = self._pairs(texts, strict)
         names = self.model.config.labels
-        return [
-            [Label(names[i], float(row[i])) for i in (-row).argsort(kind="stable")]
-            for row in self._run(ids, tokens_per_batch, types)
-        ]
+        return [ranked(names, row) for row in self._run(ids, tokens_per_batch, types)]
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Write `model.keras`, `tokenizer.json` and `config.json`; any backend can load them."""
+        facts = {"task": self.task, "letters_per_word": self.letters_per_word}
+        facts = {name: value for name, value in facts.items() if value is not None}
+        save_folder(folder, self.model, self.tokenizer, facts)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Self:
+        """Load what `save`, a training script or `keras-transformer import` wrote.
+
+        Args:
+            folder: Folder of the saved model.
+            precision: See `Translator.load`; None: as saved.
+
+        Raises:
+            ValueError: If the folder is not such a model, or a file in it is broken.
+        """
+        found = super().load(folder, precision)
+        letters_per_word = read_config(folder, cls.what).get("letters_per_word")
+        return cls(found.model, found.tokenizer, letters_per_word)
 
     def _pairs(self, pairs, strict):
         config = self.model.config
         # A RoBERTa, whose positions have an offset, separates the texts by tokens alone.
         takes = getattr(config, "num_types", 1) > 1 or getattr(config, "position_offset", 0) > 0
+        takes = takes and self.letters_per_word is None
         for i, pair in enumerate(pairs):
             fits = isinstance(pair, tuple | list) and len(pair) == 2
             fits = fits and all(isinstance(x, str) for x in pair)

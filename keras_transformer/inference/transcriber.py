@@ -244,9 +244,6 @@ class Transcriber:
             ValueError: If the folder is not a saved transcriber, or a file in it is broken.
         """
         config = read_config(folder, "transcriber", FILE, precision)
-        task = config.get("task", "translation")
-        if task != TASK:
-            raise ValueError(f"{folder} is not a saved transcriber but a model of task {task!r}")
         try:
             hearing = Hearing.of(config.get("hearing"))
         except ValueError as error:

@@ -10,14 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.inference.folder import load_model, read_config, save_folder
+from keras_transformer.inference.folder import load_with_sides, save_folder
 from keras_transformer.inference.pipeline import Hypothesis, search_texts
 from keras_transformer.inference.runner import Runner
 from keras_transformer.inference.scoring import score_pairs
 from keras_transformer.models import Transformer
 from keras_transformer.search import NBEST, SAMPLE, TRANSLATE, Search, spelled_out
-from keras_transformer.text import Tokenizer, load_tokenizer
-from keras_transformer.text.tokenizer import MANIFEST
+from keras_transformer.text import Tokenizer
 
 METRICS = "metrics.json"
 
@@ -269,16 +268,7 @@ class Translator:
             ValueError: If the folder is not a saved translator, a file is broken, the tokenizer is
                 not the model's, or the precision or a language is unknown.
         """
-        config = read_config(folder, "translator", MANIFEST, precision)
-        if "task" in config:
-            raise ValueError(
-                f"{folder} is not a saved translator but a model of task {config['task']!r}"
-            )
-        try:
-            tokenizer = load_tokenizer(folder)
-        except FileNotFoundError as error:
-            raise ValueError(f"{folder} is not a saved translator: {error}") from error
-        model = load_model(folder, config, tokenizer, precision)
+        model, tokenizer, config = load_with_sides(folder, "translator", precision)
         source_language = source_language or config.get("source_language")
         target_language = target_language or config.get("target_language")
         return cls(model, tokenizer, source_language, target_language)

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from keras_transformer import cli
 from keras_transformer.checkpoints import read_weights, save_weights, weights_of, write_weights
 from keras_transformer.checkpoints.state import write_state
-from keras_transformer.inference.folder import count_parameters, save_folder
+from keras_transformer.inference.description import count_parameters
+from keras_transformer.inference.folder import save_folder
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import BERT, GPT, BERTConfig, GPTConfig, ViT, ViTConfig, enable_lora
 from keras_transformer.system.files import write_json

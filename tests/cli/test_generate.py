@@ -66,7 +66,7 @@ def test_bad_input_gets_one_line(folder, tmp_path):
         lines = result.stderr.splitlines()
         assert message in lines[-1] and (len(lines) == 1 or lines[0].startswith("Usage:"))
     result = run("translate", folder, status=2)
-    assert "is not a saved translator but a model of task 'causal_lm'" in result.stderr
+    assert "is not a saved translator but a language model: use CausalLM and" in result.stderr
     (tmp_path / "config.json").write_text(json.dumps(dict(model_type="gpt2")))
     result = run("import", tmp_path, tmp_path / "out", "--target-language", "de", status=2)
     assert "target_language must be None" in result.stderr

@@ -76,8 +76,8 @@ def test_masks(tmp_path):
 
 def test_bad_input_gets_one_line(sentiment, entities, tmp_path):
     for arguments, stdin, message in (
-        (("classify", entities), "", "TokenTagger and the command tag take this model"),
-        (("tag", sentiment), "", "TextClassifier and the command classify take this model"),
+        (("classify", entities), "", "a token tagger: use TokenTagger and the command tag"),
+        (("tag", sentiment), "", "a text classifier: use TextClassifier and the command cl"),
         (("tag", tmp_path), "", "is not a saved token tagger: it has no config.json"),
         (("classify", sentiment, "--strict"), "ba " * 30, "at most 24 tokens each"),
         (("classify", sentiment), "ba\tbe\n", "texts must be strings, not pairs"),

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from keras_transformer.data.biology import read_fasta, read_splice_junctions, read_structures
+from keras_transformer.data.biology import (
+    overlapping_words,
+    read_fasta,
+    read_splice_junctions,
+    read_structures,
+)
 
 FILES = {
     "sequences": ">a\nMKV\n>b\nGG\nA\n>c\nWY\n",
@@ -91,3 +96,9 @@ def test_the_real_files():
     found = Counter(letter for _, structure in parts["train"] for letter in structure)
     assert set(found) == set("CEH-")
     assert len(read_splice_junctions(data / "dna-splice" / "splice.data.gz")) == 3005
+
+
+def test_overlapping_words():
+    assert overlapping_words(" ACGTA\n", 3) == "ACG CGT GTA"
+    assert overlapping_words("ACGTA", 1) == "A C G T A"
+    assert overlapping_words("AC", 3) == "AC" and overlapping_words("", 3) == ""

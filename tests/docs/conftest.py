@@ -9,7 +9,7 @@ import wave
 import numpy as np
 import pytest
 
-from keras_transformer import CausalLM, SentencePieceTokenizer, Translator
+from keras_transformer import CausalLM, Parser, SentencePieceTokenizer, Translator
 from keras_transformer.data import grammar
 from keras_transformer.data.trees import linearize, read_trees
 from keras_transformer.models import GPT, GPTConfig
@@ -18,7 +18,7 @@ from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.inference.chats import chat_folder
 
-from . import data_sets
+from . import data_sets, senses
 
 RECIPE = """corpus = "files"
 epochs = 1
@@ -45,7 +45,9 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     trees = read_trees(TREES)
     sentences, lines = [" ".join(x.words()) for x in trees], [linearize(x) for x in trees]
     words = WordTokenizer.train(sentences, lines, min_count=1)
-    _translator(tiny_transformer, words).save(folder / "saved_models/parser")
+    parser = _translator(tiny_transformer, words)
+    Parser(parser.model, words).save(folder / "saved_models/parser")
+    senses.write(folder)
     text = TextTokenizer.train(["ROMEO: A plague JULIET"], "bytes", 280)
     sizes = dict(d_model=16, d_ff=16, num_layers=1, num_heads=2, max_length=128)
     writer = CausalLM(GPT(GPTConfig(280, **sizes)), text)

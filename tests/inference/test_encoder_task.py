@@ -22,9 +22,14 @@ def model_of(tokenizer, head):
 def test_a_folder_of_another_task(pieces, translator, tmp_path):
     TokenTagger(model_of(pieces, "token_classification"), pieces).save(tmp_path / "tagger")
     with pytest.raises(
-        ValueError, match="is not a saved text classifier: .*TokenTagger and the command tag take"
+        ValueError, match="text classifier but a token tagger: use TokenTagger and the command tag"
     ):
         TextClassifier.load(tmp_path / "tagger")
+    message = (
+        r"the model's head must be 'sequence_classification' \(use TokenTagger and the command"
+    )
+    with pytest.raises(ValueError, match=message):
+        TextClassifier(model_of(pieces, "token_classification"), pieces)
     translator.save(tmp_path / "translator")
     with pytest.raises(ValueError, match="is not a saved text classifier but a translator"):
         TextClassifier.load(tmp_path / "translator")

@@ -134,6 +134,6 @@ def test_bad_input(folder, transcriber, tmp_path):
             transcriber.transcribe(one)
     with pytest.raises(ValueError, match="sample_rate must be a whole number .*, got 0"):
         transcriber.transcribe([sound], sample_rate=0)
-    with pytest.raises(ValueError, match="is not a saved language model but a Speech"):
+    with pytest.raises(ValueError, match="is not a saved language model but a transcriber: use T"):
         transcriber.save(tmp_path)
         CausalLM.load(tmp_path)

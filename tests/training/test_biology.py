@@ -7,9 +7,10 @@ import keras
 import numpy as np
 import pytest
 
-from keras_transformer import load_pretrained
+from keras_transformer import TextClassifier, TokenTagger, load_pretrained
 from keras_transformer.backend import BACKEND
 from keras_transformer.checkpoints.hugging_face import write_model
+from keras_transformer.data.biology import read_structures
 from keras_transformer.evaluation.assess import read_metrics
 from keras_transformer.inference.folder import load_with_tokenizer
 from keras_transformer.models import ESM, ESMConfig
@@ -18,6 +19,7 @@ from training import dna, protein
 SIZES = dict(d_model=16, num_layers=1, num_heads=2, dropout=0.0)
 
 
+STRUCTURE_OF = dict(A="H", L="H", V="E", I="E", G="C", P="C")
 STEPS = dict(tokens_per_batch=256, warmup_steps=10, max_length=16, window=3)
 
 
@@ -25,14 +27,13 @@ STEPS = dict(tokens_per_batch=256, warmup_steps=10, max_length=16, window=3)
 def structures(tmp_path_factory):
     """FLIP's archive, in small."""
     generator, files = random.Random(0), dict(sequences="", mask="", sampled="")
-    structure_of = dict(A="H", L="H", V="E", I="E", G="C", P="C")
     for number in range(288):  # of one length, which makes whole batches of one shape
         letters = generator.choices("ALVIGP", k=14)
         part = "SET=train" if number < 272 else "SET=test"
         validation = 256 <= number < 272
         files["sequences"] += f">{number}\n{''.join(letters)}\n"
         files["mask"] += f">{number}\n0{'1' * (len(letters) - 1)}\n"
-        structure = "".join(structure_of[x] for x in letters)
+        structure = "".join(STRUCTURE_OF[x] for x in letters)
         files["sampled"] += f">{number} {part} VALIDATION={validation}\n{structure}\n"
     path = tmp_path_factory.mktemp("flip") / "splits.zip"
     with zipfile.ZipFile(path, "w") as archive:
@@ -46,10 +47,22 @@ def test_proteins(structures, tmp_path):
     protein.train(structures, tmp_path / "run", **SIZES, **STEPS, **steps)
     found = read_metrics(tmp_path / "run")["test"]
     assert found["test_accuracy"] > 0.9 and found["baseline_accuracy"] > 0.9
-    model, tokenizer = load_with_tokenizer(tmp_path / "run", "tagger")
-    assert model.config.labels == ("C", "E", "H")
-    ((ids, starts),) = tokenizer.encode_words([["A", "V", "G"]])
+    tagger = TokenTagger.load(tmp_path / "run")
+    assert tagger.model.config.labels == ("C", "E", "H")
+    ((ids, starts),) = tagger.tokenizer.encode_words([["A", "V", "G"]])
     assert len(ids) == 5 and starts == [1, 2, 3]
+    # The known answers: each residue says its structure.
+    proteins = [row[0] for row in read_structures(structures)["test"]]
+    found_tags = tagger.tag_words([list(protein) for protein in proteins])
+    right = [
+        x.label == STRUCTURE_OF[residue]
+        for protein, tags in zip(proteins, found_tags, strict=True)
+        for residue, x in zip(protein[1:], tags[1:], strict=True)  # the first is not resolved
+    ]
+    assert np.mean(right) == pytest.approx(found["test_accuracy"], abs=1e-6)
+    (runs,) = tagger.tag(proteins[:1])
+    assert [x.text for x in runs] == [proteins[0][x.start : x.end] for x in runs]
+    assert runs[0].start == 0 and runs[-1].end == len(proteins[0])
 
 
 @pytest.mark.skipif(BACKEND != "torch", reason="elsewhere it is a compilation of the same layers")
@@ -87,6 +100,15 @@ def test_dna(tmp_path):
         name: (tmp_path / "run" / f"{name}.tsv").read_text().split("\n")[1:]
         for name in ("train", "validation", "test")
     }
+    classifier = TextClassifier.load(tmp_path / "run")
+    assert classifier.letters_per_word == 2
+    words, labels = zip(*(row.split("\t") for row in rows["test"]), strict=True)
+    sequences = [x[:2] + "".join(word[-1] for word in x.split()[1:]) for x in words]
+    answers = classifier.classify(sequences)
+    right = [own[0].label == label for own, label in zip(answers, labels, strict=True)]
+    assert np.mean(right) == pytest.approx(found["test_accuracy"], abs=1e-6)
+    with pytest.raises(ValueError, match="texts must be strings, not pairs"):
+        classifier.classify([("ACGT", "ACGT")])
     assert {name: len(own) for name, own in rows.items()} == dict(
         train=420, validation=60, test=120
     )

@@ -6,6 +6,9 @@ import zipfile
 
 import pytest
 
+from keras_transformer import Parser, Translator
+from keras_transformer.data.trees import linearize, read_treebank
+from keras_transformer.evaluation.assess import parsing_scores
 from training.parsing import train
 
 
@@ -33,6 +36,17 @@ def test_a_run(tmp_path):
     assert metrics["constrained"]["well_formed"] == 100.0
     assert metrics["constrained"]["f1"] > 80
     assert metrics["constrained"]["f1"] > metrics["right_branching"]["f1"]
+
+    # What was saved gives the trees of the test set.
+    trees = read_treebank(tmp_path / "x.zip")[185]
+    parser = Parser.load(tmp_path / "run")
+    found = parser.parse([" ".join(tree.words()) for tree in trees], max_extra_length=32)
+    lines = [linearize(tree, tags=True) for tree in found]
+    assert parsing_scores(lines, trees)["f1"] == pytest.approx(metrics["constrained"]["f1"])
+    for tree, expected in zip(found, trees, strict=True):
+        assert tree.words() == expected.words() and tree.label == "S"
+    with pytest.raises(ValueError, match="not a saved translator but a parser: use Parser and the"):
+        Translator.load(tmp_path / "run")
 
 
 def test_nothing_to_test_on(tmp_path):

@@ -5,10 +5,11 @@ import io
 import tarfile
 import wave
 
-import keras
 import numpy as np
 import pytest
 
+from keras_transformer import ImageClassifier, Transcriber
+from keras_transformer.data.images import read_idx
 from keras_transformer.evaluation.assess import read_metrics
 from training import image_classification, speech_recognition
 
@@ -43,8 +44,14 @@ def test_images(rng, tmp_path):
     image_classification.train(**options, patch_size=14, d_model=8, num_layers=1, num_heads=2)
     metrics = read_metrics(tmp_path / "run")
     assert 0 <= metrics["test"]["accuracy"] <= 1 and metrics["training"]["epochs"] == 1
-    model = keras.saving.load_model(tmp_path / "run" / "model.keras")
-    assert model(np.zeros((1, 28, 28, 1), "float32")).shape == (1, 10)
+    classifier = ImageClassifier.load(tmp_path / "run")
+    images, labels = (
+        read_idx(tmp_path / "mnist" / f"t10k-{kind}-ubyte.gz")
+        for kind in ("images-idx3", "labels-idx1")
+    )
+    found = classifier.classify(list(images))
+    right = [own[0].label == str(x) for own, x in zip(found, labels, strict=True)]
+    assert np.mean(right) == pytest.approx(metrics["test"]["accuracy"])
 
 
 def test_unknown_images():
@@ -59,8 +66,11 @@ def test_speech(rng, tmp_path, held_out, clips):
     speech_recognition.train(**options, held_out=held_out, d_model=8, num_layers=1)
     metrics = read_metrics(tmp_path / "run")
     assert metrics["test"]["clips"] == clips
-    model = keras.saving.load_model(tmp_path / "run" / "model.keras")
-    assert model.config.num_mels == 40
+    transcriber = Transcriber.load(tmp_path / "run")
+    assert transcriber.model.config.num_mels == 40
+    with tarfile.open(tmp_path / "fsdd" / "recordings.tar.gz") as archive:
+        sound = archive.extractfile("recordings/0_ann_0.wav").read()
+    assert len(transcriber.transcribe([io.BytesIO(sound)])) == 1
 
 
 def test_unknown_speaker(rng, tmp_path):

@@ -7,7 +7,7 @@ import random
 import keras
 import pytest
 
-from keras_transformer import CausalLM
+from keras_transformer import CausalLM, MaskFiller
 from keras_transformer.inference.folder import load_with_tokenizer
 from keras_transformer.models import GPT, GPTConfig
 from keras_transformer.text.text_tokenizer import TextTokenizer
@@ -54,6 +54,8 @@ def test_after_pretraining(files, tmp_path):
     metrics = json.loads((tmp_path / "masked" / "metrics.json").read_text())["validation"]
     assert 0 < metrics["loss"] < 4.2  # of log 64
     start = tmp_path / "masked"
+    (candidates,) = MaskFiller.load(start).fill(["ba [MASK] be"], top_k=3)
+    assert candidates[0].token in (*WORDS, "good", "bad")
     train(**files, output=tmp_path / "run", start_from=start, **STEPS, epochs=6)
     assert accuracy(tmp_path / "run") > 0.9
     model, tokenizer = load_with_tokenizer(tmp_path / "run", "classifier")

@@ -1,0 +1,124 @@
+"""What a folder is: the facts of a saved model, read without its weights."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from keras_transformer.checkpoints import WEIGHTS
+from keras_transformer.checkpoints.state import CHECKPOINTS, STATE, latest, read_state
+from keras_transformer.inference.folder import CONFIG, MODEL, read_config, unreadable
+from keras_transformer.inference.kinds import kinds_of
+from keras_transformer.system.files import read_json
+from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.text.tokenizer import MANIFEST
+
+OWN = ("classes", "mean", "deviation", "resampling", "letters_per_word")  # entries of some kinds
+
+
+def describe(folder: str | os.PathLike) -> dict[str, Any]:
+    """Return the facts of a saved folder by name: its task, sizes, labels, tokenizer and so on.
+
+    Args:
+        folder: Folder of a saved model of any kind.
+
+    Raises:
+        ValueError: If it is not such a folder, or a file in it is broken.
+    """
+    config = read_config(folder, "model")
+    kinds, sizes = kinds_of(config), config["model"]
+    facts = {
+        "task": config.get("task") or "translation",
+        "used by": ", ".join(kind.users for kind in kinds) or "further training alone",
+    }
+    languages = config.get("source_language"), config.get("target_language")
+    if any(languages):
+        facts["languages"] = " -> ".join(x or "?" for x in languages)
+    parameters = count_parameters(folder)
+    family, precision = _family_and_precision(Path(folder, MODEL))
+    if isinstance(base := sizes.get("base"), dict):  # a reward model
+        family, sizes = f"{family} on {sizes.get('family')}", base
+    facts |= {"family": family, "parameters": f"{parameters:,}", "precision": precision, **sizes}
+    own = {name: config[name] for name in OWN if name in config}
+    if isinstance(hearing := config.get("hearing"), dict):
+        own |= {name: x for name, x in hearing.items() if not isinstance(x, list)}
+    if config.get("tokenizer") is not None:
+        manifest = read_json(Path(folder, MANIFEST))
+        kind = manifest.get("class") if isinstance(manifest, dict) else None
+        own |= {"tokenizer": kind or TextTokenizer.__name__}
+        own |= {"fingerprint": config["tokenizer"][:16]}
+    return facts | own
+
+
+def _family_and_precision(path):
+    """Return the class of the saved model and the type that it computes in."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            saved = json.loads(archive.read("config.json"))
+        config = saved["config"]
+        policy = config["dtype"]
+        name = policy["config"]["name"] if isinstance(policy, dict) else policy
+        return saved["class_name"], config.get("quantization") or name
+    except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
+        raise unreadable(path, error) from error
+
+
+def other_kind(path: str | os.PathLike) -> str | None:
+    """Describe in a phrase a path that is not a saved folder; None if its kind is unknown.
+
+    Raises:
+        ValueError: If the JSON file that identifies it is broken.
+    """
+    path = Path(path)
+
+    def has(*names):
+        return all((path / name).is_file() for name in names)
+
+    if path.is_file():
+        return "a file; give the folder of a saved model"
+    if has(STATE, WEIGHTS):
+        state = read_state(path)
+        epoch, step = len(state["history"]), state.get("step")
+        logs = [f"{name} {x:.4g}" for name, x in (state["history"] or [{}])[-1].items()]
+        place = f"after epoch {epoch}" + (f" and step {step}" if step else "")
+        place += f" ({', '.join(logs)})" if logs else ""
+        return f"a checkpoint {place}; keras-transformer average makes a model of checkpoints"
+    if found := latest(path / CHECKPOINTS) or latest(path):
+        return f"a run that has not saved its model yet; its last checkpoint is {found}"
+    if has("saved_model.pb") or any(path.glob("*/saved_model.pb")):
+        return "a SavedModel; TensorFlow with tensorflow-text or TensorFlow Serving loads it"
+    if has("encoder.onnx", "decoder.onnx"):
+        return "an ONNX model; ONNX Runtime runs it"
+    if has("model.bin") and any(path.glob("*_vocabulary.*")):
+        return "a CTranslate2 model; ctranslate2.Translator loads it"
+    theirs = read_json(path / CONFIG) if has(CONFIG) else None
+    if isinstance(theirs, dict) and (kind := theirs.get("model_type")):
+        return f"a Hugging Face checkpoint of type {kind}; keras-transformer import converts it"
+    return None
+
+
+def count_parameters(folder: str | os.PathLike) -> int:
+    """Return the number of weights of a saved folder, without reading them.
+
+    Raises:
+        ValueError: If its `model.keras` cannot be read.
+    """
+    path, sizes = Path(folder, MODEL), []
+
+    def add(name, entry):
+        is_weight = not re.search(r"seed_generator|/vars/format$", name)
+        if isinstance(entry, h5py.Dataset) and is_weight:
+            sizes.append(entry.size)
+
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open("model.weights.h5") as file:
+            h5py.File(file, "r").visititems(add)
+    except (zipfile.BadZipFile, KeyError, OSError, RuntimeError) as error:
+        raise unreadable(path, error) from error
+    return sum(sizes)

@@ -1,0 +1,73 @@
+"""Kinds of folders: each object refuses those of the others, and says what takes them."""
+
+import json
+
+import pytest
+import typer
+
+import keras_transformer
+from keras_transformer import cli
+from keras_transformer.inference.folder import load_with_tokenizer
+from keras_transformer.inference.kinds import KINDS, kinds_of
+from keras_transformer.models import BERT
+from keras_transformer.models.heads import HEADS
+
+pytestmark = pytest.mark.once("files and texts: no tensor is read")
+
+
+def config_of(kind):
+    if kind.heads:
+        return {"task": "pretrained", "model": {"head": kind.heads[0]}}
+    return ({"task": kind.task} if kind.task else {}) | {"model": {}}
+
+
+def write(folder, config):
+    """A folder whose weights and tokenizer nobody can read."""
+    folder.mkdir()
+    for name in ("model.keras", "tokenizer.json"):
+        (folder / name).touch()
+    (folder / "config.json").write_text(json.dumps({"format": 2, "tokenizer": "x"} | config))
+    return folder
+
+
+def test_objects_and_commands_exist():
+    commands = typer.main.get_command(cli.app).commands
+    for kind in KINDS:
+        assert kind.loader in keras_transformer.__all__
+        assert kind.command is None or kind.command in commands
+        assert set(kind.heads) <= set(HEADS) and not (kind.heads and kind.task)
+        assert kinds_of(config_of(kind)) == [kind]
+    assert len({kind.what for kind in KINDS}) == len(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.loader)
+def test_each_object_refuses_other_folders(kind, tmp_path):
+    load = getattr(keras_transformer, kind.loader).load
+    for number, other in enumerate(KINDS):
+        folder = write(tmp_path / str(number), config_of(other))
+        with pytest.raises(ValueError) as found:
+            load(folder)
+        told = str(found.value)
+        if other is kind:  # its config is accepted; its files are broken
+            assert ": use " not in told
+            continue
+        article = "an" if other.what == "image classifier" else "a"
+        said = f"{folder} is not a saved {kind.what} but {article} {other.what}: use {other.loader}"
+        command = f" and the command {other.command}" if other.command else ""
+        assert told == said + command
+
+
+def test_folders_that_no_object_takes(tmp_path):
+    folder = write(tmp_path / "bare", {"task": "pretrained", "model": {"head": "pooled"}})
+    said = "not a saved token tagger but a model of task 'pretrained' with the head 'pooled'"
+    with pytest.raises(ValueError, match=said):
+        keras_transformer.TokenTagger.load(folder)
+    folder = write(tmp_path / "later", {"task": "telepathy", "model": {}})
+    with pytest.raises(ValueError, match="not a saved translator but a model of task 'telepathy'"):
+        keras_transformer.Translator.load(folder)
+
+
+def test_a_name_that_is_no_kind_takes_any_folder(tmp_path):
+    folder = write(tmp_path / "x", config_of(KINDS[1]))
+    with pytest.raises(ValueError, match="tokenizer.json cannot be read"):
+        load_with_tokenizer(folder, "encoder", BERT)
