@@ -1,7 +1,9 @@
 """Train a BERT that finds answers in passages, and measure it by SQuAD's rules.
 
 `python -m training.question_answering --help`. A .tsv file assigns each article to training
-("train") or testing ("eval"). The task is span extraction (Devlin et al. 2019, section 4.2).
+("train") or testing ("eval"). The task is span extraction (Devlin et al. 2019, section 4.2). If
+training has questions without an answer, as in SQuAD 2.0, the model learns to give none (section
+4.3).
 """
 
 from __future__ import annotations
@@ -69,11 +71,14 @@ def train(
     keras.utils.set_random_seed(seed)
     model = model.with_head("span_extraction", dropout=dropout)
 
-    # Only questions whose answer is not cut off are trained on.
+    # "No answer" is the first token, [CLS]. Questions whose answer is cut off are left out.
     inputs, places = _arrays(questions, tokenizer, model.config, max_length)
-    spans = [span_of(own, x.answers[0]) for own, x in zip(places, questions, strict=True)]
+    spans = [
+        span_of(own, x.answers[0]) if x.answers else (0, 0)
+        for own, x in zip(places, questions, strict=True)
+    ]
     kept = [row for row, span in enumerate(spans) if span]
-    if not kept:
+    if not any(questions[row].answers for row in kept):
         raise ValueError(f"max_length must leave an answer in its text, got {max_length}")
     inputs = {name: x[kept] for name, x in inputs.items()}
     first, last = np.array([spans[row] for row in kept], "int32").T
@@ -86,7 +91,8 @@ def train(
     model.fit(inputs, labels, batch_size=batch_size, epochs=epochs, verbose=2)
 
     answerer = QuestionAnswerer(model, tokenizer)
-    found = answerer.answer([(x.question, x.context) for x in tests])
+    min_score = None if all(x.answers for x in questions) else 0.0
+    found = answerer.answer([(x.question, x.context) for x in tests], min_score=min_score)
     texts = {x.id: own[0].text if own else "" for x, own in zip(tests, found, strict=True)}
     scores = answer_scores(texts, {x.id: [text for text, _ in x.answers] for x in tests})
     answerer.save(output)
@@ -96,16 +102,16 @@ def train(
 
 
 def _questions(questions_file, split_file):
-    """Read the questions for training, which have answers, and those for testing."""
+    """Read the questions for training and those for testing."""
     side = dict(read_pairs(split_file))
     numbered(side.values(), SIDES, split_file)
     questions = read_squad(questions_file)
     if missing := sorted({x.article for x in questions} - set(side)):
         raise ValueError(f"{split_file} must name each article, it lacks {missing[0]!r}")
     tests = [x for x in questions if side[x.article] == "eval"]
-    questions = [x for x in questions if side[x.article] == "train" and x.answers]
-    if not questions or not tests:
-        missing = "a question to 'eval'" if questions else "a question with an answer to 'train'"
+    questions = [x for x in questions if side[x.article] == "train"]
+    if not any(x.answers for x in questions) or not tests:
+        missing = "a question with an answer to 'train'" if tests else "a question to 'eval'"
         raise ValueError(f"{split_file} must leave {missing}")
     return questions, tests
 

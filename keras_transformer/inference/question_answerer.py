@@ -153,6 +153,7 @@ def _spans(logits, places, longest, top_k):
     start_T, end_T = (
         np.where(is_inside, logits[name][: len(places)], -np.inf) for name in ("start", "end")
     )
+    longest = min(longest, len(places))
     end_T = np.pad(end_T, (0, longest - 1), constant_values=-np.inf)
     # Row: first token. Column: number of further tokens.
     scores = start_T[:, None] + np.lib.stride_tricks.sliding_window_view(end_T, longest)

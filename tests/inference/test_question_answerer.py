@@ -68,7 +68,7 @@ def every_span(model, tokenizer, question, passage, longest, windows):
 
 
 def test_parity(theirs, answerer):
-    for longest in (30, 2):
+    for longest in (10**9, 2):
         found = answerer.answer(SHORT, 4, max_answer_length=longest)
         for (question, passage), answers in zip(SHORT, found, strict=True):
             everything = [range(len(passage.replace(",", " ,").split()))]
