@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from keras_transformer.inference.mask_filler import MaskFiller
     from keras_transformer.inference.pipeline import Hypothesis
     from keras_transformer.inference.pretrained import load_pretrained
+    from keras_transformer.inference.synthesizer import Synthesizer
     from keras_transformer.inference.text_classifier import TextClassifier
     from keras_transformer.inference.token_tagger import TokenTagger
     from keras_transformer.inference.transcriber import Transcriber
@@ -45,6 +46,7 @@ _HOMES = {
     "distribute": "distribution",
     "SentencePieceTokenizer": "text",
     "load_tokenizer": "text",
+    "Synthesizer": "inference.synthesizer",
     "TextClassifier": "inference.text_classifier",
     "TokenTagger": "inference.token_tagger",
     "Transcriber": "inference.transcriber",
@@ -64,6 +66,7 @@ __all__ = [
     "MaskedAccuracy",
     "Perplexity",
     "SentencePieceTokenizer",
+    "Synthesizer",
     "TextClassifier",
     "TokenTagger",
     "Transcriber",
