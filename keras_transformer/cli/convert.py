@@ -232,6 +232,8 @@ def info(
     values |= {"parameters": f"{count_parameters(folder):,}", **config["model"]}
     if isinstance(hearing := config.get("hearing"), dict):
         values |= {name: x for name, x in hearing.items() if not isinstance(x, list)}
+    if isinstance(speakers := config.get("speakers"), list):
+        values |= {"sample_rate": config.get("sample_rate"), "speakers": ", ".join(speakers)}
     if config.get("tokenizer") is not None:
         manifest = read_json(folder / MANIFEST)
         kind = manifest.get("class") if isinstance(manifest, dict) else None
