@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from keras_transformer.inference.pretrained import load_pretrained
     from keras_transformer.inference.question_answerer import QuestionAnswerer
     from keras_transformer.inference.rewarder import Rewarder
+    from keras_transformer.inference.synthesizer import Synthesizer
     from keras_transformer.inference.text_classifier import TextClassifier
     from keras_transformer.inference.text_embedder import TextEmbedder
     from keras_transformer.inference.token_tagger import TokenTagger
@@ -54,6 +55,7 @@ _HOMES = {
     "SentencePieceTokenizer": "text",
     "load_tokenizer": "text",
     "QuestionAnswerer": "inference.question_answerer",
+    "Synthesizer": "inference.synthesizer",
     "TextClassifier": "inference.text_classifier",
     "TextEmbedder": "inference.text_embedder",
     "TokenTagger": "inference.token_tagger",
@@ -78,6 +80,7 @@ __all__ = [
     "QuestionAnswerer",
     "Rewarder",
     "SentencePieceTokenizer",
+    "Synthesizer",
     "TextClassifier",
     "TextEmbedder",
     "TokenTagger",

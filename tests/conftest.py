@@ -144,7 +144,7 @@ def randomize():
             if "seed_generator" in weight.path:
                 continue
             value = rng.standard_normal(weight.shape)
-            if len(weight.shape) == 1:
+            if len(weight.shape) <= 1:
                 value = 0.2 * value + (weight.name == "gamma")
             else:
                 value = scale * value / weight.shape[-2 if "kernel" in weight.name else -1] ** 0.5

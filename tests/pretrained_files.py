@@ -161,7 +161,7 @@ def whisper_folder(folder):
         no_timestamps_token_id=ids["<|notimestamps|>"], decoder_start_token_id=start,
         pad_token_id=end, bos_token_id=end, eos_token_id=end, max_length=16,
         suppress_tokens=[*range(40, 90), start],
-        begin_suppress_tokens=[32, end],
+        begin_suppress_tokens=[32, end], alignment_heads=[[1, 0], [0, 1]],
     )  # fmt: skip
     theirs.save_pretrained(folder)
     return folder

@@ -14,12 +14,13 @@ from keras_transformer.cli.common import Command, Commands, say
 from keras_transformer.cli.convert import average, export, import_, info
 from keras_transformer.cli.corpora import CorpusCommand, score
 from keras_transformer.cli.embed import embed
-from keras_transformer.cli.generate import generate, transcribe
+from keras_transformer.cli.generate import generate
 from keras_transformer.cli.launch import launch
 from keras_transformer.cli.parse import parse
 from keras_transformer.cli.plot import app as plot
 from keras_transformer.cli.see import see
 from keras_transformer.cli.serve import serve
+from keras_transformer.cli.speech import speak, transcribe
 from keras_transformer.cli.tasks import classify, fill, tag
 from keras_transformer.cli.train import train
 from keras_transformer.cli.translate import evaluate, translate
@@ -69,7 +70,7 @@ for command in (train, launch):
     app.command(cls=Command)(command)
 for command in (translate, score):
     app.command(cls=CorpusCommand)(command)
-for command in (evaluate, generate, chat, transcribe, classify, tag, fill):
+for command in (evaluate, generate, chat, transcribe, speak, classify, tag, fill):
     app.command(cls=Command)(command)
 for command in (answer, embed, see, parse):
     app.command(cls=Command)(command)

@@ -1,4 +1,4 @@
-"""Commands that continue texts and transcribe speech."""
+"""The command that continues texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from keras_transformer.cli.common import Precision, read_lines, searching
 from keras_transformer.corpora.lines import one_line
-from keras_transformer.search import GENERATE, STREAM, TRANSCRIBE, Generation, Transcription
+from keras_transformer.search import GENERATE, STREAM, Generation
 
 Writer = Annotated[Path, typer.Argument(help="A saved language model.", metavar="FOLDER")]
 
@@ -62,33 +62,3 @@ def generate(
     for i, piece in enumerate(pieces):
         print(piece if i else prompt + piece, end="", flush=True)
     print()
-
-
-@searching(Transcription, TRANSCRIBE)
-def transcribe(
-    folder: Annotated[Path, typer.Argument(help="A saved transcriber.", metavar="FOLDER")],
-    sounds: Annotated[
-        list[Path], typer.Argument(help="16-bit WAV files, any sample rate.", metavar="SOUND")
-    ],
-    language: Annotated[
-        str | None, typer.Option(help="Spoken language, such as en.  [default: detected]")
-    ] = None,
-    task: Annotated[
-        str, typer.Option(help="transcribe, or translate (into English).")
-    ] = "transcribe",
-    precision: Precision = None,
-    **search: Any,
-) -> None:
-    """Transcribe speech: one line of text per file.
-
-    \b
-    Example:
-        keras-transformer transcribe saved_models/whisper-tiny interview.wav --language en
-    """
-    from keras_transformer.inference.transcriber import Transcriber
-
-    transcriber = Transcriber.load(folder, precision)
-    options = dict(language=language, task=task, **search)
-    sys.stdout.reconfigure(encoding="utf-8", newline="\n")
-    for sound in sounds:
-        print(one_line(transcriber.transcribe([sound], **options)[0]), flush=True)

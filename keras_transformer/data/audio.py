@@ -6,10 +6,14 @@ import functools
 import math
 import os
 import wave
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
 from keras import ops
+
+from keras_transformer.config import require, require_whole
+from keras_transformer.system.files import replacing
 
 
 def read_wav(
@@ -35,7 +39,8 @@ def read_wav(
             rate, length = sound.getframerate(), sound.getnframes()
             data = sound.readframes(length)
     except (wave.Error, EOFError) as error:
-        raise ValueError(f"{name} must be a WAV file of 16-bit PCM: {error}") from error
+        problem = str(error) or "it is too short"
+        raise ValueError(f"{name} must be a WAV file of 16-bit PCM: {problem}") from error
     if width != 2:
         raise ValueError(f"{name} must have samples of 16 bits, got {8 * width}")
     if len(data) != 2 * channels * length:
@@ -44,6 +49,71 @@ def read_wav(
     if sample_rate is not None and sample_rate != rate:
         samples, rate = resample(samples, rate, sample_rate), sample_rate
     return samples.astype("float32"), rate
+
+
+def sound_chunks(
+    file: BinaryIO, sample_rate: int | None = None, seconds: float = 0.25
+) -> tuple[int, Iterator[np.ndarray]]:
+    """Read a sound of 16-bit PCM while it arrives, from a pipe for example.
+
+    Args:
+        file: File open for reading, such as `sys.stdin.buffer`; it may have no end.
+        sample_rate: Rate in Hz of samples without a header, little-endian and of one channel;
+            None: a WAV file, whose header gives the rate. Its stated length may be wrong, as it
+            is in a pipe.
+        seconds: Length of each chunk but the last.
+
+    Returns:
+        The rate in Hz and an iterator over chunks (N,) float32 in [-1, 1).
+
+    Raises:
+        ValueError: If there is no sound, or it is not 16-bit PCM.
+    """
+    read, channels, rate = file.read, 1, sample_rate
+    if rate is None:
+        try:
+            sound = wave.open(file, "rb")  # noqa: SIM115 - `chunks` reads it
+        except (wave.Error, EOFError) as error:
+            problem = str(error) or "it is too short"
+            raise ValueError(f"the sound must be a WAV file of 16-bit PCM: {problem}") from error
+        width, channels, rate = sound.getsampwidth(), sound.getnchannels(), sound.getframerate()
+        require(width == 2, "the sound's sample width", 8 * width, "16 bits")
+
+        def read(size):
+            return sound.readframes(size // (2 * channels))
+
+    require_whole("sample_rate", rate, 1)
+    size = 2 * channels * max(1, round(seconds * rate))
+
+    def chunks(data):
+        while len(data) >= 2 * channels:
+            whole = data[: len(data) // (2 * channels) * 2 * channels]
+            samples = np.frombuffer(whole, "<i2").reshape(-1, channels).mean(axis=1)
+            yield (samples / 32768).astype("float32")
+            data = read(size)
+
+    first = read(size)
+    require(len(first) > 1, "the sound", "no samples", "one or more samples of 16-bit PCM")
+    return rate, chunks(first)
+
+
+def write_wav(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) -> None:
+    """Write a WAV file of 16-bit PCM with one channel; an existing file is replaced as a whole.
+
+    Args:
+        path: File to write.
+        samples: Samples (N,) in [-1, 1]; others are clipped.
+        sample_rate: Rate in Hz.
+
+    Raises:
+        ValueError: If samples have another shape or are not finite.
+    """
+    fits = samples.ndim == 1 and bool(np.isfinite(samples).all())
+    require(fits, "samples", samples.shape, "finite numbers (N,)")
+    data = np.clip(np.round(samples * 32768.0), -32768, 32767).astype("<i2")
+    with replacing(path) as temporary, wave.open(os.fspath(temporary), "wb") as sound:
+        sound.setparams((1, 2, sample_rate, len(data), "NONE", ""))
+        sound.writeframes(data.tobytes())
 
 
 def resample(samples: np.ndarray, before: int, after: int, crossings: int = 16) -> np.ndarray:

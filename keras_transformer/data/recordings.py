@@ -56,6 +56,49 @@ def read_spoken_digits(path: str | Path, sample_rate: int = 8000) -> list[Record
     return recordings
 
 
+def joined_words(
+    recordings: Sequence[Recording],
+    most: int,
+    rng: np.random.Generator,
+    sample_rate: int = 8000,
+    pause: float = 0.2,
+) -> list[tuple[Recording, list[tuple[float, float]]]]:
+    """Return recordings of 1 to `most` words, with the start and end of each word in seconds.
+
+    Each recording begins one of the results; the other words are drawn from the same speaker.
+
+    Args:
+        recordings: Recordings of one word each.
+        most: Maximum number of words.
+        rng: Random number generator.
+        sample_rate: Rate of the recordings in Hz.
+        pause: Maximum silence before a word in seconds; the first word has none.
+
+    Raises:
+        ValueError: If `most` is below 1, or `pause` below 0.
+    """
+    require_whole("most", most, 1)
+    require(pause >= 0, "pause", pause, "at least 0")
+    speakers: dict[str, list[Recording]] = {}
+    for recording in recordings:
+        speakers.setdefault(recording.speaker, []).append(recording)
+    results = []
+    for first in recordings:
+        own = speakers[first.speaker]
+        words = [first, *(own[i] for i in rng.integers(len(own), size=rng.integers(most)))]
+        sounds, places, length = [], [], 0
+        for i, word in enumerate(words):
+            silence = np.zeros(round(rng.uniform(0, pause) * sample_rate) * (i > 0), "float32")
+            start = length + len(silence)
+            length = start + len(word.samples)
+            sounds += [silence, word.samples]
+            places.append((start / sample_rate, length / sample_rate))
+        text = " ".join(word.text for word in words)
+        whole = Recording(np.concatenate(sounds), text, first.speaker, first.take)
+        results.append((whole, places))
+    return results
+
+
 @dataclass(frozen=True)
 class Augmentation:
     """Random changes of a clip's features that imitate other voices, rooms and microphones.

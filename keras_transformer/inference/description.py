@@ -19,7 +19,10 @@ from keras_transformer.system.files import read_json
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import MANIFEST
 
-OWN = ("classes", "mean", "deviation", "resampling", "letters_per_word")  # entries of some kinds
+OWN = (  # entries of some kinds
+    "classes", "mean", "deviation", "resampling", "letters_per_word", "pooling", "sample_rate",
+    "speakers",
+)  # fmt: skip
 
 
 def describe(folder: str | os.PathLike) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from keras_transformer.config import require, require_whole
 from keras_transformer.system.files import read_json
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
+HOP = 0.01  # seconds per frame
+
 
 @dataclass(frozen=True)
 class Hearing:
@@ -23,6 +25,8 @@ class Hearing:
         is_multilingual: Whether tokens of language and task precede a text.
         suppressed: Ids that a text never contains.
         suppressed_first: Ids that a text never begins with.
+        alignment_heads: Layer and head of each cross-attention that follows the speech, for the
+            times of words; none: all heads of the later half of the layers.
     """
 
     sample_rate: int = 16_000
@@ -30,6 +34,7 @@ class Hearing:
     is_multilingual: bool = True
     suppressed: tuple[int, ...] = ()
     suppressed_first: tuple[int, ...] = ()
+    alignment_heads: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self):
         require_whole("sample_rate", self.sample_rate, 1)
@@ -40,17 +45,28 @@ class Hearing:
             ids = getattr(self, name)
             whole = isinstance(ids, tuple) and all(type(x) is int for x in ids)
             require(whole, name, ids, "a tuple of token ids (whole numbers)")
+        heads = self.alignment_heads
+        whole = isinstance(heads, tuple) and all(_is_pair(x) for x in heads)
+        require(whole, "alignment_heads", heads, "a tuple of pairs (layer, head)")
 
     @classmethod
     def of(cls, facts: Any) -> Hearing:
-        """Make the object from JSON values; every field is required."""
+        """Make the object from JSON values; every field but the alignment heads is required."""
         names = {field.name for field in fields(cls)}
+        if isinstance(facts, Mapping):  # older folders have no alignment heads
+            facts = {"alignment_heads": [], **facts}
         whole = isinstance(facts, Mapping) and facts.keys() == names
         require(whole, "hearing", facts, f"an object with the fields {sorted(names)}")
-        values: dict[str, Any] = {
-            name: tuple(x) if isinstance(x, list) else x for name, x in facts.items()
-        }
+        values: dict[str, Any] = {name: _as_tuples(x) for name, x in facts.items()}
         return cls(**values)
+
+
+def _is_pair(x):
+    return isinstance(x, tuple) and len(x) == 2 and all(type(i) is int and i >= 0 for i in x)
+
+
+def _as_tuples(x):
+    return tuple(map(_as_tuples, x)) if isinstance(x, list) else x
 
 
 def hearing_of(folder: str | os.PathLike, tokenizer: TextTokenizer) -> Hearing:
@@ -64,4 +80,5 @@ def hearing_of(folder: str | os.PathLike, tokenizer: TextTokenizer) -> Hearing:
         is_multilingual=is_multilingual,
         suppressed=tuple(facts.get("suppress_tokens") or ()),
         suppressed_first=tuple(facts.get("begin_suppress_tokens") or ()),
+        alignment_heads=_as_tuples(facts.get("alignment_heads") or []),
     )

@@ -39,6 +39,7 @@ KINDS = (
     Kind("translator", "Translator", "translate"),
     Kind("language model", "CausalLM", "generate", "causal_lm"),
     Kind("transcriber", "Transcriber", "transcribe", "speech"),
+    Kind("synthesizer", "Synthesizer", "speak", "speech_synthesis"),
     Kind("reward model", "Rewarder", None, "reward"),
     Kind("image classifier", "ImageClassifier", "see", "image_classification"),
     Kind("parser", "Parser", "parse", "parsing"),

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from keras import ops
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.data.audio import log_mel, read_wav, resample
+from keras_transformer.data.audio import log_mel
 from keras_transformer.decoding import IMPOSSIBLE, decode
 from keras_transformer.inference.folder import CONFIG, load_with_tokenizer, read_config, save_folder
-from keras_transformer.inference.hearing import Hearing
+from keras_transformer.inference.hearing import HOP, Hearing
+from keras_transformer.inference.live_words import agreed_words
 from keras_transformer.inference.runner import Runner, search_batches, until_end
+from keras_transformer.inference.sounds import Sound, cut, samples_of
+from keras_transformer.inference.word_times import Word, check_alignment_heads, timed_words
 from keras_transformer.models import Speech
 from keras_transformer.search import TRANSCRIBE, Transcription, spelled_out
 from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 
-HOP = 0.01  # seconds per frame
 TASK = "speech"  # in config.json
 TASKS = ("transcribe", "translate")
 
@@ -44,7 +47,7 @@ class Transcriber:
         hearing: The model's input format and special tokens; None: the defaults of `Hearing`.
 
     Raises:
-        ValueError: If the tokenizer has more pieces than the model.
+        ValueError: If the tokenizer or the alignment heads do not fit the model.
     """
 
     def __init__(self, model: Speech, tokenizer: TextTokenizer, hearing: Hearing | None = None):
@@ -53,9 +56,9 @@ class Transcriber:
                 f"the tokenizer does not match the model: it has {tokenizer.vocab_size} pieces, "
                 f"the model {model.config.vocab_size}"
             )
-        self.model = model
-        self.tokenizer = tokenizer
+        self.model, self.tokenizer = model, tokenizer
         self.hearing = hearing or Hearing()
+        check_alignment_heads(self.hearing, model.config)
         self._runner = Runner()
 
     @property
@@ -70,7 +73,7 @@ class Transcriber:
     @spelled_out(Transcription, TRANSCRIBE)
     def transcribe(
         self,
-        sounds: Sequence[str | os.PathLike | BinaryIO | np.ndarray],
+        sounds: Sequence[Sound],
         *,
         sample_rate: int | None = None,
         language: str | None = None,
@@ -95,13 +98,71 @@ class Transcriber:
             TypeError: If an option is unknown.
             ValueError: If an argument is out of range, or a file or samples cannot be read.
         """
-        if isinstance(sounds, str | os.PathLike | np.ndarray) or hasattr(sounds, "read"):
-            raise ValueError(f"sounds must be a sequence of sounds, got one: {sounds!r:.80}")
-        parts = [self._parts(sound, sample_rate) for sound in sounds]
+        parts = self._parts(sounds, sample_rate)
         options |= dict(language=language, task=task, batch_size=batch_size)
         flat = self.transcribe_ids([part for own in parts for part in own], **options)
         texts = iter(self.tokenizer.decode(flat))
         return [" ".join(next(texts).strip() for _ in own).strip() for own in parts]
+
+    @spelled_out(Transcription, TRANSCRIBE)
+    def transcribe_words(
+        self,
+        sounds: Sequence[Sound],
+        *,
+        sample_rate: int | None = None,
+        language: str | None = None,
+        task: str = "transcribe",
+        batch_size: int = 8,
+        **options: Any,
+    ) -> list[list[Word]]:
+        """Return the words spoken in each recording, with their start and end in seconds.
+
+        The times come from the cross-attention, see `word_times.token_starts`. They are multiples
+        of 0.02 s; a pause counts as part of a word beside it. The arguments are those of
+        `transcribe`.
+        """
+        parts, results = self._parts(sounds, sample_rate), []
+        flat = [part for own in parts for part in own]
+        found = iter(self._found(flat, language, task, batch_size, options))
+        for own in parts:
+            begin, words = 0.0, list[Word]()
+            for part in own:
+                seconds = len(part) / self.hearing.sample_rate
+                spoken = self._features(part), seconds, *next(found)
+                words += timed_words(self.model, self.tokenizer, self.hearing, begin, *spoken)
+                begin += seconds
+            results.append(words)
+        return results
+
+    @spelled_out(Transcription, TRANSCRIBE)
+    def stream(
+        self,
+        chunks: Iterable[np.ndarray],
+        *,
+        sample_rate: int | None = None,
+        interval: float | None = None,
+        language: str | None = None,
+        task: str = "transcribe",
+        **options: Any,
+    ) -> Iterator[Word]:
+        """Yield the words of one sound while it arrives, with their start and end in seconds.
+
+        A word is yielded when two transcriptions in a row agree on it, see
+        `live_words.agreed_words`. The other arguments are those of `transcribe`.
+
+        Args:
+            chunks: Samples (N,) of the sound in [-1, 1], in pieces of any length.
+            sample_rate: Rate of the samples in Hz; None: the model's.
+            interval: Seconds between transcriptions, half the delay of a word; None: at most 1.
+        """
+        rate = self.hearing.sample_rate if sample_rate is None else sample_rate
+        require_whole("sample_rate", rate, 1)
+        options |= dict(sample_rate=rate, language=language, task=task)
+
+        def transcribe(samples):
+            return self.transcribe_words([samples], **options)[0]
+
+        return agreed_words(transcribe, chunks, rate, self.model.config.max_frames * HOP, interval)
 
     @spelled_out(Transcription, TRANSCRIBE)
     def transcribe_ids(
@@ -117,26 +178,26 @@ class Transcriber:
 
         Args:
             clips: Samples (N,) at the model's rate, none longer than the model's limit.
-            language: See `transcribe`.
-            task: See `transcribe`.
-            batch_size: Clips per batch.
-            options: See `transcribe`.
+            language, task, batch_size, options: See `transcribe`.
         """
+        return [ids for _, ids in self._found(clips, language, task, batch_size, options)]
+
+    def _found(self, clips, language, task, batch_size, options):
+        """Return the forced first ids and the ids of the text of each clip."""
         require(task in TASKS, "task", task, f"one of {TASKS}")
         require_whole("batch_size", batch_size, 1)
         search = Transcription.of(options, TRANSCRIBE, num_hypotheses=1)
         config, known = self.model.config, self.languages
-        if language is not None:
-            require(language in known, "language", language, f"None or one of {sorted(known)}")
+        accepted = f"None or one of {sorted(known)}"
+        require(language is None or language in known, "language", language, accepted)
         features = [self._features(clip) for clip in clips]
         begin = self._begin(language, task)
-        room = config.max_length - len(begin)
-        if search.max_new_tokens is not None:
-            room = min(room, search.max_new_tokens)
-        found: list[list[int]] = [[] for _ in clips]
+        most = search.max_new_tokens or config.max_length
+        room = min(config.max_length - len(begin), most)
+        found: list[tuple[list[int], list[int]]] = [([], []) for _ in clips]
         lengths = [len(x) for x in features]
-        most = batch_size * config.max_frames
-        for chosen, rows, length in search_batches(lengths, most, config.max_frames):
+        frames_per_batch = batch_size * config.max_frames
+        for chosen, rows, length in search_batches(lengths, frames_per_batch, config.max_frames):
             source = np.zeros((rows, length, config.num_mels), "float32")
             num_frames = np.full(rows, length, "int32")
             for row, i in enumerate(chosen):
@@ -148,9 +209,12 @@ class Transcriber:
             first_ids = np.tile(np.array(begin, "int32"), (rows, 1))
             if known and language is None:
                 first_ids[:, 1] = self._likeliest(inputs, list(known.values()))
-            ids = self._search(inputs, first_ids, room, search)
+            key = room, first_ids.shape[1], search
+            make = functools.partial(self._function, *key)
+            (ids,) = self._runner.arrays(self.model, key, make, [inputs, first_ids])
             for row, i in enumerate(chosen):
-                found[i] = until_end(ids[row, : room + 1].tolist(), config.eos_ids)
+                text_ids = until_end(ids[row, : room + 1].tolist(), config.eos_ids)
+                found[i] = first_ids[row].tolist(), text_ids
         return found
 
     def _begin(self, language, task):
@@ -160,36 +224,24 @@ class Transcriber:
             ids += [known.get(language, 0), self.tokenizer.id_of(f"<|{task}|>")]
         return ids if no_times is None else [*ids, no_times]
 
-    def _parts(self, sound, sample_rate):
+    def _parts(self, sounds, sample_rate):
+        """Return the parts of each sound, as samples that the model can take."""
+        if isinstance(sounds, str | os.PathLike | np.ndarray) or hasattr(sounds, "read"):
+            raise ValueError(f"sounds must be a sequence of sounds, got one: {sounds!r:.80}")
         rate = self.hearing.sample_rate
-        if isinstance(sound, np.ndarray):
-            if sound.ndim != 1 or not np.issubdtype(sound.dtype, np.floating):
-                raise ValueError(
-                    f"sounds must be files or samples (N,) of floats, got {sound.shape} of "
-                    f"{sound.dtype}"
-                )
-            before = rate if sample_rate is None else sample_rate
-            require_whole("sample_rate", before, 1)
-            samples = sound if before == rate else resample(sound, before, rate)
-        else:
-            samples, _ = read_wav(sound, rate)
-        samples = np.asarray(samples, "float32")
-        longest = round(self.model.config.max_frames * HOP * rate)
-        parts = []
-        while len(samples) > longest:
-            end = _quietest(samples[:longest])
-            parts.append(samples[:end])
-            samples = samples[end:]
-        return [*parts, samples]
+        return [cut(samples_of(x, sample_rate, rate), self._longest) for x in sounds]
+
+    @property
+    def _longest(self):
+        return round(self.model.config.max_frames * HOP * self.hearing.sample_rate)
 
     def _features(self, samples):
-        config, rate = self.model.config, self.hearing.sample_rate
-        longest = round(config.max_frames * HOP * rate)
+        mels, longest = self.model.config.num_mels, self._longest
         if len(samples) > longest:
             raise ValueError(f"clips must be of at most {longest} samples, got {len(samples)}")
         if self.hearing.pads_clips:
             samples = np.pad(samples, (0, longest - len(samples)))
-        return ops.convert_to_numpy(log_mel(samples, rate, config.num_mels, hop=HOP))
+        return ops.convert_to_numpy(log_mel(samples, self.hearing.sample_rate, mels, hop=HOP))
 
     def _likeliest(self, inputs, ids):
         """Return the most probable language of each clip: the prediction after BOS."""
@@ -197,15 +249,8 @@ class Transcriber:
         logits_BV = ops.convert_to_numpy(self.model({**inputs, "target_ids": first}))[:, 0]
         return np.array(ids)[logits_BV[:, ids].argmax(axis=-1)]
 
-    def _search(self, inputs, first_ids, room, search):
-        """Return the best ids (B, L); EOS is forced after the last token that fits."""
-        key = room, first_ids.shape[1], search
-        (ids,) = self._runner.arrays(
-            self.model, key, lambda: self._function(*key), [inputs, first_ids]
-        )
-        return ids
-
     def _function(self, room, begun, search):
+        """Return the function to the best ids (B, L); EOS is forced after the last that fits."""
         config, hearing = self.model.config, self.hearing
         first_V = np.zeros(config.vocab_size, "float32")
         first_V[list(hearing.suppressed_first)] = IMPOSSIBLE
@@ -249,10 +294,3 @@ class Transcriber:
         except ValueError as error:
             raise ValueError(f"{Path(folder, CONFIG)}: {error}") from error
         return cls(*load_with_tokenizer(folder, "transcriber", Speech, precision), hearing)
-
-
-def _quietest(samples: np.ndarray) -> int:
-    """Return the middle of the quietest 300th in the last sixth: 0.1 s in the last 5 of 30 s."""
-    begin, size = len(samples) * 5 // 6, max(1, len(samples) // 300)
-    power = np.concatenate([[0.0], np.cumsum(np.square(samples[begin:], dtype="float64"))])
-    return begin + int((power[size:] - power[:-size]).argmin()) + size // 2

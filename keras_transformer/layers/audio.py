@@ -1,4 +1,4 @@
-"""Embed audio features: two convolutions and sinusoids (Radford et al. 2022, section 2.2)."""
+"""Embed audio features: as input of an encoder, or as earlier output of a decoder."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import keras
 
 from keras_transformer.backend import dropout, quick
+from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.embedding import sinusoids
 from keras_transformer.layers.layer import Layer, initializer
 from keras_transformer.layers.masks import length_mask
@@ -16,6 +17,7 @@ from keras_transformer.layers.masks import length_mask
 class AudioEmbedding(Layer):
     """Dropout(GELU(Conv(GELU(Conv(features)))) + PE), the second convolution with stride 2.
 
+    The input of a speech encoder (Whisper; Radford et al. 2022, section 2.2).
     Both kernels are three frames wide. The positions are sinusoids in fairseq's layout, stored as
     a weight that is not trained, because checkpoints contain them.
 
@@ -78,6 +80,65 @@ class AudioEmbedding(Layer):
     def get_config(self) -> dict[str, Any]:
         own = dict(d_model=self.d_model, max_frames=self.max_frames, dropout=self.rate)
         return {**super().get_config(), **own}
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class FramePrenet(Layer):
+    """Dropout(relu(Dropout(relu(x W1 + b1)) W2 + b2)) W3 + b3 + alpha PE.
+
+    The decoder's input in speech synthesis (Li et al. 2019, sections 3.3 and 3.4). The bottleneck
+    with its strong dropout keeps the decoder from copying the last frame instead of attending to
+    the text. Alpha is trained, and starts at 1.
+
+    Args:
+        d_model: D.
+        max_length: Number of positions.
+        hidden: Width of the two hidden layers.
+        dropout: Dropout rate in [0, 1) in training.
+
+    Call arguments:
+        frames: (B, T, mels).
+        index: Position of the first frame; 0 except in cached decoding.
+
+    Returns:
+        (B, T, D).
+    """
+
+    def __init__(
+        self, d_model: int, max_length: int, hidden: int = 64, dropout: float = 0.5, **kwargs: Any
+    ):
+        super().__init__(**kwargs)
+        self.d_model, self.max_length = d_model, max_length
+        self.width, self.rate = hidden, dropout
+        shared = dict(dtype=self.dtype_policy)
+        self.hidden = [
+            Dense(hidden, activation="relu", name=f"hidden_{i}", **shared) for i in range(2)
+        ]
+        self.output_layer = Dense(d_model, name="output", **shared)
+        self.sinusoids = sinusoids(max_length, d_model)
+        self.seed_generator = keras.random.SeedGenerator()
+
+    def build(self, frames_shape: Any) -> None:
+        self.hidden[0].build((None, None, frames_shape[-1]))
+        for layer in (self.hidden[1], self.output_layer):
+            layer.build((None, None, self.width))
+        self.alpha = self.add_weight((), keras.initializers.Ones(), name="alpha")
+
+    def call(self, frames: Any, index: Any = 0, training: bool = False) -> Any:
+        x = frames
+        for layer in self.hidden:
+            x = layer(x)
+            x = dropout(x, self.rate, self.seed_generator) if training and self.rate else x
+        x = self.output_layer(x)
+        # cumsum, not arange, as in `PositionalEmbedding`.
+        places_T = index + quick.cumsum(quick.ones_like(x[0, :, 0], dtype="int32"), 0) - 1
+        table = keras.ops.convert_to_tensor(self.sinusoids)
+        positions_TD = quick.cast(quick.take(table, places_T, axis=0), x.dtype)
+        return x + keras.ops.cast(self.alpha, x.dtype) * positions_TD
+
+    def get_config(self) -> dict[str, Any]:
+        own = dict(d_model=self.d_model, max_length=self.max_length)
+        return {**super().get_config(), **own, "hidden": self.width, "dropout": self.rate}
 
 
 def _padded(x):

@@ -18,6 +18,7 @@ from keras_transformer.models.remat import enable_remat
 from keras_transformer.models.reward import RewardConfig, RewardModel
 from keras_transformer.models.speech import Speech, SpeechConfig
 from keras_transformer.models.t5 import T5, T5Config
+from keras_transformer.models.text_to_speech import TextToSpeech, TextToSpeechConfig
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.models.vit import ViT, ViTConfig, resized
 
@@ -41,6 +42,8 @@ __all__ = [
     "Speech",
     "SpeechConfig",
     "T5Config",
+    "TextToSpeech",
+    "TextToSpeechConfig",
     "Transformer",
     "ViT",
     "ViTConfig",

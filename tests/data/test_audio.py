@@ -8,7 +8,7 @@ import pytest
 from keras import ops
 from transformers import WhisperFeatureExtractor
 
-from keras_transformer.data.audio import log_mel, read_wav, resample
+from keras_transformer.data.audio import log_mel, read_wav, resample, sound_chunks, write_wav
 
 
 def tone(hertz, rate, seconds=0.5):
@@ -48,6 +48,60 @@ def test_other_files_are_refused(data, message, tmp_path):
     path.write_bytes(data)
     with pytest.raises(ValueError, match=f"a.wav {message}"):
         read_wav(path)
+
+
+def test_wav_is_written(tmp_path):
+    path = tmp_path / "a.wav"
+    write_wav(path, np.array([0, 0.25, -1, 1.5]), 8000)
+    samples, rate = read_wav(path)
+    assert rate == 8000
+    np.testing.assert_array_equal(samples, np.array([0, 0.25, -1, 32767 / 32768], "float32"))
+    for wrong in (np.zeros((2, 3)), np.array([0, np.nan])):
+        with pytest.raises(ValueError, match=r"samples must be finite numbers \(N,\), got"):
+            write_wav(path, wrong, 8000)
+    assert len(read_wav(path)[0]) == 4  # not touched
+
+
+class Pipe:
+    """A file that cannot seek, and counts what was read of it."""
+
+    def __init__(self, data):
+        self.file, self.count = io.BytesIO(data), 0
+
+    def read(self, size):
+        data = self.file.read(size)
+        self.count += len(data)
+        return data
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_a_sound_that_arrives(channels):
+    values = np.arange(2000, dtype="<i2")
+    header = wav(values, channels=channels)
+    # As programs write it that do not know the length yet.
+    endless = header.replace((4000).to_bytes(4, "little"), b"\xff" * 4)
+    expected = values.reshape(-1, channels).mean(axis=1) / 32768
+    for data, rate in ((endless, None), (header, None), (header[44:], 8000)):
+        if rate and channels == 2:
+            continue
+        pipe = Pipe(data)
+        found, chunks = sound_chunks(pipe, rate, seconds=0.05)
+        assert found == 8000 and pipe.count < 2000  # not the whole sound
+        chunks = list(chunks)
+        assert {len(x) for x in chunks[:-1]} == {400} and chunks[0].dtype == np.float32
+        np.testing.assert_allclose(np.concatenate(chunks), expected)
+
+
+def test_what_arrives_and_is_no_sound():
+    for data, rate, message in (
+        (b"ID3" + 50 * b"\0", None, "the sound must be a WAV file of 16-bit PCM: "),
+        (wav(np.zeros(9, "uint8"), width=1), None, "sample width must be 16 bits, got 8"),
+        (wav(np.zeros(0, "<i2")), None, "the sound must be one or more samples of 16-bit PCM"),
+        (b"1", 8000, "the sound must be one or more samples of 16-bit PCM, got 'no samples'"),
+        (b"12", 0, "sample_rate must be a whole number"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            sound_chunks(io.BytesIO(data), rate)
 
 
 @pytest.mark.parametrize("before,after", [(8000, 16000), (16000, 8000), (44100, 16000)])

@@ -1,6 +1,7 @@
 """Recordings: read, changed, and drawn into batches."""
 
 import io
+import itertools
 import tarfile
 import wave
 
@@ -9,7 +10,13 @@ import pytest
 from keras import ops
 
 from keras_transformer.data.audio import log_mel, mel_middles
-from keras_transformer.data.recordings import Augmentation, SpeechBatches, read_spoken_digits
+from keras_transformer.data.recordings import (
+    Augmentation,
+    Recording,
+    SpeechBatches,
+    joined_words,
+    read_spoken_digits,
+)
 
 
 def archive(path, names, samples):
@@ -156,3 +163,30 @@ def test_bad_input(clips):
         Augmentation(tempo=-1)
     with pytest.raises(ValueError, match="noise must be at most 1, got 2"):
         Augmentation(noise=2)
+
+
+def test_joined_words_are_where_they_are_said_to_be(rng):
+    recordings = [
+        Recording(rng.uniform(0.1, 1, 80 + 8 * i).astype("float32"), f"w{i}", "ab"[i % 2], i)
+        for i in range(20)
+    ]
+    by_text = {x.text: x for x in recordings}
+    found = joined_words(recordings, 3, rng)
+    assert {len(places) for _, places in found} == {1, 2, 3}
+    for first, (whole, places) in zip(recordings, found, strict=True):
+        words = whole.text.split()
+        assert words[0] == first.text and len(words) == len(places)
+        assert {by_text[x].speaker for x in words} == {whole.speaker}
+        silent = np.ones(len(whole.samples), bool)
+        for word, (start, end) in zip(words, places, strict=True):
+            part = slice(round(start * 8000), round(end * 8000))
+            np.testing.assert_array_equal(whole.samples[part], by_text[word].samples)
+            silent[part] = False
+        assert places[0][0] == 0 and not whole.samples[silent].any()
+        ends = itertools.pairwise(places)
+        assert all(-1e-9 <= later[0] - earlier[1] <= 0.2 for earlier, later in ends)
+    alone = joined_words(recordings, 1, rng)
+    assert [x.text for x, _ in alone] == [x.text for x in recordings]
+    for change in (dict(most=0), dict(most=2, pause=-1)):
+        with pytest.raises(ValueError, match="most must be|pause must be at least 0"):
+            joined_words(recordings, rng=rng, **change)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.once("files and plain values")
 # No value is the default.
 VALUES = dict(
     sample_rate=8000, pads_clips=False, is_multilingual=False, suppressed=(3, 5),
-    suppressed_first=(7,),
+    suppressed_first=(7,), alignment_heads=((1, 0), (2, 5)),
 )  # fmt: skip
 
 
@@ -29,8 +29,12 @@ def test_there_and_back_by_json():
 
 @pytest.mark.parametrize("name", VALUES)
 def test_each_field_must_be_there_and_of_its_type(name):
-    with pytest.raises(ValueError, match=f"hearing must be an object with the fields .*{name}"):
-        Hearing.of({x: y for x, y in VALUES.items() if x != name})
+    others = {x: y for x, y in VALUES.items() if x != name}
+    if name == "alignment_heads":  # later than the others
+        assert Hearing.of(others) == Hearing(**others)
+    else:
+        with pytest.raises(ValueError, match=f"hearing must be an object with the fields .*{name}"):
+            Hearing.of(others)
     for wrong in ("x", 1.5, None, [1.5], ["a"]):
         with pytest.raises(ValueError, match=f"^{name} must be "):
             Hearing.of(VALUES | {name: wrong})
@@ -42,7 +46,10 @@ def test_what_is_no_object_with_these_fields(facts):
         Hearing.of(facts)
 
 
-@pytest.mark.parametrize("wrong", [dict(sample_rate=0), dict(suppressed=[1]), dict(pads_clips=1)])
+@pytest.mark.parametrize(
+    "wrong",
+    [dict(sample_rate=0), dict(suppressed=[1]), dict(pads_clips=1), dict(alignment_heads=((1,),))],
+)
 def test_values_out_of_range(wrong):
     (name,) = wrong
     with pytest.raises(ValueError, match=f"^{name} must be .*, got "):
@@ -52,10 +59,14 @@ def test_values_out_of_range(wrong):
 def test_the_facts_of_a_folder(tokenizer, tmp_path):
     assert hearing_of(tmp_path, tokenizer) == Hearing(is_multilingual=False)
     facts = dict(is_multilingual=True, suppress_tokens=[4, 5], begin_suppress_tokens=[6])
+    facts["alignment_heads"] = [[3, 1], [4, 2]]
     path = tmp_path / "generation_config.json"
     path.write_text(json.dumps(facts))
-    assert hearing_of(tmp_path, tokenizer) == Hearing(suppressed=(4, 5), suppressed_first=(6,))
-    path.write_text(json.dumps(facts | dict(suppress_tokens=None, is_multilingual=False)))
+    expected = Hearing(suppressed=(4, 5), suppressed_first=(6,), alignment_heads=((3, 1), (4, 2)))
+    assert hearing_of(tmp_path, tokenizer) == expected
+    path.write_text(
+        json.dumps(facts | dict(suppress_tokens=None, is_multilingual=False, alignment_heads=None))
+    )
     expected = Hearing(is_multilingual=False, suppressed_first=(6,))
     assert hearing_of(tmp_path, tokenizer) == expected
 

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from transformers.models.whisper import generation_whisper
 from typer.testing import CliRunner
 
 from keras_transformer import CausalLM, Transcriber, cli, load_pretrained
 from keras_transformer.backend import BACKEND
 from keras_transformer.inference.hearing import Hearing
 from keras_transformer.inference.runner import until_end
+from keras_transformer.inference.word_times import words_of
 from keras_transformer.models import Speech, SpeechConfig
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.backends import cases
@@ -77,7 +79,7 @@ def test_files_long_sounds_and_other_rates(transcriber, tmp_path):
     (long,) = sounds(3 * LONGEST)
     quiet = LONGEST - 200
     long[quiet - 80 : quiet + 80] = 0  # where it is to be cut
-    parts = transcriber._parts(long, None)
+    (parts,) = transcriber._parts([long], None)
     assert abs(len(parts[0]) - quiet) < 80 and sum(map(len, parts)) == len(long)
     assert max(map(len, parts)) <= LONGEST
     texts = transcriber.transcribe(parts, **options)
@@ -98,6 +100,62 @@ def test_files_long_sounds_and_other_rates(transcriber, tmp_path):
     assert result.stdout == f"{line}\n{line}\n", result.output
 
 
+def expected_starts(folder, transcriber, clip, ids, heads):
+    """The start of each token by the attention and the functions of `transformers`."""
+    theirs = transformers.WhisperForConditionalGeneration.from_pretrained(
+        folder, attn_implementation="eager"
+    ).eval()
+    first = transcriber._begin("en", "transcribe")
+    with torch.no_grad():
+        cross = theirs(
+            torch.tensor(transcriber._features(clip)).T[None],
+            decoder_input_ids=torch.tensor([[*first, *ids]]),
+            output_attentions=True,
+        ).cross_attentions
+    positions = -(-len(clip) // 320)
+    weights = torch.stack([cross[i][0, j] for i, j in heads])[:, len(first) - 1 :, :positions]
+    weights = weights / weights.sum(-1, keepdim=True)
+    weights = (weights - weights.mean(1, keepdim=True)) / weights.std(1, keepdim=True, correction=0)
+    score = generation_whisper._median_filter(weights[None], 7)[0].mean(0).double().numpy()
+    tokens, places = generation_whisper._dynamic_time_warping(-score)
+    return places[np.diff(tokens, prepend=-1).astype(bool)] * 0.02
+
+
+def test_the_times_of_words(folder, transcriber):
+    clips, options = sounds(LONGEST, 2500), dict(language="en", max_new_tokens=9)
+    ids = transcriber.transcribe_ids(clips, **options)
+    heads = transcriber.hearing.alignment_heads
+    assert heads == ((1, 0), (0, 1))  # of generation_config.json
+    together = transcriber.transcribe_words(clips, **options)
+    for clip, own, words in zip(clips, ids, together, strict=True):
+        starts = expected_starts(folder, transcriber, clip, own, heads)
+        starts = np.minimum(starts, len(clip) / 16_000)
+        places = words_of(transcriber.tokenizer, own)
+        assert [word.word for word in words] == [word for word, *_ in places] != []
+        for word, (_, first, end) in zip(words, places, strict=True):
+            np.testing.assert_allclose([word.start, word.end], starts[[first, end]], atol=1e-3)
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="sounds and lists: PyTorch alone saves time")
+def test_times_go_on_in_the_next_part_and_in_a_stream(transcriber):
+    options = dict(language="en", max_new_tokens=4)
+    (long,) = sounds(2 * LONGEST)
+    ((first, *rest),) = transcriber._parts([long], None)
+    (words,) = transcriber.transcribe_words([long], **options)
+    begin, expected_words = 0.0, []
+    for part in (first, *rest):
+        for word in transcriber.transcribe_words([part], **options)[0]:
+            expected_words.append((word.word, round(word.start + begin, 3)))
+        begin += len(part) / 16_000
+    assert [(word.word, pytest.approx(word.start, abs=2e-3)) for word in words] == expected_words
+    # Shorter than the interval: one transcription, of the whole.
+    chunks = [first[:300], first[300:500], first[500:1500]]
+    streamed = list(transcriber.stream(chunks, interval=0.1, **options))
+    assert streamed == transcriber.transcribe_words([first[:1500]], **options)[0] != []
+    with pytest.raises(ValueError, match="interval must be above 0 and at most 0.12, half the"):
+        list(transcriber.stream(chunks, interval=0.5))
+
+
 def test_clips_of_their_own_length(randomize):
     """Models of `training.speech_recognition`: padding changes nothing."""
     tokenizer = TextTokenizer.train(["abc"], "characters")
@@ -112,6 +170,11 @@ def test_clips_of_their_own_length(randomize):
     together = transcriber.transcribe(clips)
     assert together == [transcriber.transcribe([clip])[0] for clip in clips]
     assert transcriber.languages == {} and any(together)
+    words = transcriber.transcribe_words(clips)
+    assert words == [transcriber.transcribe_words([clip])[0] for clip in clips]
+    for own, text, clip in zip(words, together, clips, strict=True):
+        assert [x.word for x in own] == text.split()
+        assert all(0 <= x.start <= x.end <= len(clip) / 8000 for x in own)
 
 
 @pytest.mark.once("samples, files and texts: no tensor differs")

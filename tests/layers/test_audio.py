@@ -1,11 +1,11 @@
-"""The convolutions before a speech encoder, beside PyTorch's, and what padding changes."""
+"""The inputs of a speech encoder, beside PyTorch's, and of a decoder of frames, by hand."""
 
 import numpy as np
 import pytest
 import torch
 from keras import ops
 
-from keras_transformer.layers import AudioEmbedding, length_mask, sinusoids
+from keras_transformer.layers import AudioEmbedding, FramePrenet, length_mask, sinusoids
 
 
 def built(randomize, width=6, mels=4, max_frames=20):
@@ -57,3 +57,23 @@ def test_length_mask():
     mask = length_mask(ops.convert_to_tensor(np.array([2, 0, 3], "int32")), 3)
     expected = [[[[True, True, False]]], [[[False] * 3]], [[[True] * 3]]]
     np.testing.assert_array_equal(ops.convert_to_numpy(mask), expected)
+
+
+def test_the_prenet_by_hand(randomize, rng):
+    layer = FramePrenet(6, 9, hidden=3)
+    layer.build((None, None, 4))
+    randomize(layer)
+    x = frames = rng.standard_normal((2, 5, 4)).astype("float32")
+    for dense in layer.hidden:
+        x = np.maximum(x @ ops.convert_to_numpy(dense.kernel) + ops.convert_to_numpy(dense.bias), 0)
+    kernel, bias = map(ops.convert_to_numpy, layer.output_layer.weights)
+    alpha = float(ops.convert_to_numpy(layer.alpha))
+    expected = x @ kernel + bias + alpha * sinusoids(9, 6)[2:7]
+    found = ops.convert_to_numpy(layer(frames, index=2))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert abs(alpha - 1) > 0.01 and layer.alpha.trainable
+
+
+def test_the_prenet_in_a_model(round_trips, rng):
+    frames = rng.standard_normal((2, 7, 4)).astype("float32")
+    round_trips(FramePrenet(6, 20, hidden=3, dropout=0.2, name="prenet"), frames=frames)

@@ -15,6 +15,7 @@ from keras_transformer.layers import (
     Encoder,
     EncoderBlock,
     FeedForward,
+    FramePrenet,
     MultiHeadAttention,
     PatchEmbedding,
     PositionalEmbedding,
@@ -56,6 +57,7 @@ LAYERS = {  # how to make one, and what it is called with: tensors, the second o
     "encoder": (lambda **k: Encoder(1, 2, 12, norm_first=True, relative_positions=(4, 8), **k), X),
     "rotary": (lambda **k: Encoder(1, 2, 12, rotary={"head_dim": 4}, norm="rms", **k), X),
     "audio": (lambda **k: AudioEmbedding(8, 6, **k), FRAMES),
+    "prenet": (lambda **k: FramePrenet(8, 6, hidden=4, **k), FRAMES),
     "patches": (lambda **k: PatchEmbedding(8, (4, 4), 2, **k), IMAGES),
     "relative": (lambda **k: Relative(**k), X),
     "attention": (lambda **k: MultiHeadAttention(2, causal=True, **k), X),
@@ -134,7 +136,7 @@ def test_the_shape_of_what_comes_out_is_known_before_a_call(name):
     layer.build(*(x.shape for x in inputs))
     again = layer.compute_output_shape(*((None, *x.shape[1:]) for x in inputs))
     first, first_again = (x[0] if name in WITH_CACHE else x for x in (shape, again))
-    length = {"audio": 3, "patches": 5}.get(name, 5)
+    length = {"audio": 3, "prenet": 6}.get(name, 5)
     assert (first, first_again) == ((3, length, 8), (None, length, 8))
 
 

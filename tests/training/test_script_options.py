@@ -14,13 +14,13 @@ OWN = {"start_from", "output", "text_files", "steps", "train_file", "test_file",
 
 @pytest.mark.once("signatures")
 def test_an_option_of_several_scripts_is_declared_once():
-    assert len(SCRIPTS) == 13
+    assert len(SCRIPTS) == 14
     found = {}
     for script in SCRIPTS:
         train = importlib.import_module(f"training.{script}").train
         for name, parameter in inspect.signature(train).parameters.items():
             found.setdefault(name, {})[script] = str(parameter.annotation)
-    assert len(found["seed"]) == 13
+    assert len(found["seed"]) == 14
     for name, declared in found.items():
         if name not in OWN and len(declared) > 1:
             assert len(set(declared.values())) == 1, (name, declared)

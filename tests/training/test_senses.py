@@ -1,4 +1,4 @@
-"""Runs of image classification and speech recognition, from files to a folder, in small."""
+"""Runs of image classification, speech recognition and synthesis, from files to a folder."""
 
 import gzip
 import io
@@ -8,10 +8,12 @@ import wave
 import numpy as np
 import pytest
 
-from keras_transformer import ImageClassifier, Transcriber
+from keras_transformer import ImageClassifier, Synthesizer, Transcriber
 from keras_transformer.data.images import read_idx
 from keras_transformer.evaluation.assess import read_metrics
-from training import image_classification, speech_recognition
+from keras_transformer.inference.word_times import Word
+from tests.backends import BACKEND
+from training import image_classification, speech_recognition, speech_synthesis
 
 
 def write_digits(folder, rng):
@@ -71,6 +73,51 @@ def test_speech(rng, tmp_path, held_out, clips):
     with tarfile.open(tmp_path / "fsdd" / "recordings.tar.gz") as archive:
         sound = archive.extractfile("recordings/0_ann_0.wav").read()
     assert len(transcriber.transcribe([io.BytesIO(sound)])) == 1
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="batches and scores: PyTorch alone saves time")
+def test_speech_of_several_words(rng, tmp_path, monkeypatch):
+    write_clips(tmp_path / "fsdd", rng)
+    options = dict(data_folder=tmp_path, output=tmp_path / "run", epochs=1, batch_size=2)
+    # As if it had heard all words right: then their times are measured.
+    monkeypatch.setattr(
+        speech_recognition.Transcriber, "transcribe", lambda self, sounds, **_: Texts()
+    )
+    places = [Word("zero", 0.0, 0.25)]
+    monkeypatch.setattr(
+        speech_recognition.Transcriber,
+        "transcribe_words",
+        lambda self, sounds, **_: [places * (len(x) // 2000) for x in sounds],
+    )
+    speech_recognition.train(**options, words=2, d_model=8, num_layers=1)
+    metrics = read_metrics(tmp_path / "run")
+    assert metrics["training"]["words"] == 2 and metrics["test"]["accuracy"] == 1
+    assert 0 <= metrics["test"]["seconds_off"] < 0.4
+
+
+class Texts:
+    """Texts that equal every text."""
+
+    def __getitem__(self, i):
+        return self
+
+    def __eq__(self, other):
+        return True
+
+
+def test_synthesis(rng, tmp_path, capsys):
+    write_clips(tmp_path / "fsdd", rng)
+    options = dict(data_folder=tmp_path, epochs=1, batch_size=2, d_model=8, num_layers=1)
+    speech_recognition.train(**options, output=tmp_path / "judge")
+    judge = tmp_path / "judge"
+    speech_synthesis.train(**options, output=tmp_path / "run", recognizer=judge)
+    scores = read_metrics(tmp_path / "run")["test"]
+    assert scores.keys() == {"real", "griffin_lim", "synthesized"}
+    assert all(0 <= x <= 1 for x in scores.values())
+    assert "synthesized: " in capsys.readouterr().out
+    assert Synthesizer.load(tmp_path / "run").speakers == ("ann", "bob")
+    with pytest.raises(ValueError, match="batch_size must be .* from 1 to 3, .*, got 9"):
+        speech_synthesis.train(**options | dict(batch_size=9), output=tmp_path / "other")
 
 
 def test_unknown_speaker(rng, tmp_path):

@@ -1,0 +1,115 @@
+"""Commands that transcribe speech and speak texts."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from keras_transformer.cli.common import Precision, searching
+from keras_transformer.config import require
+from keras_transformer.corpora.lines import one_line
+from keras_transformer.search import TRANSCRIBE, Transcription
+
+STDIN = Path("-")
+
+
+@searching(Transcription, TRANSCRIBE)
+def transcribe(
+    folder: Annotated[Path, typer.Argument(help="A saved transcriber.", metavar="FOLDER")],
+    sounds: Annotated[
+        list[Path],
+        typer.Argument(
+            help="16-bit WAV files, any sample rate; - for stdin, while it arrives.",
+            metavar="SOUND",
+        ),
+    ],
+    words: Annotated[
+        bool, typer.Option("--words", help="Write JSON lines, with the times of the words.")
+    ] = False,
+    pcm: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Sample rate of stdin, if that is 16-bit PCM (s16le, mono) without a header.",
+        ),
+    ] = None,
+    language: Annotated[
+        str | None, typer.Option(help="Spoken language, such as en.  [default: detected]")
+    ] = None,
+    task: Annotated[
+        str, typer.Option(help="transcribe, or translate (into English).")
+    ] = "transcribe",
+    precision: Precision = None,
+    **search: Any,
+) -> None:
+    """Transcribe speech: one line of text per file.
+
+    With --words, write one JSON object per file: the sound, its text, and its words with start and
+    end in seconds. Read from stdin, words are written while the sound arrives, as soon as two
+    transcriptions in a row agree on them; with --words, one JSON object per word.
+
+    \b
+    Examples:
+        keras-transformer transcribe saved_models/whisper-tiny interview.wav --language en
+        arecord -f S16_LE -r 16000 -t wav | keras-transformer transcribe saved_models/whisper-tiny -
+    """
+    from keras_transformer.inference.transcriber import Transcriber
+
+    live = STDIN in sounds
+    require(not live or len(sounds) == 1, "SOUND", "- and others", "- alone, or files")
+    require(live or pcm is None, "--pcm", pcm, "given only with - as SOUND")
+    transcriber = Transcriber.load(folder, precision)
+    options = dict(language=language, task=task, **search)
+    sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+    if live:
+        _live(transcriber, pcm, words, options)
+        return
+    for sound in sounds:
+        if words:
+            (found,) = transcriber.transcribe_words([sound], **options)
+            text = " ".join(x.word for x in found)
+            value = dict(sound=str(sound), text=text, words=list(map(dataclasses.asdict, found)))
+            print(json.dumps(value, ensure_ascii=False), flush=True)
+        else:
+            print(one_line(transcriber.transcribe([sound], **options)[0]), flush=True)
+
+
+def speak(
+    folder: Annotated[Path, typer.Argument(help="A saved synthesizer.", metavar="FOLDER")],
+    text: Annotated[str, typer.Argument(help="Text to speak.")],
+    output_file: Annotated[Path, typer.Option("--output", "-o", help="WAV file to write.")],
+    speaker: Annotated[
+        str | None, typer.Option(help="Name of the speaker.  [default: the model's first]")
+    ] = None,
+    precision: Precision = None,
+) -> None:
+    """Speak a text: write a WAV file of 16-bit PCM.
+
+    \b
+    Example:
+        keras-transformer speak saved_models/voices "seven" --speaker theo -o seven.wav
+    """
+    from keras_transformer.data.audio import write_wav
+    from keras_transformer.inference.synthesizer import Synthesizer
+
+    synthesizer = Synthesizer.load(folder, precision)
+    (samples,) = synthesizer.speak([text], speaker=speaker)
+    write_wav(output_file, samples, synthesizer.sample_rate)
+
+
+def _live(transcriber, pcm, as_json, options):
+    from keras_transformer.data.audio import sound_chunks
+
+    rate, chunks = sound_chunks(sys.stdin.buffer, pcm)
+    for i, word in enumerate(transcriber.stream(chunks, sample_rate=rate, **options)):
+        if as_json:
+            print(json.dumps(dataclasses.asdict(word), ensure_ascii=False), flush=True)
+        else:
+            print(f" {word.word}" if i else word.word, end="", flush=True)
+    if not as_json:
+        print()

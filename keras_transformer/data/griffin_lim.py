@@ -1,0 +1,89 @@
+"""From log-mel features back to sound: the phase is estimated (Griffin and Lim 1984)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from keras_transformer.config import require, require_whole
+from keras_transformer.data.audio import mel_filters
+
+
+def griffin_lim(
+    magnitudes: np.ndarray, step: int, iterations: int = 60, seed: int = 0
+) -> np.ndarray:
+    """Return a signal whose short-time Fourier transform has about these magnitudes.
+
+    Each iteration takes the signal that is nearest to the transform by least squares (Griffin and
+    Lim 1984, equation 6), and replaces the phases of the transform by those of the signal.
+
+    Args:
+        magnitudes: (F, 1 + size // 2), of frames of `size` samples under a Hann window, size even.
+        step: Distance between frames in samples, at most half of `size`.
+        iterations: Number of iterations, at least 1.
+        seed: Seed of the first phases.
+
+    Returns:
+        Samples ((F - 1) * step + size,); frame i begins at sample i * step.
+
+    Raises:
+        ValueError: If an argument is out of range.
+    """
+    fits = magnitudes.ndim == 2 and len(magnitudes) > 0
+    require(fits, "magnitudes", magnitudes.shape, "an array (frames, frequencies), not empty")
+    size = 2 * (magnitudes.shape[1] - 1)
+    require_whole("step", step, 1)
+    require(step <= size // 2, "step", step, f"at most {size // 2}, half a frame")
+    require_whole("iterations", iterations, 1)
+    window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(size) / size)
+    places = np.arange(len(magnitudes))[:, None] * step + np.arange(size)
+    length = places[-1, -1] + 1
+    weight = np.bincount(places.ravel(), np.tile(window**2, len(magnitudes)), length)
+    weight = np.maximum(weight, 1e-3)  # the window is almost zero at both ends
+    angles = np.random.default_rng(seed).uniform(-np.pi, np.pi, magnitudes.shape)
+    spectrum = magnitudes * np.exp(1j * angles)
+    for _ in range(iterations):
+        frames = np.fft.irfft(spectrum, size) * window
+        signal = np.bincount(places.ravel(), frames.ravel(), length) / weight
+        found = np.fft.rfft(signal[places] * window)
+        spectrum = magnitudes * found / np.maximum(np.abs(found), 1e-12)
+    return signal
+
+
+def from_log_mel(
+    features: np.ndarray,
+    sample_rate: int = 16_000,
+    window: float = 0.025,
+    hop: float = 0.01,
+    iterations: int = 60,
+) -> np.ndarray:
+    """Return samples whose `log_mel` is about `features`.
+
+    The power at each frequency is the non-negative one that explains the mel bands, by
+    multiplicative updates (Lee and Seung 1999); the phases are estimated by `griffin_lim`.
+
+    Args:
+        features: (F, mels), from `log_mel` or a model.
+        sample_rate: Rate in Hz.
+        window, hop: Length of a frame and distance between frames in seconds, as in `log_mel`.
+        iterations: Iterations of `griffin_lim`.
+
+    Returns:
+        Samples (F * hop,) float32 in [-1, 1], hop in samples.
+
+    Raises:
+        ValueError: If features have another shape or are not finite, or an argument is out of
+            range.
+    """
+    features = np.asarray(features, "float64")
+    fits = features.ndim == 2 and features.size > 0
+    require(fits, "features", features.shape, "an array (frames, mels), not empty")
+    require(bool(np.isfinite(features).all()), "features", "NaN or infinity", "finite numbers")
+    size, step = round(window * sample_rate), round(hop * sample_rate)
+    mels = 10.0 ** (4 * np.minimum(features, 2.0) - 4)  # 2.0 is louder than any 16-bit clip
+    filters = mel_filters(sample_rate, size, features.shape[1]).astype("float64")
+    power = mels @ filters.T + 1e-12
+    for _ in range(50):
+        power *= (mels @ filters.T) / (power @ filters @ filters.T + 1e-12)
+    signal = griffin_lim(np.sqrt(power), step, iterations)
+    signal = np.pad(signal[size // 2 :], (0, step))[: len(features) * step]
+    return np.clip(signal, -1, 1).astype("float32")

@@ -1,0 +1,53 @@
+"""Sounds as input of a transcriber: samples at one rate, cut into parts at quiet places."""
+
+from __future__ import annotations
+
+import os
+from typing import BinaryIO, TypeAlias
+
+import numpy as np
+
+from keras_transformer.config import require_whole
+from keras_transformer.data.audio import read_wav, resample
+
+Sound: TypeAlias = str | os.PathLike | BinaryIO | np.ndarray
+
+
+def samples_of(sound: Sound, sample_rate: int | None, rate: int) -> np.ndarray:
+    """Return the samples (N,) of a sound as float32.
+
+    Args:
+        sound: WAV file of 16-bit PCM, or samples (N,) in [-1, 1].
+        sample_rate: Rate of given samples in Hz; None: `rate`.
+        rate: Rate of the result in Hz.
+
+    Raises:
+        ValueError: If the file cannot be read, the samples are not such an array, or the rate is
+            not a whole number from 1 on.
+    """
+    if not isinstance(sound, np.ndarray):
+        return read_wav(sound, rate)[0]
+    if sound.ndim != 1 or not np.issubdtype(sound.dtype, np.floating):
+        raise ValueError(
+            f"sounds must be files or samples (N,) of floats, got {sound.shape} of {sound.dtype}"
+        )
+    before = rate if sample_rate is None else sample_rate
+    require_whole("sample_rate", before, 1)
+    return (sound if before == rate else resample(sound, before, rate)).astype("float32")
+
+
+def cut(samples: np.ndarray, longest: int) -> list[np.ndarray]:
+    """Return the samples in parts of at most `longest`, cut at quiet places."""
+    parts = []
+    while len(samples) > longest:
+        end = _quietest(samples[:longest])
+        parts.append(samples[:end])
+        samples = samples[end:]
+    return [*parts, samples]
+
+
+def _quietest(samples: np.ndarray) -> int:
+    """Return the middle of the quietest 300th in the last sixth: 0.1 s in the last 5 of 30 s."""
+    begin, size = len(samples) * 5 // 6, max(1, len(samples) // 300)
+    power = np.concatenate([[0.0], np.cumsum(np.square(samples[begin:], dtype="float64"))])
+    return begin + int((power[size:] - power[:-size]).argmin()) + size // 2
