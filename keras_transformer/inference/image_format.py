@@ -57,7 +57,11 @@ class ImageFormat:
         return (images / np.float32(255) - mean) / deviation
 
     def read(self, image: Any, size: tuple[int, int]) -> np.ndarray:
-        """Return an image as input of the model, float32 (height, width, channels).
+        """Return an image as input of the model, float32; see `pixels`."""
+        return self.normalized(self.pixels(image, size))
+
+    def pixels(self, image: Any, size: tuple[int, int]) -> np.ndarray:
+        """Return an image as bytes (height, width, channels).
 
         Args:
             image: Array (height, width[, channels]) of bytes, or of floats from 0 to 1, which are
@@ -75,7 +79,7 @@ class ImageFormat:
         require(pixels.shape[2] == channels, "the channels of an image", pixels.shape[2], accepted)
         if pixels.shape[:2] != tuple(size):
             pixels = _resized(pixels, size, RESAMPLINGS.index(self.resampling))
-        return self.normalized(pixels)
+        return pixels
 
 
 def image_format_of(folder: str | os.PathLike, channels: int) -> ImageFormat:

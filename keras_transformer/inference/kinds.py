@@ -82,6 +82,4 @@ def require_kind(what: str, config: Mapping[str, Any], folder: str | os.PathLike
         problem = f"{article} {found[0].what}: use {found[0].users}"
     else:
         problem = f"a model of task {config.get('task')!r}"
-        if "head" in config["model"]:
-            problem += f" with the head {config['model']['head']!r}"
     raise ValueError(f"{folder} is not a saved {what} but {problem}")

@@ -79,7 +79,7 @@ async def see(
     arrays = []
     for one, image in zip(file, images, strict=True):
         try:
-            arrays.append(await asyncio.to_thread(form.read, image, config.image_size))
+            arrays.append(await asyncio.to_thread(form.pixels, image, config.image_size))
         except ValueError as error:
             raise HTTPException(400, f"file {one.filename!r:.80}: {error}") from error
     return await _found(service, "see", "labels", chosen.name, arrays)

@@ -53,13 +53,15 @@ def test_encoders(tokenizer, tmp_path):
     bert = BERT(BERTConfig(**sizes, head="sequence_classification"))
     classifier = TextClassifier(bert, tokenizer, letters_per_word=2)
     facts = described(classifier, tmp_path / "classifier")
-    assert facts["used by"] == "TextClassifier and the command classify"
+    embedder = "TextEmbedder and the command embed"
+    assert facts["used by"] == f"TextClassifier and the command classify, {embedder}"
     assert facts["labels"] == ["no", "yes"] and facts["letters_per_word"] == 2
     assert facts["tokenizer"] == "TextTokenizer" and facts["family"] == "BERT"
     facts = described(PretrainedModel(bert.with_head("masked_lm"), tokenizer), tmp_path / "bert")
-    assert facts["task"] == "pretrained" and facts["used by"] == "MaskFiller and the command fill"
+    assert facts["task"] == "pretrained"
+    assert facts["used by"] == f"MaskFiller and the command fill, {embedder}"
     bare = PretrainedModel(bert.with_head("pooled"), tokenizer)
-    assert described(bare, tmp_path / "bare")["used by"] == "further training alone"
+    assert described(bare, tmp_path / "bare")["used by"] == embedder
 
 
 def test_images_and_speech(tokenizer, tmp_path):

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.once("files and texts: no tensor is read")
 
 
 def config_of(kind):
-    if kind.heads:
-        return {"task": "pretrained", "model": {"head": kind.heads[0]}}
+    if kind.heads or kind.any_head:
+        return {"task": "pretrained", "model": {"head": (*kind.heads, "pooled")[0]}}
     return ({"task": kind.task} if kind.task else {}) | {"model": {}}
 
 
@@ -36,7 +36,7 @@ def test_objects_and_commands_exist():
         assert kind.loader in keras_transformer.__all__
         assert kind.command is None or kind.command in commands
         assert set(kind.heads) <= set(HEADS) and not (kind.heads and kind.task)
-        assert kinds_of(config_of(kind)) == [kind]
+        assert kinds_of(config_of(kind))[0] == kind
     assert len({kind.what for kind in KINDS}) == len(KINDS)
 
 
@@ -48,7 +48,8 @@ def test_each_object_refuses_other_folders(kind, tmp_path):
         with pytest.raises(ValueError) as found:
             load(folder)
         told = str(found.value)
-        if other is kind:  # its config is accepted; its files are broken
+        # Its config is accepted; its files are broken.
+        if other is kind or (kind.any_head and other.heads):
             assert ": use " not in told
             continue
         article = "an" if other.what == "image classifier" else "a"
@@ -57,11 +58,7 @@ def test_each_object_refuses_other_folders(kind, tmp_path):
         assert told == said + command
 
 
-def test_folders_that_no_object_takes(tmp_path):
-    folder = write(tmp_path / "bare", {"task": "pretrained", "model": {"head": "pooled"}})
-    said = "not a saved token tagger but a model of task 'pretrained' with the head 'pooled'"
-    with pytest.raises(ValueError, match=said):
-        keras_transformer.TokenTagger.load(folder)
+def test_a_folder_that_no_object_takes(tmp_path):
     folder = write(tmp_path / "later", {"task": "telepathy", "model": {}})
     with pytest.raises(ValueError, match="not a saved translator but a model of task 'telepathy'"):
         keras_transformer.Translator.load(folder)

@@ -116,7 +116,7 @@ def test_bad_requests(client):
         ("tag", {"texts": ["a"], "top": 1}, 400, "top: Extra inputs"),
         ("tag", {"texts": ["a" * 501]}, 413, "at most 500 characters"),
         ("tag", {}, 400, "texts: Field required"),
-        ("fill", {"texts": ["a film"]}, 400, "mask"),
+        ("fill", {"texts": ["a film"]}, 400, "texts must have one [MASK] each"),
         ("fill", {"texts": ["a [MASK]"], "top_k": 0}, 400, "top_k"),
         ("classify", {"texts": ["a", ["b", "c"]]}, 400, "texts"),
         ("answer", {"questions": [{"question": "a"}]}, 400, "questions"),
