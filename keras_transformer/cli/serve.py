@@ -17,8 +17,8 @@ def serve(
         list[str],
         typer.Argument(
             metavar="MODEL...",
-            help="Folder of a saved translator, language model or SavedModel. The last needs its "
-            "languages: en-de=FOLDER.",
+            help="Folder of a saved model of any task, or of a SavedModel, which needs its languages: "
+            "en-de=FOLDER.",
         ),
     ],
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
@@ -92,11 +92,13 @@ def serve(
     ] = "",
     **search: Any,
 ) -> None:
-    """Serve translators and language models over HTTP, with a web page at /.
+    """Serve models over HTTP, with a web page at /.
 
     The server has the API of LibreTranslate (/translate, /detect, /languages, /translate_file),
-    that of TensorFlow Serving (/v1/models/NAME:predict), and for language models that of OpenAI
-    (/v1/chat/completions, /v1/completions, /v1/models); /docs describes them. Texts of concurrent
+    that of TensorFlow Serving (/v1/models/NAME:predict), and for language models, embeddings and
+    transcription that of OpenAI (/v1/chat/completions, /v1/completions, /v1/embeddings,
+    /v1/audio/transcriptions, /v1/models). Other models have /v1/classify, /v1/tag, /v1/fill,
+    /v1/answer, /v1/parse and /v1/see; /docs describes all. Texts of concurrent
     requests share batches. If no model translates between two languages, two models are chained
     through a third language. SIGHUP reloads the models; SIGTERM finishes accepted requests and
     stops the server. With --replicas, several processes compute batches; one that ends is started

@@ -9,10 +9,10 @@ import wave
 import numpy as np
 import pytest
 
-from keras_transformer import CausalLM, Parser, SentencePieceTokenizer, Translator
+from keras_transformer import CausalLM, Parser, SentencePieceTokenizer, TextClassifier, Translator
 from keras_transformer.data import grammar
 from keras_transformer.data.trees import linearize, read_trees
-from keras_transformer.models import GPT, GPTConfig
+from keras_transformer.models import BERT, GPT, BERTConfig, GPTConfig
 from keras_transformer.text import WordTokenizer
 from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.text_tokenizer import TextTokenizer
@@ -55,6 +55,11 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     sizes["max_length"] = 256
     tutor = GPT(GPTConfig(280, **sizes))
     CausalLM(tutor, text, ChatTemplate.named("chatml")).save(folder / "saved_models/tutor")
+
+    pieces = TextTokenizer.train(["A gripping film.", "A dull one."], "wordpiece", 80)
+    sizes = dict(d_model=16, d_ff=16, num_layers=1, num_heads=2, max_length=32)
+    bert = BERT(BERTConfig(pieces.vocab_size, head="sequence_classification", **sizes))
+    TextClassifier(bert, pieces).save(folder / "saved_models/reviews")
 
     for kind, name in {
         "marian": "Helsinki-NLP/opus-mt-en-de",

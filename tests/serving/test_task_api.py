@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from keras_transformer.serving import Settings, create_app
+from keras_transformer.serving import Catalogue, Settings, create_app
 
 VOCABULARY = ["a", "good", "bad", "film", "the"]
 TEXTS = [" ".join(VOCABULARY[i % 5 :: 1 + i % 3] * (1 + i % 4)) for i in range(32)]
@@ -126,7 +126,8 @@ def test_bad_requests(client):
         assert message in response.json()["error"]
 
 
-def test_a_model_that_is_not_served(translators, catalogue):
+def test_a_model_that_is_not_served(tools):
+    catalogue = Catalogue([], tools=[tools.tools["trees"]])
     with TestClient(create_app(lambda: catalogue)) as one:
         response = one.post("/v1/tag", json={"texts": ["a"]})
     assert response.status_code == 400 and "for tag: none" in response.json()["error"]
