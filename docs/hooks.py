@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: pages with a Mermaid diagram load mermaid.js from the site itself.
+"""Hooks of MkDocs: lessons are notebooks, too; diagrams load mermaid.js from the site itself.
 
 Without a `window.mermaid`, the theme (mkdocs-material 9.8) loads it from unpkg.com. The package
 `mermaidx` contains the published `mermaid.min.js`.
@@ -7,8 +7,10 @@ Without a `window.mermaid`, the theme (mkdocs-material 9.8) loads it from unpkg.
 from __future__ import annotations
 
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
+import jupytext
 from mkdocs.structure.files import File, Files
 from mkdocs.utils import get_relative_url
 
@@ -17,10 +19,19 @@ DIAGRAM = '<pre class="mermaid">'
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the script to the files of the site."""
+    """Add the script and the notebooks to the files of the site."""
+    for page in list(files.documentation_pages()):
+        if page.src_uri.startswith("lessons/") and page.name != "index":
+            content = notebook(Path(page.abs_src_path).read_text("utf-8"))
+            files.append(File.generated(config, f"lessons/{page.name}.ipynb", content=content))
     script = resources.files("mermaidx") / "assets" / "mermaid.js"
     files.append(File.generated(config, SCRIPT, content=script.read_bytes()))
     return files
+
+
+def notebook(text: str) -> str:
+    """Return a lesson as a Jupyter notebook: its blocks of Python and Bash become cells."""
+    return jupytext.writes(jupytext.reads(text, "md"), "ipynb")
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:

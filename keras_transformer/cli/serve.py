@@ -17,8 +17,8 @@ def serve(
         list[str],
         typer.Argument(
             metavar="MODEL...",
-            help="Folder of a saved model of any task, or of a SavedModel, which needs its languages: "
-            "en-de=FOLDER.",
+            help="Folder of a saved model of any task, or of a SavedModel, which needs its "
+            "languages: en-de=FOLDER.",
         ),
     ],
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",

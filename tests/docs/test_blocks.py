@@ -14,13 +14,15 @@ import signal
 import socket
 import textwrap
 
+import keras
 import pytest
 
 from keras_transformer.data import grammar
 
 from .shell import ROOT, SERVERS, commands_of
 
-PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))
+FOUND = [path for place in ("*.md", "lessons/*.md") for path in (ROOT / "docs").glob(place)]
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in FOUND)
 PAGES = ["README.md", *(page for page in PAGES if page != "docs/add-a-family.md")]  # has its test
 BLOCK = re.compile(
     r"(?:<!-- (?P<mark>[^\n]*) -->\n)?```(?P<language>\w*)(?P<title>[^\n]*)\n(?P<code>.*?)\n```\n",
@@ -112,12 +114,13 @@ def _resolve(name):
 
 @pytest.fixture
 def small_corpus(monkeypatch):
-    """The embedded corpus with 20 sentences to validate and to test, not 1,000 each."""
+    """The embedded corpus with 800 sentences to train at most, and 20 for the other parts."""
     splits = grammar.splits
-    monkeypatch.setattr(grammar, "splits", lambda **sizes: splits(**sizes | _FEW))
 
+    def few(train=800, **sizes):
+        return splits(train=min(train, 800), **sizes | dict(validation=20, test=20))
 
-_FEW = dict(validation=20, test=20)
+    monkeypatch.setattr(grammar, "splits", few)
 
 
 @pytest.fixture
@@ -135,6 +138,8 @@ def port():
 
 @pytest.mark.parametrize("page", [page for page in PAGES if any(blocks(page))])
 def test_blocks_run(page, world, tmp_path, monkeypatch, small_corpus, port):
+    if page.startswith("docs/lessons/") and keras.backend.backend() != "torch":
+        pytest.skip("what lessons use has its tests on each backend: PyTorch alone saves time")
     folder = shutil.copytree(world, tmp_path / "world")
     monkeypatch.chdir(folder)
     scope = {"__name__": "page"}

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 
+import nbformat
 import pytest
 
 import keras_transformer
@@ -52,6 +53,21 @@ def test_nothing_is_loaded_from_another_host(site):
     for sheet in site.rglob("*.css"):
         loaded = re.findall(r"url\((.*?)\)|@import\s+(\S+)", sheet.read_text("utf-8"))
         assert not [x for x in loaded if re.match(r"['\"]?(\w+:)?//", "".join(x))], sheet
+
+
+def test_each_lesson_is_a_notebook_with_the_blocks_of_its_page(site):
+    pages = sorted((ROOT / "docs/lessons").glob("[0-9]*.md"))
+    assert len(pages) == 7
+    for page in pages:
+        book = nbformat.read(site / "lessons" / f"{page.stem}.ipynb", as_version=4)
+        nbformat.validate(book)
+        cells = [cell.source.removeprefix("%%bash\n") for cell in book.cells]
+        code = [x for x, cell in zip(cells, book.cells, strict=True) if cell.cell_type == "code"]
+        blocks = re.findall(
+            r"^```(?:python|bash)\n(.*?)\n```$", page.read_text("utf-8"), re.M | re.S
+        )
+        assert code == blocks and len(code) > 3
+        assert f"({page.stem}.ipynb)" in page.read_text("utf-8")
 
 
 def test_diagrams_load_mermaid_from_the_site(site):
