@@ -67,6 +67,8 @@ class Format(enum.StrEnum):
     ONNX = "onnx"
 
 
+SHOWN = 10  # entries of a long list
+
 # The options of `export` that each format accepts, besides --overwrite.
 OPTIONS = {
     Format.SAVED_MODEL: (
@@ -219,7 +221,8 @@ def info(
     if not saved and (kind := other_kind(folder)):
         typer.echo(f"{folder} is {kind}.")
         return
-    values, backend = describe(folder), keras.backend.backend()
+    values = {name: _shortened(value) for name, value in describe(folder).items()}
+    backend = keras.backend.backend()
     values |= {
         "backend": f"{backend} {sys.modules[backend].__version__}",
         "keras": keras.__version__,
@@ -233,3 +236,10 @@ def info(
     named = {name: x for name, x in metrics.items() if name not in plain}
     for name, own in (({METRICS: plain} if plain else {}) | named).items():
         typer.echo(f"\n{name}\n{table(own)}")
+
+
+def _shortened(value):
+    """Return a value to show; of a long list, such as the names of 1,000 classes, the beginning."""
+    if isinstance(value, list) and len(value) > SHOWN:
+        return f"{str(value[:SHOWN])[:-1]}, ... ({len(value)} in all)]"
+    return value

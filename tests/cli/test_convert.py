@@ -125,6 +125,9 @@ def test_info_of_what_reads_one_text_or_none(run, randomize, tmp_path):
         shown = run("info", tmp_path / task).stdout
         assert task in shown and f"{model.count_params():,}" in shown
         assert ("TextTokenizer" in shown) == (reads is not None)
+    classes = [str(number) for number in range(12)]
+    save_folder(tmp_path / task, model, reads, {"task": task, "classes": classes})
+    assert "'8', '9', ... (12 in all)]" in run("info", tmp_path / task).stdout
     write_json(tmp_path / task / "metrics.json", {"test_accuracy": 0.75, "dev": {"f1": 0.5}})
     shown = run("info", tmp_path / task).stdout
     assert "\nmetrics.json\ntest_accuracy  0.75\n\ndev\nf1  0.50\n" in shown

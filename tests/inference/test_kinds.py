@@ -1,6 +1,8 @@
 """Kinds of folders: each object refuses those of the others, and says what takes them."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 import typer
@@ -38,6 +40,16 @@ def test_objects_and_commands_exist():
         assert set(kind.heads) <= set(HEADS) and not (kind.heads and kind.task)
         assert kinds_of(config_of(kind))[0] == kind
     assert len({kind.what for kind in KINDS}) == len(KINDS)
+
+
+def test_the_docs_name_what_takes_the_folder_of_each_script():
+    root = Path(__file__).parents[2]
+    table = [x for x in (root / "docs/tasks.md").read_text().splitlines() if x.startswith("| ")]
+    for kind in KINDS:
+        assert any(f"[`{kind.loader}`]" in row and f"`{kind.command or ''}" in row for row in table)
+    scripts = {path.stem for path in (root / "training").glob("[a-z]*.py")}
+    named = {name for row in table for name in re.findall(r"`training\.(\w+)", row)}
+    assert named >= scripts - {"demo", "question_answering"}
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.loader)

@@ -97,3 +97,17 @@ def test_bad_input(trained, imported):
     one = classifier.model.with_head("sequence_classification", labels=("score",))
     with pytest.raises(ValueError, match=r"the model's labels must be two or more, got \('score'"):
         TextClassifier(one, classifier.tokenizer)
+
+
+@pytest.mark.once("texts: no tensor differs")
+def test_sequences_without_spaces(trained, tmp_path):
+    plain = TextClassifier.load(trained)
+    TextClassifier(plain.model, plain.tokenizer, letters_per_word=3).save(tmp_path)
+    spelled = TextClassifier.load(tmp_path)
+    assert spelled.letters_per_word == 3 and plain.letters_per_word is None
+    found = spelled.classify(["bagoodba", "be"])
+    assert found == plain.classify(["bag ago goo ood odb dba", "be"])
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"letters_per_word": 0}))
+    with pytest.raises(ValueError, match="letters_per_word must be a whole number of at least 1"):
+        TextClassifier.load(tmp_path)
