@@ -39,6 +39,7 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     for name in ("grammar", "multi30k"):
         _translator(tiny_transformer, tokenizer).save(folder / "saved_models" / name)
     data_sets.write(folder / "DATA", pairs["train"])
+    data_sets.write_digits(folder / "data" / "fsdd")
     trees = read_trees(TREES)
     sentences, lines = [" ".join(x.words()) for x in trees], [linearize(x) for x in trees]
     words = WordTokenizer.train(sentences, lines, min_count=1)
