@@ -69,6 +69,8 @@ class _Live:
 
     def words(self):
         """Return the words of the samples that have not been yielded."""
+        if len(self.samples) < 0.05 * self.rate:  # no word, and maybe less than a frame
+            return []
         words = [
             dataclasses.replace(x, start=x.start + self.begin, end=x.end + self.begin)
             for x in self.transcribe(self.samples)

@@ -42,6 +42,7 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     data_sets.write(folder / "DATA", pairs["train"])
     shutil.copy(folder / "DATA/squad/dev-v1.1.reconstructed.json.gz", folder / "squad.json.gz")
     shutil.copy(folder / "DATA/squad/suggested_article_split.tsv", folder / "split.tsv")
+    data_sets.write_digits(folder / "data" / "fsdd")
     trees = read_trees(TREES)
     sentences, lines = [" ".join(x.words()) for x in trees], [linearize(x) for x in trees]
     words = WordTokenizer.train(sentences, lines, min_count=1)

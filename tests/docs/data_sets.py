@@ -4,6 +4,23 @@ from __future__ import annotations
 
 import gzip
 import json
+import tarfile
+
+import numpy as np
+
+from keras_transformer.data.audio import write_wav
+
+
+def write_digits(folder):
+    """Writes a few recordings of spoken digits, all of them noise."""
+    rng = np.random.default_rng(0)
+    folder.mkdir(parents=True)
+    with tarfile.open(folder / "recordings.tar.gz", "w:gz") as archive:
+        for speaker in ("ann", "theo"):
+            for take in (0, 5, 6):
+                path = folder / f"7_{speaker}_{take}.wav"
+                write_wav(path, rng.uniform(-0.5, 0.5, 900), 8000)
+                archive.add(path, path.name)
 
 
 def write(folder, pairs):

@@ -39,6 +39,7 @@ _RUN |= {"model.num_encoder_layers": 1, "model.num_decoder_layers": 1, "precisio
 _RUN = [x for name, value in _RUN.items() for x in ("--set", f"{name}={value}")]
 _STEPS = "--length 16 --steps 4 --steps-per-epoch 2 --warmup-steps 1".split()
 _PIECES = ["--vocab-size", "300", *_SIZES, *"--epochs 3 --warmup-steps 1".split()]
+_CLIPS = "--epochs 1 --batch-size 2 --d-model 8 --num-layers 1".split()
 TINY = {
     "keras-transformer train": _RUN,
     "training.translation": _RUN,
@@ -56,6 +57,8 @@ TINY = {
     "training.text_classification": _PIECES,
     "training.token_classification": _PIECES,
     "training.question_answering": _PIECES,
+    "training.speech_recognition": _CLIPS,
+    "training.speech_synthesis": _CLIPS,
     "benchmarks.preferences": "--sources 4 --samples 4 --rates 1e-4 --seeds 0".split(),
     "benchmarks.sentiment": "--writer-steps 6 --prompts 4 --steps 2".split(),
     "benchmarks.dialogues": "--steps 10 --epochs 1 --most 2 --precision float32".split(),
@@ -117,10 +120,10 @@ class Command:
                 name, command, arguments = command.resolve_command(context, arguments)
             command.make_context(name, list(arguments))
 
-    def run(self, read: str) -> str:
+    def run(self, read: str | bytes) -> str:
         """Runs it, with what it reads; what it writes."""
         if "<" in self.files:
-            read = Path(self.files["<"]).read_text("utf-8")
+            read = _content(Path(self.files["<"]))
         if self.words[0] == "pip":  # all is installed
             wrote = ""
         elif self.words[:2] == ["keras-transformer", "serve"]:
@@ -170,6 +173,13 @@ class Command:
         module, app = importlib.import_module(self.words[2]), typer.Typer()
         app.command()(getattr(module, "train", None) or module.main)
         return app, self.words[3:]
+
+
+def _content(path):
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError:
+        return path.read_bytes()
 
 
 def _served(arguments):

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_transformer import CausalLM, Transcriber, Translator
+from keras_transformer import CausalLM, Synthesizer, Transcriber, Translator
 from keras_transformer.backend import precision as precision_module
 from keras_transformer.config import TransformerConfig
 from keras_transformer.inference.description import count_parameters
@@ -21,6 +21,8 @@ from keras_transformer.models import (
     GPTConfig,
     Speech,
     SpeechConfig,
+    TextToSpeech,
+    TextToSpeechConfig,
     Transformer,
 )
 from keras_transformer.text import WordTokenizer
@@ -31,6 +33,7 @@ LOADERS = {
     "translator": Translator.load,
     "writer": CausalLM.load,
     "transcriber": Transcriber.load,
+    "synthesizer": Synthesizer.load,
     "classifier": lambda folder: load_with_tokenizer(folder, "classifier", BERT),
 }
 
@@ -51,6 +54,10 @@ def folders(tmp_path_factory):
     speech = Speech(SpeechConfig(8, num_mels=4, **SIZES, **blocks, **ids))
     hearing = Hearing(8000, pads_clips=False, is_multilingual=False, suppressed=(1,))
     Transcriber(speech, letters, hearing).save(root / "transcriber")
+    sizes = dict(num_mels=4, max_frames=8, pad_id=0)
+    Synthesizer(
+        TextToSpeech(TextToSpeechConfig(8, **SIZES, **blocks, **sizes)), letters, 8000, ["ann"]
+    ).save(root / "synthesizer")
     bert = BERT(BERTConfig(8, **SIZES, num_layers=1, max_length=8, labels=("x", "y")))
     save_folder(root / "classifier", bert, letters, {"task": "text_classification"})
     return root
@@ -72,12 +79,14 @@ def edited(config):
 
 
 # Changes that leave a folder which means something: languages that nobody has named, another
-# rate; and the model's config, which is there for readers alone.
+# rate, other names of speakers; and the model's config, which is there for readers alone.
 SENSIBLE = {(x, y) for x in ("source_language", "target_language") for y in ("None", "Ellipsis")}
 SENSIBLE |= {
     ("sample_rate", "3"),
     ("pads_clips", "False"),
     ("is_multilingual", "False"),
+    ("alignment_heads", "Ellipsis"),  # as older folders have it
+    ("speakers", "['x']"),
     ("model", "{'x': 1}"),
 }
 

@@ -77,6 +77,7 @@ def test_a_full_window_without_agreement_goes_on():
 def test_no_sound():
     assert list(agreed_words(None, [], RATE, window=2.0)) == []
     assert list(agreed_words(None, [np.zeros(0, "float32")], RATE, window=2.0)) == []
+    assert list(agreed_words(None, [np.zeros(4, "float32")], RATE, window=2.0)) == []  # 0.04 s
 
 
 def test_bad_input():

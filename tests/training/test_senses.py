@@ -105,6 +105,7 @@ class Texts:
         return True
 
 
+@pytest.mark.skipif(BACKEND != "torch", reason="the models and the loops have their own tests")
 def test_synthesis(rng, tmp_path, capsys):
     write_clips(tmp_path / "fsdd", rng)
     options = dict(data_folder=tmp_path, epochs=1, batch_size=2, d_model=8, num_layers=1)
