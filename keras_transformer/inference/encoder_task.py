@@ -21,6 +21,7 @@ from keras_transformer.text.text_tokenizer import TextTokenizer
 # The object and the command for each head of `models.heads`.
 FITTING = {
     "masked_lm": "MaskFiller and the command fill",
+    "pretraining": "MaskFiller and the command fill",
     "sequence_classification": "TextClassifier and the command classify",
     "token_classification": "TokenTagger and the command tag",
 }
