@@ -1,13 +1,15 @@
 """Pretrain a small BERT on texts by masking tokens, measure it and save it.
 
 `python -m training.masked_language_model --help`. The masked tokens are drawn anew for each batch
-(Devlin et al. 2019, section 3.1; dynamic masking: Liu et al. 2019). Fine-tune the saved model with
-`training.text_classification`, `training.token_classification` or
+(Devlin et al. 2019, section 3.1; dynamic masking: Liu et al. 2019). With `--inputs next_sentence`
+(BERT) or `--inputs sentence_order` (ALBERT), it also learns whether one text follows another.
+Fine-tune the saved model with `training.text_classification`, `training.token_classification` or
 `training.question_answering`.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from pathlib import Path
@@ -17,13 +19,16 @@ import keras
 import typer
 
 from keras_transformer.backend import keep_compilations
-from keras_transformer.data.masking import Masking
+from keras_transformer.config import require
+from keras_transformer.data.documents import read_sentences
+from keras_transformer.data.masking import TASKS, Masking
+from keras_transformer.data.pretraining_batches import INPUTS, PretrainingBatches
 from keras_transformer.data.sequence_batches import SequenceBatches
 from keras_transformer.data.text_files import read_texts
 from keras_transformer.evaluation.assess import save_metrics
 from keras_transformer.inference.folder import save_folder
 from keras_transformer.losses import LabelSmoothedCrossentropy
-from keras_transformer.metrics import Perplexity
+from keras_transformer.metrics import MaskedAccuracy, Perplexity
 from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.optimizers import adam
 from keras_transformer.text.text_tokenizer import TextTokenizer
@@ -42,9 +47,28 @@ def train(
     ],
     output: options.Output,
     vocab_size: options.VocabSize = 8000,
+    inputs: Annotated[
+        str,
+        typer.Option(
+            help="lines: each line by itself. Otherwise a line is a sentence, and an empty line "
+            "ends a document: full_sentences (RoBERTa) fills rows with whole sentences; "
+            "next_sentence (BERT) and sentence_order (ALBERT) are pairs of texts, of which the "
+            "model also learns whether the second follows the first."
+        ),
+    ] = "lines",
+    longest_mask: Annotated[
+        int, typer.Option(min=1, help="Mask 1 to this many neighbouring tokens together (ALBERT).")
+    ] = 1,
     cased: Annotated[bool, typer.Option(help="Keep case and accents.")] = False,
     d_model: options.Width = 128,
+    d_embedding: Annotated[
+        int | None,
+        typer.Option(min=1, help="Width of the token vectors (ALBERT).  [default: the model's]"),
+    ] = None,
     num_layers: options.Layers = 4,
+    shared_blocks: Annotated[
+        bool, typer.Option("--shared-blocks", help="Run one block --num-layers times (ALBERT).")
+    ] = False,
     num_heads: options.Heads = 4,
     dropout: options.Dropout = 0.1,
     max_length: options.MaxLength = 128,
@@ -58,32 +82,66 @@ def train(
     """Pretrain a BERT by dynamic masking; save it with its tokenizer and its loss."""
     keep_compilations()
     begun = time.monotonic()
-    texts, held_out = (
-        [x for path in text_files for x in read_texts(path)],
-        read_texts(validation_file),
-    )
-    tokenizer = TextTokenizer.train(texts, "wordpiece", vocab_size, lowercase=not cased)
-    special = tuple(map(tokenizer.id_of, ("[UNK]", "[CLS]", "[SEP]")))
-    masking = Masking(tokenizer.vocab_size, tokenizer.id_of("[MASK]"), special)
+    accepted = ("lines", *INPUTS)
+    require(inputs in accepted, "inputs", inputs, f"one of {accepted}")
+    read = read_sentences if inputs in INPUTS else _each_line
+    texts = [x for path in text_files for x in read(path)]
+    held_out = read(validation_file)
+    words = [line for text in texts for line in text]
+    tokenizer = TextTokenizer.train(words, "wordpiece", vocab_size, lowercase=not cased)
     sizes = dict(tokens_per_batch=tokens_per_batch, max_length=max_length, seed=seed)
-    training = SequenceBatches(tokenizer.encode(texts), masking, **sizes)
-    validation = SequenceBatches(tokenizer.encode(held_out), masking, **sizes, shuffle=False)
+    make = functools.partial(_batches, tokenizer, inputs, longest_mask, sizes)
+    training, validation = make(texts), make(held_out, shuffle=False)
 
     keras.utils.set_random_seed(seed)
     sizes = dict(d_model=d_model, num_layers=num_layers, num_heads=num_heads, dropout=dropout)
-    config = BERTConfig(tokenizer.vocab_size, **sizes, max_length=max_length)
-    model = BERT(config, dtype=precision)
-    model.compile(
-        adam(schedule_for(peak_learning_rate, warmup_steps, epochs * len(training))),
-        LabelSmoothedCrossentropy(0.0, config.pad_id),
-        metrics=[Perplexity(config.pad_id)],
-    )
-    history = fit_epochs(model, training, epochs, validation)
+    sizes |= dict(d_embedding=d_embedding, shared_blocks=shared_blocks, max_length=max_length)
+    head = "pretraining" if inputs in TASKS else "masked_lm"
+    model = BERT(BERTConfig(tokenizer.vocab_size, **sizes, head=head), dtype=precision)
+    schedule = schedule_for(peak_learning_rate, warmup_steps, epochs * len(training))
+    _compile(model, optimizer=adam(schedule))
+    fit_epochs(model, training, epochs, validation)
 
     save_folder(output, model, tokenizer, {"task": "masked_language_model"})
-    loss = math.log(history["val_perplexity"][-1])
-    save_metrics(output, "validation", dict(loss=loss, epochs=epochs) | facts(model, begun))
-    print(f"loss {loss:.3f} per masked token; saved to {output}")
+    _compile(model, MaskedAccuracy(model.config.pad_id))
+    data, steps = validation.dataset(steps=len(validation)), len(validation)
+    found = model.evaluate(data, steps=steps, return_dict=True, verbose=0)
+    found = {name.removeprefix("masked_lm_"): value for name, value in found.items()}
+    loss = math.log(found["perplexity"])
+    scores = dict(loss=loss, accuracy=found["accuracy"], epochs=epochs)
+    if inputs in TASKS:
+        scores[f"{inputs}_accuracy"] = found["next_sentence_accuracy"]
+    save_metrics(output, "validation", scores | facts(model, begun))
+    shown = ", ".join(f"{name} {value:.3f}" for name, value in scores.items() if name != "epochs")
+    print(f"per masked token: {shown}; saved to {output}")
+
+
+def _each_line(path):
+    return [[line] for line in read_texts(path)]
+
+
+def _batches(tokenizer, inputs, longest, sizes, texts, shuffle=True):
+    """Return batches of the kind that `inputs` names."""
+    special = tuple(map(tokenizer.id_of, ("[UNK]", "[CLS]", "[SEP]")))
+    mask_id = tokenizer.id_of("[MASK]")
+    masking = Masking(tokenizer.vocab_size, mask_id, special, longest=longest)
+    if inputs not in INPUTS:
+        lines = tokenizer.encode([line for text in texts for line in text])
+        return SequenceBatches(lines, masking, **sizes, shuffle=shuffle)
+    documents = [tokenizer.encode(text, framed=False) for text in texts]
+    ids = dict(cls_id=special[1], sep_id=special[2])
+    return PretrainingBatches(documents, masking, inputs, **ids, **sizes, shuffle=shuffle)
+
+
+def _compile(model, *metrics, optimizer="sgd"):
+    """Compile the model with the loss of its head; the metrics are of the masked tokens."""
+    pad_id = model.config.pad_id
+    loss, metrics = LabelSmoothedCrossentropy(0.0, pad_id), [Perplexity(pad_id), *metrics]
+    if model.config.head == "pretraining":
+        pairs = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        loss = {"masked_lm": loss, "next_sentence": pairs}
+        metrics = {"masked_lm": metrics, "next_sentence": ["accuracy"]}
+    model.compile(optimizer, loss, metrics=metrics)
 
 
 if __name__ == "__main__":

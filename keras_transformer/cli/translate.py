@@ -193,6 +193,10 @@ def evaluate(
             help="Also compute BLEU as papers on Multi30k do: lower-cased, Moses-tokenised.",
         ),
     ] = False,
+    rouge: Annotated[
+        bool,
+        typer.Option("--rouge", help="Also compute ROUGE-1, ROUGE-2 and ROUGE-L of summaries."),
+    ] = False,
     **search: Any,
 ) -> None:
     """Measure quality and speed on a test set.
@@ -238,6 +242,7 @@ def evaluate(
         tokens_per_batch=tokens_per_batch,
         lowercase=lowercase,
         published_language=languages["target_language"] if moses else None,
+        summaries=rouge,
         **search,
     )
     save_metrics(folder, name, metrics)

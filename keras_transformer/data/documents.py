@@ -46,6 +46,27 @@ def json_lines(path: str | Path) -> Iterator[tuple[str, Any]]:
                 raise ValueError(f"{where}: malformed JSON ({error})") from error
 
 
+def read_sentences(path: str | Path) -> list[list[str]]:
+    """Return the documents of a text file: a sentence per line, an empty line after each document.
+
+    Args:
+        path: The file; decompressed if its name ends in `.gz`.
+
+    Raises:
+        FileNotFoundError: If the file does not exist.
+        ValueError: If no line is left, or the file is not UTF-8; names file and line.
+    """
+    documents: list[list[str]] = [[]]
+    for line in iterate_lines(path):
+        if line.strip():
+            documents[-1].append(line)
+        elif documents[-1]:
+            documents.append([])
+    if not documents[0]:
+        raise ValueError(f"{path} must have a line of text, got none")
+    return documents if documents[-1] else documents[:-1]
+
+
 def read_documents(path: str | Path) -> Iterator[tuple[bool, str]]:
     """Yield the text of a file in parts: (whether a document begins, text).
 

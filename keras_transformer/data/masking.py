@@ -33,12 +33,14 @@ class Masking:
         rate: Share of the tokens to choose, in (0, 1].
         mask_share, random_share: Shares of the chosen tokens to mask and to replace by random
             tokens, each in [0, 1], together at most 1.
+        longest: Most neighbouring tokens that are chosen together: the probability of n is
+            proportional to 1 / n (Lan et al. 2020, section 4.1; there, n counts words).
 
     Call arguments:
         token_ids_BT: Integer token ids.
         generator: Random number generator.
         word_starts_BT: True where a word begins, to choose whole words until `rate` of the tokens
-            is reached; None chooses single tokens.
+            is reached; None: as `longest` says.
 
     Returns:
         The inputs (B, T); and the labels (B, T): the original ids of the chosen tokens, `pad_id`
@@ -55,9 +57,11 @@ class Masking:
     rate: float = 0.15
     mask_share: float = 0.8
     random_share: float = 0.1
+    longest: int = 1
 
     def __post_init__(self):
         require_whole("vocab_size", self.vocab_size, 1)
+        require_whole("longest", self.longest, 1)
         for name in ("mask_id", "pad_id"):
             value = getattr(self, name)
             accepted = f"in [0, {self.vocab_size})"
@@ -78,6 +82,8 @@ class Masking:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return inputs and labels, see the class."""
         token_ids_BT = np.asarray(token_ids_BT)
+        if word_starts_BT is None and self.longest > 1:
+            word_starts_BT = _starts(token_ids_BT.shape, self.longest, generator)
         chosen_BT = self._chosen(token_ids_BT, generator, word_starts_BT)
         fate_BT = generator.random(token_ids_BT.shape)
         ordinary = self._ordinary_ids()
@@ -107,6 +113,43 @@ class Masking:
         wanted_B = np.maximum(np.rint(self.rate * tokens_B), 1)
         before_BT = np.stack([np.searchsorted(np.sort(row), row) for row in number_BT])
         return can_be_BT & (before_BT < wanted_B[:, None])
+
+
+def full_sentences(
+    documents: Sequence[Sequence[Sequence[int]]],
+    max_length: int,
+    generator: np.random.Generator,
+    sep_id: int,
+) -> Iterator[list[int]]:
+    """Make rows of consecutive whole sentences (Liu et al. 2019, section 4.2, "full-sentences").
+
+    A row may continue in another document, of a random order, after a separator. Sentences that
+    are longer than a row are truncated.
+
+    Args:
+        documents: Documents as lists of sentences, which are lists of token ids.
+        max_length: Maximum tokens of a row, at least 1.
+        generator: Random number generator.
+        sep_id: Id between two documents.
+
+    Yields:
+        The tokens of a row, one or more.
+
+    Raises:
+        ValueError: If `max_length` is below 1.
+    """
+    require_whole("max_length", max_length, 1)
+    row: list[int] = []
+    for number in generator.permutation(len(documents)):
+        if row and row[-1] != sep_id:
+            row.append(sep_id)
+        for sentence in documents[number]:
+            if row and len(row) + len(sentence) > max_length:
+                yield row[:max_length]
+                row = []
+            row += map(int, sentence[:max_length])
+    if row:
+        yield row[:max_length]
 
 
 def sentence_pairs(
@@ -194,6 +237,17 @@ def join_pairs(
         ids[row, : len(whole)] = whole
         types[row, len(first) + 2 : len(whole)] = 1
     return {"token_ids": ids, "type_ids": types}
+
+
+def _starts(shape, longest, generator):
+    """Return True where a group of 1 to `longest` tokens begins; p(n) is proportional to 1 / n."""
+    sizes = np.arange(1, longest + 1)
+    drawn_BT = generator.choice(sizes, size=shape, p=1 / sizes / np.sum(1 / sizes))
+    ends_BT = np.cumsum(drawn_BT, axis=1)
+    starts_BT = np.zeros((shape[0], shape[1] + 1), bool)
+    starts_BT[:, 0] = True
+    np.put_along_axis(starts_BT, np.minimum(ends_BT, shape[1]), True, axis=1)
+    return starts_BT[:, : shape[1]]
 
 
 def _end(sentences, start, room):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.data.trees import Tree, punctuation, spans, tree_of
-from keras_transformer.evaluation.scores import evaluate, moses, published_bleu
+from keras_transformer.evaluation.scores import evaluate, moses, published_bleu, rouge
 from keras_transformer.evaluation.spans import bracket_f1
 from keras_transformer.inference.translator import METRICS, Translator
 from keras_transformer.search import TRANSLATE, Search, spelled_out
@@ -25,6 +25,7 @@ def assess(
     tokens_per_batch: int = 4096,
     lowercase: bool = False,
     published_language: str | None = None,
+    summaries: bool = False,
     **options: Any,
 ) -> dict[str, Any]:
     """Translate a test set and compare the translations with its references.
@@ -36,10 +37,12 @@ def assess(
         lowercase: Whether BLEU, chrF and the exact match ignore case.
         published_language: Target language code, such as "de", to also compute BLEU as papers on
             Multi30k do (lower-cased, Moses-tokenised); None: do not.
+        summaries: Whether the translations are summaries, to also compute ROUGE.
 
     Returns:
         The results of `scores.evaluate` (`bleu`, `bleu_signature`, `chrf`, `ter`, `exact_match`,
-        `sentences`, ...); with a `published_language`, `published_bleu` and its signature;
+        `sentences`, ...); with a `published_language`, `published_bleu` and its signature; with
+        `summaries`, those of `scores.rouge` (`rouge1`, `rouge2`, `rougeL`);
         `perplexity`, e to the mean negative log-probability of the references' tokens, EOS
         included, over the pairs that fit the model; `beam_size`; `length_penalty`; `seconds`, the
         wall time of translating, including compilation; and `tokens_per_second`, the tokens of the
@@ -47,10 +50,13 @@ def assess(
 
     Raises:
         ValueError: If there are no pairs, or an option is out of range.
-        ImportError: If `published_language` is given and sacremoses is not installed.
+        ImportError: If `published_language` is given and sacremoses is not installed, or
+            `summaries` and rouge-score is not.
     """
     if published_language is not None:
         moses([], published_language)  # without sacremoses this fails before the work
+    if summaries:
+        rouge([""], [""])  # likewise
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
     search = Search.of(options, TRANSLATE)
     begin = time.perf_counter()
@@ -60,6 +66,8 @@ def assess(
     if published_language is not None:
         bleu, signature = published_bleu(hypotheses, references, published_language)
         metrics |= {"published_bleu": bleu, "published_bleu_signature": signature}
+    if summaries:
+        metrics |= rouge(hypotheses, references)
     num_tokens = sum(map(len, translator.tokenizer.encode_target(hypotheses)))
     return metrics | {
         "perplexity": perplexity(translator, pairs, tokens_per_batch=tokens_per_batch),

@@ -1,4 +1,4 @@
-"""Scores of translations: sacreBLEU's BLEU, chrF and TER, exact match, and published BLEU."""
+"""Scores of translations (sacreBLEU's BLEU, chrF, TER; published BLEU) and summaries (ROUGE)."""
 
 from __future__ import annotations
 
@@ -118,6 +118,33 @@ def published_bleu(
     hypotheses = moses([text.lower() for text in hypotheses], language)
     references = moses([text.lower() for text in references], language)
     return bleu.corpus_score(hypotheses, [references]).score, str(bleu.get_signature())
+
+
+def rouge(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+    """Compare summaries with one reference each by ROUGE (Lin 2004), without stemming.
+
+    Words are runs of the letters a to z and of digits, in any case: other scripts do not count.
+
+    Args:
+        hypotheses: The summaries, plain text.
+        references: Reference summaries, in the same order.
+
+    Returns:
+        `rouge1` and `rouge2`, the F1 of words and of pairs of words, and `rougeL`, that of the
+        longest common subsequence of words: means over the summaries, in percent.
+
+    Raises:
+        ImportError: If rouge-score is not installed.
+        ValueError: See `evaluate`.
+    """
+    hypotheses, references = _checked(hypotheses, references)
+    try:
+        from rouge_score.rouge_scorer import RougeScorer
+    except ImportError as error:
+        raise missing("ROUGE", "rouge") from error
+    kinds = ("rouge1", "rouge2", "rougeL")
+    found = list(map(RougeScorer(kinds).score, references, hypotheses))
+    return {kind: 100.0 * sum(x[kind].fmeasure for x in found) / len(found) for kind in kinds}
 
 
 def table(metrics: Mapping[str, Any]) -> str:

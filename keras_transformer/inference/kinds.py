@@ -46,7 +46,7 @@ KINDS = (
     Kind("text classifier", "TextClassifier", "classify", heads=("sequence_classification",)),
     Kind("token tagger", "TokenTagger", "tag", heads=("token_classification",)),
     Kind("question answerer", "QuestionAnswerer", "answer", heads=("span_extraction",)),
-    Kind("masked language model", "MaskFiller", "fill", heads=("masked_lm",)),
+    Kind("masked language model", "MaskFiller", "fill", heads=("masked_lm", "pretraining")),
     Kind("text encoder", "TextEmbedder", "embed", any_head=True),
 )
 

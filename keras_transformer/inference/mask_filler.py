@@ -37,7 +37,7 @@ class MaskFiller(EncoderTask):
     the result for a text does not depend on the others in its batch.
 
     Args:
-        model: Encoder with the head "masked_lm".
+        model: Encoder with the head "masked_lm" or "pretraining".
         tokenizer: Tokenizer that the model was trained with.
 
     Attributes:
@@ -51,6 +51,8 @@ class MaskFiller(EncoderTask):
     what, head, task = "masked language model", "masked_lm", "masked_language_model"
 
     def __init__(self, model: EncoderOnly, tokenizer: TextTokenizer):
+        if model.config.head == "pretraining":
+            model = model.with_head(self.head)
         super().__init__(model, tokenizer)
         masks = [mask for mask in MASKS if tokenizer.id_of(mask) is not None]
         require(len(masks) > 0, "the tokenizer's mask token", None, f"one of {MASKS}")

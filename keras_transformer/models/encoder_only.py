@@ -16,7 +16,8 @@ from keras_transformer.layers import Encoder, PositionalEmbedding, padding_mask
 from keras_transformer.models.heads import HEADS
 from keras_transformer.models.training_step import VocabularyModel
 
-BELOW_HEADS = ("embedding", "projection", "encoder", "pooler")  # weights that all tasks share
+# Layers below the heads, and those that several heads have: the pooler, and of masked LMs.
+SHARED = ("embedding", "projection", "encoder", "pooler", "transform", "output_bias")
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,7 @@ class EncoderOnly(VocabularyModel):
     def with_head(self, head: str, **changes: Any) -> Self:
         """Return a new model with a copy of this one's encoder and a new head.
 
-        A pooler that both models have is copied too.
+        A pooler and the head of a masked LM are copied too, if both models have them.
 
         Args:
             head: One of `heads.HEADS`.
@@ -189,7 +190,7 @@ class EncoderOnly(VocabularyModel):
         model = family(config, dtype=self._policy)
         ours = {weight.path: weight for weight in self.weights}
         for weight in model.weights:
-            if weight.path.startswith(BELOW_HEADS) and weight.path in ours:
+            if weight.path.startswith(SHARED) and weight.path in ours:
                 weight.assign(ours[weight.path])
         return model
 

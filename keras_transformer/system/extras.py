@@ -10,6 +10,7 @@ PACKAGES = {
     "torch": ("torch>=2.6",),
     "hub": ("keras-hub>=0.20",),
     "moses": ("sacremoses>=0.1.1",),
+    "rouge": ("rouge-score>=0.1.2",),
     "tensorboard": ("tensorboardX>=2.6",),
     "pretrained": ("huggingface_hub>=0.34", "langcodes>=3.4", "tokenizers>=0.21"),
     "chat": ("jinja2>=3.1",),

@@ -108,15 +108,21 @@ def test_evaluates_files_and_keeps_other_entries(run, translator, folder, tmp_pa
 
 def test_evaluates_a_known_corpus_as_papers_do(run, folder, tmp_path):
     pytest.importorskip("sacremoses")
+    pytest.importorskip("rouge_score")
     for name in ("train", "val", "test_2016_flickr", "test_2017_flickr"):
         (tmp_path / f"{name}.en").write_text("one two\n")
         (tmp_path / f"{name}.de").write_text("three\n")
     corpus = ["--corpus", "multi30k", "--data-folder", tmp_path, "--moses"]
     run("evaluate", folder, *corpus, "--max-extra-length", 4)
-    run("evaluate", folder, *corpus, "--max-extra-length", 4, "--test-set", "test_2017_flickr")
+    test_2017 = ["--test-set", "test_2017_flickr", "--rouge"]
+    run("evaluate", folder, *corpus, "--max-extra-length", 4, *test_2017)
     metrics = json.loads((folder / "metrics.json").read_text())
     for name in ("test_2016_flickr", "test_2017_flickr"):
         assert "tok:none" in metrics[name]["published_bleu_signature"]
+    assert (
+        0 <= metrics["test_2017_flickr"]["rougeL"] <= metrics["test_2017_flickr"]["rouge1"] <= 100
+    )
+    assert "rouge1" not in metrics["test_2016_flickr"]
 
 
 def test_in_a_pipe_whose_reader_leaves(folder):

@@ -6,7 +6,12 @@ import json
 import pytest
 
 from keras_transformer.data import documents
-from keras_transformer.data.documents import encode_documents, read_documents, texts_of
+from keras_transformer.data.documents import (
+    encode_documents,
+    read_documents,
+    read_sentences,
+    texts_of,
+)
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 TOKENIZER = TextTokenizer.train(["abcdefghij \n"], "characters")
@@ -55,6 +60,13 @@ def test_each_file_gives_a_tenth(tmp_path):
         "train": [[*ids("a" * 9), END], [*ids("b" * 9), END], ids("c" * 9)],
         "validation": [[*ids("\n"), END], [*ids("\n"), END], ids("\n")],
     }
+
+
+def test_sentences_by_document(tmp_path):
+    path = write(tmp_path / "a.txt", "\na b\nc\n\n \nd\n\n")
+    assert read_sentences(path) == [["a b", "c"], ["d"]]
+    with pytest.raises(ValueError, match="a.txt must have a line of text, got none"):
+        read_sentences(write(path, "\n \n"))
 
 
 def test_documents_begin_with_what_the_tokenizer_puts_there(tmp_path, monkeypatch):

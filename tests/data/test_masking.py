@@ -1,13 +1,14 @@
 """Masked tokens and pairs of texts: shares, seeds, what is never chosen, and what labels say."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keras_transformer.data.masking import Masking, join_pairs, sentence_pairs
+from keras_transformer.data.masking import Masking, full_sentences, join_pairs, sentence_pairs
 
 CLS, SEP, MASK = 1, 2, 3
 MASKING = Masking(50, mask_id=MASK, special_ids=(CLS, SEP))
@@ -79,12 +80,27 @@ def test_whole_words(rng):
         assert chosen[row].sum() >= 9 and chosen[row].sum() - max(sizes) < 9
 
 
+def test_neighbours_together(rng):
+    """Single tokens, pairs and triples in the ratio 6 : 3 : 2."""
+    masking = dataclasses.replace(MASKING, longest=3, rate=0.02)
+    _, labels = masking(rng.integers(4, 50, (4000, 50)), rng)
+    chosen = labels != 0
+    sizes = chosen.sum(axis=1)  # one group is enough for the rate
+    assert set(sizes) == {1, 2, 3}
+    # A row ends some groups early: they are fewer at length.
+    shares = [np.mean(sizes == size) for size in (1, 2, 3)]
+    np.testing.assert_allclose(shares, [6 / 11, 3 / 11, 2 / 11], atol=0.03)
+    first, last = chosen.argmax(axis=1), 49 - chosen[:, ::-1].argmax(axis=1)
+    np.testing.assert_array_equal(last - first + 1, sizes)  # neighbours
+
+
 @pytest.mark.parametrize(
     "changes,message",
     [
         (dict(vocab_size=0), "vocab_size must be a whole number of at least 1, got 0"),
         (dict(mask_id=50), r"mask_id must be in \[0, 50\), got 50"),
         (dict(pad_id=-1), r"pad_id must be in \[0, 50\), got -1"),
+        (dict(longest=0), "longest must be a whole number of at least 1, got 0"),
         (dict(rate=0.0), r"rate must be in \(0, 1\], got 0.0"),
         (dict(mask_share=1.1), r"mask_share must be in \[0, 1\], got 1.1"),
         (dict(random_share=0.3), r"random_share must be in \[0, 0.2\], got 0.3"),
@@ -139,6 +155,22 @@ def test_pairs_that_cannot_be():
         list(sentence_pairs([[[1]]], 1, generator))
     with pytest.raises(ValueError, match="documents must be two or more, got 1 that hold tokens"):
         list(sentence_pairs([[[1], [2]], [[]]], 8, generator))
+
+
+def test_full_sentences(rng):
+    texts = documents(rng, 40)
+    rows = list(full_sentences(texts, 16, rng, SEP))
+    assert all(1 <= len(row) <= 16 for row in rows)
+    tokens = [token for row in rows for token in row if token != SEP]
+    assert sorted(tokens) == [x for text in texts for sentence in text for x in sentence]
+    starts = {sentence[0] for text in texts for sentence in text}
+    assert all(row[0] in starts for row in rows)
+    for row in rows:  # another document follows a separator
+        for one, other in itertools.pairwise(row):
+            assert SEP in (one, other) or other == one + 1
+    assert list(full_sentences([[[5] * 9, [6]]], 4, rng, SEP)) == [[5] * 4, [6]]
+    with pytest.raises(ValueError, match="max_length must be a whole number of at least 1, got 0"):
+        list(full_sentences(texts, 0, rng, SEP))
 
 
 def test_joined():

@@ -110,7 +110,14 @@ def _corpora(folder, sides):
     names, texts = ("prompt", "chosen", "rejected"), (*sides["test"], sides["test"][1][::-1])
     pairs = [dict(zip(names, x, strict=True)) for x in zip(*texts, strict=True)]
     write(folder / "pairs.jsonl", [json.dumps(x) for x in pairs if x["chosen"] != x["rejected"]])
+    for name in ("articles.txt", "articles.dev.txt"):
+        articles = [
+            x for i, text in enumerate(sides["train"][0][:40]) for x in (text, "")[: 1 + i % 2]
+        ]
+        write(folder / name, articles)
     for part in ("train", "dev", "test"):
+        headings = [f"{text}\t{' '.join(text.split()[-2:])}" for text in sides["train"][0][:40]]
+        write(folder / f"headings.{part}.tsv", headings)
         rows = ["sentence\tlabel", *(f"a {x} film\t{int(x == 'good')}" for x in ("good", "bad"))]
         write(folder / f"sentiment.{part}.tsv", rows)
     write(folder / "questions.tsv", ["Who sleeps?\tThe old dog sleeps."])

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from keras_transformer.evaluation.assess import assess, perplexity, read_metrics, save_metrics
-from keras_transformer.evaluation.scores import evaluate
+from keras_transformer.evaluation.scores import evaluate, rouge
 from keras_transformer.inference.translator import Translator
 from keras_transformer.text import SentencePieceTokenizer
 
@@ -39,6 +39,14 @@ def test_assesses_the_translations_of_the_search_asked_for(translator):
     assert 0 <= metrics["published_bleu"] <= 100
     assert "tok:none" in metrics["published_bleu_signature"]
     json.dumps(metrics, allow_nan=False)
+
+
+def test_assesses_summaries(translator):
+    pytest.importorskip("rouge_score")
+    metrics = assess(translator, PAIRS, summaries=True, **SHORT)
+    hypotheses = translator.translate([source for source, _ in PAIRS], **SHORT)
+    expected = rouge(hypotheses, [target for _, target in PAIRS])
+    assert {name: metrics[name] for name in expected} == expected
 
 
 def test_perplexity_is_that_of_the_tokens_and_their_ends(translator):

@@ -87,7 +87,26 @@ def test_table_shows_every_metric():
     ]
 
 
-@pytest.mark.parametrize("function", [evaluation.evaluate, evaluation.published_bleu])
+def test_rouge_by_hand():
+    pytest.importorskip("rouge_score")
+    found = evaluation.rouge(["the cat sat on the mat", "Yes!"], ["The cat was on a mat.", "no"])
+    # 4 of 6 and 6 words in common, "the" once; one of 5 and 5 pairs; "the cat on mat"; then none
+    assert found == pytest.approx({"rouge1": 100 / 3, "rouge2": 10, "rougeL": 100 / 3})
+    texts = ["Life cycle", "history and background of it"]
+    perfect = dict.fromkeys(("rouge1", "rouge2", "rougeL"), 100)
+    assert evaluation.rouge(texts, texts) == pytest.approx(perfect)
+
+
+def test_missing_rouge_score_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rouge_score.rouge_scorer", None)
+    with pytest.raises(ImportError, match='pip install "rouge-score>='):
+        evaluation.rouge(["a"], ["a"])
+
+
+FUNCTIONS = [evaluation.evaluate, evaluation.published_bleu, evaluation.rouge]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize(
     ("hypotheses", "references", "message"),
     [

@@ -119,6 +119,9 @@ def test_another_head_on_the_same_encoder(randomize):
     assert {"pooler/kernel", "embedding/types/embeddings"} < {w.path for w in shared}
     for weight in shared:
         np.testing.assert_array_equal(ops.convert_to_numpy(weight), ours[weight.path])
+    np.testing.assert_allclose(
+        outputs(model.with_head("masked_lm")), outputs(model)["masked_lm"], atol=1e-5
+    )
     again = classifier.with_head("token_classification")  # its classifier is not that of texts
     one, other = (model.get_layer("classifier").kernel for model in (classifier, again))
     assert np.abs(ops.convert_to_numpy(one) - ops.convert_to_numpy(other)).max() > 1e-3

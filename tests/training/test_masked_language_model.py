@@ -1,0 +1,71 @@
+"""Pretraining on whole sentences: what is measured, saved and used; bad input."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer import MaskFiller
+from keras_transformer.data.documents import read_sentences
+from keras_transformer.inference.folder import load_with_tokenizer
+from training.masked_language_model import _batches, train
+
+WORDS = "ba be bi bo bu da de di do du".split()
+SIZES = dict(vocab_size=64, d_model=16, num_layers=1, num_heads=2, dropout=0.0, max_length=32)
+STEPS = dict(tokens_per_batch=8192, warmup_steps=10, peak_learning_rate=1e-2)
+BATCHES = dict(tokens_per_batch=8192, max_length=32, seed=0)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """Documents of three sentences each."""
+    generator, path = random.Random(0), tmp_path_factory.mktemp("texts") / "documents.txt"
+    documents = []
+    for _ in range(200):
+        lines = [" ".join(generator.choices(WORDS, k=3)) for _ in range(3)]
+        documents.append("\n".join(lines))
+    path.write_text("\n\n".join(documents))
+    return path
+
+
+def test_sentence_order(text, tmp_path):
+    albert = dict(inputs="sentence_order", longest_mask=3, d_embedding=8, shared_blocks=True)
+    train([text], text, tmp_path, **albert, **SIZES, **STEPS, epochs=1)
+    metrics = json.loads((tmp_path / "metrics.json").read_text())["validation"]
+    model, tokenizer = load_with_tokenizer(tmp_path, "encoder")
+    config = model.config
+    assert config.head == "pretraining" and config.shared_blocks and config.d_embedding == 8
+    validation = _batches(tokenizer, "sentence_order", 3, BATCHES, read_sentences(text), False)
+    inputs, labels = validation.batch(0)
+    assert len(validation) == 1
+    found = {name: ops.convert_to_numpy(x) for name, x in model(inputs).items()}
+    right = found["next_sentence"].argmax(-1) == labels["next_sentence"]
+    assert metrics["sentence_order_accuracy"] == pytest.approx(right.mean())
+    chosen = labels["masked_lm"] != 0
+    logits, masked = found["masked_lm"][chosen], labels["masked_lm"][chosen]
+    assert metrics["accuracy"] == pytest.approx((logits.argmax(-1) == masked).mean())
+    log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    assert metrics["loss"] == pytest.approx(-log_p[range(len(masked)), masked].mean(), abs=1e-4)
+    ((candidate,),) = MaskFiller.load(tmp_path).fill(["ba [MASK] be"], 1)
+    assert 0 < candidate.probability <= 1
+
+
+@pytest.mark.once("tests/models trains this head under each backend")
+def test_full_sentences(text, tmp_path):
+    train([text], text, tmp_path, inputs="full_sentences", **SIZES, **STEPS, epochs=2)
+    metrics = json.loads((tmp_path / "metrics.json").read_text())["validation"]
+    assert 0 < metrics["loss"] < 4.2 and "full_sentences_accuracy" not in metrics
+
+
+@pytest.mark.once("reads no backend")
+def test_bad_input(text, tmp_path):
+    with pytest.raises(ValueError, match="inputs must be one of .*, got 'pairs'"):
+        train([text], text, tmp_path, inputs="pairs")
+    (tmp_path / "empty.txt").write_text("\n \n")
+    with pytest.raises(ValueError, match=r"empty.txt must have a line of text, got none"):
+        train([tmp_path / "empty.txt"], text, tmp_path / "run", inputs="full_sentences")
+    (tmp_path / "one.txt").write_text("ba be\nbi bo\n")
+    with pytest.raises(ValueError, match="documents must be two or more, got 1"):
+        train([tmp_path / "one.txt"], text, tmp_path / "run", inputs="next_sentence", vocab_size=64)
