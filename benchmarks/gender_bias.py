@@ -1,6 +1,6 @@
 """Gender bias of an English-German translator, measured as WinoMT does, and where it comes from.
 
-    python -m benchmarks.gender_bias FOLDER ROOM [--pairs 16000] [--sentences 2000] [--save]
+    python -m benchmarks.gender_bias FOLDER ROOM [--pairs 8000] [--sentences 1000] [--save]
 
 FOLDER is a translator trained on the embedded grammar, where a doctor is always der Arzt. It
 translates sentences whose pronoun tells the gender of a profession (The doctor lost her umbrella);
@@ -96,8 +96,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("room", type=Path)
-    parser.add_argument("--pairs", type=int, default=16_000, help="sentences to train on")
-    parser.add_argument("--sentences", type=int, default=2000, help="sentences to test with")
+    parser.add_argument("--pairs", type=int, default=8000, help="sentences to train on")
+    parser.add_argument("--sentences", type=int, default=1000, help="sentences to test with")
     parser.add_argument("--save", action="store_true", help="write the table to results/")
     given = parser.parse_args()
     tested = sentences(given.sentences)

@@ -15,6 +15,7 @@ from keras_transformer.cli.corpora import CorpusCommand, score
 from keras_transformer.cli.generate import generate, transcribe
 from keras_transformer.cli.launch import launch
 from keras_transformer.cli.plot import app as plot
+from keras_transformer.cli.plot_heads import draw_heads
 from keras_transformer.cli.serve import serve
 from keras_transformer.cli.tasks import classify, fill, tag
 from keras_transformer.cli.train import train
@@ -70,6 +71,7 @@ for command in (evaluate, generate, chat, transcribe, classify, tag, fill):
 app.command("import", cls=Command)(import_)
 for command in (serve, export, average, info):
     app.command(cls=Command)(command)
+plot.command("heads", cls=Command)(draw_heads)
 app.add_typer(plot, name="plot")
 
 
