@@ -17,6 +17,7 @@ from keras_transformer.backend import usable_precision
 from keras_transformer.checkpoints import WEIGHTS
 from keras_transformer.checkpoints.state import CHECKPOINTS, STATE, latest, read_state
 from keras_transformer.config import require
+from keras_transformer.inference.card import write_card
 from keras_transformer.layers.layer import unfilled
 from keras_transformer.models import merged
 from keras_transformer.models.configured import ConfiguredModel
@@ -46,7 +47,7 @@ def save_folder(
     facts: Mapping[str, Any],
     template: ChatTemplate | None = None,
 ) -> None:
-    """Write `model.keras`, the tokenizer's files, a chat template and `config.json`.
+    """Write `model.keras`, the tokenizer's files, a chat template, `config.json` and a model card.
 
     Other files in the folder are kept, except those that killed processes left. Everything is
     written under other names first: if that fails, the existing files are untouched. Any backend
@@ -86,6 +87,7 @@ def save_folder(
             os.replace(temporary / name, folder / name)
     if template is None:
         removed(folder / TEMPLATE)
+    write_card(folder, config)
 
 
 def read_config(
