@@ -103,7 +103,8 @@ def card_text(name: str, config: Mapping[str, Any], run: Run | None = None) -> s
         if x
     ]
     metrics = run.metrics if run else {}
-    about = {"library_name": "keras_transformer", "tags": ["keras", "transformer"]}
+    about: dict[str, Any] = {"library_name": "keras_transformer"}
+    about |= {"tags": ["keras", "transformer"]}
     about |= {"pipeline_tag": tag} if tag else {}
     about |= {"language": list(dict.fromkeys(languages))} if languages else {}
     if tag and (results := _results(tag, metrics)):
@@ -196,4 +197,4 @@ def _is_ours(path: Path) -> bool:
         return False
     *_, last = text.splitlines(keepends=True) or [""]
     match = _END.fullmatch(last)
-    return bool(match) and match[1] == _digest(text.removesuffix(last))
+    return match is not None and match[1] == _digest(text.removesuffix(last))
