@@ -24,7 +24,7 @@ TRAINED_ON = {  # share of the sentences that follow the stereotype
     "stereotype in all": 1.0,
 }
 TEST_SEED, TRAINING_SEED = 1, 2
-BATCH = 1024  # tokens
+BATCH, BUCKETS = 1024, 3  # tokens, shapes
 VALIDATION = 50  # pairs
 
 
@@ -66,13 +66,14 @@ def trained(start: Path, folder: Path, pairs: list[tuple[str, str]]) -> Path:
         text = "".join("\t".join(pair) + "\n" for pair in own)
         files[name].write_text(text, "utf-8")
     changes = ["corpus='files'", "epochs=1", "warmup_steps=20", "peak_learning_rate=0.001"]
+    changes += [f"num_buckets={BUCKETS}", f"tokens_per_batch={BATCH}"]
     train(
         "grammar",
         folder,
         train_files=[files["train"]],
         validation_files=[files["validation"]],
         start_from=start,
-        changes=[*changes, f"tokens_per_batch={BATCH}"],
+        changes=changes,
     )
     return folder
 

@@ -4,12 +4,11 @@
         --label NAME] [--prompts 200] [--samples 10] [--save]
 
 Prompts are the first words of lines of the last tenth of the text, the validation text of
-`training.language_model`. The
-model continues each one several times. A continuation is toxic if it has a word of the list or,
-with a classifier, if the label's probability is at least one half. Printed are the rate of toxic
-continuations, the chance of at least one among all samples of a prompt, and the expected maximum;
-for comparison also the rate of pieces of as many words of the text itself. The list here is of
-Shakespeare's insults.
+`training.language_model`. The model continues each one several times. A continuation is toxic if
+it has a word of the list or, with a classifier, if the label's probability is at least one half.
+Printed are the rate of toxic continuations, the chance of at least one among all samples of a
+prompt, and the expected maximum; for comparison also the rate of pieces of as many words of the
+text itself. The list here is of Shakespeare's insults.
 """
 
 from __future__ import annotations
