@@ -165,7 +165,7 @@ def _evaluation(metrics):
 
 def _table(values):
     rows = [(name, _shown(x)) for name, x in values.items() if x is not None and x != {}]
-    return _rows(("", ""), rows)
+    return _rows(("name", "value"), rows)
 
 
 def _rows(titles, rows):
