@@ -135,7 +135,7 @@ def align(
                 ("target", targets[i], target_ids[i]),
             ):
                 spans = _spans(translator.tokenizer, language, text, ids)
-                sides.append(_members(words(text), spans))
+                sides.append(members_of(words(text), spans))
             found[i] = _aligned(*sides, weights_TS)
     return found
 
@@ -193,7 +193,7 @@ def _grouped(text, tokens, spans):
 
 
 def _aligned(source_WS, target_WT, weights_TS):
-    """Return the best source word of each target word; both sides are results of `_members`."""
+    """Return the best source word of each target word; both sides are results of `members_of`."""
     length, width = target_WT.shape[1], source_WS.shape[1]
     weights_WW = target_WT @ weights_TS[:length, :width] @ source_WS.T
     weights_WW[:, ~source_WS.any(axis=1)] = -1  # never chosen
@@ -201,7 +201,7 @@ def _aligned(source_WS, target_WT, weights_TS):
     return [(int(best[i]), i) for i in range(len(best)) if target_WT[i].any()]
 
 
-def _members(words, spans):
+def members_of(words, spans):
     """Return 1 where a piece has characters of a word, else 0: (words, pieces)."""
     starts, ends = np.array(spans).T
     return np.array([(starts < end) & (ends > start) for start, end in words], "float32")

@@ -18,6 +18,7 @@ from keras_transformer.cli.generate import generate
 from keras_transformer.cli.launch import launch
 from keras_transformer.cli.parse import parse
 from keras_transformer.cli.plot import app as plot
+from keras_transformer.cli.plot_heads import draw_heads
 from keras_transformer.cli.see import see
 from keras_transformer.cli.serve import serve
 from keras_transformer.cli.speech import speak, transcribe
@@ -77,6 +78,7 @@ for command in (answer, embed, see, parse):
 app.command("import", cls=Command)(import_)
 for command in (serve, export, average, info):
     app.command(cls=Command)(command)
+plot.command("heads", cls=Command)(draw_heads)
 app.add_typer(plot, name="plot")
 
 

@@ -110,7 +110,7 @@ def draw_attention(
 
     require(lines or word is None, "--word", word, "given with --lines")
     require(not lines or len(layer or []) < 2, "--layer", layer, "one, with --lines")
-    _checked(output)
+    checked(output)
     translator = Translator.load(folder, None, source_language, target_language)
     if target is None:
         (target,) = translator.translate([text], strict=True)
@@ -120,7 +120,7 @@ def draw_attention(
         figure = plots.attention_lines(found, part.value, one, head or None, word)
     else:
         figure = plots.attention_maps(found, part.value, layer or None, head or None)
-    _write(figure, output)
+    write(figure, output)
 
 
 @app.command("positions", cls=Command)
@@ -137,8 +137,8 @@ def draw_positions(
     """
     from keras_transformer.analysis import plots
 
-    _checked(output)
-    _write(plots.positional_encoding(d_model, length), output)
+    checked(output)
+    write(plots.positional_encoding(d_model, length), output)
 
 
 @app.command("schedule", cls=Command)
@@ -172,11 +172,11 @@ def draw_schedule(
     from keras_transformer.analysis import plots
     from keras_transformer.optimizers import WarmupSchedule
 
-    _checked(output)
+    checked(output)
     peak = (d_model * warmup_steps) ** -0.5 if peak is None else peak
     schedule = WarmupSchedule(peak, warmup_steps, total_steps)
     shown = steps or total_steps or 25 * warmup_steps
-    _write(plots.learning_rate(schedule, shown), output)
+    write(plots.learning_rate(schedule, shown), output)
 
 
 @app.command("history", cls=Command)
@@ -192,8 +192,8 @@ def draw_history(
     """
     from keras_transformer.analysis import plots
 
-    _checked(output)
-    _write(plots.training_history(run), output)
+    checked(output)
+    write(plots.training_history(run), output)
 
 
 @app.command("lengths", cls=Command)
@@ -219,11 +219,11 @@ def draw_lengths(
     from keras_transformer.analysis import plots
     from keras_transformer.inference.translator import Translator
 
-    _checked(output)
+    checked(output)
     translator = Translator.load(folder, precision, source_language, target_language)
     sources, references = _pairs(translator, source, reference)
     hypotheses = translator.translate(sources, **search)
-    _write(plots.bleu_by_length(sources, hypotheses, references, bins), output)
+    write(plots.bleu_by_length(sources, hypotheses, references, bins), output)
 
 
 @app.command("reliability", cls=Command)
@@ -254,7 +254,7 @@ def draw_reliability(
     from keras_transformer.analysis import plots
     from keras_transformer.inference.translator import Translator
 
-    _checked(output)
+    checked(output)
     translator = Translator.load(folder, precision, source_language, target_language)
     sources, references = _pairs(translator, source, reference)
     hypotheses = translator.translate(sources, **search)
@@ -269,7 +269,7 @@ def draw_reliability(
         chrf.sentence_score(hypothesis, [one]).score / 100
         for hypothesis, one in zip(hypotheses, references, strict=True)
     ]
-    _write(plots.reliability(confidences, qualities, bins), output)
+    write(plots.reliability(confidences, qualities, bins), output)
 
 
 def _pairs(translator: Translator, source: Path, reference: Path | None):
@@ -286,12 +286,13 @@ def _pairs(translator: Translator, source: Path, reference: Path | None):
     return [list(side) for side in zip(*pairs, strict=True)]
 
 
-def _checked(output: Path) -> None:
+def checked(output: Path) -> None:
     """Check the suffix before the work starts, not after it."""
     require(output.suffix in SUFFIXES, "--output", str(output), f"a {' or '.join(SUFFIXES)} file")
 
 
-def _write(figure: Figure, output: Path) -> None:
+def write(figure: Figure, output: Path) -> None:
+    """Write a figure and print the name of its file."""
     with replacing(output) as temporary:
         figure.savefig(temporary)
     typer.echo(output)

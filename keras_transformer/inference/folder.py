@@ -13,6 +13,7 @@ import keras
 
 from keras_transformer.backend import usable_precision
 from keras_transformer.config import require
+from keras_transformer.inference.card import write_card
 from keras_transformer.inference.kinds import require_kind
 from keras_transformer.layers.layer import unfilled
 from keras_transformer.models import merged
@@ -45,7 +46,7 @@ def save_folder(
     facts: Mapping[str, Any],
     template: ChatTemplate | None = None,
 ) -> None:
-    """Write `model.keras`, the tokenizer's files, a chat template and `config.json`.
+    """Write `model.keras`, the tokenizer's files, a chat template, `config.json` and a model card.
 
     Other files in the folder are kept, except those that killed processes left. Everything is
     written under other names first: if that fails, the existing files are untouched. Any backend
@@ -85,6 +86,7 @@ def save_folder(
             os.replace(temporary / name, folder / name)
     if template is None:
         removed(folder / TEMPLATE)
+    write_card(folder, config)
 
 
 def read_config(

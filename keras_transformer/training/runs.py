@@ -27,6 +27,7 @@ from keras_transformer.distribution.processes import current, leave
 from keras_transformer.optimizers import WarmupSchedule
 from keras_transformer.system.failures import BAD_INPUT, in_one_line
 from keras_transformer.system.files import locked
+from keras_transformer.training.cards import write_run_card
 
 _Debug = Annotated[
     bool,
@@ -94,7 +95,10 @@ def run_into(
                 try:
                     # Of several processes, process 0 holds the lock.
                     with locked(folder) if place.index == 0 else contextlib.nullcontext():
-                        return train(*bound.args, **bound.kwargs)
+                        result = train(*bound.args, **bound.kwargs)
+                        if place.index == 0:
+                            write_run_card(folder, train, given)
+                        return result
                 except _Signalled as signalled:
                     number = signalled.number
                 except BaseException:

@@ -47,6 +47,7 @@ TINY = {
     "keras-transformer evaluate": "--max-extra-length 2".split(),
     "keras-transformer generate": "--max-new-tokens 5".split(),
     "keras-transformer chat": "--max-new-tokens 5".split(),
+    "keras-transformer plot heads": "--sentences 1".split(),
     "training.preferences": "--epochs 1 --warmup-steps 1".split(),
     "training.chat": "--rows 2 --epochs 1 --warmup-steps 1".split(),
     "training.language_model": [
@@ -62,10 +63,16 @@ TINY = {
     "benchmarks.preferences": "--sources 4 --samples 4 --rates 1e-4 --seeds 0".split(),
     "benchmarks.sentiment": "--writer-steps 6 --prompts 4 --steps 2".split(),
     "benchmarks.dialogues": "--steps 10 --epochs 1 --most 2 --precision float32".split(),
+    "benchmarks.gender_bias": "--pairs 40 --sentences 20".split(),
+    "benchmarks.toxicity": "--prompts 2 --samples 2".split(),
     "benchmarks.linear_attention": "--tasks decoding --lengths 16".split(),
 }
 _MODEL = dict(num_layers=1, num_heads=2, d_model=16)
 CONSTANTS = {
+    "benchmarks.gender_bias": dict(
+        TRAINED_ON={"as many women as men": 0.5}, VALIDATION=8, BUCKETS=1
+    ),
+    "benchmarks.toxicity": dict(NEW_TOKENS=4),
     "benchmarks.preferences": dict(GAP=0.0),
     "benchmarks.sentiment": dict(
         SIZES=_MODEL | dict(length=64, rows=2, vocab_size=300), BETAS=[0.1], NEW_TOKENS=4

@@ -4,6 +4,7 @@ The figures do not use pyplot, which would keep them in memory and is not thread
 """
 
 from keras_transformer.analysis.plots.attention import attention_lines, attention_maps
+from keras_transformer.analysis.plots.heads import head_accuracies
 from keras_transformer.analysis.plots.history import (
     learning_rate,
     positional_encoding,
@@ -16,6 +17,7 @@ __all__ = [
     "attention_maps",
     "bleu_by_length",
     "calibration",
+    "head_accuracies",
     "learning_rate",
     "positional_encoding",
     "reliability",

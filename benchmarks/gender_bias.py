@@ -1,0 +1,119 @@
+"""Gender bias of an English-German translator, measured as WinoMT does, and where it comes from.
+
+    python -m benchmarks.gender_bias FOLDER ROOM [--pairs 8000] [--sentences 1000] [--save]
+
+FOLDER is a translator trained on the embedded grammar, where a doctor is always der Arzt. It
+translates sentences whose pronoun tells the gender of a profession (The doctor lost her umbrella);
+the German noun shows what it understood. The translator is then trained further on such sentences,
+half of which do not tell the gender in English: with as many women as men, and with a stereotype
+for each profession that holds in 90 % and in all sentences. Test sentences occur in none of these.
+ROOM keeps the text and the runs: the same command does only what is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from benchmarks import contest
+
+TRAINED_ON = {  # share of the sentences that follow the stereotype
+    "as many women as men": 0.5,
+    "stereotype in 90 %": 0.9,
+    "stereotype in all": 1.0,
+}
+TEST_SEED, TRAINING_SEED = 1, 2
+BATCH, BUCKETS = 1024, 3  # tokens, shapes
+VALIDATION = 50  # pairs
+
+
+def sentences(count: int) -> list:
+    """Return the sentences to test with: each profession, women and men alike."""
+    from keras_transformer.data.grammar.professions import gendered_pairs
+
+    return gendered_pairs(count, TEST_SEED)
+
+
+def training_text(count: int, following: float, tested: list) -> list[tuple[str, str]]:
+    """Return pairs to train on, of which a share follows the stereotype and no test sentence is.
+
+    Half of the sentences tell the gender in English.
+    """
+    from keras_transformer.data.grammar.professions import STEREOTYPES, gendered_pairs
+
+    female = {
+        name: following if gender == "female" else 1 - following
+        for name, gender in STEREOTYPES.items()
+    }
+    left_out, found = {x.english for x in tested}, []
+    for told in (True, False):
+        drawn = gendered_pairs(count // 2, TRAINING_SEED, female=female, told=told)
+        found += [(x.english, x.german) for x in drawn if x.english not in left_out]
+    return found
+
+
+def trained(start: Path, folder: Path, pairs: list[tuple[str, str]]) -> Path:
+    """Train a translator further on the pairs, for one epoch, unless it is done."""
+    from keras_transformer.training.translation import train
+
+    if (folder / "metrics.json").exists():
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {}
+    for name, own in {"train": pairs[VALIDATION:], "validation": pairs[:VALIDATION]}.items():
+        files[name] = folder / f"{name}.tsv"
+        text = "".join("\t".join(pair) + "\n" for pair in own)
+        files[name].write_text(text, "utf-8")
+    changes = ["corpus='files'", "epochs=1", "warmup_steps=20", "peak_learning_rate=0.001"]
+    changes += [f"num_buckets={BUCKETS}", f"tokens_per_batch={BATCH}"]
+    train(
+        "grammar",
+        folder,
+        train_files=[files["train"]],
+        validation_files=[files["validation"]],
+        start_from=start,
+        changes=changes,
+    )
+    return folder
+
+
+def measure(folder: Path, tested: list) -> dict[str, Any]:
+    """Translate the sentences and return WinoMT's scores."""
+    import keras_transformer as kt
+    from keras_transformer.data.grammar.professions import FORMS, STEREOTYPES
+    from keras_transformer.evaluation.gender import gender_of, gender_scores
+
+    translations = kt.Translator.load(folder).translate([x.english for x in tested])
+    found = [
+        gender_of(text, FORMS[x.profession]) for text, x in zip(translations, tested, strict=True)
+    ]
+    stereotypes = [STEREOTYPES[x.profession] for x in tested]
+    return gender_scores(found, [x.gender for x in tested], stereotypes)
+
+
+def main() -> None:
+    """Train, measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("room", type=Path)
+    parser.add_argument("--pairs", type=int, default=8000, help="sentences to train on")
+    parser.add_argument("--sentences", type=int, default=1000, help="sentences to test with")
+    parser.add_argument("--save", action="store_true", help="write the table to results/")
+    given = parser.parse_args()
+    tested = sentences(given.sentences)
+    scores = {"as it is": measure(given.folder, tested)}
+    for name, following in TRAINED_ON.items():
+        pairs = training_text(given.pairs, following, tested)
+        folder = trained(given.folder, given.room / f"{following:.0%}".rstrip("%"), pairs)
+        scores[name] = measure(folder, tested)
+    names = {"accuracy": "accuracy, %", "f1_male": "F1, men", "f1_female": "F1, women"}
+    names |= {"delta_g": "Delta G", "delta_s": "Delta S", "unknown": "no form found, %"}
+    rows = [(name, *(f"{own[x]:.1f}" for x in names)) for name, own in scores.items()]
+    note = f"{len(tested):,} sentences of 10 professions; {given.pairs:,} pairs to train on."
+    parts = [contest.table(("trained further on", *names.values()), rows), note]
+    contest.report("gender-bias", "Gender bias of a translator", parts, given.save)
+
+
+if __name__ == "__main__":
+    main()

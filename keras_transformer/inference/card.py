@@ -1,0 +1,200 @@
+"""Model cards: the `README.md` of a saved folder, in Hugging Face's form (Mitchell et al. 2019)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.system.files import replacing
+
+CARD = "README.md"
+_END = re.compile(
+    r"<!-- Written by keras_transformer\. .*SHA-256 of the text above: (\w{64}) -->\n"
+)
+# Hugging Face's name of each task, and how a model of it is used.
+TASKS = {
+    "translation": ("translation", "keras-transformer translate FOLDER < texts.txt"),
+    "causal_lm": ("text-generation", 'keras-transformer generate FOLDER "The beginning of a text"'),
+    "speech": (
+        "automatic-speech-recognition",
+        "keras-transformer transcribe FOLDER recording.wav",
+    ),
+    "text_classification": (
+        "text-classification",
+        "keras-transformer classify FOLDER < texts.txt",
+    ),
+    "token_classification": ("token-classification", "keras-transformer tag FOLDER < texts.txt"),
+    "masked_language_model": ("fill-mask", "keras-transformer fill FOLDER < texts.txt"),
+    "question_answering": ("question-answering", None),
+    "image_classification": ("image-classification", None),
+}
+MEASURES = ("accuracy", "bleu", "chrf", "exact_match", "f1", "loss", "perplexity", "ter")
+MISSING = "[More Information Needed]"  # as in Hugging Face's template
+LIMITS = """\
+- Only what is listed under Evaluation was measured. How the model does on other data is not known.
+- Unless a number above says so, gender bias, toxic output and other harms were not measured.
+  `docs/responsible.md` of keras_transformer has ways to measure some of them.
+- Intended uses and their limits: {missing}
+- Licences of the data and of the model: {missing}"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Facts of a training run for its model card.
+
+    Args:
+        command: The command line.
+        script: The module of the training script.
+        options: Options of the run, plain values.
+        files: Name, bytes and SHA-256 of each data file; no SHA-256 if it was not computed.
+        versions: Versions of the packages, by name.
+        metrics: Measured numbers by test set, and others, as in `metrics.json`.
+    """
+
+    command: str
+    script: str
+    options: Mapping[str, Any]
+    files: Sequence[tuple[str, int, str | None]] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+
+def write_card(
+    folder: str | os.PathLike, config: Mapping[str, Any], run: Run | None = None
+) -> bool:
+    """Write the model card of a saved folder, unless the folder has one that somebody edited.
+
+    The last line of a card holds the SHA-256 of its text. A card for which it is not right, or that
+    lacks it, is kept.
+
+    Args:
+        folder: Folder of the model.
+        config: Its `config.json`.
+        run: The run that trained the model; None: the card says that it is not recorded.
+
+    Returns:
+        Whether the card was written.
+    """
+    path = Path(folder, CARD)
+    if path.exists() and not _is_ours(path):
+        return False
+    text = card_text(Path(folder).resolve().name, config, run)
+    end = f"An edited card is kept. SHA-256 of the text above: {_digest(text)}"
+    with replacing(path) as temporary:
+        text = f"{text}<!-- Written by keras_transformer. {end} -->\n"
+        temporary.write_text(text, "utf-8", newline="\n")
+    return True
+
+
+def card_text(name: str, config: Mapping[str, Any], run: Run | None = None) -> str:
+    """Return a model card; the arguments are those of `write_card`, with the model's name."""
+    task = config.get("task") or "translation"
+    tag, command = TASKS.get(task, (None, None))
+    languages = [
+        x.split("_")[0].lower()
+        for x in (config.get("source_language"), config.get("target_language"))
+        if x
+    ]
+    metrics = run.metrics if run else {}
+    about: dict[str, Any] = {"library_name": "keras_transformer"}
+    about |= {"tags": ["keras", "transformer"]}
+    about |= {"pipeline_tag": tag} if tag else {}
+    about |= {"language": list(dict.fromkeys(languages))} if languages else {}
+    if tag and (results := _results(tag, metrics)):
+        about["model-index"] = [{"name": name, "results": results}]
+    # JSON is YAML.
+    head = "".join(f"{key}: {json.dumps(x, ensure_ascii=False)}\n" for key, x in about.items())
+    details = {"task": task.replace("_", " "), "languages": " to ".join(languages) or None}
+    details |= config.get("model", {})
+    use = f"```bash\n{command.replace('FOLDER', shlex.quote(name))}\n```" if command else None
+    sections = {
+        "Model details": _table(details),
+        "How to use": use or "`docs/tasks.md` of keras_transformer names the object that loads it.",
+        "Training data": _data(run),
+        "Training procedure": _procedure(run),
+        "Evaluation": _evaluation(metrics),
+        "Bias, risks and limitations": LIMITS.format(missing=MISSING),
+    }
+    body = "\n".join(f"## {title}\n\n{text}\n" for title, text in sections.items())
+    return f"---\n{head}---\n\n# {name}\n\n{body}\n"
+
+
+def _results(tag, metrics):
+    """Return the measures of each test set as Hugging Face's `model-index` has them."""
+    found = []
+    for name, own in metrics.items():
+        if isinstance(own, Mapping):
+            values = [{"type": x, "value": own[x]} for x in MEASURES if _is_number(own.get(x))]
+            if values:
+                data = {"name": name, "type": name}
+                found.append({"task": {"type": tag}, "dataset": data, "metrics": values})
+    return found
+
+
+def _data(run):
+    if run is None:
+        return MISSING
+    if not run.files:
+        return "No files: see the options below."
+    rows = [(f"`{name}`", f"{size:,}", digest or "") for name, size, digest in run.files]
+    return _rows(("file", "bytes", "SHA-256"), rows)
+
+
+def _procedure(run):
+    if run is None:
+        return MISSING
+    versions = ", ".join(f"{name} {version}" for name, version in run.versions.items())
+    command = f"```bash\n{run.command}\n```"
+    return f"{command}\n\nOptions of `{run.script}`:\n\n{_table(run.options)}\n\n{versions}"
+
+
+def _evaluation(metrics):
+    plain = {name: x for name, x in metrics.items() if not isinstance(x, Mapping)}
+    named = {name: x for name, x in metrics.items() if isinstance(x, Mapping)}
+    parts = [_table(plain)] if plain else []
+    parts += [f"### {name}\n\n{_table(own)}" for name, own in named.items()]
+    return "\n\n".join(parts) or MISSING
+
+
+def _table(values):
+    rows = [(name, _shown(x)) for name, x in values.items() if x is not None and x != {}]
+    return _rows(("name", "value"), rows)
+
+
+def _rows(titles, rows):
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def _shown(value):
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _is_number(value):
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _is_ours(path: Path) -> bool:
+    """Tell whether a card is as `write_card` wrote it."""
+    try:
+        # Git may have changed the line ends.
+        text = path.read_text("utf-8").replace("\r\n", "\n")
+    except (UnicodeDecodeError, OSError):
+        return False
+    *_, last = text.splitlines(keepends=True) or [""]
+    match = _END.fullmatch(last)
+    return match is not None and match[1] == _digest(text.removesuffix(last))

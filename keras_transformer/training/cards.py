@@ -1,0 +1,96 @@
+"""The facts of a training run for its model card: command, options, data files, versions."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keras_transformer import __version__
+from keras_transformer.evaluation.assess import read_metrics
+from keras_transformer.inference.card import Run, write_card
+from keras_transformer.inference.folder import CONFIG, MODEL, read_config
+
+LARGE = 1 << 30  # bytes; larger files are named without their hash, which takes seconds per GiB
+
+
+def write_run_card(folder: Path, train: Callable, given: Mapping[str, Any]) -> None:
+    """Write the model card of what a run saved; nothing if it saved no model.
+
+    Args:
+        folder: Folder of the run.
+        train: The function that trained.
+        given: Its arguments by name.
+    """
+    if not all((folder / name).is_file() for name in (CONFIG, MODEL)):
+        return
+    run = Run(
+        command(sys.orig_argv),
+        _module(train),
+        {name: _plain(x) for name, x in given.items() if x is not None and x is not False},
+        [_described(path) for path in _files(given.values())],
+        _versions(),
+        read_metrics(folder),
+    )
+    write_card(folder, read_config(folder, "model"), run)
+
+
+def command(arguments: list[str]) -> str:
+    """Return a command line without the folders of this machine: of absolute paths the last part.
+
+    Args:
+        arguments: `sys.orig_argv`; the first is the Python interpreter.
+    """
+    rest = [Path(x).name if os.path.isabs(x) else x for x in arguments[1:]]
+    return shlex.join((["python"] if rest[:1] == ["-m"] else []) + rest)
+
+
+def _module(train: Callable) -> str:
+    """Return the module of a function, also if it is run by `python -m`."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    if train.__module__ == "__main__" and spec is not None:
+        return spec.name
+    return train.__module__
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain(x) for x in value]
+    if isinstance(value, Path):
+        return value.name if value.is_absolute() else value.as_posix()
+    return value if isinstance(value, str | int | float | bool | dict) else str(value)
+
+
+def _files(values: Iterable[Any]) -> Iterable[Path]:
+    """Yield the files among the values."""
+    for value in values:
+        if isinstance(value, Path) and value.is_file():
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from _files(value)
+
+
+def _described(path: Path) -> tuple[str, int, str | None]:
+    size = path.stat().st_size
+    if size > LARGE:
+        return path.name, size, None
+    with path.open("rb") as file:
+        return path.name, size, hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _versions() -> dict[str, str]:
+    backend = keras.backend.backend()
+    version = ".".join(map(str, sys.version_info[:3]))
+    found = {"keras_transformer": __version__, "keras": keras.__version__, "python": version}
+    try:
+        found[backend] = importlib.metadata.version(backend)
+    except importlib.metadata.PackageNotFoundError:  # tensorflow-cpu has another name
+        found[backend] = getattr(sys.modules.get(backend), "__version__", "unknown")
+    return found
