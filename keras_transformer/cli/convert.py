@@ -39,7 +39,7 @@ def import_(
     Marian (OPUS-MT), M2M-100, NLLB-200, mBART-50, T5, T5 v1.1, mT5 and MADLAD-400 become
     translators, to run, train further or export. GPT-2, LLaMA (also SmolLM), Mistral, Qwen, Phi-3
     and Gemma load in `generate`, Whisper in `transcribe`. BERT, DistilBERT, RoBERTa,
-    XLM-RoBERTa, ALBERT, ELECTRA, ESM-2 and ViT are starting points for fine-tuning.
+    XLM-RoBERTa, ALBERT, ELECTRA, DeBERTa, ESM-2 and ViT are starting points for fine-tuning.
 
     \b
     Examples:

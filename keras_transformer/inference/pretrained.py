@@ -30,7 +30,7 @@ FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "*.jinja", "merges.txt",
 
 @dataclass(frozen=True)
 class PretrainedModel:
-    """A BERT, a variant of it (`models.BERT`) or an ESM-2 to fine-tune, or a ViT.
+    """A BERT, a variant of it (`models.BERT`), a DeBERTa or an ESM-2 to fine-tune, or a ViT.
 
     Args:
         model: Model with its `config`; except for a ViT, `with_head` gives it another head.
@@ -70,7 +70,7 @@ def load_pretrained(
     Marian (the 1,400 models of OPUS-MT), M2M-100, NLLB-200, mBART-50, T5, T5 v1.1, mT5 and
     MADLAD-400 become a `Translator`; GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3 and Gemma a
     `CausalLM`; Whisper a `Transcriber`; BERT, DistilBERT, RoBERTa, XLM-RoBERTa, ALBERT,
-    ELECTRA, ESM-2 and ViT a `PretrainedModel`. All have `save(folder)`.
+    ELECTRA, DeBERTa-v2 and v3, ESM-2 and ViT a `PretrainedModel`. All have `save(folder)`.
 
     ```python
     translator = load_pretrained("Helsinki-NLP/opus-mt-en-de")

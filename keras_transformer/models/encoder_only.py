@@ -94,6 +94,11 @@ class EncoderConfig(Config):
         rate = self.head_dropout
         require(0 <= rate < 1, "head_dropout", rate, "in [0, 1)")
 
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether the family reads two texts as one sequence."""
+        return False
+
 
 class EncoderOnly(VocabularyModel):
     """A functional model from `token_ids` to the output of its head.
