@@ -9,10 +9,19 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.backend import dropout, quick
+from keras_transformer.config import require
 from keras_transformer.layers.attention import MultiHeadAttention, dot_product_attention
 from keras_transformer.layers.encoder import Encoder, EncoderBlock
+from keras_transformer.layers.feed_forward import activation_of
+from keras_transformer.layers.layer import initializer
+from keras_transformer.layers.options import AddNormOptions
 from keras_transformer.layers.recording import is_recording, record
-from keras_transformer.layers.residual import normalization
+from keras_transformer.layers.residual import AddNorm, normalization
+
+OTHERS = (  # options of `Encoder` that `DisentangledEncoder` refuses
+    "norm_first", "num_kv_heads", "qk_norm", "query_scale", "soft_cap", "kernel", "window",
+    "global_tokens", "relative_positions", "rotary",
+)  # fmt: skip
 
 
 def relative_rows(num_buckets: int, max_distance: int) -> np.ndarray:
@@ -118,14 +127,21 @@ class DisentangledEncoder(Encoder):
         num_heads: Number of attention heads per block.
         d_ff: Width inside the feed-forward.
         num_buckets, max_distance: See `relative_rows`.
+        convolution: Width in tokens, odd, of a convolution of the input that is added to the first
+            block's output, with a norm (DeBERTa-v2); 0: none.
         options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
 
     Call arguments:
         x: (B, T, D).
-        attention_mask: Boolean, True = attend, broadcasts to (B, N, T, T).
+        attention_mask: Boolean, True = attend, broadcasts to (B, N, T, T); with a convolution, the
+            `padding_mask` (B, 1, 1, T).
 
     Returns:
         (B, T, D).
+
+    Raises:
+        ValueError: If an option is given that disentangled attention does not have, one of
+            `OTHERS`.
     """
 
     block_class = DisentangledBlock
@@ -137,22 +153,43 @@ class DisentangledEncoder(Encoder):
         d_ff: int,
         num_buckets: int = 256,
         max_distance: int = 512,
+        convolution: int = 0,
         **options: Any,
     ):
         super().__init__(num_layers, num_heads, d_ff, **options)
+        given = self.options.to_dict() | self._positions
+        for name in OTHERS:
+            require(not given[name], name, given[name], "left out in disentangled attention")
         self.table = dict(num_buckets=num_buckets, max_distance=max_distance)
+        self.convolution_width = convolution
+        self.convolution: Any = None
         self.rows = relative_rows(num_buckets, max_distance)
         epsilon, policy = self.options.epsilon, self.dtype_policy
         self.relative_norm = normalization("layer", epsilon, policy, "relative_norm")
+        if convolution:
+            add_norm = self.options.part(AddNormOptions)
+            self.convolution_norm = AddNorm(**add_norm, dtype=policy, name="convolution_norm")
         self.seed_generator = keras.random.SeedGenerator()
 
     def build(self, x_shape: Any) -> None:
         rows, width = 2 * self.table["num_buckets"], x_shape[-1]
+        initial = initializer(keras.initializers.RandomNormal(stddev=0.02))
         self.relative = keras.layers.Embedding(
-            rows, width, dtype=self.dtype_policy, name="relative"
+            rows, width, embeddings_initializer=initial, dtype=self.dtype_policy, name="relative"
         )
         self.relative.build()
         self.relative_norm.build((rows, width))
+        if self.convolution_width:
+            self.convolution = keras.layers.Conv1D(
+                width,
+                self.convolution_width,
+                padding="same",
+                activation=activation_of(self.options.activation),
+                dtype=self.dtype_policy,
+                name="convolution",
+            )
+            self.convolution.build(x_shape)
+            self.convolution_norm.build(x_shape)
         super().build(x_shape)
 
     def call(self, x: Any, attention_mask: Any = None, training: bool = False) -> Any:  # type: ignore[override]
@@ -167,12 +204,21 @@ class DisentangledEncoder(Encoder):
         if training and self.options.dropout:
             relative_RD = dropout(relative_RD, self.options.dropout, self.seed_generator)
         options = dict(relative=relative_RD, rows=rows_TS, attention_mask=attention_mask)
+        convolved = self._convolved(x, attention_mask) if self.convolution else None
         for block in self.blocks:
             if self.remat and training:
                 x = self._rematerialized(block, x, **options)
             else:
                 x = block(x, training=training, **options)
+            if convolved is not None:
+                x, convolved = self.convolution_norm(x, convolved, training=training), None
         return x
 
+    def _convolved(self, x, attention_mask):
+        """Return the convolution of the input, in which padding is zero."""
+        if attention_mask is not None:
+            x = quick.where(quick.transpose(attention_mask[:, 0], (0, 2, 1)), x, 0)
+        return self.convolution(x)
+
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.table}
+        return {**super().get_config(), **self.table, "convolution": self.convolution_width}

@@ -22,6 +22,8 @@ class DeBERTaConfig(EncoderConfig):
         num_buckets: Number of vectors of relative positions for each direction, even. Half of
             them belong to one distance each, the others to ranges that grow logarithmically.
         max_distance: Distance from which on all distances share a vector.
+        convolution: Width in tokens, odd, of a convolution of the embeddings that is added to the
+            first block's output (DeBERTa-v2); 0: none.
 
     Raises:
         ValueError: If a value is out of range.
@@ -32,12 +34,16 @@ class DeBERTaConfig(EncoderConfig):
     pooler: str = "gelu"
     num_buckets: int = 256
     max_distance: int = 512
+    convolution: int = 0
 
     def __post_init__(self):
         super().__post_init__()
         self._check_whole("num_buckets", least=2)
         require(self.num_buckets % 2 == 0, "num_buckets", self.num_buckets, "even")
         self._check_whole("max_distance", least=self.num_buckets // 2 + 2)
+        self._check_whole("convolution", least=0)
+        odd = self.convolution % 2 == 1 or self.convolution == 0
+        require(odd, "convolution", self.convolution, "odd, or 0 for none")
         only = "None: each pair of tokens has a bias of its own"
         require(self.window is None, "window", self.window, only)
 
@@ -81,6 +87,7 @@ class DeBERTa(EncoderOnly):
             d_ff=config.d_ff,  # type: ignore[arg-type]
             num_buckets=config.num_buckets,
             max_distance=config.max_distance,
+            convolution=config.convolution,
             dropout=config.dropout,
             activation=config.activation,
             norm_first=False,

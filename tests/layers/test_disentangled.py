@@ -75,6 +75,12 @@ def test_padding_and_far_distances(randomize, rng):
     )
 
 
+def test_options_that_do_not_fit():
+    for name, value in dict(norm_first=True, window=3, rotary=dict(head_dim=4)).items():
+        with pytest.raises(ValueError, match=f"{name} must be left out in disentangled attention"):
+            DisentangledEncoder(1, 2, 12, **{name: value})
+
+
 @pytest.mark.parametrize("rate", [0.0, 0.5])
 def test_dropout(rate, rng):
     keras.utils.set_random_seed(0)

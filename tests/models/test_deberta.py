@@ -9,8 +9,7 @@ from keras import ops
 
 from keras_transformer import LabelSmoothedCrossentropy, Perplexity, adam
 from keras_transformer.data.masking import Masking
-from keras_transformer.models import DeBERTa, DeBERTaConfig, enable_remat
-from tests.backends import cases
+from keras_transformer.models import DeBERTa, DeBERTaConfig
 
 CONFIG = DeBERTaConfig(
     23, d_model=8, d_ff=12, num_layers=2, num_heads=2, dropout=0.0, num_buckets=4, max_distance=5
@@ -34,7 +33,9 @@ def test_saved_and_loaded(model, tmp_path):
     np.testing.assert_allclose(outputs(again), outputs(model), atol=1e-6)
 
 
-def test_padding_changes_nothing(model):
+@pytest.mark.parametrize("convolution", [0, 3])
+def test_padding_changes_nothing(convolution, randomize):
+    model = randomize(DeBERTa(dataclasses.replace(CONFIG, convolution=convolution)))
     longer = np.pad(IDS, ((0, 0), (0, 3)))
     is_token = IDS != 0
     np.testing.assert_allclose(
@@ -50,7 +51,7 @@ def test_the_order_of_tokens_counts(model):
 
 CHANGES = {
     "num_heads": 4, "activation": "relu", "epsilon": 0.5, "pad_id": 9, "num_buckets": 2,
-    "max_distance": 4,
+    "max_distance": 4, "convolution": 3,
 }  # fmt: skip
 
 
@@ -61,12 +62,9 @@ def test_each_field_counts(name, model, randomize):
     assert shapes[0] != shapes[1] or np.abs(outputs(model) - outputs(other)).max() > 1e-3
 
 
-@pytest.mark.parametrize("remat", cases([False, True], False))
-def test_masked_lm_trains(remat, rng):
+def test_masked_lm_trains(rng):
     keras.utils.set_random_seed(0)
     model = DeBERTa(CONFIG)
-    if remat:
-        enable_remat(model)
     ids = np.tile(np.arange(4, 12, dtype="int32"), (64, 1))
     masked, labels = Masking(23, mask_id=3)(ids, rng)
     model.compile(adam(2e-2), LabelSmoothedCrossentropy(0.0), metrics=[Perplexity()])
@@ -95,6 +93,7 @@ def test_other_heads(model):
 
 CASES = {
     "vocab_size": 0, "d_model": 0, "epsilon": 0, "num_buckets": 3, "max_distance": 3, "window": 2,
+    "convolution": 2,
     "head": "lm", "pooler": "mish",
 }  # fmt: skip
 

@@ -14,6 +14,7 @@ from keras_transformer.checkpoints.families.encoders import (
 from keras_transformer.checkpoints.families.family import (
     Family,
     Rule,
+    dense,
     norm,
     only,
     table,
@@ -42,6 +43,7 @@ NAMES = Names(
         max_position_embeddings="max_length",
         position_buckets="num_buckets",
         max_relative_positions="max_distance",
+        conv_kernel_size="convolution",
         cls_dropout="head_dropout",
     ),
 )
@@ -85,7 +87,9 @@ _FIELDS = FIELDS | dict(
     ),
     position_biased_input=exactly(False, default=True),
     type_vocab_size=exactly(0),
-    conv_kernel_size=exactly(0),
+    conv_kernel_size=Field(
+        "0 or odd", lambda x: type(x) is int and (x == 0 or (x > 0 and x % 2 == 1)), 0
+    ),
 )
 
 
@@ -93,6 +97,8 @@ def _config(theirs, names):
     width, length = theirs["hidden_size"], theirs["max_position_embeddings"]
     only(theirs, embedding_size=width, pooler_hidden_size=width)
     only(theirs, attention_head_size=width // theirs["num_attention_heads"])
+    if theirs["conv_kernel_size"]:
+        only({"conv_act": "tanh", **theirs}, conv_act=theirs["hidden_act"], conv_groups=1)
     if theirs["max_relative_positions"] == -1:
         theirs = theirs | dict(max_relative_positions=length)
     return DeBERTaConfig(
@@ -108,6 +114,7 @@ def _config_file(config):
         attention_probs_dropout_prob=0.0,
         hidden_act=their_activation(config.activation),
         pooler_hidden_act=their_activation(config.pooler),
+        conv_act=their_activation(config.activation),
         relative_attention=True,
         pos_att_type=["p2c", "c2p"],
         share_att_key=True,
@@ -122,6 +129,10 @@ def _rules(config: DeBERTaConfig) -> list[Rule]:
     rules = embeddings(config, "deberta", dict(tokens="word_embeddings", norm="LayerNorm"))
     rules += table("encoder/relative", "deberta.encoder.rel_embeddings")
     rules += norm("encoder/relative_norm", "deberta.encoder.LayerNorm")
+    if config.convolution:
+        convolution = "deberta.encoder.conv.conv"
+        rules += dense("encoder/convolution", convolution, layout="convolution")
+        rules += norm("encoder/convolution_norm/norm", "deberta.encoder.conv.LayerNorm")
     return rules + blocks(config, "deberta.encoder.layer.{}", _LAYER) + NAMES.rules(config)
 
 

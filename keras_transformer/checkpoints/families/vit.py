@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from keras_transformer.checkpoints.families.encoders import FIELDS, blocks, labels_of
+from keras_transformer.checkpoints.families.encoders import (
+    BERT_LAYER,
+    FIELDS,
+    blocks,
+    labels_of,
+)
 from keras_transformer.checkpoints.families.family import (
     Family,
     Rule,
@@ -47,14 +52,11 @@ _FIELDS = {name: size() for name in _SIZES} | dict(
     num_labels=size(2),
 )
 _CLASSIFIER, _BARE = "ViTForImageClassification", "ViTModel"
-_LAYER = {
+_LAYER = BERT_LAYER | {
     "attention/query_key_value": " ".join(
         f"attention.attention.{x}" for x in ("query", "key", "value")
     ),
-    "attention/output": "attention.output.dense",
     "attention_norm/norm": "layernorm_before",
-    "feed_forward/hidden": "intermediate.dense",
-    "feed_forward/output": "output.dense",
     "feed_forward_norm/norm": "layernorm_after",
 }
 # The names of `transformers` since 5.0, and those that it still writes.

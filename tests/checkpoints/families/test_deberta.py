@@ -26,10 +26,16 @@ KINDS = {
     "plain": USUAL,
     "near": USUAL | dict(position_buckets=6, max_relative_positions=11, num_attention_heads=3),
     "relu": USUAL | dict(pos_att_type="c2p|p2c", hidden_act="relu", pooler_hidden_act="tanh"),
+    "convolution": USUAL | dict(conv_kernel_size=3, conv_act="gelu"),
 }
 CASES = [("plain", end) for end in ENDS]
-CASES += [("near", "ForMaskedLM"), ("relu", "ForMaskedLM"), ("relu", "ForSequenceClassification")]
-ELSEWHERE = [("near", "ForMaskedLM")]
+CASES += [
+    ("near", "ForMaskedLM"),
+    ("convolution", "ForTokenClassification"),
+    ("relu", "ForMaskedLM"),
+    ("relu", "ForSequenceClassification"),
+]
+ELSEWHERE = [("near", "ForMaskedLM"), ("convolution", "ForTokenClassification")]
 
 
 @pytest.fixture(scope="module", params=cases(CASES, *ELSEWHERE), ids="-".join)
@@ -64,7 +70,9 @@ def test_the_masked_lm_head_of_version_3(tmp_path):
 @pytest.mark.parametrize(
     "changes,message",
     [
-        (dict(conv_kernel_size=3), "conv_kernel_size must be 0, got 3"),
+        (dict(conv_kernel_size=4), "conv_kernel_size must be 0 or odd, got 4"),
+        (dict(conv_kernel_size=3), "conv_act must be 'gelu', got 'tanh'"),
+        (dict(conv_kernel_size=3, conv_act="gelu", conv_groups=2), "conv_groups must be 1, got 2"),
         (dict(pos_att_type=["c2p"]), "pos_att_type must be 'c2p' and 'p2c', got"),
         (dict(share_att_key=False), "share_att_key must be True, got False"),
         (dict(norm_rel_ebd="none"), "norm_rel_ebd must be 'layer_norm', got 'none'"),
