@@ -8,7 +8,7 @@ import transformers
 
 from keras_transformer import MaskFiller, load_pretrained
 from keras_transformer.text.text_tokenizer import TextTokenizer
-from tests.backends import cases
+from tests.backends import EVERY_CASE, cases
 
 PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] good bad film the a ##s".split()
 RESIDUES = "<cls> <pad> <eos> <unk> L A G V E I P . - <mask>".split()
@@ -97,6 +97,16 @@ def test_a_folder_and_back(filler, tmp_path):
     for (one,), (other,) in zip(again, ours.fill(texts, 1), strict=True):
         assert one.token == other.token
         assert one.probability == pytest.approx(other.probability, abs=1e-5)
+
+
+@pytest.mark.skipif(not EVERY_CASE, reason="elsewhere another compilation")
+def test_low_precision(filler, tmp_path):
+    ours, _, texts, pieces = filler
+    ours.save(tmp_path)
+    again = MaskFiller.load(tmp_path, precision="int8")
+    for one, other in zip(*(x.fill(texts, len(pieces)) for x in (ours, again)), strict=True):
+        found, expected = ([(x.token, x.probability) for x in own] for own in (one, other))
+        assert dict(sorted(found)) == pytest.approx(dict(sorted(expected)), abs=0.1)
 
 
 def test_bad_input(filler):
