@@ -188,7 +188,12 @@ class EncoderOnly(VocabularyModel):
             head: One of `heads.HEADS`.
             changes: New values of other config fields, such as `labels`; not of those that size
                 the weights below the head.
+
+        Raises:
+            ValueError: If the weights are quantized, which a new model's are not.
         """
+        kind, only = self.quantization, "floats, to put another head on them"
+        require(not kind, "the model's weights", kind, only)
         config = dataclasses.replace(self.config, head=head, **changes)
         family: Any = type(self)
         model = family(config, dtype=self._policy)

@@ -76,6 +76,13 @@ def test_loss_of_hidden_states_is_that_of_logits(randomize):
     np.testing.assert_allclose(*losses, rtol=1e-5)
 
 
+def test_no_new_head_on_quantized_weights():
+    model = BERT(CONFIG)
+    model.quantize("int8")
+    with pytest.raises(ValueError, match="the model's weights must be floats, .*, got 'int8'"):
+        model.with_head("hidden")
+
+
 def test_which_families_read_pairs():
     assert BERTConfig(9).takes_pairs and DeBERTaConfig(9).takes_pairs
     assert BERTConfig(9, num_types=1, position_offset=2).takes_pairs  # a RoBERTa
