@@ -7,6 +7,8 @@ from keras_transformer.models import (
     BERT,
     T5,
     BERTConfig,
+    DeBERTa,
+    DeBERTaConfig,
     Gemma,
     GemmaConfig,
     LLaMA,
@@ -33,6 +35,9 @@ def tiny(family, num_layers=1, dropout=0.0, dtype=None, **fields):
         return Gemma(GemmaConfig(24, num_kv_heads=2, head_dim=4, **sizes), dtype=dtype)
     if family == "llama":
         return LLaMA(LLaMAConfig(24, num_kv_heads=2, **sizes), dtype=dtype)
+    if family == "deberta":
+        fields = dict(num_buckets=4, max_distance=5, convolution=3)
+        return DeBERTa(DeBERTaConfig(24, **fields, **sizes), dtype=dtype)
     return BERT(BERTConfig(24, **sizes), dtype=dtype)
 
 

@@ -24,7 +24,7 @@ from keras_transformer.evaluation.assess import save_metrics
 from keras_transformer.evaluation.spans import answer_scores
 from keras_transformer.inference.folder import load_with_tokenizer
 from keras_transformer.inference.question_answerer import QuestionAnswerer
-from keras_transformer.models import BERT, BERTConfig
+from keras_transformer.models import BERT, BERTConfig, DeBERTa
 from keras_transformer.optimizers import adam
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training import script_options as options
@@ -66,7 +66,7 @@ def train(
         config = BERTConfig(tokenizer.vocab_size, max_length=max_length, **sizes, num_types=2)
         model = BERT(config)
     else:
-        model, tokenizer = load_with_tokenizer(start_from, "BERT", BERT)
+        model, tokenizer = load_with_tokenizer(start_from, "BERT or DeBERTa", (BERT, DeBERTa))
         max_length = model.config.max_length
     keras.utils.set_random_seed(seed)
     model = model.with_head("span_extraction", dropout=dropout)
@@ -120,7 +120,7 @@ def _arrays(questions, tokenizer, config, max_length):
     """Return the model's inputs (B, max_length), and each token's place in its passage."""
     encoded = tokenizer.encode_pairs([(x.question, x.context) for x in questions], max_length)
     inputs = {"token_ids": np.full((len(encoded), max_length), config.pad_id, "int32")}
-    if config.num_types > 1:
+    if getattr(config, "num_types", 0) > 1:
         inputs["type_ids"] = np.zeros_like(inputs["token_ids"])
     for row, (ids, types, _) in enumerate(encoded):
         inputs["token_ids"][row, : len(ids)] = ids

@@ -196,8 +196,9 @@ BACKBONES = {
     "AlbertBackbone": Backbone(
         BERT,
         ALBERT_LAYERS,
-        dict(head="pooled", activation="gelu_tanh", shared_blocks=True),
-        accepted=dict(num_groups=1, num_inner_repetitions=1),
+        dict(head="pooled", activation="gelu_tanh"),
+        computed=lambda config, _: {"shared_blocks": config["num_groups"]},
+        accepted=dict(num_inner_repetitions=1),
     ),
     "ESMBackbone": Backbone(
         ESM,

@@ -39,8 +39,8 @@ def import_(
     Marian (OPUS-MT), M2M-100, NLLB-200, mBART-50, T5, T5 v1.1, mT5 and MADLAD-400 become
     translators, to run, train further or export. GPT-2, LLaMA (also SmolLM), Mistral, Qwen, Phi-3
     and Gemma load in `generate`, Whisper in `transcribe`, ViT in `see`. BERT, DistilBERT, RoBERTa,
-    XLM-RoBERTa, ALBERT, ELECTRA and ESM-2 are starting points for fine-tuning; `info` names the
-    command for those that are tuned.
+    XLM-RoBERTa, ALBERT, ELECTRA, DeBERTa and ESM-2 are starting points for fine-tuning; `info`
+    names the command for those that are tuned.
 
     \b
     Examples:

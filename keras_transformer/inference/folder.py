@@ -201,7 +201,7 @@ def load_model(
 def load_with_tokenizer(
     folder: str | os.PathLike,
     what: str,
-    family: type[keras.Model] = keras.Model,
+    family: type[keras.Model] | tuple[type[keras.Model], ...] = keras.Model,
     precision: str | None = None,
 ) -> tuple[keras.Model, TextTokenizer]:
     """Load a model with one input text and its `TextTokenizer` from a saved folder.
@@ -209,7 +209,7 @@ def load_with_tokenizer(
     Args:
         folder: Folder that `save_folder` wrote.
         what: See `read_config`.
-        family: Class that the model must have.
+        family: Class that the model must have, or several of which it must have one.
         precision: See `load_model`.
 
     Raises:

@@ -41,7 +41,8 @@ class MaskFiller(EncoderTask):
         tokenizer: Tokenizer that the model was trained with.
 
     Attributes:
-        mask: The mask token: "[MASK]" of a BERT or an ALBERT, "<mask>" of a RoBERTa or an ESM.
+        mask: The mask token: "[MASK]" of a BERT, an ALBERT or a DeBERTa, "<mask>" of a RoBERTa or
+            an ESM.
 
     Raises:
         ValueError: If the model has another head, or the tokenizer has more pieces than the model
@@ -51,8 +52,8 @@ class MaskFiller(EncoderTask):
     what, head, task = "masked language model", "masked_lm", "masked_language_model"
 
     def __init__(self, model: EncoderOnly, tokenizer: TextTokenizer):
-        if model.config.head == "pretraining":
-            model = model.with_head(self.head)
+        if model.config.head == "pretraining":  # one of its two outputs is that of "masked_lm"
+            self.head = "pretraining"  # type: ignore[misc]
         super().__init__(model, tokenizer)
         masks = [mask for mask in MASKS if tokenizer.id_of(mask) is not None]
         require(len(masks) > 0, "the tokenizer's mask token", None, f"one of {MASKS}")
@@ -106,7 +107,8 @@ class MaskFiller(EncoderTask):
 
         def probabilities(inputs):
             place_B = ops.argmax(ops.equal(inputs["token_ids"], mask_id), axis=1)
-            logits_BTV = self.model(inputs)
+            outputs = self.model(inputs)
+            logits_BTV = outputs["masked_lm"] if isinstance(outputs, dict) else outputs
             logits_B1V = ops.take_along_axis(logits_BTV, place_B[:, None, None], axis=1)
             return ops.softmax(ops.cast(logits_B1V[:, 0], "float32"), axis=-1)
 

@@ -35,21 +35,21 @@ FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "*.jinja", "merges.txt",
 
 @dataclass(frozen=True)
 class PretrainedModel:
-    """A BERT, a variant of it (`models.BERT`) or an ESM-2 to fine-tune.
+    """A BERT, a variant of it (`models.BERT`), a DeBERTa or an ESM-2 to fine-tune, or a bare ViT.
 
     Args:
         model: Model with its `config`; `with_head` gives it another head.
-        tokenizer: Tokenizer of the model.
+        tokenizer: Tokenizer of the model; None for a ViT.
 
     Raises:
         ValueError: If the tokenizer has more pieces than the model.
     """
 
     model: keras.Model
-    tokenizer: TextTokenizer
+    tokenizer: TextTokenizer | None
 
     def __post_init__(self):
-        if self.tokenizer.vocab_size > self.model.config.vocab_size:
+        if self.tokenizer and self.tokenizer.vocab_size > self.model.config.vocab_size:
             raise ValueError(
                 f"the tokenizer does not match the model: it has {self.tokenizer.vocab_size} "
                 f"pieces, the model {self.model.config.vocab_size}"
@@ -76,8 +76,9 @@ def load_pretrained(
     Marian (the 1,400 models of OPUS-MT), M2M-100, NLLB-200, mBART-50, T5, T5 v1.1, mT5 and
     MADLAD-400 become a `Translator`; GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3 and Gemma a
     `CausalLM`; Whisper a `Transcriber`; ViT an `ImageClassifier`; BERT, DistilBERT, RoBERTa,
-    XLM-RoBERTa, ALBERT, ELECTRA and ESM-2 a `PretrainedModel`, or, in a folder of
-    sentence-transformers, a `TextEmbedder` with its pooling. All have `save(folder)`.
+    XLM-RoBERTa, ALBERT, ELECTRA, DeBERTa-v2 and v3, ESM-2 and a ViT without a classifier a
+    `PretrainedModel`, or, in a folder of sentence-transformers, a `TextEmbedder` with its pooling.
+    All have `save(folder)`.
 
     ```python
     translator = load_pretrained("Helsinki-NLP/opus-mt-en-de")
@@ -135,8 +136,10 @@ def load_pretrained(
         tokenizer.between(*chosen)
         return Translator(_model(folder, precision), tokenizer, *chosen)
     if family.model is ViT:
-        classes = labels_of(complete(theirs, family.fields))
         model = _model(folder, precision)
+        if not model.config.num_classes:
+            return PretrainedModel(model, None)
+        classes = labels_of(complete(theirs, family.fields))
         return ImageClassifier(model, classes, image_format_of(folder, model.config.num_channels))
     texts = TextTokenizer.read(folder)
     model = _model(folder, precision)

@@ -78,7 +78,7 @@ class TextClassifier(EncoderTask):
 
         Args:
             texts: Texts; or pairs of texts, such as a premise and a hypothesis, for a model with
-                two token types or a RoBERTa. Of a pair only the second text is cut.
+                two token types, a RoBERTa or a DeBERTa. Of a pair only the second text is cut.
             tokens_per_batch: Maximum tokens in a batch, padding included.
             strict: Whether a text that is too long raises ValueError; else it is cut with a
                 warning.
@@ -122,14 +122,13 @@ class TextClassifier(EncoderTask):
 
     def _pairs(self, pairs, strict):
         config = self.model.config
-        # A RoBERTa, whose positions have an offset, separates the texts by tokens alone.
-        takes = getattr(config, "num_types", 1) > 1 or getattr(config, "position_offset", 0) > 0
-        takes = takes and self.letters_per_word is None
+        takes = config.takes_pairs and self.letters_per_word is None
         for i, pair in enumerate(pairs):
             fits = isinstance(pair, tuple | list) and len(pair) == 2
             fits = fits and all(isinstance(x, str) for x in pair)
             require(fits, f"texts[{i}]", pair, "a pair of strings, if another text is no string")
-        require(takes, "texts", pairs[0], "strings, not pairs: the model has one token type")
+        only = "strings, not pairs: the model has one token type"
+        require(takes, "texts", pairs[0], only)
         found = self.tokenizer.encode_pairs(pairs, 1 << 30)
         for i, (ids, *_) in enumerate(found):
             if len(ids) > config.max_length:

@@ -3,6 +3,7 @@
 from keras_transformer.layers.attention import MultiHeadAttention, dot_product_attention
 from keras_transformer.layers.audio import AudioEmbedding, FramePrenet
 from keras_transformer.layers.decoder import Decoder, DecoderBlock
+from keras_transformer.layers.disentangled import DisentangledAttention, DisentangledEncoder
 from keras_transformer.layers.embedding import PositionalEmbedding, sinusoids
 from keras_transformer.layers.encoder import Encoder, EncoderBlock
 from keras_transformer.layers.feed_forward import FeedForward
@@ -25,6 +26,8 @@ __all__ = [
     "AudioEmbedding",
     "Decoder",
     "DecoderBlock",
+    "DisentangledAttention",
+    "DisentangledEncoder",
     "Encoder",
     "EncoderBlock",
     "FeedForward",

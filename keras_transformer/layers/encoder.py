@@ -42,13 +42,14 @@ class EncoderBlock(Layer):
     """
 
     mask_sources = MappingProxyType({"attention_mask": "x"})
+    attention_class: type[MultiHeadAttention] = MultiHeadAttention
 
     def __init__(self, num_heads: int, d_ff: int, **options: Any):
         own = BlockOptions.taken(options, num_heads=num_heads, d_ff=d_ff)
         super().__init__(**options)
         self.options, policy = own, self.dtype_policy
         add_norm = own.part(AddNormOptions)
-        self.attention = MultiHeadAttention(
+        self.attention = self.attention_class(
             **own.part(AttentionOptions), dtype=policy, name="attention"
         )
         self.attention_norm = AddNorm(**add_norm, dtype=policy, name="attention_norm")
@@ -96,9 +97,13 @@ class Encoder(Stack):
         relative_positions: Number of buckets and maximum distance of a `RelativeBias` that all
             blocks share; None: no such bias.
         rotary: Arguments of a `Rotary` that all blocks share; None: no rotary positions.
-        shared: Whether one block is run `num_layers` times (Lan et al. 2020, section 3.1).
-        by_layer: Options that differ between blocks, see `Stack`; not if one block is shared.
+        shared: Whether one block is run `num_layers` times (Lan et al. 2020, section 3.1); or the
+            number of blocks, each of which is run for an equal share of successive layers.
+        by_layer: Options that differ between blocks, see `Stack`; not if blocks are shared.
         options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
+
+    Raises:
+        ValueError: If more blocks are shared than there are layers, or there is `by_layer`, too.
 
     Call arguments:
         x: (B, T, D).
@@ -110,14 +115,17 @@ class Encoder(Stack):
     """
 
     mask_sources = EncoderBlock.mask_sources
+    block_class: type[EncoderBlock] = EncoderBlock
 
     def __init__(
-        self, num_layers: int, num_heads: int, d_ff: int, shared: bool = False, **options: Any
+        self, num_layers: int, num_heads: int, d_ff: int, shared: bool | int = False, **options: Any
     ):
         super().__init__(num_layers, num_heads, d_ff, **options)
         require(not (shared and self.by_layer), "by_layer", self.by_layer, "() with shared=True")
+        accepted = f"True, False or a number of blocks up to {num_layers}"
+        require(0 <= shared <= num_layers, "shared", shared, accepted)
         self.shared = shared
-        self.own_blocks = self._new_blocks(EncoderBlock, 1 if shared else num_layers)
+        self.own_blocks = self._new_blocks(self.block_class, int(shared) or num_layers)
         self._surround(bidirectional=True)
 
     def build(self, x_shape: Any) -> None:
@@ -125,8 +133,9 @@ class Encoder(Stack):
 
     @property
     def blocks(self) -> list[EncoderBlock]:
-        """The block of each layer; the same one for all if `shared`."""
-        return self.own_blocks * (self.num_layers // len(self.own_blocks))
+        """The block of each layer; the same one for several if `shared`."""
+        share = self.num_layers / len(self.own_blocks)  # divided in floats, as in ALBERT's code
+        return [self.own_blocks[int(i / share)] for i in range(self.num_layers)]
 
     def call(
         self,

@@ -6,6 +6,7 @@ and metrics, so that `keras.saving.load_model` finds them.
 
 from keras_transformer import metrics, optimizers  # noqa: F401
 from keras_transformer.models.bert import BERT, BERTConfig
+from keras_transformer.models.deberta import DeBERTa, DeBERTaConfig
 from keras_transformer.models.decoder_only import DecoderOnly
 from keras_transformer.models.encoder_decoder import EncoderDecoder
 from keras_transformer.models.encoder_only import EncoderOnly
@@ -20,7 +21,7 @@ from keras_transformer.models.speech import Speech, SpeechConfig
 from keras_transformer.models.t5 import T5, T5Config
 from keras_transformer.models.text_to_speech import TextToSpeech, TextToSpeechConfig
 from keras_transformer.models.transformer import Transformer
-from keras_transformer.models.vit import ViT, ViTConfig, resized
+from keras_transformer.models.vit import ViT, ViTConfig, resized, with_classes
 
 __all__ = [
     "BERT",
@@ -28,6 +29,8 @@ __all__ = [
     "GPT",
     "T5",
     "BERTConfig",
+    "DeBERTa",
+    "DeBERTaConfig",
     "DecoderOnly",
     "ESMConfig",
     "EncoderDecoder",
@@ -51,4 +54,5 @@ __all__ = [
     "enable_remat",
     "merged",
     "resized",
+    "with_classes",
 ]

@@ -14,6 +14,7 @@ from typing import Any
 
 import keras
 
+from keras_transformer.config import require
 from keras_transformer.layers import Encoder, PositionalEmbedding
 from keras_transformer.layers.basic import Dense
 from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
@@ -28,7 +29,8 @@ class BERTConfig(EncoderConfig):
     Args:
         d_embedding: E, width of the token vectors, which a dense layer projects to `d_model`
             (ALBERT); None: `d_model`, without a projection.
-        shared_blocks: Whether one block is run `num_layers` times (ALBERT).
+        shared_blocks: Whether one block is run `num_layers` times (ALBERT); or the number of
+            blocks (ALBERT's groups), each of which is run for an equal share of successive layers.
         num_types: Number of token types; 2: tokens of a first and of a second text; 0: tokens
             have no types (DistilBERT).
         position_offset: Number of the first position; 2 in RoBERTa.
@@ -38,15 +40,23 @@ class BERTConfig(EncoderConfig):
     """
 
     d_embedding: int | None = None
-    shared_blocks: bool = False
+    shared_blocks: bool | int = False
     num_types: int = 2
     position_offset: int = 0
 
     def __post_init__(self):
         super().__post_init__()
         self._check_whole("num_types", "position_offset", least=0)
+        accepted = f"True, False or a number up to num_layers={self.num_layers}"
+        fits = isinstance(self.shared_blocks, int) and 0 <= self.shared_blocks <= self.num_layers
+        require(fits, "shared_blocks", self.shared_blocks, accepted)
         if self.d_embedding is not None:
             self._check_whole("d_embedding")
+
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether there are types of two texts; a RoBERTa, which has none, separates by tokens."""
+        return self.num_types > 1 or self.position_offset > 0
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

@@ -95,6 +95,11 @@ class EncoderConfig(Config):
         rate = self.head_dropout
         require(0 <= rate < 1, "head_dropout", rate, "in [0, 1)")
 
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether the family reads two texts as one sequence."""
+        return False
+
 
 class EncoderOnly(VocabularyModel):
     """A functional model from `token_ids` to the output of its head.
@@ -184,7 +189,12 @@ class EncoderOnly(VocabularyModel):
             head: One of `heads.HEADS`.
             changes: New values of other config fields, such as `labels`; not of those that size
                 the weights below the head.
+
+        Raises:
+            ValueError: If the weights are quantized, which a new model's are not.
         """
+        kind, only = self.quantization, "floats, to put another head on them"
+        require(not kind, "the model's weights", kind, only)
         config = dataclasses.replace(self.config, head=head, **changes)
         family: Any = type(self)
         model = family(config, dtype=self._policy)

@@ -20,7 +20,7 @@ class ViTConfig(Config):
     """Config of a ViT (defaults: ViT-Base/16, Dosovitskiy et al. 2021, Table 1).
 
     Args:
-        num_classes: Number of image classes.
+        num_classes: Number of image classes; 0: a bare model, without a classifier.
         image_size: Height and width in pixels, multiples of `patch_size`; or one number for both.
         patch_size: Side of a patch in pixels.
         num_channels: Number of channels per pixel.
@@ -53,8 +53,9 @@ class ViTConfig(Config):
     def __post_init__(self):
         if self.d_ff is None and isinstance(self.d_model, int):
             object.__setattr__(self, "d_ff", 4 * self.d_model)
-        self._check_whole("num_classes", "patch_size", "num_channels", "d_model", "d_ff")
-        self._check_whole("num_layers", "num_heads")
+        self._check_whole("num_classes", least=0)
+        self._check_whole("patch_size", "num_channels", "d_model", "d_ff", "num_layers")
+        self._check_whole("num_heads")
         size = self.image_size
         size = (size, size) if isinstance(size, int) else size
         fits = isinstance(size, list | tuple) and len(size) == 2
@@ -76,7 +77,7 @@ class ViTConfig(Config):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class ViT(ConfiguredModel):
-    """A functional model from images to logits of classes.
+    """A functional model from images to logits of classes, or to hidden states.
 
     Args:
         config: The model's config.
@@ -87,7 +88,7 @@ class ViT(ConfiguredModel):
 
     Returns:
         Logits (B, classes) from the class token's last hidden state. `hidden(images)` returns the
-        last hidden states of all tokens, (B, 1 + patches, D).
+        last hidden states of all tokens, (B, 1 + patches, D), and so does a model without classes.
 
     Raises:
         ValueError: If images have another shape; `resized` makes a model for other sizes.
@@ -117,14 +118,17 @@ class ViT(ConfiguredModel):
             dtype=policy,
             name="encoder",
         )
-        head = Dense(config.num_classes, dtype=policy, name="head")
+        head = None
+        if config.num_classes:
+            head = Dense(config.num_classes, dtype=policy, name="head")
 
         def hidden(images):
             return encoder(embedding(images))
 
         size: Any = config.image_size
         images = keras.Input((*size, config.num_channels), name="images")
-        super().__init__(inputs=images, outputs=head(hidden(images)[:, 0]), **kwargs)
+        x = hidden(images)
+        super().__init__(inputs=images, outputs=head(x[:, 0]) if head else x, **kwargs)
         self.config = config
         self.embedding = embedding
         self.encoder = encoder
@@ -132,6 +136,25 @@ class ViT(ConfiguredModel):
         self.hidden = hidden
         self.input_spec = None  # the embedding raises a clearer error
         self._policy = policy
+
+
+def with_classes(model: ViT, num_classes: int) -> ViT:
+    """Return a copy of the model with a new classifier, whose weights are zeros.
+
+    Zeros are the classifier that Dosovitskiy et al. 2021 (appendix B.1.1) fine-tune from.
+
+    Args:
+        model: The model to copy; not changed.
+        num_classes: Number of image classes; 0: no classifier.
+    """
+    config = dataclasses.replace(model.config, num_classes=num_classes)
+    with unfilled():
+        new = ViT(config, dtype=model._policy)
+    ours = {weight.path: weight for weight in model.weights}
+    for weight in new.weights:
+        if not weight.path.startswith("head/"):
+            weight.assign(ours[weight.path])
+    return new
 
 
 def resized(model: ViT, image_size: tuple[int, int] | int) -> ViT:

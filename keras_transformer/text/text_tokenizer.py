@@ -124,8 +124,8 @@ class TextTokenizer:
         """Read a folder in Hugging Face's layout, or one that `save` wrote.
 
         It has a `tokenizer.json`; or `vocab.json` and `merges.txt`, like GPT-2, RoBERTa and
-        Whisper; or `vocab.txt`, like BERT and ESM; or, of an XLM-RoBERTa,
-        `sentencepiece.bpe.model`. Its `config.json` gives the kind of model.
+        Whisper; or `vocab.txt`, like BERT and ESM; or `sentencepiece.bpe.model` of an XLM-RoBERTa;
+        or `spm.model` of a DeBERTa. Its `config.json` gives the kind of model.
 
         Raises:
             FileNotFoundError: If the folder has none of these.
@@ -150,7 +150,8 @@ class TextTokenizer:
         if found is None:
             raise FileNotFoundError(
                 f"{folder} holds no tokenizer: there is neither {FILE}, nor vocab.json with "
-                "merges.txt, nor vocab.txt, nor sentencepiece.bpe.model of an XLM-RoBERTa"
+                "merges.txt, nor vocab.txt, nor sentencepiece.bpe.model of an XLM-RoBERTa, nor "
+                "spm.model of a DeBERTa"
             )
         tokenizer, framed = found
         return cls(tokenizer.to_str().encode(), add_special_tokens=framed)

@@ -13,7 +13,7 @@ from keras_transformer.config import require
 from keras_transformer.system.files import read_json
 
 WORDS, MERGES, LINES, ADDED = "vocab.json", "merges.txt", "vocab.txt", "added_tokens.json"
-PIECES = "sentencepiece.bpe.model"
+PIECES, DEBERTA_PIECES = "sentencepiece.bpe.model", "spm.model"
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # replace SentencePiece's first three
 
 
@@ -24,8 +24,8 @@ def from_vocabulary(
 
     Args:
         library: The module `tokenizers`.
-        folder: Folder with `vocab.json` and `merges.txt`, `vocab.txt`, or, of an XLM-RoBERTa,
-            `sentencepiece.bpe.model`.
+        folder: Folder with `vocab.json` and `merges.txt`; `vocab.txt`; `sentencepiece.bpe.model`
+            of an XLM-RoBERTa; or `spm.model` of a DeBERTa.
         options: Contents of its `tokenizer_config.json`.
         kind: The `model_type` of its model, which determines how texts are split and which
             special tokens are added. None: like GPT-2 or BERT.
@@ -36,7 +36,9 @@ def from_vocabulary(
     if (folder / WORDS).is_file() and (folder / MERGES).is_file():
         return _byte_pairs(library, folder, options, framed=kind in ("roberta", "xlm-roberta"))
     if kind == "xlm-roberta" and (folder / PIECES).is_file():
-        return _sentence_pieces(library, (folder / PIECES).read_bytes()), True
+        return _fairseq_pieces(library, folder / PIECES), True
+    if kind == "deberta-v2" and (folder / DEBERTA_PIECES).is_file():
+        return _deberta_pieces(library, folder / DEBERTA_PIECES, options), True
     if not (folder / LINES).is_file():
         return None
     if kind == "esm":
@@ -90,23 +92,11 @@ def _residues(library, path):
     return tokenizer
 
 
-def _sentence_pieces(library, content):
+def _fairseq_pieces(library, path):
     """Make XLM-RoBERTa's tokenizer: a SentencePiece model with the special tokens of fairseq."""
-    model = dict(_fields(content))
-    kind = dict(_fields(model.get(2, b""))).get(3, 1)
-    require(kind == 1, f"model_type in {PIECES}", kind, "1, a unigram model")
-    processor = sentencepiece.SentencePieceProcessor(model_proto=content)
-    own = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(3, len(processor))]
+    own = _scored_pieces(path)[3:]
     pieces = [*((piece, 0.0) for piece in FAIRSEQ), *own, ("<mask>", 0.0)]
-    unknown = FAIRSEQ.index("<unk>")
-    tokenizer = library.Tokenizer(library.models.Unigram(pieces, unknown, byte_fallback=False))
-    if characters := dict(_fields(model.get(3, b""))).get(2):  # `precompiled_charsmap`
-        tokenizer.normalizer = library.normalizers.Precompiled(characters)
-    metaspace = dict(replacement="▁", prepend_scheme="always")
-    tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence(
-        [library.pre_tokenizers.WhitespaceSplit(), library.pre_tokenizers.Metaspace(**metaspace)]
-    )
-    tokenizer.decoder = library.decoders.Metaspace(**metaspace)
+    tokenizer = _sentence_pieces(library, path, pieces, FAIRSEQ.index("<unk>"))
     tokenizer.add_special_tokens(list(FAIRSEQ))
     tokenizer.add_special_tokens([library.AddedToken("<mask>", lstrip=True)])
     tokenizer.post_processor = library.processors.TemplateProcessing(
@@ -114,6 +104,46 @@ def _sentence_pieces(library, content):
         pair="<s> $A </s> </s> $B </s>",
         special_tokens=[("<s>", 0), ("</s>", 2)],
     )
+    return tokenizer
+
+
+def _deberta_pieces(library, path, options):
+    """Make DeBERTa's tokenizer: a SentencePiece model with BERT's special tokens and a mask."""
+    split = options.get("split_by_punct", False)
+    require(split is False, "split_by_punct in tokenizer_config.json", split, "false")
+    pieces = _scored_pieces(path)
+    names = [piece for piece, _ in pieces]
+    lowercase = options.get("do_lower_case", False)
+    tokenizer = _sentence_pieces(library, path, pieces, names.index("[UNK]"), lowercase)
+    tokenizer.add_special_tokens(["[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"])
+    tokenizer.post_processor = library.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(name, names.index(name)) for name in ("[CLS]", "[SEP]")],
+    )
+    return tokenizer
+
+
+def _scored_pieces(path):
+    processor = sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes())
+    return [(processor.id_to_piece(i), processor.get_score(i)) for i in range(len(processor))]
+
+
+def _sentence_pieces(library, path, pieces, unknown, lowercase=False):
+    """Make a tokenizer of these pieces that normalizes texts like the SentencePiece model."""
+    model = dict(_fields(path.read_bytes()))
+    kind = dict(_fields(model.get(2, b""))).get(3, 1)
+    require(kind == 1, f"model_type in {path.name}", kind, "1, a unigram model")
+    tokenizer = library.Tokenizer(library.models.Unigram(pieces, unknown, byte_fallback=False))
+    normalizers = [library.normalizers.Lowercase()] if lowercase else []
+    if characters := dict(_fields(model.get(3, b""))).get(2):  # `precompiled_charsmap`
+        normalizers.append(library.normalizers.Precompiled(characters))
+    tokenizer.normalizer = library.normalizers.Sequence(normalizers)
+    metaspace = dict(replacement="▁", prepend_scheme="always")
+    tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence(
+        [library.pre_tokenizers.WhitespaceSplit(), library.pre_tokenizers.Metaspace(**metaspace)]
+    )
+    tokenizer.decoder = library.decoders.Metaspace(**metaspace)
     return tokenizer
 
 

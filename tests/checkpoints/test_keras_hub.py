@@ -28,7 +28,7 @@ MODELS = {  # class, its options, and fields of ours
     "bert": ("Bert", SIZES | TYPES, {}),
     "roberta": ("Roberta", SIZES | LENGTH | dict(num_heads=3), {}),
     "xlm-roberta": ("XLMRoberta", SIZES | LENGTH | dict(num_layers=1), {}),
-    "albert": ("Albert", SIZES | TYPES | dict(embedding_dim=8, num_layers=3), {}),
+    "albert": ("Albert", SIZES | TYPES | dict(embedding_dim=8, num_layers=4, num_groups=2), {}),
     "esm": ("ESM", SIZES | dict(max_wavelength=500, layer_norm_eps=1e-5, pad_token_id=1), {}),
     "vit": ("ViT", VIT | dict(mlp_dim=20, use_mha_bias=False), dict(num_classes=3)),
     "whisper": ("Whisper", SIZES | WHISPER, dict(bos_id=30, eos_id=31)),
@@ -104,7 +104,7 @@ def test_hidden_states(pair):
     "kind,options,message",
     [
         ("T5Backbone", {}, "backbone must be one of .*'GPT2Backbone'.*, got a T5Backbone"),
-        ("AlbertBackbone", dict(num_groups=2), "num_groups must be 1, got 2"),
+        ("AlbertBackbone", dict(num_inner_repetitions=2), "repetitions must be 1, got 2"),
         ("ViTBackbone", dict(image_shape=(8, 8, 3), patch_size=(4, 2)), "one number, got"),
         ("LlamaBackbone", dict(rope_position_scaling_factor=2.0), "factor must be 1.0, got 2.0"),
         ("GPT2Backbone", dict(num_layers=1), "GPT2Backbone does not fit: .*'vocab_size'"),

@@ -36,6 +36,17 @@ def write_albert(folder):
     transformers.AlbertForMaskedLM(config).save_pretrained(folder)
 
 
+def write_deberta(folder):
+    write_bert(folder)
+    TextTokenizer.read(folder).save(folder)
+    config = transformers.DebertaV2Config(
+        vocab_size=len(PIECES), relative_attention=True, pos_att_type=["p2c", "c2p"],
+        share_att_key=True, norm_rel_ebd="layer_norm", position_buckets=4,
+        position_biased_input=False, **SMALL,
+    )  # fmt: skip
+    transformers.DebertaV2Model(config).save_pretrained(folder)
+
+
 def write_roberta(folder):
     tokenizer = tokenizers.ByteLevelBPETokenizer()
     tokenizer.train_from_iterator(
@@ -101,7 +112,8 @@ SCRIPTS = {
 STARTS = [(write_bert, "texts")]
 if EVERY_CASE:  # with the others each is compiled, with the same layers
     STARTS += [(write_bert, task) for task in ("tokens", "questions")]
-    STARTS += [(write, task) for write in (write_roberta, write_albert) for task in SCRIPTS]
+    encoders = (write_roberta, write_albert, write_deberta)
+    STARTS += [(write, task) for write in encoders for task in SCRIPTS]
     STARTS += [(write_esm, "texts"), (write_esm, "tokens")]
 
 
@@ -112,7 +124,7 @@ def test_an_encoder_is_fine_tuned(encoder, task, started, tmp_path):
     options = dict(output=tmp_path / "run", start_from=start, epochs=2)
     script.train(*write(tmp_path), **options, warmup_steps=1, peak_learning_rate=1e-9)
     model, tokenizer = load_with_tokenizer(tmp_path / "run", "encoder")
-    if encoder in (write_bert, write_albert):
+    if encoder in (write_bert, write_albert, write_deberta):
         assert tokenizer.encode(["A good FILMS"]) == [[2, 9, 5, 7, 10, 3]]
     before = found.model.encoder.blocks[0].feed_forward.hidden.kernel
     after = model.encoder.blocks[0].feed_forward.hidden.kernel
@@ -121,7 +133,7 @@ def test_an_encoder_is_fine_tuned(encoder, task, started, tmp_path):
 
 def test_no_answers_from_proteins(started, tmp_path):
     start = started(write_esm)[1]
-    with pytest.raises(ValueError, match="start.* is not a saved BERT but a ESM"):
+    with pytest.raises(ValueError, match="start.* is not a saved BERT or DeBERTa but a ESM"):
         question_answering.train(*write_questions(tmp_path), tmp_path / "run", start)
 
 

@@ -8,6 +8,8 @@ import torch
 import transformers
 
 from keras_transformer import TextClassifier, load_pretrained
+from keras_transformer.text.text_tokenizer import TextTokenizer
+from tests.backends import cases
 from tests.inference.encoder_folders import classifier_folder
 
 PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] good bad film the a ##s".split()
@@ -46,19 +48,26 @@ def test_a_text_is_classified_the_same_alone(trained, tmp_path):
     assert classifier.classify([]) == []
 
 
-@pytest.fixture(scope="module")
-def imported(tmp_path_factory):
-    """A BERT for classes of pairs, by `transformers` and by us."""
+DEBERTA = dict(
+    relative_attention=True, pos_att_type=["p2c", "c2p"], share_att_key=True, position_buckets=4,
+    norm_rel_ebd="layer_norm", position_biased_input=False,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=cases(["Bert", "DebertaV2"], "Bert"))
+def imported(request, tmp_path_factory):
+    """A classifier of pairs, by `transformers` and by us."""
     source, folder = (tmp_path_factory.mktemp(name) for name in ("source", "imported"))
-    config = transformers.BertConfig(
+    (source / "vocab.txt").write_text("\n".join(PIECES))
+    TextTokenizer.read(source).save(source)
+    config = getattr(transformers, f"{request.param}Config")(
         vocab_size=len(PIECES), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
         intermediate_size=24, max_position_embeddings=12, initializer_range=0.5,
-        id2label={0: "no", 1: "maybe", 2: "yes"},
+        id2label={0: "no", 1: "maybe", 2: "yes"}, **DEBERTA if request.param != "Bert" else {},
     )  # fmt: skip
     torch.manual_seed(0)
-    theirs = transformers.BertForSequenceClassification(config).eval()
+    theirs = getattr(transformers, f"{request.param}ForSequenceClassification")(config).eval()
     theirs.save_pretrained(source)
-    (source / "vocab.txt").write_text("\n".join(PIECES))
     load_pretrained(source).save(folder)
     return transformers.BertTokenizer(str(source / "vocab.txt")), theirs, folder
 

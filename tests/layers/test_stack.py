@@ -88,6 +88,15 @@ def test_options_by_layer_that_are_refused():
         Encoder(2, 2, 16, shared=True, by_layer=[dict(window=2)])
 
 
+def test_shared_blocks():
+    """Each block for successive layers; the first ones for one more if the shares differ."""
+    for shared, expected in ((True, [0] * 5), (2, [0, 0, 0, 1, 1]), (False, [0, 1, 2, 3, 4])):
+        layer = Encoder(5, 2, 16, shared=shared)
+        assert [layer.own_blocks.index(block) for block in layer.blocks] == expected
+    with pytest.raises(ValueError, match="shared must be True, False or .* up to 5, got 6"):
+        Encoder(5, 2, 16, shared=6)
+
+
 def test_what_does_not_fit_is_traced_and_refused():
     with pytest.raises(ValueError, match="memory or cache must be given"):
         Decoder(1, 2, 16)(keras.KerasTensor((None, None, 8)))

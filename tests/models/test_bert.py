@@ -21,6 +21,7 @@ VARIANTS = {
     "bert": {},
     "roberta": dict(position_offset=2, num_types=1, pad_id=1),
     "albert": dict(shared_blocks=True, d_embedding=5, activation="gelu_tanh"),
+    "groups": dict(shared_blocks=2, num_layers=3),
     "distilbert": dict(num_types=0, head="sequence_classification", pooler="relu"),
     "electra": dict(d_embedding=5, head="replaced_tokens"),
 }
@@ -126,6 +127,7 @@ CASES = {
     "vocab_size": 0, "d_model": 0, "d_ff": -1, "num_layers": 1.5, "num_heads": 0, "max_length": 0,
     "dropout": 1.0, "activation": "mish", "epsilon": 0, "pad_id": 23, "head": "lm",
     "head_dropout": -0.1, "labels": (), "num_types": -1, "position_offset": -1, "d_embedding": 0,
+    "shared_blocks": 3,
 }  # fmt: skip
 
 

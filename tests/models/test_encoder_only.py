@@ -10,7 +10,7 @@ from keras import ops
 from keras_transformer import LabelSmoothedCrossentropy, Perplexity, adam
 from keras_transformer.data.masking import Masking
 from keras_transformer.data.sequence_batches import SequenceBatches
-from keras_transformer.models import BERT, BERTConfig
+from keras_transformer.models import BERT, BERTConfig, DeBERTaConfig, ESMConfig
 
 CONFIG = BERTConfig(
     23, d_model=8, d_ff=12, num_layers=2, num_heads=2, dropout=0.0, max_length=9, num_types=2
@@ -74,3 +74,16 @@ def test_loss_of_hidden_states_is_that_of_logits(randomize):
         model.compile("sgd", LabelSmoothedCrossentropy(0.1), metrics=metrics)
         losses.append(model.evaluate(INPUTS, labels, verbose=0)[0])
     np.testing.assert_allclose(*losses, rtol=1e-5)
+
+
+def test_no_new_head_on_quantized_weights():
+    model = BERT(CONFIG)
+    model.quantize("int8")
+    with pytest.raises(ValueError, match="the model's weights must be floats, .*, got 'int8'"):
+        model.with_head("hidden")
+
+
+def test_which_families_read_pairs():
+    assert BERTConfig(9).takes_pairs and DeBERTaConfig(9).takes_pairs
+    assert BERTConfig(9, num_types=1, position_offset=2).takes_pairs  # a RoBERTa
+    assert not BERTConfig(9, num_types=0).takes_pairs and not ESMConfig().takes_pairs

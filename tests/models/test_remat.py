@@ -23,6 +23,7 @@ RUNS = {
     "t5": ("t5", dict()),
     "llama": ("llama", dict(dtype="mixed_bfloat16")),
     "gemma": ("gemma", dict(window=3, window_layers=(0,), local_theta=50.0, logit_cap=3.0)),
+    "deberta": ("deberta", dict()),
     "albert": ("bert", dict(shared_blocks=True)),
 }
 

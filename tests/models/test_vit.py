@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_transformer import adam
 from keras_transformer.layers import resized_positions
-from keras_transformer.models import ViT, ViTConfig
+from keras_transformer.models import ViT, ViTConfig, with_classes
 
 CONFIG = ViTConfig(3, image_size=8, patch_size=4, d_model=8, num_layers=1, num_heads=2)
 
@@ -33,6 +33,15 @@ def test_saved_and_loaded(saved_and_loaded, randomize):
     np.testing.assert_allclose(found, before, atol=1e-6)
 
 
+def test_a_new_classifier(randomize):
+    """The copy has the same hidden states, which are the output of a model without classes."""
+    bare = randomize(ViT(dataclasses.replace(CONFIG, num_classes=0)))
+    other, pixels = with_classes(bare, 3), images(CONFIG)
+    assert ops.convert_to_numpy(other(pixels)).tolist() == [[0.0] * 3] * 2
+    hidden = ops.convert_to_numpy(bare(pixels))
+    np.testing.assert_array_equal(ops.convert_to_numpy(with_classes(other, 0)(pixels)), hidden)
+
+
 def test_trains_in_mixed_precision():
     model = ViT(dataclasses.replace(CONFIG, dropout=0.1), dtype="mixed_bfloat16")
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -48,7 +57,7 @@ def test_other_shapes_are_refused(shape):
 
 
 CASES = {
-    "num_classes": 0, "image_size": 9, "patch_size": 0, "num_channels": 0, "d_model": 0,
+    "num_classes": -1, "image_size": 9, "patch_size": 0, "num_channels": 0, "d_model": 0,
     "d_ff": 1.5, "num_layers": 0, "num_heads": -1, "dropout": 1.0, "activation": "mish",
     "epsilon": 0,
 }  # fmt: skip

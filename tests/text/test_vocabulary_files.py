@@ -74,6 +74,38 @@ def test_sentence_pieces(tmp_path):
         TextTokenizer.read(tmp_path)
 
 
+@pytest.mark.once("texts")
+def test_sentence_pieces_of_deberta(tmp_path):
+    """Ids as those of the SentencePiece model; `transformers` 5.23 leaves its normalization out."""
+    lines = ["the old man loves the dog", "Größe 12½ 犬", "don't", "a cab, a mask", "café"] * 4
+    special = dict(pad="[PAD]", bos="[CLS]", eos="[SEP]", unk="[UNK]")
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines), model_prefix=str(tmp_path / "spm"), vocab_size=50,
+        minloglevel=2, hard_vocab_limit=False,
+        **{f"{name}_id": i for i, name in enumerate(special)},
+        **{f"{name}_piece": piece for name, piece in special.items()},
+    )  # fmt: skip
+    kind(tmp_path, "deberta-v2")
+    ours = TextTokenizer.read(tmp_path)
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "spm.model"))
+    texts = [TEXTS[0], TEXTS[1], TEXTS[2], TEXTS[4], "the dog loves the old man", "Ⅻ ﬁ　x\ta\nb"]
+    assert ours.encode(texts) == [[1, *pieces.encode(text), 2] for text in texts]
+    theirs = transformers.DebertaV2Tokenizer.from_pretrained(tmp_path)
+    plain = ["Größe 12 犬 don't", "", "a[MASK] b [MASK]c [SEP]", "the dog loves  the old man "]
+    assert ours.encode(plain) == [theirs.encode(text) for text in plain]
+    assert ours.vocab_size == len(theirs) == len(pieces) + 1
+    ((ids, types, _),) = ours.encode_pairs([("a cab", "a mask")], 30)
+    expected = theirs("a cab", "a mask")
+    assert (ids, types) == (expected["input_ids"], expected["token_type_ids"])
+    assert ours.decode(ours.encode(texts[4:5])) == texts[4:5]
+    options = tmp_path / "tokenizer_config.json"
+    options.write_text(json.dumps(dict(do_lower_case=True)))
+    assert TextTokenizer.read(tmp_path).encode(["THE DOG"]) == ours.encode(["the dog"])
+    options.write_text(json.dumps(dict(split_by_punct=True)))
+    with pytest.raises(ValueError, match="split_by_punct in .* must be false, got True"):
+        TextTokenizer.read(tmp_path)
+
+
 @pytest.mark.skipif("KT_DATA" not in os.environ, reason="KT_DATA is not set")
 @pytest.mark.parametrize("case", ["uncased", "cased"])
 def test_word_pieces_of_real_lines(case, tmp_path):

@@ -7,6 +7,7 @@ and `Rule`s that map one weight to another.
 from keras_transformer.checkpoints.families import (
     bart,
     bert,
+    deberta,
     distilbert,
     electra,
     esm,
@@ -32,6 +33,7 @@ FAMILIES: dict[str, Family] = {
         phi,
         gemma,
         bert,
+        deberta,
         distilbert,
         electra,
         esm,

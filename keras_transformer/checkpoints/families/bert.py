@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import functools
 
-from keras_transformer.checkpoints.families.encoders import FIELDS, NORM_ENDINGS, Names, blocks
+from keras_transformer.checkpoints.families.encoders import (
+    FIELDS,
+    NORM_ENDINGS,
+    Names,
+    blocks,
+    embeddings,
+)
 from keras_transformer.checkpoints.families.family import (
     Family,
     Rule,
     dense,
-    norm,
-    table,
     their_activation,
     token_id,
 )
@@ -22,6 +26,7 @@ from keras_transformer.checkpoints.families.fields import (
     rate,
     size,
 )
+from keras_transformer.config import require
 from keras_transformer.models import BERT, BERTConfig
 
 ROBERTAS = {"roberta": "Roberta", "xlm-roberta": "XLMRoberta"}  # prefix of the architectures
@@ -59,6 +64,14 @@ NAMES = {
 }
 PREFIXES = {kind: "roberta" if kind in ROBERTAS else kind for kind in NAMES}  # of the weights
 DECODERS = {"bert": "cls.predictions", "roberta": "lm_head", "albert": "predictions"}
+ALBERT_LAYER = {
+    "attention/query_key_value": "attention.query attention.key attention.value",
+    "attention/output": "attention.dense",
+    "attention_norm/norm": "attention.LayerNorm",
+    "feed_forward/hidden": "ffn",
+    "feed_forward/output": "ffn_output",
+    "feed_forward_norm/norm": "full_layer_layer_norm",
+}
 HEAD_DROPOUT = dict.fromkeys(NAMES, "classifier_dropout") | {"albert": "classifier_dropout_prob"}
 # Weights of heads that a checkpoint may have in addition to the head that its config names.
 UNUSED = {
@@ -80,7 +93,7 @@ def _fields(kind: str) -> dict[str, Field]:
     if kind == "albert":
         fields |= dict(
             embedding_size=size(),
-            num_hidden_groups=exactly(1),
+            num_hidden_groups=size(1),
             inner_group_num=exactly(1),
             hidden_act=activation("gelu_new"),
             hidden_dropout_prob=rate(0.0),
@@ -93,20 +106,16 @@ def _config(theirs, names, kind):
     usual_pad_id = 1 if kind in ROBERTAS else 0
     pad_id = token_id({"pad_token_id": usual_pad_id, **theirs}, "pad_token_id")
     offset = pad_id + 1 if kind in ROBERTAS else 0
+    layers = theirs["num_hidden_layers"]
+    groups = theirs["num_hidden_groups"] if kind == "albert" else False
+    require(groups <= layers, "num_hidden_groups", groups, f"at most num_hidden_layers={layers}")
     return BERTConfig(
-        vocab_size=theirs["vocab_size"],
-        d_model=theirs["hidden_size"],
-        d_ff=theirs["intermediate_size"],
-        num_layers=theirs["num_hidden_layers"],
-        num_heads=theirs["num_attention_heads"],
         d_embedding=theirs["embedding_size"] if kind == "albert" else None,
-        shared_blocks=kind == "albert",
+        shared_blocks=groups,
         num_types=theirs["type_vocab_size"],
         position_offset=offset,
-        dropout=theirs["hidden_dropout_prob"],
         head_dropout=theirs[HEAD_DROPOUT[kind]],
         activation=ACTIVATIONS[theirs["hidden_act"]],
-        epsilon=theirs["layer_norm_eps"],
         max_length=theirs["max_position_embeddings"] - offset,
         pad_id=pad_id,
         **NAMES[kind].fields(theirs, names),
@@ -117,18 +126,12 @@ def _config_file(config, kind):
     theirs = NAMES[kind].config_file(config)
     if kind == "albert":
         theirs["embedding_size"] = config.d_embedding
+        theirs["num_hidden_groups"] = int(config.shared_blocks) or config.num_layers
     theirs[HEAD_DROPOUT[kind]] = config.head_dropout
     return theirs | dict(
-        vocab_size=config.vocab_size,
-        hidden_size=config.d_model,
-        intermediate_size=config.d_ff,
-        num_hidden_layers=config.num_layers,
-        num_attention_heads=config.num_heads,
         type_vocab_size=config.num_types,
-        hidden_dropout_prob=config.dropout,
         attention_probs_dropout_prob=0.0,
         hidden_act=their_activation(config.activation),
-        layer_norm_eps=config.epsilon,
         max_position_embeddings=config.max_length + config.position_offset,
         pad_token_id=config.pad_id,
     )
@@ -136,28 +139,14 @@ def _config_file(config, kind):
 
 def _rules(config: BERTConfig, kind: str) -> list[Rule]:
     prefix = PREFIXES[kind]
-    rules = table("embedding/tokens", f"{prefix}.embeddings.word_embeddings")
-    rules += table("embedding/positions", f"{prefix}.embeddings.position_embeddings")
-    rules += table("embedding/types", f"{prefix}.embeddings.token_type_embeddings")
-    rules += norm("embedding/norm", f"{prefix}.embeddings.LayerNorm")
+    rules = embeddings(config, prefix)
     if kind == "albert":
+        group = "albert.encoder.albert_layer_groups.{}.albert_layers.0"
         rules += dense("projection", "albert.encoder.embedding_hidden_mapping_in")
-        rules += _albert_block((config.num_heads,) * 3)
+        rules += blocks(config, group, ALBERT_LAYER, int(config.shared_blocks))
     else:
-        norms = "attention.output.LayerNorm", "output.LayerNorm"
-        rules += blocks(config, f"{prefix}.encoder.layer", *norms)
+        rules += blocks(config, f"{prefix}.encoder.layer.{{}}")
     return rules + NAMES[kind].rules(config)
-
-
-def _albert_block(heads):
-    ours, theirs = "encoder/block_0", "albert.encoder.albert_layer_groups.0.albert_layers.0"
-    attention = (f"{theirs}.attention.{x}" for x in ("query", "key", "value"))
-    rules = dense(f"{ours}/attention/query_key_value", *attention, heads=heads)
-    rules += dense(f"{ours}/attention/output", f"{theirs}.attention.dense")
-    rules += dense(f"{ours}/feed_forward/hidden", f"{theirs}.ffn")
-    rules += dense(f"{ours}/feed_forward/output", f"{theirs}.ffn_output")
-    rules += norm(f"{ours}/attention_norm/norm", f"{theirs}.attention.LayerNorm")
-    return rules + norm(f"{ours}/feed_forward_norm/norm", f"{theirs}.full_layer_layer_norm")
 
 
 FAMILIES = {

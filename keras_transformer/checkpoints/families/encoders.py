@@ -1,12 +1,13 @@
-"""Shared parts of the maps of encoder-only families: fields, heads, class labels, blocks."""
+"""Shared parts of the maps of encoder-only families: fields, heads, class labels, layers."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keras_transformer.checkpoints.families.family import Rule, dense, norm
+from keras_transformer.checkpoints.families.family import Rule, dense, norm, table
 from keras_transformer.checkpoints.families.fields import (
     Field,
     exactly,
@@ -42,13 +43,36 @@ FIELDS = {name: size() for name in _SIZES.split()} | dict(
     id2label=mapping(),
     num_labels=size(2),
 )
+BERT_SIZES = {  # field of a `config.json` -> ours, of the same value
+    "vocab_size": "vocab_size",
+    "hidden_size": "d_model",
+    "intermediate_size": "d_ff",
+    "num_hidden_layers": "num_layers",
+    "num_attention_heads": "num_heads",
+    "hidden_dropout_prob": "dropout",
+    "layer_norm_eps": "epsilon",
+}
+BERT_LAYER = {  # part of our block -> its names in BERT's layers; several are fused
+    "attention/query_key_value": "attention.self.query attention.self.key attention.self.value",
+    "attention/output": "attention.output.dense",
+    "attention_norm/norm": "attention.output.LayerNorm",
+    "feed_forward/hidden": "intermediate.dense",
+    "feed_forward/output": "output.dense",
+    "feed_forward_norm/norm": "output.LayerNorm",
+}
+BERT_EMBEDDINGS = dict(
+    tokens="word_embeddings",
+    positions="position_embeddings",
+    types="token_type_embeddings",
+    norm="LayerNorm",
+)
 # TensorFlow's names: in BERT's first checkpoints, and in ESM's as `transformers` 5.23 saves them.
 NORM_ENDINGS = ((".gamma", ".weight"), (".beta", ".bias"))
 
 
 @dataclass(frozen=True)
 class Names:
-    """Names of the parts of heads in a checkpoint.
+    """Names of the fields and of the parts of heads in a checkpoint.
 
     Args:
         family: Prefix of the architectures' names, such as "Bert".
@@ -59,6 +83,7 @@ class Names:
         next_sentence: Dense layer of the next-sentence head. None: there is no such head.
         pairs: Those of "pretraining" and "next_sentence" that the family has.
         replaced: The two dense layers of the head "replaced_tokens". None: there is no such head.
+        sizes: Fields that have the same value in our config, and our names of them.
     """
 
     family: str
@@ -70,6 +95,7 @@ class Names:
     next_sentence: str | None = None
     pairs: tuple[str, ...] = ()
     replaced: tuple[str, str] | None = None
+    sizes: Mapping[str, str] = dataclasses.field(default_factory=lambda: BERT_SIZES)
 
     @property
     def heads(self) -> dict[str, str]:
@@ -84,7 +110,7 @@ class Names:
         return heads
 
     def fields(self, theirs: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-        """Return the head and the labels as fields of our config."""
+        """Return the sizes, the head and the labels as fields of our config."""
         architecture = (theirs["architectures"] or [f"{self.family}Model"])[0]
         known = {theirs: ours for ours, theirs in self.heads.items() if ours != "pooled"}
         if architecture not in known:
@@ -92,17 +118,19 @@ class Names:
         head = known[architecture]
         if head == "hidden" and f"{self.bare_pooler}.weight" in set(names):
             head = "pooled"
-        return dict(head=head, labels=labels_of(theirs))
+        found = {ours: theirs[name] for name, ours in self.sizes.items()}
+        return found | dict(head=head, labels=labels_of(theirs))
 
     def config_file(self, config: EncoderConfig) -> dict[str, Any]:
-        """Return the head and the labels as fields of a `config.json`; the inverse of `fields`."""
+        """Return the same as fields of a `config.json`; the inverse of `fields`."""
         if config.head not in self.heads:
             raise ValueError(f"head must be one of {sorted(self.heads)}, got {config.head!r}")
         if config.window is not None:
             raise ValueError(
                 f"window must be None: the checkpoint format has no window, got {config.window}"
             )
-        return dict(
+        found = {name: getattr(config, ours) for name, ours in self.sizes.items()}
+        return found | dict(
             architectures=[self.heads[config.head]],
             id2label={str(i): name for i, name in enumerate(config.labels)},
             label2id={name: i for i, name in enumerate(config.labels)},
@@ -142,21 +170,45 @@ def labels_of(theirs: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(names[number] or f"LABEL_{number}" for number in sorted(names, key=int))
 
 
-def blocks(
-    config: EncoderConfig, theirs: str, attention_norm: str, feed_forward_norm: str
+def embeddings(
+    config: EncoderConfig, prefix: str, names: Mapping[str, str] = BERT_EMBEDDINGS
 ) -> list[Rule]:
-    """Return the rules of a stack whose layers are named like BERT's, except for their norms."""
+    """Return the rules of the tables and the norm of embeddings; types only if there are any."""
     rules = []
-    for i in range(config.num_layers):
-        block, layer = f"encoder/block_{i}", f"{theirs}.{i}"
-        rules += dense(
-            f"{block}/attention/query_key_value",
-            *(f"{layer}.attention.self.{x}" for x in ("query", "key", "value")),
-            heads=(config.num_heads,) * 3,
-        )
-        rules += dense(f"{block}/attention/output", f"{layer}.attention.output.dense")
-        rules += dense(f"{block}/feed_forward/hidden", f"{layer}.intermediate.dense")
-        rules += dense(f"{block}/feed_forward/output", f"{layer}.output.dense")
-        rules += norm(f"{block}/attention_norm/norm", f"{layer}.{attention_norm}")
-        rules += norm(f"{block}/feed_forward_norm/norm", f"{layer}.{feed_forward_norm}")
+    for ours, name in names.items():
+        path = f"embedding/{ours}", f"{prefix}.embeddings.{name}"
+        if ours == "norm":
+            rules += norm(*path)
+        elif ours != "types" or getattr(config, "num_types", 0):
+            rules += table(*path)
+    return rules
+
+
+def blocks(
+    config: Any,
+    prefix: str,
+    layer: Mapping[str, str] = BERT_LAYER,
+    count: int | None = None,
+    qkv_bias: bool = True,
+) -> list[Rule]:
+    """Return the rules of a stack.
+
+    Args:
+        config: Our config.
+        prefix: Name of a layer in the checkpoint, with `{}` for its number.
+        layer: Parts of our blocks and their names in a layer.
+        count: Number of blocks. None: the number of layers.
+        qkv_bias: Whether the projections to queries, keys and values have a bias.
+    """
+    rules = []
+    for i in range(config.num_layers if count is None else count):
+        for part, names in layer.items():
+            ours = f"encoder/block_{i}/{part}"
+            theirs = [f"{prefix.format(i)}.{name}" for name in names.split()]
+            if part.endswith("norm"):
+                rules += norm(ours, *theirs)
+            elif len(theirs) > 1:
+                rules += dense(ours, *theirs, bias=qkv_bias, heads=(config.num_heads,) * 3)
+            else:
+                rules += dense(ours, *theirs)
     return rules

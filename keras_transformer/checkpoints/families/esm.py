@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from keras_transformer.checkpoints.families.encoders import FIELDS, NORM_ENDINGS, Names, blocks
-from keras_transformer.checkpoints.families.family import (
-    Family,
-    Rule,
-    norm,
-    table,
-    token_id,
+from keras_transformer.checkpoints.families.encoders import (
+    BERT_LAYER,
+    BERT_SIZES,
+    FIELDS,
+    NORM_ENDINGS,
+    Names,
+    blocks,
 )
+from keras_transformer.checkpoints.families.family import Family, Rule, norm, table, token_id
 from keras_transformer.checkpoints.families.fields import Field, exactly, flag, positive
 from keras_transformer.models import ESM, ESMConfig
 
@@ -20,7 +21,12 @@ NAMES = Names(
     bare_pooler="esm.pooler.dense",
     pooler="classifier.dense",
     classifier="classifier.out_proj",
+    sizes=BERT_SIZES | {"max_position_embeddings": "max_length"},
 )
+_LAYER = BERT_LAYER | {
+    "attention_norm/norm": "attention.LayerNorm",
+    "feed_forward_norm/norm": "LayerNorm",
+}
 _FIELDS = FIELDS | dict(
     position_embedding_type=exactly("rotary", default="absolute"),
     emb_layer_norm_before=Field("false or null", lambda x: x is False, None),
@@ -33,14 +39,6 @@ _FIELDS = FIELDS | dict(
 
 def _config(theirs, names):
     return ESMConfig(
-        vocab_size=theirs["vocab_size"],
-        d_model=theirs["hidden_size"],
-        d_ff=theirs["intermediate_size"],
-        num_layers=theirs["num_hidden_layers"],
-        num_heads=theirs["num_attention_heads"],
-        dropout=theirs["hidden_dropout_prob"],
-        epsilon=theirs["layer_norm_eps"],
-        max_length=theirs["max_position_embeddings"],
         pad_id=token_id(theirs, "pad_token_id"),
         theta=theirs["rope_theta"],
         token_dropout=theirs["token_dropout"],
@@ -51,17 +49,9 @@ def _config(theirs, names):
 
 def _config_file(config):
     return NAMES.config_file(config) | dict(
-        vocab_size=config.vocab_size,
-        hidden_size=config.d_model,
-        intermediate_size=config.d_ff,
-        num_hidden_layers=config.num_layers,
-        num_attention_heads=config.num_heads,
-        hidden_dropout_prob=config.dropout,
         attention_probs_dropout_prob=0.0,
-        layer_norm_eps=config.epsilon,
         position_embedding_type="rotary",
         emb_layer_norm_before=False,
-        max_position_embeddings=config.max_length,
         rope_theta=config.theta,
         token_dropout=config.token_dropout,
         pad_token_id=config.pad_id,
@@ -71,7 +61,7 @@ def _config_file(config):
 
 def _rules(config: ESMConfig) -> list[Rule]:
     rules = table("embedding/tokens", "esm.embeddings.word_embeddings")
-    rules += blocks(config, "esm.encoder.layer", "attention.LayerNorm", "LayerNorm")
+    rules += blocks(config, "esm.encoder.layer.{}", _LAYER)
     rules += norm("encoder/norm", "esm.encoder.emb_layer_norm_after")
     return rules + NAMES.rules(config)
 

@@ -187,8 +187,8 @@ def table(ours: str, theirs: str) -> list[Rule]:
 
 
 def their_activation(name: str) -> str:
-    """Translate our name of an activation to Hugging Face's."""
-    return next(theirs for theirs, ours in ACTIVATIONS.items() if ours == name)
+    """Translate our name of an activation to Hugging Face's; other names, as "tanh", are equal."""
+    return next((theirs for theirs, ours in ACTIVATIONS.items() if ours == name), name)
 
 
 def one(theirs: Mapping[str, Any], *names: str) -> Any:

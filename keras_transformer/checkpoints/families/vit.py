@@ -1,8 +1,13 @@
-"""Map of ViT checkpoints with a classifier."""
+"""Map of ViT checkpoints, with a classifier or without one."""
 
 from __future__ import annotations
 
-from keras_transformer.checkpoints.families.encoders import labels_of
+from keras_transformer.checkpoints.families.encoders import (
+    BERT_LAYER,
+    FIELDS,
+    blocks,
+    labels_of,
+)
 from keras_transformer.checkpoints.families.family import (
     Family,
     Rule,
@@ -21,6 +26,7 @@ from keras_transformer.checkpoints.families.fields import (
     rate,
     size,
 )
+from keras_transformer.config import require
 from keras_transformer.models import ViT, ViTConfig
 
 
@@ -41,9 +47,28 @@ _FIELDS = {name: size() for name in _SIZES} | dict(
     hidden_act=activation("gelu"),
     qkv_bias=flag(True),
     layer_norm_eps=positive(1e-12),
+    architectures=FIELDS["architectures"],
     id2label=mapping(),
     num_labels=size(2),
 )
+_CLASSIFIER, _BARE = "ViTForImageClassification", "ViTModel"
+_LAYER = BERT_LAYER | {
+    "attention/query_key_value": " ".join(
+        f"attention.attention.{x}" for x in ("query", "key", "value")
+    ),
+    "attention_norm/norm": "layernorm_before",
+    "feed_forward_norm/norm": "layernorm_after",
+}
+# The names of `transformers` since 5.0, and those that it still writes.
+_LAYERS = (("layers.", "encoder.layer."), ("vit.layers.", "vit.encoder.layer."), ("", ""))
+_DENSE = {
+    "attention.q_proj": "attention.attention.query",
+    "attention.k_proj": "attention.attention.key",
+    "attention.v_proj": "attention.attention.value",
+    "attention.o_proj": "attention.output.dense",
+    "mlp.fc1": "intermediate.dense",
+    "mlp.fc2": "output.dense",
+}
 
 
 def _config(theirs, names):
@@ -52,8 +77,12 @@ def _config(theirs, names):
         if patch[0] != patch[1]:
             raise ValueError(f"patch_size must be one number, got {patch}")
         patch = patch[0]
+    known = (_CLASSIFIER, _BARE)
+    usual = known["classifier.weight" not in set(names)]
+    architecture = (theirs["architectures"] or [usual])[0]
+    require(architecture in known, "architectures", architecture, f"one of {known}")
     return ViTConfig(
-        num_classes=len(labels_of(theirs)),
+        num_classes=0 if architecture == _BARE else len(labels_of(theirs)),
         image_size=theirs["image_size"],
         patch_size=patch,
         num_channels=theirs["num_channels"],
@@ -72,7 +101,7 @@ def _config_file(config):
     labels = [f"LABEL_{i}" for i in range(config.num_classes)]
     height, width = config.image_size
     return dict(
-        architectures=["ViTForImageClassification"],
+        architectures=[_CLASSIFIER if labels else _BARE],
         id2label={str(i): label for i, label in enumerate(labels)},
         label2id={label: i for i, label in enumerate(labels)},
         image_size=height if height == width else [height, width],
@@ -96,23 +125,9 @@ def _rules(config: ViTConfig) -> list[Rule]:
     )
     rules.append(Rule("embedding/class_token", ("vit.embeddings.cls_token",), "row"))
     rules.append(Rule("embedding/positions", ("vit.embeddings.position_embeddings",), "row"))
-    for i in range(config.num_layers):
-        ours, theirs = f"encoder/block_{i}", f"vit.encoder.layer.{i}"
-        rules += dense(
-            f"{ours}/attention/query_key_value",
-            *(f"{theirs}.attention.attention.{x}" for x in ("query", "key", "value")),
-            bias=config.qkv_bias,
-            heads=(config.num_heads,) * 3,
-        )
-        for layer, name in (
-            ("attention/output", "attention.output.dense"),
-            ("feed_forward/hidden", "intermediate.dense"),
-            ("feed_forward/output", "output.dense"),
-        ):
-            rules += dense(f"{ours}/{layer}", f"{theirs}.{name}")
-        rules += norm(f"{ours}/attention_norm/norm", f"{theirs}.layernorm_before")
-        rules += norm(f"{ours}/feed_forward_norm/norm", f"{theirs}.layernorm_after")
-    return rules + norm("encoder/norm", "vit.layernorm") + dense("head", "classifier")
+    rules += blocks(config, "vit.encoder.layer.{}", _LAYER, qkv_bias=config.qkv_bias)
+    rules += norm("encoder/norm", "vit.layernorm")
+    return rules + (dense("head", "classifier") if config.num_classes else [])
 
 
 FAMILIES = {
@@ -122,10 +137,15 @@ FAMILIES = {
         _rules,
         _config_file,
         aliases={},
-        unused=(
-            "pooler.dense.weight",
-            "pooler.dense.bias",
-        ),  # in checkpoints of the bare model; not used
+        # The pooler of a bare model, which classifiers do not have.
+        unused=("pooler.dense.weight", "pooler.dense.bias"),
+        prefix="vit.",
+        endings=tuple(
+            (f".{name}.{part}", f".{old}.{part}")
+            for name, old in _DENSE.items()
+            for part in ("weight", "bias")
+        ),
+        part=_LAYERS,
         fields=_FIELDS,
     )
 }

@@ -27,8 +27,8 @@ OUTPUTS = {  # the names of their outputs and of ours
 
 
 def outputs(theirs, end):
-    """The names of outputs, by kind of model: DistilBERT and ELECTRA have no pooler."""
-    if theirs.config.model_type not in ("distilbert", "electra"):
+    """The names of outputs, by kind of model: some have no pooler."""
+    if theirs.config.model_type not in ("deberta-v2", "distilbert", "electra"):
         return OUTPUTS.get(end, {"logits": None})
     plain = {"Model": {"last_hidden_state": None}, "ForPreTraining": {"logits": None}}
     return (OUTPUTS | plain).get(end, {"logits": None})

@@ -39,6 +39,15 @@ SIZES = {
     "distilbert": dict(
         vocab_size=30, dim=16, n_layers=1, n_heads=2, hidden_dim=24, max_position_embeddings=20
     ),
+    "deberta-v2": BERT
+    | dict(
+        relative_attention=True,
+        pos_att_type=["p2c", "c2p"],
+        share_att_key=True,
+        norm_rel_ebd="layer_norm",
+        position_buckets=4,
+        position_biased_input=False,
+    ),
     "electra": BERT | dict(embedding_size=8),
     "albert": BERT | dict(embedding_size=8),
     "esm": BERT | dict(mask_token_id=4, position_embedding_type="rotary"),

@@ -25,6 +25,7 @@ KINDS = {  # what classes are called, and options
     "xlm-roberta": ("XLMRoberta", dict(type_vocab_size=1, pad_token_id=1)),
     "albert": ("Albert", ALBERT),
     "albert-deep": ("Albert", ALBERT | dict(num_hidden_layers=5, embedding_size=12)),
+    "albert-groups": ("Albert", ALBERT | dict(num_hidden_layers=5, num_hidden_groups=2)),
 }
 CASES = [(kind, "ForMaskedLM") for kind in KINDS]
 CASES += [
@@ -37,7 +38,7 @@ CASES += [("albert", "ForPreTraining")]
 
 # One of each family, one of each head.
 ELSEWHERE = [("bert", "ForPreTraining"), ("bert", "ForQuestionAnswering")]
-ELSEWHERE += [("roberta", "ForTokenClassification"), ("albert", "ForSequenceClassification")]
+ELSEWHERE += [("roberta", "ForTokenClassification"), ("albert-groups", "ForMaskedLM")]
 ELSEWHERE += [("xlm-roberta", "ForMaskedLM")]
 
 

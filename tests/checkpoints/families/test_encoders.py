@@ -24,8 +24,12 @@ def folder(tmp_path):
         (dict(model_type="esm"), "position_embedding_type must be 'rotary', got 'absolute'"),
         (dict(model_type="roberta", hidden_act="relu"), "hidden_act must be 'gelu', got 'relu'"),
         (
-            dict(model_type="albert", num_hidden_groups=2, embedding_size=8),
-            "num_hidden_groups must be 1, got 2",
+            dict(model_type="albert", num_hidden_groups=3, embedding_size=8),
+            "num_hidden_groups must be at most num_hidden_layers=2, got 3",
+        ),
+        (
+            dict(model_type="albert", inner_group_num=2, embedding_size=8),
+            "inner_group_num must be 1, got 2",
         ),
     ],
 )

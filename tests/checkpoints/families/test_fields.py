@@ -26,6 +26,10 @@ UNKNOWN = {
     "albert": {
         "position_embedding_type", "is_decoder", "add_cross_attention",
     },
+    "deberta-v2": {
+        "share_att_key", "norm_rel_ebd", "position_buckets", "cls_dropout", "conv_kernel_size",
+        "is_decoder", "add_cross_attention",
+    },
     "electra": {"position_embedding_type"},
     "esm": {"hidden_act"},
     "llama": {"rope_scaling"},

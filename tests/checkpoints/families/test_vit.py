@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, save_file
 from keras_transformer.checkpoints.hugging_face import read_model, write_model
 from keras_transformer.models import resized
 from tests.backends import cases
+from tests.checkpoints.families.parity import configure, fill
 
 SIZES = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermediate_size=24)
 SIZES |= dict(image_size=16, patch_size=4, num_labels=5)
@@ -29,9 +30,7 @@ def pair(request, tmp_path_factory):
     torch.manual_seed(0)
     config = transformers.ViTConfig(**SIZES | MODELS[request.param])
     theirs = transformers.ViTForImageClassification(config).eval()
-    with torch.no_grad():
-        for name, weight in theirs.named_parameters():
-            weight.normal_(float("norm" in name and name.endswith("weight")), 0.3)
+    fill(theirs)
     folder = tmp_path_factory.mktemp(request.param)
     theirs.save_pretrained(folder)
     return theirs, folder, read_model(folder, dtype="float32")
@@ -70,6 +69,46 @@ def test_other_image_sizes(pair, size):
     pixels = images(other.config)
     hidden, logits = expected(theirs, pixels, interpolate_pos_encoding=True)
     assert_equal(other, pixels, hidden, logits)
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    """A model without a classifier, its folder, and ours read from there."""
+    torch.manual_seed(0)
+    theirs = transformers.ViTModel(transformers.ViTConfig(**SIZES)).eval()
+    fill(theirs)
+    folder = tmp_path_factory.mktemp("bare")
+    theirs.save_pretrained(folder)
+    return theirs, folder, read_model(folder, dtype="float32")
+
+
+def test_without_a_classifier(bare):
+    theirs, _, ours = bare
+    pixels = images(ours.config)
+    with torch.no_grad():
+        expected = theirs(torch.tensor(pixels).permute(0, 3, 1, 2)).last_hidden_state.numpy()
+    assert ours.config.num_classes == 0
+    np.testing.assert_allclose(ops.convert_to_numpy(ours(pixels)), expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.once("weights are read and written as arrays")
+def test_a_bare_model_in_both_forms(bare, tmp_path):
+    """Everything but the pooler comes back; the newer names are read, too."""
+    theirs, _, ours = bare
+    write_model(tmp_path / "out", ours)
+    again = transformers.ViTModel.from_pretrained(tmp_path / "out").state_dict()
+    for name, value in theirs.state_dict().items():
+        assert name.startswith("pooler.") or torch.equal(again[name], value), name
+    theirs.save_pretrained(tmp_path / "new", save_original_format=False)
+    assert "layers.0.mlp.fc1.weight" in load_file(tmp_path / "new" / "model.safetensors")
+    for other in (tmp_path / "new", tmp_path / "out"):
+        for one, two in zip(ours.weights, read_model(other).weights, strict=True):
+            np.testing.assert_array_equal(*map(ops.convert_to_numpy, (one, two)))
+    configure(tmp_path / "out", architectures=["ViTForMaskedImageModeling"])
+    with pytest.raises(ValueError, match="architectures must be one of .*'ViTModel'.*, got 'ViTFo"):
+        read_model(tmp_path / "out")
+    configure(tmp_path / "out", architectures=None)
+    assert read_model(tmp_path / "out").config == ours.config
 
 
 def test_round_trip(pair, tmp_path):

@@ -1,0 +1,224 @@
+"""Disentangled attention: separate vectors of content and of relative position (He et al. 2021)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_transformer.backend import dropout, quick
+from keras_transformer.config import require
+from keras_transformer.layers.attention import MultiHeadAttention, dot_product_attention
+from keras_transformer.layers.encoder import Encoder, EncoderBlock
+from keras_transformer.layers.feed_forward import activation_of
+from keras_transformer.layers.layer import initializer
+from keras_transformer.layers.options import AddNormOptions
+from keras_transformer.layers.recording import is_recording, record
+from keras_transformer.layers.residual import AddNorm, normalization
+
+OTHERS = (  # options of `Encoder` that `DisentangledEncoder` refuses
+    "norm_first", "num_kv_heads", "qk_norm", "query_scale", "soft_cap", "kernel", "window",
+    "global_tokens", "relative_positions", "rotary",
+)  # fmt: skip
+
+
+def relative_rows(num_buckets: int, max_distance: int) -> np.ndarray:
+    """Return the row in the table of relative positions for each distance.
+
+    Distances up to k / 2 have a row each; of longer ones logarithmically growing ranges share one.
+
+    Args:
+        num_buckets: k, number of rows for each direction, even.
+        max_distance: P, distance from which on all distances share the last row.
+
+    Returns:
+        (2 P + 1,) int32: rows in [0, 2 k) of the distances from -P to P.
+    """
+    middle = num_buckets // 2
+    distances = np.arange(-max_distance, max_distance + 1)
+    far = np.maximum(np.abs(distances), middle) / middle
+    shares = np.log(far) / np.log((max_distance - 1) / middle)
+    buckets = np.sign(distances) * (np.ceil(shares * (middle - 1)) + middle)
+    rows = np.where(np.abs(distances) <= middle, distances, buckets) + num_buckets
+    return np.clip(rows, 0, 2 * num_buckets - 1).astype("int32")
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class DisentangledAttention(MultiHeadAttention):
+    """softmax(A / sqrt(3 H)) V, with A_ij = Q_i K_j + Q_i K'_d + Q'_d K_j for d = i - j.
+
+    Equation 4 of He et al. 2021: content to content, content to position, position to content. Q'
+    and K' are the projections of relative positions, by the weights that project content. The
+    third term has the distance of the authors' code; the equation has j - i there.
+
+    Call arguments:
+        query: (B, T, D).
+        relative: (R, D), vectors of relative positions.
+        rows: (T, T) int32, the row of `relative` for each query and each key.
+        attention_mask: Boolean, True = attend, broadcasts to (B, N, T, T).
+
+    Returns:
+        The output (B, T, D), and keys and values as of `MultiHeadAttention`.
+    """
+
+    def call(self, query: Any, relative: Any, rows: Any, attention_mask: Any = None) -> Any:  # type: ignore[override]
+        count = quick.shape(query)[0]
+        query_BNTH, key_BNSH, value_BNSH = self._split(self.query_key_value, query, count)
+        relative_1RD = quick.expand_dims(relative, 0)
+        query_1NRH, key_1NRH, _ = self._split(self.query_key_value, relative_1RD, 1)
+        query_BNTH, query_1NRH = query_BNTH * 3**-0.5, query_1NRH * 3**-0.5
+        to_position_BNTS = _rows_of(query_BNTH, key_1NRH, rows)
+        to_content_BNST = _rows_of(key_BNSH, query_1NRH, quick.transpose(rows, (1, 0)))
+        bias_BNTS = to_position_BNTS + quick.transpose(to_content_BNST, (0, 1, 3, 2))
+        attended_BNTH, weights_BNTS = dot_product_attention(
+            query_BNTH, key_BNSH, value_BNSH, attention_mask, bias_BNTS * self.head_dim**-0.5
+        )
+        if is_recording():
+            record(self.path, weights_BNTS)
+        return self._output(attended_BNTH, query), {"key": key_BNSH, "value": value_BNSH}
+
+
+def _rows_of(x_BNTH, y_1NRH, rows_TS):
+    """Return the products of each x_t with y in row (t, s), (B, N, T, S)."""
+    products_BNTR = ops.matmul(x_BNTH, quick.transpose(y_1NRH, (0, 1, 3, 2)))
+    return ops.take_along_axis(products_BNTR, quick.expand_dims(rows_TS, (0, 1)), axis=-1)
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class DisentangledBlock(EncoderBlock):
+    """An `EncoderBlock` in post-norm with `DisentangledAttention`.
+
+    Args:
+        num_heads: Number of attention heads.
+        d_ff: Width inside the feed-forward.
+        options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        x: (B, T, D).
+        relative, rows, attention_mask: See `DisentangledAttention`.
+
+    Returns:
+        (B, T, D).
+    """
+
+    attention_class = DisentangledAttention
+
+    def call(  # type: ignore[override]
+        self,
+        x: Any,
+        relative: Any,
+        rows: Any,
+        attention_mask: Any = None,
+        training: bool = False,
+    ) -> Any:
+        attended, _ = self.attention(x, relative, rows, attention_mask=attention_mask)
+        x = self.attention_norm(x, attended, training=training)
+        return self.feed_forward_norm(x, self.feed_forward(x), training=training)
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class DisentangledEncoder(Encoder):
+    """A stack of `DisentangledBlock`s, and the normalized table of relative positions they share.
+
+    Args:
+        num_layers: Number of blocks.
+        num_heads: Number of attention heads per block.
+        d_ff: Width inside the feed-forward.
+        num_buckets, max_distance: See `relative_rows`.
+        convolution: Width in tokens, odd, of a convolution of the input that is added to the first
+            block's output, with a norm (DeBERTa-v2); 0: none.
+        options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        x: (B, T, D).
+        attention_mask: Boolean, True = attend, broadcasts to (B, N, T, T); with a convolution, the
+            `padding_mask` (B, 1, 1, T).
+
+    Returns:
+        (B, T, D).
+
+    Raises:
+        ValueError: If an option is given that disentangled attention does not have, one of
+            `OTHERS`.
+    """
+
+    block_class = DisentangledBlock
+
+    def __init__(
+        self,
+        num_layers: int,
+        num_heads: int,
+        d_ff: int,
+        num_buckets: int = 256,
+        max_distance: int = 512,
+        convolution: int = 0,
+        **options: Any,
+    ):
+        super().__init__(num_layers, num_heads, d_ff, **options)
+        given = self.options.to_dict() | self._positions
+        for name in OTHERS:
+            require(not given[name], name, given[name], "left out in disentangled attention")
+        self.table = dict(num_buckets=num_buckets, max_distance=max_distance)
+        self.convolution_width = convolution
+        self.convolution: Any = None
+        self.rows = relative_rows(num_buckets, max_distance)
+        epsilon, policy = self.options.epsilon, self.dtype_policy
+        self.relative_norm = normalization("layer", epsilon, policy, "relative_norm")
+        if convolution:
+            add_norm = self.options.part(AddNormOptions)
+            self.convolution_norm = AddNorm(**add_norm, dtype=policy, name="convolution_norm")
+        self.seed_generator = keras.random.SeedGenerator()
+
+    def build(self, x_shape: Any) -> None:
+        rows, width = 2 * self.table["num_buckets"], x_shape[-1]
+        initial = initializer(keras.initializers.RandomNormal(stddev=0.02))
+        self.relative = keras.layers.Embedding(
+            rows, width, embeddings_initializer=initial, dtype=self.dtype_policy, name="relative"
+        )
+        self.relative.build()
+        self.relative_norm.build((rows, width))
+        if self.convolution_width:
+            self.convolution = keras.layers.Conv1D(
+                width,
+                self.convolution_width,
+                padding="same",
+                activation=activation_of(self.options.activation),
+                dtype=self.dtype_policy,
+                name="convolution",
+            )
+            self.convolution.build(x_shape)
+            self.convolution_norm.build(x_shape)
+        super().build(x_shape)
+
+    def call(self, x: Any, attention_mask: Any = None, training: bool = False) -> Any:  # type: ignore[override]
+        most = self.table["max_distance"]
+        places = quick.arange(quick.shape(x)[1], dtype="int32")
+        distance_TS = quick.expand_dims(places, 1) - quick.expand_dims(places, 0)
+        rows_TS = quick.take(
+            ops.convert_to_tensor(self.rows), ops.clip(distance_TS, -most, most) + most, axis=0
+        )
+        all_rows = quick.arange(2 * self.table["num_buckets"], dtype="int32")
+        relative_RD = self.relative_norm(self.relative(all_rows))
+        if training and self.options.dropout:
+            relative_RD = dropout(relative_RD, self.options.dropout, self.seed_generator)
+        options = dict(relative=relative_RD, rows=rows_TS, attention_mask=attention_mask)
+        convolved = self._convolved(x, attention_mask) if self.convolution else None
+        for block in self.blocks:
+            if self.remat and training:
+                x = self._rematerialized(block, x, **options)
+            else:
+                x = block(x, training=training, **options)
+            if convolved is not None:
+                x, convolved = self.convolution_norm(x, convolved, training=training), None
+        return x
+
+    def _convolved(self, x, attention_mask):
+        """Return the convolution of the input, in which padding is zero."""
+        if attention_mask is not None:
+            x = quick.where(quick.transpose(attention_mask[:, 0], (0, 2, 1)), x, 0)
+        return self.convolution(x)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **self.table, "convolution": self.convolution_width}
