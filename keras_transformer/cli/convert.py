@@ -36,9 +36,9 @@ def import_(
 ) -> None:
     """Import a pretrained model from Hugging Face, on any backend.
 
-    Marian (OPUS-MT), M2M-100, NLLB-200, mBART-50, T5, T5 v1.1, mT5 and MADLAD-400 become
-    translators, to run, train further or export. GPT-2, LLaMA (also SmolLM), Mistral, Qwen, Phi-3
-    and Gemma load in `generate`, Whisper in `transcribe`. BERT, DistilBERT, RoBERTa,
+    Marian (OPUS-MT), M2M-100, NLLB-200, mBART-50, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400
+    become translators, to run, train further or export. GPT-2, LLaMA (also SmolLM), Mistral, Qwen,
+    Phi-3 and Gemma load in `generate`, Whisper in `transcribe`. BERT, DistilBERT, RoBERTa,
     XLM-RoBERTa, ALBERT, ELECTRA, ESM-2 and ViT are starting points for fine-tuning.
 
     \b

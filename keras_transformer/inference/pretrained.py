@@ -67,10 +67,10 @@ def load_pretrained(
 ) -> Translator | CausalLM | Transcriber | PretrainedModel:
     """Load a model in Hugging Face's layout as an object for its task.
 
-    Marian (the 1,400 models of OPUS-MT), M2M-100, NLLB-200, mBART-50, T5, T5 v1.1, mT5 and
-    MADLAD-400 become a `Translator`; GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3 and Gemma a
-    `CausalLM`; Whisper a `Transcriber`; BERT, DistilBERT, RoBERTa, XLM-RoBERTa, ALBERT,
-    ELECTRA, ESM-2 and ViT a `PretrainedModel`. All have `save(folder)`.
+    Marian (the 1,400 models of OPUS-MT), M2M-100, NLLB-200, mBART-50, BART, T5, T5 v1.1, mT5,
+    UMT5 and MADLAD-400 become a `Translator`; GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3 and Gemma
+    a `CausalLM`; Whisper a `Transcriber`; BERT, DistilBERT, RoBERTa, XLM-RoBERTa, ALBERT, ELECTRA,
+    ESM-2 and ViT a `PretrainedModel`. All have `save(folder)`.
 
     ```python
     translator = load_pretrained("Helsinki-NLP/opus-mt-en-de")
