@@ -120,6 +120,8 @@ class TransformerConfig(Config):
         num_encoder_layers: Number of encoder blocks.
         num_decoder_layers: Number of decoder blocks.
         num_heads: Number of attention heads; each is `d_model / num_heads` wide.
+        decoder_d_ff: Width inside the feed-forward sub-layers of the decoder; None: `d_ff`.
+        num_decoder_heads: Number of attention heads in the decoder; None: `num_heads`.
         dropout: Dropout rate in [0, 1) on sub-layer outputs and embeddings (section 5.4).
         activation: Activation of the feed-forward sub-layers, one of `ACTIVATIONS`.
         norm_first: False is the paper's post-norm; True is pre-norm, with a final norm per stack.
@@ -148,6 +150,8 @@ class TransformerConfig(Config):
     num_encoder_layers: int = 6
     num_decoder_layers: int = 6
     num_heads: int = 8
+    decoder_d_ff: int | None = None
+    num_decoder_heads: int | None = None
     dropout: float = 0.1
     activation: str = "relu"
     norm_first: bool = False
@@ -169,6 +173,10 @@ class TransformerConfig(Config):
         self._check_whole("num_encoder_layers", "num_decoder_layers", "max_length")
         self._check_whole("position_offset", least=0)
         self._check_multiple("d_model", "num_heads")
+        self._check_decoder("decoder_d_ff", "d_ff")
+        self._check_decoder("num_decoder_heads", "num_heads")
+        if self.num_decoder_heads is not None:
+            self._check_multiple("d_model", "num_decoder_heads")
         self._check_rates()
         self._check_choice("activation", ACTIVATIONS)
         self._check_choice("positions", POSITIONS)
@@ -184,6 +192,21 @@ class TransformerConfig(Config):
         self._check_ids(smallest, "pad_id", "bos_id", "eos_id")
         if self.pad_id in self.eos_ids:
             raise ValueError(f"pad_id and eos_id must differ, both are {self.pad_id}")
+
+    def _check_decoder(self, name: str, of_encoder: str) -> None:
+        """Check a size of the decoder; make it None if it equals the encoder's."""
+        if getattr(self, name) is not None:
+            self._check_whole(name)
+        if getattr(self, name) == getattr(self, of_encoder):
+            object.__setattr__(self, name, None)
+
+    @property
+    def decoder_sizes(self) -> dict[str, int]:
+        """`num_heads` and `d_ff` of the decoder."""
+        return dict(
+            num_heads=self.num_decoder_heads or self.num_heads,
+            d_ff=self.decoder_d_ff or self.d_ff,
+        )
 
     @classmethod
     def tiny(cls, vocab_size: int, **changes: Any) -> TransformerConfig:

@@ -51,6 +51,7 @@ LAYOUTS = {  # kind: SentencePiece's options, the model's file, tokenizer_config
     ),
     "mbart": ({}, "sentencepiece.bpe.model", dict(tokenizer_class="MBart50Tokenizer")),
     "t5": (_T5, "spiece.model", dict(tokenizer_class="T5Tokenizer")),
+    "umt5": (_T5, "spiece.model", dict(tokenizer_class="T5Tokenizer")),
     "madlad": (
         _MADLAD,
         "spiece.model",
@@ -61,15 +62,23 @@ LAYOUTS = {  # kind: SentencePiece's options, the model's file, tokenizer_config
 
 def tokenizer_files(kind, folder, texts, vocab_size=120):
     """Write the files of a tokenizer of this kind; return the fields that `config.json` needs."""
+    if kind == "bart":
+        pieces = pytest.importorskip("tokenizers").ByteLevelBPETokenizer()
+        special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+        pieces.train_from_iterator(texts, 300, 2, special_tokens=special, show_progress=False)
+        pieces.save_model(str(folder))
+        (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "BartTokenizer"}')
+        ids = dict(pad_token_id=1, eos_token_id=2, decoder_start_token_id=2)
+        return dict(model_type="bart", vocab_size=pieces.get_vocab_size() + 3, **ids)
     learning, name, options = LAYOUTS[kind]
     model = _learn(texts, vocab_size, **learning)
     (folder / name).write_bytes(model)
     (folder / "tokenizer_config.json").write_text(json.dumps(options))
     size = sentencepiece.SentencePieceProcessor(model_proto=model).get_piece_size()
     special = dict(pad_token_id=1, eos_token_id=2, decoder_start_token_id=2)
-    if kind == "t5":
+    if kind in ("t5", "umt5"):
         return dict(
-            model_type="t5",
+            model_type=kind,
             vocab_size=size + 100 + 7,
             **dict(pad_token_id=0, eos_token_id=1, decoder_start_token_id=0),
         )
@@ -109,18 +118,23 @@ def pretrained_folder(kind, folder, texts, targets=None, layers=2):
         model.save_pretrained(folder)
         return model.eval()
     found = tokenizer_files(kind, folder, texts)
-    if found["model_type"] == "t5":
+    if found["model_type"] in ("t5", "umt5"):
         tasks = {
             f"translation_en_to_{x}": dict(prefix=f"translate English to {y}: ")
             for x, y in dict(de="German", fr="French").items()
         }
-        config = transformers.T5Config(
+        prefix = "UMT5" if kind == "umt5" else "T5"
+        config = getattr(transformers, f"{prefix}Config")(
             **found, d_model=16, d_kv=8, d_ff=32, num_layers=layers, num_heads=2,
-            initializer_factor=3.0, task_specific_params=tasks if kind == "t5" else None,
+            initializer_factor=3.0, task_specific_params=None if kind == "madlad" else tasks,
             **(dict(feed_forward_proj="gated-gelu", tie_word_embeddings=False)
                if kind == "madlad" else {}),
         )  # fmt: skip
-        model = transformers.T5ForConditionalGeneration(config)
+        model = getattr(transformers, f"{prefix}ForConditionalGeneration")(config)
+    elif kind == "bart":
+        config = transformers.BartConfig(**found, **sizes)
+        model = transformers.BartForConditionalGeneration(config)
+        model.generation_config.forced_bos_token_id = 0
     elif kind == "mbart":
         config = transformers.MBartConfig(**found, **sizes)
         model = transformers.MBartForConditionalGeneration(config)

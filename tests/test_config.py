@@ -53,6 +53,8 @@ CASES = {
     "num_encoder_layers": (2, shapes, {}),
     "num_decoder_layers": (1, shapes, {}),
     "num_heads": (3, logits, {}),
+    "decoder_d_ff": (12, shapes, {}),
+    "num_decoder_heads": (3, logits, {}),
     "dropout": (0.0, randomness, {}),
     "activation": ("silu", logits, {}),
     "norm_first": (True, logits, {}),
@@ -142,6 +144,15 @@ def test_one_end_or_several():
     assert TransformerConfig.from_dict(json.loads(json.dumps(several.to_dict()))) == several
 
 
+def test_a_decoder_like_the_encoder():
+    config = TransformerConfig.tiny(100)
+    same = dataclasses.replace(config, decoder_d_ff=256, num_decoder_heads=4)
+    assert same == config and hash(same) == hash(config) and same.decoder_d_ff is None
+    other = dataclasses.replace(config, decoder_d_ff=64, num_decoder_heads=2)
+    assert other.decoder_sizes == dict(num_heads=2, d_ff=64)
+    assert config.decoder_sizes == dict(num_heads=4, d_ff=256)
+
+
 def test_from_dict_names_unknown_fields():
     with pytest.raises(ValueError, match=r"unknown config fields \['d_modle'\].*'d_model'"):
         TransformerConfig.from_dict(TransformerConfig.tiny(100).to_dict() | {"d_modle": 8})
@@ -168,6 +179,8 @@ WHOLE = "a whole number of at least 1"
                 "num_encoder_layers",
                 "num_decoder_layers",
                 "num_heads",
+                "decoder_d_ff",
+                "num_decoder_heads",
                 "max_length",
             )
             for value in (0, -1, 2.5, True)

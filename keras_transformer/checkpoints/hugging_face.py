@@ -204,11 +204,10 @@ def write_checkpoint(
         for name, value in rule.give(weights[rule.ours]).items():
             is_next = rule.share[0] > 0
             tensors[name] = np.concatenate([tensors[name], value]) if is_next else value
-    # Without a tied output, `transformers` (5.23) ties none of BART's tables to each other.
     if not getattr(config, "tie_output", True):
-        for alias, (holder, *_) in FAMILIES[kind].aliases.items():
-            if alias.startswith("model.") and holder in tensors:
-                tensors.setdefault(alias, tensors[holder])
+        for name, repeated in FAMILIES[kind].untied.items():
+            if repeated in tensors:
+                tensors.setdefault(name, tensors[repeated])
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     save_weights(folder / WEIGHTS, tensors)

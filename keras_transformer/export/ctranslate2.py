@@ -48,7 +48,8 @@ def ctranslate2(
 
     The caller must add the special tokens that the tokenizer adds to a text: EOS after the source,
     and for M2M-100, NLLB-200 and mBART-50 the language tokens, that of the target as
-    `target_prefix`.
+    `target_prefix`. A UMT5 needs CTranslate2 4.8.3: earlier versions use the relative
+    positions of the first block in all blocks.
 
     Args:
         folder: A folder written by `Translator.save`.
@@ -125,6 +126,7 @@ def specification(
         ffn_glu=is_t5 and config.gated,
         rms_norm=is_t5,
     )
+    spec.decoder.num_heads = np.dtype("int16").type(_heads(config, "decoder"))
     fill = _Filler(config, weights, is_t5)
     fill.stack(spec.encoder, "encoder", spec.encoder.embeddings[0])
     fill.stack(spec.decoder, "decoder", spec.decoder.embeddings)
@@ -139,6 +141,11 @@ def specification(
     spec.register_source_vocabulary(list(source_pieces))
     spec.register_target_vocabulary(list(target_pieces))
     return spec
+
+
+def _heads(config, side):
+    sizes = getattr(config, "decoder_sizes", {}) if side == "decoder" else {}
+    return sizes.get("num_heads", config.num_heads)
 
 
 class _Filler:
@@ -165,7 +172,8 @@ class _Filler:
             name = "attention" if side == "encoder" else "self_attention"
             self.attention(layer.self_attention, f"{block}/{name}", ["query_key_value"])
             if self.is_t5:
-                table = self.weights[f"{side}/relative_bias/embedding/embeddings"]
+                own = f"_{i}" if config.positions_by_layer else ""
+                table = self.weights[f"{side}/relative_bias{own}/embedding/embeddings"]
                 layer.self_attention.relative_attention_bias = table
                 farthest = np.dtype("int32").type(config.max_distance)
                 layer.self_attention.relative_attention_max_distance = farthest
@@ -226,7 +234,8 @@ class _Filler:
         value = self.weights[path]
         if count is None:
             return value
-        return np.concatenate(unfuse(value, (self.config.num_heads,) * count), axis=-1)
+        heads = _heads(self.config, path.split("/")[0])
+        return np.concatenate(unfuse(value, (heads,) * count), axis=-1)
 
     def _own_table(self, side):
         if self.is_t5:

@@ -87,6 +87,8 @@ def _write_translator(folder, out):
         num_beams=4,
         max_length=config.max_length,
     )
+    if getattr(tokenizer, "first_id", None) is not None:  # BART's texts begin with <s>
+        generation["forced_bos_token_id"] = tokenizer.first_id
     # As in this library, padding and BOS are never generated.
     if never := sorted({config.pad_id, config.bos_id} - {*config.eos_ids}):
         generation["bad_words_ids"] = [[i] for i in never]

@@ -73,9 +73,9 @@ def load_pretrained(
 ) -> Translator | CausalLM | Transcriber | ImageClassifier | TextEmbedder | PretrainedModel:
     """Load a model in Hugging Face's layout as an object for its task.
 
-    Marian (the 1,400 models of OPUS-MT), M2M-100, NLLB-200, mBART-50, T5, T5 v1.1, mT5 and
-    MADLAD-400 become a `Translator`; GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3 and Gemma a
-    `CausalLM`; Whisper a `Transcriber`; ViT an `ImageClassifier`; BERT, DistilBERT, RoBERTa,
+    Marian (the 1,400 models of OPUS-MT), M2M-100, NLLB-200, mBART-50, BART, T5, T5 v1.1, mT5,
+    UMT5 and MADLAD-400 become a `Translator`; GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3 and Gemma
+    a `CausalLM`; Whisper a `Transcriber`; ViT an `ImageClassifier`; BERT, DistilBERT, RoBERTa,
     XLM-RoBERTa, ALBERT, ELECTRA, DeBERTa-v2 and v3, ESM-2 and a ViT without a classifier a
     `PretrainedModel`, or, in a folder of sentence-transformers, a `TextEmbedder` with its pooling.
     All have `save(folder)`.

@@ -136,6 +136,7 @@ class Decoder(Stack):
         cross_attention: Whether the blocks have cross-attention.
         relative_positions: Number of buckets and maximum distance of a `RelativeBias` that all
             blocks share in their self-attention; None: no such bias.
+        relative_by_layer: Whether each block has a `RelativeBias` of its own (UMT5).
         rotary: Arguments of a `Rotary` that all blocks share in their self-attention; None: no
             rotary positions.
         by_layer: Options that differ between blocks, see `Stack`.
@@ -189,11 +190,7 @@ class Decoder(Stack):
         lengths: Any = None,
         training: bool = False,
     ) -> tuple[Any, list[dict[str, Any]]]:
-        shared = dict(
-            memory=memory,
-            cross_attention_mask=cross_attention_mask,
-            bias=self._bias(x, cache, index, beam_size),
-        )
+        shared = dict(memory=memory, cross_attention_mask=cross_attention_mask)
         if self.rotaries and positions is None:
             positions = self._places(x, index, beam_size)
         masks = attention_mask
@@ -203,12 +200,13 @@ class Decoder(Stack):
             self.blocks,
             cache or [None] * self.num_layers,
             masks,
+            self._biases(x, cache, index, beam_size),
             self._rotations(positions, lengths),
             strict=True,
         )
         caches = []
-        for block, block_cache, mask, rotation in of_blocks:
-            options = dict(attention_mask=mask, rotation=rotation, **shared)
+        for block, block_cache, mask, bias, rotation in of_blocks:
+            options = dict(attention_mask=mask, bias=bias, rotation=rotation, **shared)
             if self.remat and training and cache is None:
                 x, new_cache = self._rematerialized(block, x, **options), {}
             else:
@@ -217,10 +215,10 @@ class Decoder(Stack):
             caches.append(new_cache)
         return (self.norm(x) if self.norm else x), caches
 
-    def _bias(self, x, cache, index, beam_size):
-        """Return the bias (1, N, T, S); all beams of a position are equally far from a query."""
-        if not self.relative_bias:
-            return None
+    def _biases(self, x, cache, index, beam_size):
+        """Return the biases (1, N, T, S); all beams of a position are equally far from a query."""
+        if not self.has_relative_bias:
+            return [None] * self.num_layers
         length = quick.shape(x)[1] // beam_size
         places = length
         if cache is not None:
@@ -228,11 +226,10 @@ class Decoder(Stack):
             places = room // beam_size
         queries = index + quick.arange(length, dtype="int32")
         keys = quick.arange(places, dtype="int32")
-        bias = self.relative_bias(queries, keys)
-        if beam_size == 1:
-            return bias
-        # Beams are decoded one position at a time; the bias is the same for all of them.
-        return quick.repeat(bias, beam_size, axis=3)
+        if beam_size > 1:
+            # Beams are decoded one position at a time; the bias is the same for all of them.
+            keys = quick.repeat(keys, beam_size, axis=0)
+        return self._relative_biases(queries, keys)
 
     def _places(self, x, index, beam_size):
         length = quick.shape(x)[1] // beam_size

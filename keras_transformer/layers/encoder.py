@@ -96,6 +96,7 @@ class Encoder(Stack):
         d_ff: Width inside the feed-forward.
         relative_positions: Number of buckets and maximum distance of a `RelativeBias` that all
             blocks share; None: no such bias.
+        relative_by_layer: Whether each block has a `RelativeBias` of its own (UMT5).
         rotary: Arguments of a `Rotary` that all blocks share; None: no rotary positions.
         shared: Whether one block is run `num_layers` times (Lan et al. 2020, section 3.1); or the
             number of blocks, each of which is run for an equal share of successive layers.
@@ -144,13 +145,14 @@ class Encoder(Stack):
         positions: Any = None,
         training: bool = False,
     ) -> Any:
-        bias = None
-        if self.relative_bias or self.rotaries:
+        biases = [None] * self.num_layers
+        if self.has_relative_bias or self.rotaries:
             places = quick.arange(quick.shape(x)[1], dtype="int32")
             positions = places if positions is None else positions
-        if self.relative_bias:
-            bias = self.relative_bias(places, places)
-        for block, rotation in zip(self.blocks, self._rotations(positions), strict=True):
+        if self.has_relative_bias:
+            biases = self._relative_biases(places, places)
+        of_blocks = zip(self.blocks, biases, self._rotations(positions), strict=True)
+        for block, bias, rotation in of_blocks:
             options = dict(attention_mask=attention_mask, bias=bias, rotation=rotation)
             if self.remat and training:
                 x = self._rematerialized(block, x, **options)

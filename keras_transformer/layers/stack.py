@@ -10,6 +10,7 @@ import keras
 
 from keras_transformer.backend import rematerialized
 from keras_transformer.backend.private import layers_inside
+from keras_transformer.config import require
 from keras_transformer.layers.layer import Layer, direct_calls
 from keras_transformer.layers.options import BlockOptions
 from keras_transformer.layers.relative_bias import RelativeBias
@@ -28,6 +29,7 @@ class Stack(Layer):
         d_ff: Width inside the feed-forward.
         relative_positions: Number of buckets and maximum distance of a `RelativeBias` that all
             blocks share in their self-attention; None: no such bias.
+        relative_by_layer: Whether each block has a `RelativeBias` of its own (UMT5).
         rotary: Arguments of a `Rotary` that all blocks share in their self-attention; None: no
             rotary positions.
         by_layer: Options that differ between blocks: those of block i are in entry i modulo the
@@ -35,7 +37,8 @@ class Stack(Layer):
         options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
 
     Raises:
-        ValueError: If `by_layer` has an unknown key, or there are relative positions and a kernel.
+        ValueError: If `by_layer` has an unknown key, there are relative positions and a kernel, or
+            `relative_by_layer` without relative positions.
 
     Attributes:
         remat: Whether training stores only the input of each block, and computes the block again
@@ -50,6 +53,7 @@ class Stack(Layer):
         num_heads: int,
         d_ff: int,
         relative_positions: tuple[int, int] | None = None,
+        relative_by_layer: bool = False,
         rotary: dict[str, Any] | None = None,
         by_layer: Sequence[Mapping[str, Any]] = (),
         **options: Any,
@@ -57,13 +61,20 @@ class Stack(Layer):
         own = BlockOptions.taken(options, num_heads=num_heads, d_ff=d_ff)
         super().__init__(**options)
         self.options, self.num_layers = own, num_layers
-        self._positions = dict(relative_positions=relative_positions, rotary=rotary)
+        self._positions = dict(
+            relative_positions=relative_positions,
+            relative_by_layer=relative_by_layer,
+            rotary=rotary,
+        )
         self.by_layer = tuple(dict(entry) for entry in by_layer)
         if relative_positions and own.kernel:
             raise ValueError(
                 f"relative_positions must be None with kernel={own.kernel!r}: linear attention has "
                 f"no products to add a bias to, got {relative_positions}"
             )
+        fits = relative_positions is not None or not relative_by_layer
+        accepted = "False without relative_positions"
+        require(fits, "relative_by_layer", relative_by_layer, accepted)
         known = {field.name for field in dataclasses.fields(BlockOptions)} | {"rotary"}
         for entry in self.by_layer:
             if unknown := sorted(entry.keys() - known):
@@ -82,7 +93,7 @@ class Stack(Layer):
         return blocks
 
     def _surround(self, bidirectional):
-        """Make the final norm and the positions that all blocks share."""
+        """Make the final norm and the positions."""
         options, policy = self.options, self.dtype_policy
         relative, rotary = self._positions["relative_positions"], self._positions["rotary"]
         of_blocks = [self._own(i).get("rotary", rotary) for i in range(self.num_layers)]
@@ -96,19 +107,28 @@ class Stack(Layer):
         self.norm = None
         if options.norm_first:
             self.norm = normalization(options.norm, options.epsilon, policy, "norm")
-        self.relative_bias = None
+        self.relative_bias, self.own_biases = None, []
         if relative:
-            self.relative_bias = RelativeBias(
-                options.num_heads, *relative, bidirectional, dtype=policy, name="relative_bias"
-            )
+            kind = dict(bidirectional=bidirectional, dtype=policy)
+            of_stack = (options.num_heads, *relative)
+            if self._positions["relative_by_layer"]:
+                names = (f"relative_bias_{i}" for i in range(self.num_layers))
+                self.own_biases = [RelativeBias(*of_stack, **kind, name=x) for x in names]
+            else:
+                self.relative_bias = RelativeBias(*of_stack, **kind, name="relative_bias")
 
     def _build(self, blocks, *shapes):
         for block in blocks:
             block.build(*shapes)
-        for layer in (self.norm, self.relative_bias, *self.rotaries):
+        for layer in (self.norm, self.relative_bias, *self.own_biases, *self.rotaries):
             if layer:
                 layer.build(shapes[0])
         self._width = shapes[0][-1]
+
+    @property
+    def has_relative_bias(self) -> bool:
+        """Whether the blocks have relative positions."""
+        return bool(self.relative_bias or self.own_biases)
 
     @property
     def length_scaling(self) -> str | None:
@@ -120,6 +140,12 @@ class Stack(Layer):
     def length_limit(self) -> int | None:
         """Most tokens of a sequence with the rotary rates of short ones; None: all have them."""
         return min((x.limit for x in self.rotaries if x.limit is not None), default=None)
+
+    def _relative_biases(self, queries, keys):
+        """Return the bias (1, N, T, S) of each block; a shared one is computed once."""
+        if self.own_biases:
+            return [bias(queries, keys) for bias in self.own_biases]
+        return [self.relative_bias(queries, keys)] * self.num_layers
 
     def _rotations(self, positions, lengths=None):
         """Return the rotation of each block, or None; equal ones are computed once."""

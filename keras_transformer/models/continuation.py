@@ -32,7 +32,7 @@ def new_caches(model: DecoderOnly, rows: int, places: int) -> list[dict[str, Any
     Raises:
         NotImplementedError: If the model has relative positions, or linear attention.
     """
-    if model.decoder.relative_bias:
+    if model.decoder.has_relative_bias:
         raise NotImplementedError(
             "model must not have relative positions to continue several sequences at once"
         )

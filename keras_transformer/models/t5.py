@@ -1,9 +1,9 @@
 """T5: text to text with relative positions, RMS norms and no biases (Raffel et al. 2020).
 
-The encoder-decoder of T5, T5 v1.1, mT5 and MADLAD-400. It differs from the paper's Transformer:
-positions are a learned attention bias that all blocks of a stack share (section 2.1), norms only
-scale and precede each sub-layer, products of queries and keys are not scaled, and T5 v1.1 has a
-gated feed-forward (Shazeer 2020).
+The encoder-decoder of T5, T5 v1.1, mT5, MADLAD-400 and UMT5. It differs from the paper's
+Transformer: positions are a learned attention bias that all blocks of a stack share (section 2.1;
+in UMT5 each block has its own), norms only scale and precede each sub-layer, products of queries
+and keys are not scaled, and T5 v1.1 has a gated feed-forward (Shazeer 2020).
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class T5Config(Config):
         head_dim: Width of a head, independent of `d_model`.
         num_buckets: Number of distance buckets of the relative positions.
         max_distance: Distance from which on all distances share a bucket.
+        positions_by_layer: Whether each block has its own table of relative positions, as in UMT5
+            (Chung et al. 2023); false: all blocks of a stack share one.
         dropout: Dropout rate in [0, 1) on sub-layer outputs and embeddings.
         activation: Activation of the feed-forward, one of `ACTIVATIONS`.
         gated: Whether the feed-forward has a gate, as in v1.1.
@@ -59,6 +61,7 @@ class T5Config(Config):
     head_dim: int = 64
     num_buckets: int = 32
     max_distance: int = 128
+    positions_by_layer: bool = False
     dropout: float = 0.1
     activation: str = "relu"
     gated: bool = False
@@ -121,6 +124,7 @@ class T5(EncoderDecoder):
             head_dim=config.head_dim,
             query_scale=1.0,
             relative_positions=(config.num_buckets, config.max_distance),
+            relative_by_layer=config.positions_by_layer,
             dtype=policy,
         )
         embedding = PositionalEmbedding(

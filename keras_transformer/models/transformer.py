@@ -22,7 +22,7 @@ class Transformer(EncoderDecoder):
     model.fit(batches)
     ```
 
-    The fields of its config also cover Marian, M2M-100, NLLB and mBART-50.
+    The fields of its config also cover BART, Marian, M2M-100, NLLB and mBART-50.
 
     Args:
         config: The model's config.
@@ -64,7 +64,7 @@ class Transformer(EncoderDecoder):
             source_embedding,
             target_embedding,
             Encoder(config.num_encoder_layers, **stack, name="encoder"),
-            Decoder(config.num_decoder_layers, **stack, name="decoder"),
+            Decoder(config.num_decoder_layers, **stack | config.decoder_sizes, name="decoder"),
             output_layer,
             output_bias,
         )

@@ -101,7 +101,8 @@ class TranslatorEngine:
             map(len, tokenizer.encode_source([source])),
             map(len, tokenizer.encode_target([target])),
         )
-        maps = model.config.num_heads * max(len(model.encoder.blocks), len(model.decoder.blocks))
+        stacks = model.encoder, model.decoder
+        maps = max(x.options.num_heads for x in stacks) * max(x.num_layers for x in stacks)
         weights = maps * (s * s + t * t + s * t)
         if weights > MOST_WEIGHTS:
             raise ValueError(

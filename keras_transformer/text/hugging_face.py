@@ -10,22 +10,25 @@ from typing import Any
 
 import sentencepiece
 
+from keras_transformer.config import require
 from keras_transformer.system.files import read_json, write_json
 from keras_transformer.text.languages import M2M100, MBART50, NLLB200, WMT21
 from keras_transformer.text.marian import MarianTokenizer
 from keras_transformer.text.multilingual import MultilingualTokenizer
 from keras_transformer.text.pieces import FastPieces, SentencePieces
+from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import Tokenizer
-from keras_transformer.text.vocabulary_files import FAIRSEQ
+from keras_transformer.text.vocabulary_files import ADDED, FAIRSEQ, MERGES, WORDS
 
 OPTIONS, FAST = "tokenizer_config.json", "tokenizer.json"
 MODELS = ("sentencepiece.bpe.model", "spiece.model", "sentencepiece.model")
 SENTINEL, TARGET_TAG = r"<extra_id_\d+>", r"<2[A-Za-z_]+>"
+START = "decoder_start_token_id"
 FACTS = (
-    "model_type", "vocab_size", "pad_token_id", "eos_token_id", "decoder_start_token_id",
-    "task_specific_params",
+    "model_type", "vocab_size", "pad_token_id", "eos_token_id", START, "task_specific_params",
 )  # fmt: skip
-KINDS = ("m2m_100", "marian", "mbart", "mt5", "pegasus", "t5")
+T5_KINDS = ("mt5", "t5", "umt5")
+KINDS = ("bart", "m2m_100", "marian", "mbart", "mt5", "pegasus", "t5", "umt5")
 
 
 def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Tokenizer:
@@ -33,7 +36,8 @@ def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Toke
 
     Args:
         folder: Folder with a SentencePiece model, which is preferred because the model was
-            trained with it, or a `tokenizer.json`.
+            trained with it, or a `tokenizer.json`; for BART also with `vocab.json` and
+            `merges.txt`.
         config: The model's config, which gives T5's special ids and the size of the vocabulary.
 
     Raises:
@@ -44,17 +48,24 @@ def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Toke
     if kind not in KINDS:
         raise ValueError(f"model_type must be one of {KINDS} for a tokenizer, got {kind!r}")
     if kind == "marian" or (folder / "source.spm").is_file():
-        return MarianTokenizer.read(folder, bos_id=_id(config, "decoder_start_token_id", None))
+        return MarianTokenizer.read(folder, bos_id=_id(config, START, None))
     if kind == "pegasus":
         raise ValueError(
             f"{folder} has no source.spm: Pegasus is read with a Marian tokenizer only"
         )
     options = _json(folder / OPTIONS)
+    if kind == "bart":
+        return _fast(FastPieces(TextTokenizer.read(folder, kind).content), folder, config, options)
     content = _sentencepiece_model(folder)
     if content is None:
-        return _fast(folder, config, options)
+        if not (folder / FAST).is_file():
+            raise FileNotFoundError(
+                f"{folder} holds no tokenizer: there is neither {FAST} nor one of "
+                f"{', '.join(MODELS)}"
+            )
+        return _fast(FastPieces((folder / FAST).read_bytes()), folder, config, options)
     own = _own_pieces(content, folder)
-    if kind in ("t5", "mt5"):
+    if kind in T5_KINDS:
         return _t5(folder, content, own, config, options)
     if kind == "mbart" and (options.get("tokenizer_class") or "").startswith("MBartTokenizer"):
         raise ValueError(
@@ -123,7 +134,7 @@ def _task_options(config, pieces):
     return dict(
         style="task",
         pad_id=pad_id,
-        bos_id=_id(config, "decoder_start_token_id", pad_id),
+        bos_id=_id(config, START, pad_id),
         eos_id=_id(config, "eos_token_id", 1),
         tasks=tasks or {tag[2:-1]: tag for tag in tags},
     )
@@ -137,18 +148,13 @@ def _id(config, name, default):
     return default if value is None else value
 
 
-def _fast(folder, config, options):
-    """Read a folder that has only a `tokenizer.json`."""
-    if not (folder / FAST).is_file():
-        raise FileNotFoundError(
-            f"{folder} holds no tokenizer: there is neither {FAST} nor one of {', '.join(MODELS)}"
-        )
-    pieces = FastPieces((folder / FAST).read_bytes())
+def _fast(pieces, folder, config, options):
+    """Make the tokenizer of a folder without a SentencePiece model."""
     _check_size(len(pieces.pieces), folder, config)
     size = len(pieces.pieces)
     pieces.pieces += [f"<unused_{i}>" for i in range(size, config["vocab_size"])]
     ids = pieces.ids
-    if config["model_type"] in ("t5", "mt5"):
+    if config["model_type"] in T5_KINDS:
         unknown = ids.get("<unk>", 2)
         return MultilingualTokenizer(
             pieces,
@@ -159,12 +165,14 @@ def _fast(folder, config, options):
         )
     names = {code: code for code in (*NLLB200, *MBART50) if code in ids}
     names = names or {code: f"__{code}__" for code in M2M100 if f"__{code}__" in ids}
-    return MultilingualTokenizer(
-        pieces,
-        content_size=size,
-        **_language_options(ids, names, options, folder),
-        **_origin(folder, config),
-    )
+    kind = _language_options(ids, names, options, folder)
+    if config["model_type"] == "bart":
+        first = ids["<s>"]
+        for found in (config, _json(folder / "generation_config.json")):
+            forced = _id(found, "forced_bos_token_id", first)
+            require(forced == first, "forced_bos_token_id", forced, f"{first} or null")
+        kind |= dict(style="plain", first_id=first, bos_id=_id(config, START, kind["eos_id"]))
+    return MultilingualTokenizer(pieces, content_size=size, **kind, **_origin(folder, config))
 
 
 def _filled(pieces, folder, options, config):
@@ -212,7 +220,7 @@ def _listed_languages(folder, options):
 
 def _origin(folder, config):
     """Return the files that define the tokenizer, and the config fields that they need."""
-    names = (OPTIONS, "special_tokens_map.json", FAST, "vocab.json", *MODELS)
+    names = (OPTIONS, "special_tokens_map.json", FAST, WORDS, MERGES, ADDED, *MODELS)
     files = {name: folder / name for name in names}
     return dict(
         originals={name: path.read_bytes() for name, path in files.items() if path.is_file()},

@@ -1,4 +1,4 @@
-"""Tokenizers of pretrained models of many languages or tasks: M2M-100, NLLB, mBART-50, T5."""
+"""Tokenizers of pretrained encoder-decoders: M2M-100, NLLB, mBART-50, T5, BART."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from keras_transformer.text.pieces import FastPieces, SentencePieces
 from keras_transformer.text.tokenizer import Frame, Tokenizer
 
-STYLES = ("prefix", "suffix", "task")
+STYLES = ("prefix", "suffix", "task", "plain")
 ORIGINALS = "hugging_face"  # folder of the files that a tokenizer was read from
 
 
@@ -24,11 +24,12 @@ class MultilingualTokenizer(Tokenizer):
         pieces: The vocabulary, with the method that splits texts into its pieces.
         style: Position of the language. "prefix": `[language] X </s>` on both sides; "suffix":
             `X </s> [language]` in the source, as "prefix" in the target; "task": a text that
-            precedes the source.
+            precedes the source; "plain": `<s> X </s>` on both sides, without a language.
         pad_id, unk_id, bos_id, eos_id: Special ids; the decoder's input begins with `bos_id`.
         content_size: Ids from this number on are not text.
         languages: Ids of the language tokens, for the styles "prefix" and "suffix".
         tasks: Texts that precede the source, by target language, for the style "task".
+        first_id: Id of `<s>`, for the style "plain".
         originals: Contents of the files that it was read from, by name, to be saved again.
         model: The fields of the model's `config.json` that it was read with.
     """
@@ -47,6 +48,7 @@ class MultilingualTokenizer(Tokenizer):
         content_size: int,
         languages: Mapping[str, int] | None = None,
         tasks: Mapping[str, str] | None = None,
+        first_id: int | None = None,
         originals: Mapping[str, bytes] | None = None,
         model: Mapping[str, Any] | None = None,
     ):
@@ -57,6 +59,7 @@ class MultilingualTokenizer(Tokenizer):
         self.pad_id, self.unk_id, self.bos_id, self.eos_id = pad_id, unk_id, bos_id, eos_id
         self.content_size = content_size
         self.languages, self.tasks = dict(languages or {}), dict(tasks or {})
+        self.first_id = first_id
         self.source_vocab_size = self.target_vocab_size = len(pieces.pieces)
         self.source_languages = tuple(self.languages)
         self.target_languages = tuple(self.tasks if style == "task" else self.languages)
@@ -74,7 +77,7 @@ class MultilingualTokenizer(Tokenizer):
 
     @property
     def source_frame(self) -> Frame:
-        """The source's language, or the task, and EOS."""
+        """The source's language, or the task, or `<s>`, and EOS."""
         if self.style != "task":
             return self._frame("source", self.style == "suffix")
         task = self.tasks.get(self._chosen[1] or "", "")
@@ -84,10 +87,12 @@ class MultilingualTokenizer(Tokenizer):
 
     @property
     def target_frame(self) -> Frame:
-        """The target's language and EOS."""
+        """The target's language, or `<s>`, and EOS."""
         return Frame((), (self.eos_id,)) if self.style == "task" else self._frame("target", False)
 
     def _frame(self, side, is_suffix):
+        if self.first_id is not None:
+            return Frame((self.first_id,), (self.eos_id,))
         language = self._chosen[side == "target"]
         if language is None:
             raise ValueError(
@@ -118,7 +123,9 @@ class MultilingualTokenizer(Tokenizer):
     def source_model(self) -> bytes:
         """The serialized SentencePiece model of all languages; ValueError if there is none."""
         if isinstance(self.pieces, FastPieces):
-            raise ValueError("the tokenizer has no SentencePiece model, only a tokenizer.json")
+            raise ValueError(
+                "the tokenizer has no SentencePiece model, only a tokenizer.json or vocab.json"
+            )
         return self.pieces.model
 
     target_model = source_model

@@ -120,12 +120,16 @@ class TextTokenizer:
         return cls(tokenizer.to_str().encode(), add_special_tokens=kind == "wordpiece")
 
     @classmethod
-    def read(cls, folder: str | os.PathLike) -> TextTokenizer:
+    def read(cls, folder: str | os.PathLike, kind: str | None = None) -> TextTokenizer:
         """Read a folder in Hugging Face's layout, or one that `save` wrote.
 
         It has a `tokenizer.json`; or `vocab.json` and `merges.txt`, like GPT-2, RoBERTa and
         Whisper; or `vocab.txt`, like BERT and ESM; or `sentencepiece.bpe.model` of an XLM-RoBERTa;
-        or `spm.model` of a DeBERTa. Its `config.json` gives the kind of model.
+        or `spm.model` of a DeBERTa.
+
+        Args:
+            folder: The folder.
+            kind: The `model_type` of its model. None: that in its `config.json`.
 
         Raises:
             FileNotFoundError: If the folder has none of these.
@@ -144,7 +148,7 @@ class TextTokenizer:
                 raise ValueError(f"{folder / FILE} cannot be read: {error}") from error
             return cls(content, framed and options.get("add_special_tokens", True))
         try:
-            found = from_vocabulary(library, folder, options, config.get("model_type"))
+            found = from_vocabulary(library, folder, options, kind or config.get("model_type"))
         except Exception as error:  # the library raises Exception itself
             raise ValueError(f"the vocabulary in {folder} cannot be read: {error}") from error
         if found is None:

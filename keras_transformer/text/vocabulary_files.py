@@ -14,6 +14,7 @@ from keras_transformer.system.files import read_json
 
 WORDS, MERGES, LINES, ADDED = "vocab.json", "merges.txt", "vocab.txt", "added_tokens.json"
 PIECES, DEBERTA_PIECES = "sentencepiece.bpe.model", "spm.model"
+FRAMED = ("bart", "roberta", "xlm-roberta")  # byte pairs inside <s> and </s>
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # replace SentencePiece's first three
 
 
@@ -34,7 +35,7 @@ def from_vocabulary(
         The tokenizer and whether it adds special tokens; None if there is no vocabulary.
     """
     if (folder / WORDS).is_file() and (folder / MERGES).is_file():
-        return _byte_pairs(library, folder, options, framed=kind in ("roberta", "xlm-roberta"))
+        return _byte_pairs(library, folder, options, framed=kind in FRAMED)
     if kind == "xlm-roberta" and (folder / PIECES).is_file():
         return _fairseq_pieces(library, folder / PIECES), True
     if kind == "deberta-v2" and (folder / DEBERTA_PIECES).is_file():

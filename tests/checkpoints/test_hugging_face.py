@@ -106,17 +106,20 @@ def test_configs_that_do_not_fit(folder):
         read_model(folder)
     configure(folder, model_type="marian")
     configure(folder, encoder_ffn_dim=48)
-    with pytest.raises(ValueError, match=r"encoder_ffn_dim and decoder_ffn_dim must be equal"):
+    with pytest.raises(ValueError, match=r"encoder.layers.0.fc1.weight must have .*\(48, 16\)"):
         read_model(folder)
-    configure(folder, encoder_ffn_dim=24, activation_function="mish")
+    configure(folder, encoder_ffn_dim=24, decoder_attention_heads=3)
+    with pytest.raises(ValueError, match="by num_decoder_heads, got d_model=16 and .*=3"):
+        read_model(folder)
+    configure(folder, decoder_attention_heads=4, activation_function="mish")
     with pytest.raises(
         ValueError, match="activation_function must be one of .*'swish'.*, got 'mish'"
     ):
         read_model(folder)
     configure(folder, activation_function="gelu", eos_token_id=[0], decoder_start_token_id=None)
     assert read_model(folder).config.bos_id == 52
-    configure(folder, model_type="bart")
-    with pytest.raises(ValueError, match="model_type in .* must be one of .*'marian'.*'bart'"):
+    configure(folder, model_type="brat")
+    with pytest.raises(ValueError, match="model_type in .* must be one of .*'marian'.*'brat'"):
         read_model(folder)
     (folder / "config.json").write_text('{"model_type": "marian"}')
     with pytest.raises(ValueError, match="config.json lacks '"):
@@ -165,6 +168,6 @@ def test_models_that_cannot_be_written(tiny_transformer, tmp_path):
         write_model(tmp_path / "out", ours, kind="marian")
     with pytest.raises(ValueError, match="checkpoint. t5: it stores T5 models"):
         write_model(tmp_path / "out", ours, kind="t5")
-    with pytest.raises(ValueError, match="kind must be one of .* or None, got 'bart'"):
-        write_model(tmp_path / "out", ours, kind="bart")
+    with pytest.raises(ValueError, match="kind must be one of .* or None, got 'brat'"):
+        write_model(tmp_path / "out", ours, kind="brat")
     assert not (tmp_path / "out").exists()

@@ -65,6 +65,7 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     for kind, name in {
         "marian": "Helsinki-NLP/opus-mt-en-de",
         "nllb": "facebook/nllb-200-distilled-600M",
+        "bart": "facebook/bart-large-cnn",
     }.items():
         (folder / name).mkdir(parents=True)
         pretrained_folder(kind, folder / name, english, german)
@@ -100,6 +101,7 @@ def _corpora(folder, sides):
     rows = ("\t".join(pair) for pair in zip(*sides["test"], strict=True))
     write(folder / "test.tsv", rows)
     write(folder / "english.txt", sides["test"][0][:3])
+    write(folder / "articles.txt", sides["test"][0][:3])
     write(folder / "mine.toml", RECIPE.splitlines())
     write(folder / "input.txt", sides["train"][0])
     write(folder / "documents.jsonl", [json.dumps({"text": x}) for x in sides["train"][0]])

@@ -23,6 +23,7 @@ FAMILIES = {  # languages
     "nllb": ("eng_Latn", "deu_Latn"),
     "mbart": ("en_XX", "fr_XX"),
     "t5": ("en", "de"),
+    "umt5": ("en", "de"),
     "madlad": (None, "de"),
 }
 OWN = {
@@ -30,6 +31,7 @@ OWN = {
     "pre_norm": dict(norm_first=True, activation="gelu"),
     "untied": dict(tie_output=False, norm_first=True),
     "separate": dict(share_embeddings=False, positions="learned"),
+    "unequal": dict(num_decoder_heads=4, decoder_d_ff=40, norm_first=True),
 }
 
 if keras.backend.backend() != "torch":  # weights are arrays, whatever runs here

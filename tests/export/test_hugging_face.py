@@ -24,7 +24,7 @@ ENGLISH = ["The old man sees the dog.", "A dog sleeps here.", "I see 3 dogs, don
 GERMAN = ["Der alte Mann sieht den Hund.", "Ein Hund schläft hier.", "Ich sehe 3 Hunde."] * 20
 TEXTS = [*ENGLISH[:3], "犬 dog </s>", "dog ½"]
 WIDTHS = dict(d_model=16, d_ff=24, num_layers=2, num_heads=2, max_length=64)
-FAMILIES = ("marian", "m2m_100", "nllb", "mbart", "t5", "madlad")
+FAMILIES = ("marian", "m2m_100", "nllb", "mbart", "t5", "umt5", "madlad", "bart")
 OWN = {
     "post_norm": {},
     "pre_norm": dict(norm_first=True, activation="gelu", eos_id=(3, 29, 230)),
@@ -109,6 +109,9 @@ def test_there_and_back(pretrained_folder, tmp_path, kind):
             assert (folder / name).read_bytes() == (out / name).read_bytes()
     if (vocabulary := folder / "vocab.json").is_file():
         assert read_json(vocabulary) == read_json(out / "vocab.json")
+    if kind == "bart":
+        assert read_json(out / "generation_config.json")["forced_bos_token_id"] == 0
+        assert (folder / "merges.txt").read_bytes() == (out / "merges.txt").read_bytes()
     loaded, problems = transformers.AutoModelForSeq2SeqLM.from_pretrained(
         out, output_loading_info=True
     )

@@ -74,6 +74,7 @@ FAMILIES = {  # languages of the tests; what `generate` is told of the target
     "nllb": ("eng_Latn", "deu_Latn", "fra_Latn"),
     "mbart": ("en_XX", "de_DE", "fr_XX"),
     "t5": ("en", "de", "fr"),
+    "umt5": ("en", "de", "fr"),
     "madlad": (None, "de", "fr"),
 }
 
@@ -127,6 +128,29 @@ def test_many_languages(family, beam_size, tmp_path):
     assert translator.between(source, targets[1]).score(ENGLISH, GERMAN) != pytest.approx(
         translator.score(ENGLISH, GERMAN)
     )
+
+
+@pytest.mark.once("tests/checkpoints searches a BART under each")
+def test_texts_without_a_language(pretrained_folder, tmp_path):
+    """BART: `transformers` counts the first token of the decoder as well."""
+    theirs = pretrained_folder("bart", tmp_path, [*ENGLISH, *GERMAN] * 20)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    translator, room, expected = load_pretrained(tmp_path), 12, []
+    texts = [*ENGLISH, "½ 犬"]
+    for text in texts:
+        ids = tokenizer([text], return_tensors="pt").input_ids
+        found = theirs.generate(
+            ids, num_beams=4, length_penalty=2.0, min_length=9, max_length=ids.shape[1] + room + 1,
+            bad_words_ids=[[1]],
+        )  # fmt: skip
+        expected += tokenizer.batch_decode(found, skip_special_tokens=True)
+    options = dict(length_penalty=2.0, min_length=8, max_extra_length=room, scoring="transformers")
+    found = translator.translate([*texts, ""], **options)
+    assert found == [*(text.strip() for text in expected), ""]
+    assert len(set(found)) > 2
+    translator.save(tmp_path / "saved")
+    again = Translator.load(tmp_path / "saved")
+    assert again.score(ENGLISH, GERMAN) == translator.score(ENGLISH, GERMAN)
 
 
 @pytest.mark.skipif(keras.backend.backend() != "torch", reason="read alike by all backends")

@@ -97,6 +97,11 @@ def test_shared_blocks():
         Encoder(5, 2, 16, shared=6)
 
 
+def test_own_positions_need_positions():
+    with pytest.raises(ValueError, match="relative_by_layer must be False without relative_posit"):
+        Encoder(2, 2, 16, relative_by_layer=True)
+
+
 def test_what_does_not_fit_is_traced_and_refused():
     with pytest.raises(ValueError, match="memory or cache must be given"):
         Decoder(1, 2, 16)(keras.KerasTensor((None, None, 8)))

@@ -5,8 +5,9 @@ import json
 import shutil
 
 import pytest
+import transformers
 
-from keras_transformer.text import SentencePieceTokenizer, read_tokenizer
+from keras_transformer.text import SentencePieceTokenizer, load_tokenizer, read_tokenizer
 from keras_transformer.text.hugging_face import write_tokenizer
 
 TEXTS = ["The old man sees the dog.", "Ein Hund schläft hier.", "I see 3 dogs, don't I?"] * 20
@@ -38,7 +39,7 @@ def test_our_own_tokenizer_goes_out_as_that_of_marian(tmp_path, shared):
     assert (tmp_path / "target_vocab.json").is_file() == (not shared)
 
 
-@pytest.mark.parametrize("kind", ["m2m_100", "nllb", "mbart", "t5", "madlad"])
+@pytest.mark.parametrize("kind", ["m2m_100", "nllb", "mbart", "t5", "madlad", "bart"])
 def test_the_original_files_are_written_back(made, tmp_path, kind):
     folder, config = made(kind)
     write_tokenizer(tmp_path, read_tokenizer(folder, config))
@@ -67,6 +68,39 @@ def test_added_tokens_extend_the_vocabulary(made, tmp_path):
     options["added_tokens_decoder"] = {str(size): {"content": "<new>"}}
     path.write_text(json.dumps(options))
     assert read_tokenizer(tmp_path, config).pieces.pieces[size] == "<new>"
+
+
+def test_umt5_has_the_tokenizer_of_t5(made):
+    folder, config = made("t5")
+    both = [read_tokenizer(folder, config | dict(model_type=kind)) for kind in ("t5", "umt5")]
+    assert both[0].encode_source(TEXTS) == both[1].encode_source(TEXTS)
+    assert both[0].pieces.pieces == both[1].pieces.pieces
+
+
+@pytest.mark.parametrize("is_fast", [False, True])
+def test_bart_has_the_pieces_of_roberta(made, tmp_path, is_fast):
+    """Byte-level pieces between <s> and </s>, from either kind of file."""
+    folder, config = made("bart")
+    theirs = transformers.AutoTokenizer.from_pretrained(folder)
+    if is_fast:
+        theirs.save_pretrained(tmp_path)
+        assert not (tmp_path / "merges.txt").exists()
+        folder = tmp_path
+    ours = read_tokenizer(folder, config)
+    texts = [*TEXTS[:3], "½ dogs, 犬", ""]
+    expected = theirs(texts)["input_ids"]
+    assert ours.encode_source(texts) == ours.encode_target(texts) == expected
+    assert (ours.pad_id, ours.bos_id, ours.eos_id, ours.unk_id) == (1, 2, 2, 3)
+    assert ours.decode_target(expected) == texts
+    ours.save(tmp_path / "saved")
+    again = load_tokenizer(tmp_path / "saved")
+    assert again.encode_source(texts) == expected
+    # Text that looks like a special token is spelled out.
+    assert ours.decode_target(ours.encode_target(["a </s> b"])) == ["a </s> b"]
+    with pytest.raises(ValueError, match="forced_bos_token_id must be 0 or null, got 7"):
+        read_tokenizer(folder, config | dict(forced_bos_token_id=7))
+    with pytest.raises(FileNotFoundError, match="nor vocab.json with merges.txt"):
+        read_tokenizer(tmp_path / "none", config)
 
 
 def test_pegasus_needs_the_files_of_marian(made):

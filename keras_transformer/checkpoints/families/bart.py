@@ -1,4 +1,4 @@
-"""Map of Marian (OPUS-MT), Pegasus, M2M-100, NLLB-200 and mBART-50 checkpoints: BART's layout."""
+"""Map of BART, Marian (OPUS-MT), Pegasus, M2M-100, NLLB-200 and mBART-50 checkpoints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from keras_transformer.checkpoints.families.family import (
     Rule,
     dense,
     norm,
-    one,
     their_activation,
     token_id,
     token_ids,
@@ -36,18 +35,33 @@ _FIELDS = {name: size() for name in ("vocab_size", "d_model", *OF_SIDES)} | dict
 _MARIAN_FIELDS = _FIELDS | dict(
     decoder_vocab_size=size(None), share_encoder_decoder_embeddings=flag(True)
 )
-_MBART_FIELDS = _FIELDS | dict(max_position_embeddings=size())  # its positions are weights
+_LEARNED_FIELDS = _FIELDS | dict(max_position_embeddings=size())  # positions are weights
 _M2M_FIELDS = _FIELDS | dict(activation_function=activation("relu"), scale_embedding=flag(True))
 
+_SHARED, _BIAS = "model.shared.weight", "final_logits_bias"
+_ENCODER, _DECODER = (f"model.{side}.embed_tokens.weight" for side in ("encoder", "decoder"))
 
-def _config(theirs: Mapping[str, Any], names: Iterable[str], **family: Any):
+
+def _config(
+    theirs: Mapping[str, Any],
+    names: Iterable[str],
+    target_vocab_size: int | None = None,
+    shared: bool = True,
+    **family: Any,
+):
+    # Without a tied output, each side may have a table of its own.
+    has_own = not theirs["tie_word_embeddings"] and not {_ENCODER, _DECODER}.isdisjoint(names)
     return TransformerConfig(
         source_vocab_size=theirs["vocab_size"],
+        target_vocab_size=target_vocab_size or theirs["vocab_size"],
+        share_embeddings=shared and not has_own,
         d_model=theirs["d_model"],
-        d_ff=one(theirs, "encoder_ffn_dim", "decoder_ffn_dim"),
+        d_ff=theirs["encoder_ffn_dim"],
+        decoder_d_ff=theirs["decoder_ffn_dim"],
         num_encoder_layers=theirs["encoder_layers"],
         num_decoder_layers=theirs["decoder_layers"],
-        num_heads=one(theirs, "encoder_attention_heads", "decoder_attention_heads"),
+        num_heads=theirs["encoder_attention_heads"],
+        num_decoder_heads=theirs["decoder_attention_heads"],
         dropout=theirs["dropout"],
         activation=ACTIVATIONS[theirs["activation_function"]],
         scale_embeddings=theirs["scale_embedding"],
@@ -64,8 +78,8 @@ def _marian_config(theirs, names):
     return _config(
         theirs,
         names,
-        target_vocab_size=theirs["decoder_vocab_size"] or theirs["vocab_size"],
-        share_embeddings=theirs["share_encoder_decoder_embeddings"],
+        target_vocab_size=theirs["decoder_vocab_size"],
+        shared=theirs["share_encoder_decoder_embeddings"],
         positions="sinusoidal_halves",
         output_bias=True,
         bos_id=token_id(theirs, "decoder_start_token_id", "pad_token_id"),
@@ -76,7 +90,6 @@ def _m2m_config(theirs, names):
     return _config(
         theirs,
         names,
-        target_vocab_size=theirs["vocab_size"],
         positions="sinusoidal_tensor2tensor",
         position_offset=token_id(theirs, "pad_token_id") + 1,
         norm_first=True,
@@ -84,25 +97,29 @@ def _m2m_config(theirs, names):
     )
 
 
-def _mbart_config(theirs, names):
+def _bart_config(theirs, names, **family):
+    # `transformers` takes a missing bias for zeros; the bare model (BartModel) has none.
+    names = set(names)
+    options = dict(output_bias=_BIAS in names) | family
     return _config(
         theirs,
         names,
-        target_vocab_size=theirs["vocab_size"],
         positions="learned",
         position_offset=2,
-        norm_first=True,
         norm_embeddings=True,
-        output_bias=True,
         bos_id=token_id(theirs, "decoder_start_token_id", "eos_token_id"),
+        **options,
     )
+
+
+def _mbart_config(theirs, names):
+    return _bart_config(theirs, names, norm_first=True, output_bias=True)
 
 
 def _pegasus_config(theirs, names):
     return _config(
         theirs,
         names,
-        target_vocab_size=theirs["vocab_size"],
         positions="sinusoidal_halves",
         norm_first=True,
         output_bias=True,
@@ -111,16 +128,17 @@ def _pegasus_config(theirs, names):
 
 
 def _file(config: TransformerConfig) -> dict[str, Any]:
+    decoder = config.decoder_sizes
     return dict(
         is_encoder_decoder=True,
         vocab_size=config.source_vocab_size,
         d_model=config.d_model,
         encoder_ffn_dim=config.d_ff,
-        decoder_ffn_dim=config.d_ff,
+        decoder_ffn_dim=decoder["d_ff"],
         encoder_layers=config.num_encoder_layers,
         decoder_layers=config.num_decoder_layers,
         encoder_attention_heads=config.num_heads,
-        decoder_attention_heads=config.num_heads,
+        decoder_attention_heads=decoder["num_heads"],
         dropout=config.dropout,
         attention_dropout=0.0,
         activation_dropout=0.0,
@@ -154,6 +172,11 @@ def _m2m_file(config):
     return _file(config) | dict(architectures=architectures)
 
 
+def _bart_file(config):
+    architectures = ["BartForConditionalGeneration"]
+    return _file(config) | dict(architectures=architectures, forced_eos_token_id=config.eos_id)
+
+
 def _mbart_file(config):
     return _file(config) | dict(
         architectures=["MBartForConditionalGeneration"],
@@ -172,18 +195,20 @@ def _attention(ours: str, theirs: str, heads: int, cross: bool = False) -> list[
 
 
 def _rules(config: TransformerConfig) -> list[Rule]:
-    """Return the rules of Marian, Pegasus, M2M-100, NLLB-200 and mBART-50."""
+    """Return the rules of BART, Marian, Pegasus, M2M-100, NLLB-200 and mBART-50."""
     rules = []
     sides = dict(encoder=config.num_encoder_layers, decoder=config.num_decoder_layers)
     for side, layers in sides.items():
-        attention = "attention" if side == "encoder" else "self_attention"
+        attention, heads = "attention", config.num_heads
+        if side == "decoder":
+            attention, heads = "self_attention", config.decoder_sizes["num_heads"]
         for i in range(layers):
             ours, theirs = f"{side}/block_{i}", f"model.{side}.layers.{i}"
-            rules += _attention(f"{ours}/{attention}", f"{theirs}.self_attn", config.num_heads)
+            rules += _attention(f"{ours}/{attention}", f"{theirs}.self_attn", heads)
             rules += norm(f"{ours}/{attention}_norm/norm", f"{theirs}.self_attn_layer_norm")
             if side == "decoder":
                 names = f"{ours}/cross_attention", f"{theirs}.encoder_attn"
-                rules += _attention(*names, config.num_heads, cross=True)
+                rules += _attention(*names, heads, cross=True)
                 rules += norm(f"{names[0]}_norm/norm", f"{names[1]}_layer_norm")
             rules += dense(f"{ours}/feed_forward/hidden", f"{theirs}.fc1")
             rules += dense(f"{ours}/feed_forward/output", f"{theirs}.fc2")
@@ -196,32 +221,41 @@ def _rules(config: TransformerConfig) -> list[Rule]:
             rules.append(Rule(f"{embedding}/positions/embeddings", (positions,)))
         if config.norm_embeddings:
             rules += norm(f"{embedding}/norm", f"model.{side}.layernorm_embedding")
-    target = "model.shared.weight"
     if not config.share_embeddings:
-        target, source = "model.decoder.embed_tokens.weight", "model.encoder.embed_tokens.weight"
-        rules.append(Rule("source_embedding/tokens/embeddings", (source,)))
+        rules.append(Rule("source_embedding/tokens/embeddings", (_ENCODER,)))
+    target = _SHARED if config.share_embeddings else _DECODER
     rules.append(Rule("target_embedding/tokens/embeddings", (target,)))
     if not config.tie_output:
         rules += dense("output", "lm_head", bias=False)
     if config.output_bias:
-        rules.append(Rule("output_bias/bias", ("final_logits_bias",), "row"))
+        rules.append(Rule("output_bias/bias", (_BIAS,), "row"))
     return rules
 
 
-_SHARED, _DECODER = "model.shared.weight", "model.decoder.embed_tokens.weight"
-_ALIASES = {
-    "model.encoder.embed_tokens.weight": (_SHARED,),
-    _DECODER: (_SHARED,),
-    "lm_head.weight": (_SHARED, _DECODER),
-}
-_SINUSOIDS = ("embed_positions.weight", "embed_positions.weights")
+_ALIASES = {_ENCODER: (_SHARED,), _DECODER: (_SHARED,), "lm_head.weight": (_SHARED, _DECODER)}
+# A table that no side reads, positions that are computed, and a number in older files.
+_UNUSED = (_SHARED, "embed_positions.weight", "embed_positions.weights", "coder.version")
+# Without a tied output, `transformers` (5.23) ties none of these tables.
+_MARIAN_UNTIED = {_ENCODER: _SHARED, _DECODER: _SHARED}
+_UNTIED = _MARIAN_UNTIED | {_SHARED: _ENCODER}
 
 FAMILIES = {
-    kind: Family(Transformer, config, _rules, config_file, _ALIASES, unused, fields=fields)
-    for kind, config, config_file, unused, fields in (
-        ("marian", _marian_config, _marian_file, _SINUSOIDS, _MARIAN_FIELDS),
-        ("pegasus", _pegasus_config, _pegasus_file, _SINUSOIDS, _FIELDS),
-        ("m2m_100", _m2m_config, _m2m_file, _SINUSOIDS, _M2M_FIELDS),
-        ("mbart", _mbart_config, _mbart_file, (), _MBART_FIELDS),
+    kind: Family(
+        Transformer,
+        config,
+        _rules,
+        file,
+        _ALIASES,
+        _UNUSED,
+        prefix="model.",
+        fields=fields,
+        untied=_MARIAN_UNTIED if kind == "marian" else _UNTIED,
+    )
+    for kind, config, file, fields in (
+        ("marian", _marian_config, _marian_file, _MARIAN_FIELDS),
+        ("pegasus", _pegasus_config, _pegasus_file, _FIELDS),
+        ("m2m_100", _m2m_config, _m2m_file, _M2M_FIELDS),
+        ("mbart", _mbart_config, _mbart_file, _LEARNED_FIELDS),
+        ("bart", _bart_config, _bart_file, _LEARNED_FIELDS),
     )
 }

@@ -122,6 +122,8 @@ class Family:
         part: Pairs of a prefix of names and the one in the rules, if the model is a part of theirs:
             the first that fits counts, and other names are ignored. (): it is the whole.
         fields: The fields of their `config.json` that `config` reads.
+        untied: Names that are written, too, if the output is not tied, each with the one that it
+            repeats if that is written.
     """
 
     model: type
@@ -135,6 +137,7 @@ class Family:
     endings: tuple[tuple[str, str], ...] = ()
     part: tuple[tuple[str, str], ...] = ()
     fields: Mapping[str, Field] = dataclasses.field(default_factory=dict)
+    untied: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def read(self, theirs: Mapping[str, Any], names: Iterable[str]) -> Any:
         """Return our config, made from their `config.json` and the names of their weights.

@@ -1,4 +1,4 @@
-"""Map of T5, T5 v1.1, mT5 and MADLAD-400 checkpoints."""
+"""Map of T5, T5 v1.1, mT5, MADLAD-400 and UMT5 checkpoints."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from keras_transformer.checkpoints.families.family import (
     Rule,
     dense,
     scale,
+    table,
     their_activation,
     token_id,
     token_ids,
@@ -64,6 +65,7 @@ def _config(theirs, names):
         head_dim=theirs["d_kv"],
         num_buckets=theirs["relative_attention_num_buckets"],
         max_distance=theirs["relative_attention_max_distance"],
+        positions_by_layer=theirs["model_type"] == "umt5",
         dropout=theirs["dropout_rate"],
         activation=ACTIVATIONS[name],
         gated=gated,
@@ -94,7 +96,8 @@ def _is_untied(theirs):
     """Whether the config alone tells that the output has separate weights.
 
     In other cases only the weights tell. mT5's configs say untied although the output is tied;
-    since `transformers` 5.23, which writes `scale_decoder_outputs`, T5's say tied in any case.
+    since `transformers` 5.23, which writes `scale_decoder_outputs`, T5's say tied in any case, and
+    so do UMT5's.
     """
     is_older = theirs["model_type"] == "t5" and "scale_decoder_outputs" not in theirs
     return is_older and theirs["tie_word_embeddings"] is False
@@ -109,8 +112,9 @@ def _scales_output(theirs):
 def _config_file(config):
     name = their_activation(config.activation)
     name = "gelu" if config.gated and name == "gelu_new" else name
+    kind = "UMT5" if config.positions_by_layer else "T5"
     return dict(
-        architectures=["T5ForConditionalGeneration"],
+        architectures=[f"{kind}ForConditionalGeneration"],
         is_encoder_decoder=True,
         vocab_size=config.vocab_size,
         d_model=config.d_model,
@@ -133,7 +137,7 @@ def _config_file(config):
 
 
 def _rules(config: T5Config) -> list[Rule]:
-    """Return the rules of T5, T5 v1.1, mT5 and MADLAD-400."""
+    """Return the rules of T5, T5 v1.1, mT5, MADLAD-400 and UMT5."""
     rules = []
     sides = dict(encoder=config.num_encoder_layers, decoder=config.num_decoder_layers)
     for side, layers in sides.items():
@@ -161,8 +165,10 @@ def _rules(config: T5Config) -> list[Rule]:
             rules += dense(f"{ours}/feed_forward/output", f"{layer}.wo", bias=False)
             rules += scale(f"{ours}/feed_forward_norm/norm", f"{theirs}.{last}.layer_norm")
         rules += scale(f"{side}/norm", f"{side}.final_layer_norm")
-        table = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-        rules.append(Rule(f"{side}/relative_bias/embedding/embeddings", (table,)))
+        for i in range(layers if config.positions_by_layer else 1):
+            ours = f"relative_bias_{i}" if config.positions_by_layer else "relative_bias"
+            theirs = f"{side}.block.{i}.layer.0.SelfAttention.relative_attention_bias"
+            rules += table(f"{side}/{ours}/embedding", theirs)
     rules.append(Rule("embedding/tokens/embeddings", ("shared.weight",)))
     if not config.tie_output:
         rules += dense("output", "lm_head", bias=False)
@@ -188,5 +194,5 @@ FAMILIES = {
         free=frozenset({"max_length"}),
         fields=_fields(feed_forward),
     )
-    for kind, feed_forward in (("t5", "relu"), ("mt5", "gated-gelu"))
+    for kind, feed_forward in (("t5", "relu"), ("mt5", "gated-gelu"), ("umt5", "gated-gelu"))
 }

@@ -42,6 +42,7 @@ UNKNOWN = {
     "gemma3_text": {"rope_scaling", "sliding_window_pattern"},
     "t5": SPLIT,
     "mt5": SPLIT,
+    "umt5": SPLIT,
 }  # fmt: skip
 OURS = {  # what they are called in our configs
     "pad_token_id": "pad_id", "bos_token_id": "bos_id", "eos_token_id": "eos_id",
@@ -84,7 +85,7 @@ def test_the_least_that_a_file_must_say(kind):
         assert (found.window, found.num_kv_heads) == (None, None)
     if kind == "albert":
         assert found.activation == "gelu_tanh" and found.head_dropout == 0.1
-    if kind == "mt5":
+    if kind in ("mt5", "umt5"):
         assert found.gated
 
 

@@ -1,4 +1,4 @@
-"""T5 and mT5 of `transformers`: the same logits and searches, and the same weights back."""
+"""T5, mT5 and UMT5: the same logits and searches, and the same weights back."""
 
 import json
 
@@ -13,6 +13,7 @@ from keras_transformer.checkpoints.hugging_face import read_model, write_model
 from tests.checkpoints.families.parity import (
     VOCABULARY,
     EncoderDecoderParity,
+    configure,
     edit,
     pair_batch,
     read_pair,
@@ -37,6 +38,17 @@ def mt5():
     return transformers.MT5ForConditionalGeneration(config)
 
 
+def umt5(**changes):
+    config = transformers.UMT5Config(**T5 | changes)
+    return transformers.UMT5ForConditionalGeneration(config)
+
+
+def umt5_untied():
+    model = umt5(feed_forward_proj="gated-silu")
+    model.lm_head.weight = torch.nn.Parameter(torch.empty(VOCABULARY, 16))
+    return model
+
+
 MODELS = {
     "t5": t5,
     "t5-far": lambda: t5(
@@ -46,6 +58,8 @@ MODELS = {
     "t5-begins-with-another": lambda: t5(pad_token_id=1, eos_token_id=2),
     "t5-gated-untied": lambda: t5_untied(feed_forward_proj="gated-silu"),
     "mt5": mt5,
+    "umt5": lambda: umt5(num_decoder_layers=1, relative_attention_num_buckets=8),
+    "umt5-untied": umt5_untied,
 }
 
 
@@ -113,11 +127,22 @@ def test_what_the_feed_forward_is(tmp_path):
         read_model(tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["t5", "mt5"])
+@pytest.mark.parametrize("kind", ["t5", "mt5", "umt5"])
 def test_tied_and_unscaled(kind, tmp_path):
     """Files of an mT5: neither the scale nor the tie is lost where both are written."""
     sizes = dict(d_model=16, head_dim=6, d_ff=24, num_heads=3)
     sizes |= dict(num_encoder_layers=1, num_decoder_layers=1)
+    sizes |= dict(positions_by_layer=kind == "umt5")
     config = models.T5Config(VOCABULARY, **sizes, tie_output=True, scale_output=False)
     write_model(tmp_path, models.T5(config), kind)
     assert read_model(tmp_path).config == config
+
+
+@pytest.mark.once("a config is read without tensors")
+def test_the_umt5s_of_the_hub_do_not_scale(tmp_path):
+    """They say that the output is not tied, which `transformers` 5.23 overrides."""
+    umt5_untied().save_pretrained(tmp_path)
+    assert read_model(tmp_path).config.scale_output
+    configure(tmp_path, tie_word_embeddings=False)
+    config = read_model(tmp_path).config
+    assert not config.scale_output and not config.tie_output and config.positions_by_layer
