@@ -21,6 +21,8 @@ from keras_transformer.models import (
     Speech,
     SpeechConfig,
     T5Config,
+    TextToSpeech,
+    TextToSpeechConfig,
     Transformer,
     ViT,
     ViTConfig,
@@ -46,11 +48,13 @@ FAMILIES = {
     "esm": lambda: ESM(ESMConfig(40, **SIZES, **STACK)),
     "vit": lambda: ViT(ViTConfig(16, image_size=8, patch_size=4, **SIZES, **STACK)),
     "speech": lambda: Speech(SpeechConfig(16, num_mels=4, max_frames=8, **SIZES, **STACKS)),
+    "text_to_speech": lambda: TextToSpeech(TextToSpeechConfig(16, **SIZES, **STACKS)),
 }
 # Matrices that every device keeps whole: they are small, or their output is needed whole.
 WHOLE = re.compile(
     r".*(positions|types|relative_bias/embedding)/embeddings|.*/positions|.*class_token"
     r"|.*/directions|.*(patches|convolution_\d)/kernel|transform/dense/kernel|head/kernel"
+    r"|prenet/.*/kernel|(frames|stop)/kernel"
 )
 
 
