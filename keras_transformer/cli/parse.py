@@ -28,7 +28,7 @@ def parse(
     precision: Precision = None,
     **search: Any,
 ) -> None:
-    r"""Find the phrase-structure tree of each sentence, one per line.
+    """Find the phrase-structure tree of each sentence, one per line.
 
     Words and punctuation must be separated by spaces, as in a treebank. Write one line for each
     line read: the tree with brackets; an empty line if there are no words.

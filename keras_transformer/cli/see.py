@@ -24,7 +24,7 @@ def see(
     batch_size: Annotated[int, typer.Option(min=1, help="Images per batch.")] = 32,
     precision: Precision = None,
 ) -> None:
-    r"""Find the class of each image file.
+    """Find the class of each image file.
 
     Write one line for each file: the most probable label, its probability and the name of the
     file, with tabs between them. With --json, write the name and all labels, best first.
