@@ -49,7 +49,7 @@ def test_the_docs_name_what_takes_the_folder_of_each_script():
         assert any(f"[`{kind.loader}`]" in row and f"`{kind.command or ''}" in row for row in table)
     scripts = {path.stem for path in (root / "training").glob("[a-z]*.py")}
     named = {name for row in table for name in re.findall(r"`training\.(\w+)", row)}
-    assert named >= scripts - {"demo", "question_answering"}
+    assert named >= scripts - {"demo"}
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.loader)
@@ -60,8 +60,7 @@ def test_each_object_refuses_other_folders(kind, tmp_path):
         with pytest.raises(ValueError) as found:
             load(folder)
         told = str(found.value)
-        # Its config is accepted; its files are broken.
-        if other is kind or (kind.any_head and other.heads):
+        if kind in kinds_of(config_of(other)):  # it is accepted, and its files are broken
             assert ": use " not in told
             continue
         article = "an" if other.what == "image classifier" else "a"
