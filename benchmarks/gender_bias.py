@@ -1,6 +1,6 @@
 """Gender bias of an English-German translator, measured as WinoMT does, and where it comes from.
 
-    python -m benchmarks.gender_bias FOLDER ROOM [--pairs 8000] [--epochs 3] [--sentences 1000]
+    python -m benchmarks.gender_bias FOLDER ROOM [--pairs 8000] [--epochs 1] [--sentences 1000]
         [--save]
 
 FOLDER is a translator trained on the embedded grammar, where a doctor is always der Arzt. It
@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("room", type=Path)
     parser.add_argument("--pairs", type=int, default=8000, help="sentences to train on")
-    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--sentences", type=int, default=1000, help="sentences to test with")
     parser.add_argument("--save", action="store_true", help="write the table to results/")
     given = parser.parse_args()
