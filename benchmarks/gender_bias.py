@@ -1,12 +1,13 @@
 """Gender bias of an English-German translator, measured as WinoMT does, and where it comes from.
 
-    python -m benchmarks.gender_bias FOLDER ROOM [--pairs 8000] [--sentences 1000] [--save]
+    python -m benchmarks.gender_bias FOLDER ROOM [--pairs 8000] [--epochs 1] [--sentences 1000]
+        [--save]
 
 FOLDER is a translator trained on the embedded grammar, where a doctor is always der Arzt. It
 translates sentences whose pronoun tells the gender of a profession (The doctor lost her umbrella);
 the German noun shows what it understood. The translator is then trained further on such sentences,
 half of which do not tell the gender in English: with as many women as men, and with a stereotype
-for each profession that holds in 90 % and in all sentences. Test sentences occur in none of these.
+for each profession that holds in 90 % of the sentences. Test sentences occur in none of these.
 ROOM keeps the text and the runs: the same command does only what is missing.
 """
 
@@ -21,7 +22,6 @@ from benchmarks import contest
 TRAINED_ON = {  # share of the sentences that follow the stereotype
     "as many women as men": 0.5,
     "stereotype in 90 %": 0.9,
-    "stereotype in all": 1.0,
 }
 TEST_SEED, TRAINING_SEED = 1, 2
 BATCH, BUCKETS = 1024, 3  # tokens, shapes
@@ -53,8 +53,8 @@ def training_text(count: int, following: float, tested: list) -> list[tuple[str,
     return found
 
 
-def trained(start: Path, folder: Path, pairs: list[tuple[str, str]]) -> Path:
-    """Train a translator further on the pairs, for one epoch, unless it is done."""
+def trained(start: Path, folder: Path, pairs: list[tuple[str, str]], epochs: int) -> Path:
+    """Train a translator further on the pairs, unless it is done."""
     from keras_transformer.training.translation import train
 
     if (folder / "metrics.json").exists():
@@ -65,7 +65,7 @@ def trained(start: Path, folder: Path, pairs: list[tuple[str, str]]) -> Path:
         files[name] = folder / f"{name}.tsv"
         text = "".join("\t".join(pair) + "\n" for pair in own)
         files[name].write_text(text, "utf-8")
-    changes = ["corpus='files'", "epochs=1", "warmup_steps=20", "peak_learning_rate=0.001"]
+    changes = ["corpus='files'", f"epochs={epochs}", "warmup_steps=20", "peak_learning_rate=0.001"]
     changes += [f"num_buckets={BUCKETS}", f"tokens_per_batch={BATCH}"]
     train(
         "grammar",
@@ -98,6 +98,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("room", type=Path)
     parser.add_argument("--pairs", type=int, default=8000, help="sentences to train on")
+    parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--sentences", type=int, default=1000, help="sentences to test with")
     parser.add_argument("--save", action="store_true", help="write the table to results/")
     given = parser.parse_args()
@@ -105,12 +106,14 @@ def main() -> None:
     scores = {"as it is": measure(given.folder, tested)}
     for name, following in TRAINED_ON.items():
         pairs = training_text(given.pairs, following, tested)
-        folder = trained(given.folder, given.room / f"{following:.0%}".rstrip("%"), pairs)
+        folder = given.room / f"{100 * following:.0f}-{given.epochs}"
+        folder = trained(given.folder, folder, pairs, given.epochs)
         scores[name] = measure(folder, tested)
     names = {"accuracy": "accuracy, %", "f1_male": "F1, men", "f1_female": "F1, women"}
     names |= {"delta_g": "Delta G", "delta_s": "Delta S", "unknown": "no form found, %"}
     rows = [(name, *(f"{own[x]:.1f}" for x in names)) for name, own in scores.items()]
-    note = f"{len(tested):,} sentences of 10 professions; {given.pairs:,} pairs to train on."
+    note = f"{len(tested):,} sentences of 10 professions; {given.pairs:,} pairs to train on, "
+    note += f"{given.epochs} epochs."
     parts = [contest.table(("trained further on", *names.values()), rows), note]
     contest.report("gender-bias", "Gender bias of a translator", parts, given.save)
 
