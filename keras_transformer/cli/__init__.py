@@ -10,7 +10,7 @@ import typer
 from keras_transformer import __version__
 from keras_transformer.cli.chat import chat
 from keras_transformer.cli.common import Command, Commands, say
-from keras_transformer.cli.convert import average, export, import_, info
+from keras_transformer.cli.convert import average, export, import_, info, merge
 from keras_transformer.cli.corpora import CorpusCommand, score
 from keras_transformer.cli.generate import generate, transcribe
 from keras_transformer.cli.launch import launch
@@ -68,7 +68,7 @@ for command in (translate, score):
 for command in (evaluate, generate, chat, transcribe, classify, tag, fill):
     app.command(cls=Command)(command)
 app.command("import", cls=Command)(import_)
-for command in (serve, export, average, info):
+for command in (serve, export, average, merge, info):
     app.command(cls=Command)(command)
 app.add_typer(plot, name="plot")
 

@@ -227,10 +227,13 @@ class Transcriber:
 
         return find
 
-    def save(self, folder: str | os.PathLike) -> None:
-        """Write `model.keras`, `tokenizer.json` and `config.json`; any backend can load them."""
+    def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
+        """Write `model.keras`, `tokenizer.json` and `config.json`; any backend can load them.
+
+        With a `base`, the folder that training with LoRA started from, write an adapter of it.
+        """
         facts = {"task": TASK, "hearing": asdict(self.hearing)}
-        save_folder(folder, self.model, self.tokenizer, facts)
+        save_folder(folder, self.model, self.tokenizer, facts, base=base)
 
     @classmethod
     def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Transcriber:
