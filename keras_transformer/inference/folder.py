@@ -190,7 +190,7 @@ def load_model(
     Args:
         folder: Folder that `save_folder` wrote.
         config: Its config, from `read_config`.
-        tokenizer: Its tokenizer.
+        tokenizer: Its tokenizer; None: it has none.
         precision: "float32", "bfloat16" or "float16" for weights and arithmetic of that type;
             "int8" for dense and embedding weights of 8 bits, with one scale per row or column;
             None: as saved. A type that this machine cannot compute in becomes float32, with a
@@ -201,7 +201,7 @@ def load_model(
             does not fit, or the model cannot be read.
     """
     folder = Path(folder)
-    if tokenizer.fingerprint() != config.get("tokenizer"):
+    if (tokenizer and tokenizer.fingerprint()) != config.get("tokenizer"):
         raise ValueError(f"the tokenizer in {folder} is not the one its model was trained with")
     model = read_weights(folder, config)
     if model.quantization:

@@ -129,7 +129,7 @@ class Transcriber:
         if language is not None:
             require(language in known, "language", language, f"None or one of {sorted(known)}")
         features = [self._features(clip) for clip in clips]
-        begin = self._begin(language, task)
+        begin = self.first_ids(language, task)
         room = config.max_length - len(begin)
         if search.max_new_tokens is not None:
             room = min(room, search.max_new_tokens)
@@ -153,11 +153,16 @@ class Transcriber:
                 found[i] = until_end(ids[row, : room + 1].tolist(), config.eos_ids)
         return found
 
-    def _begin(self, language, task):
-        """Return the forced first ids; a language still to be detected is 0."""
+    def first_ids(self, language: str | None, task: str = "transcribe") -> list[int]:
+        """Return the first ids of the decoder's input: BOS and, of a Whisper, its forced tokens.
+
+        Args:
+            language: Code of the language; None: its id is 0, for a language to be detected.
+            task: See `transcribe`.
+        """
         ids, no_times = [self.model.config.bos_id], self.tokenizer.id_of("<|notimestamps|>")
         if known := self.languages:
-            ids += [known.get(language, 0), self.tokenizer.id_of(f"<|{task}|>")]
+            ids += [known.get(language or "", 0), self.tokenizer.id_of(f"<|{task}|>")]
         return ids if no_times is None else [*ids, no_times]
 
     def _parts(self, sound, sample_rate):

@@ -174,19 +174,20 @@ class EncoderOnly(VocabularyModel):
             raise ValueError("type_ids must not be given: all tokens of this model are alike")
         return inputs
 
-    def with_head(self, head: str, **changes: Any) -> Self:
+    def with_head(self, head: str, dtype: Any = None, **changes: Any) -> Self:
         """Return a new model with a copy of this one's encoder and a new head.
 
         A pooler that both models have is copied too.
 
         Args:
             head: One of `heads.HEADS`.
+            dtype: Keras dtype policy of the new model; None: that of this one.
             changes: New values of other config fields, such as `labels`; not of those that size
                 the weights below the head.
         """
         config = dataclasses.replace(self.config, head=head, **changes)
         family: Any = type(self)
-        model = family(config, dtype=self._policy)
+        model = family(config, dtype=dtype or self._policy)
         ours = {weight.path: weight for weight in self.weights}
         for weight in model.weights:
             if weight.path.startswith(BELOW_HEADS) and weight.path in ours:
