@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_transformer.config import ACTIVATIONS, Config, require
@@ -191,7 +192,8 @@ class EncoderOnly(VocabularyModel):
         ours = {weight.path: weight for weight in self.weights}
         for weight in model.weights:
             if weight.path.startswith(BELOW_HEADS) and weight.path in ours:
-                weight.assign(ours[weight.path])
+                # A copy: JAX's training steps delete the arrays that they update.
+                weight.assign(np.array(ops.convert_to_numpy(ours[weight.path])))
         return model
 
     def _table(self, dtype):
