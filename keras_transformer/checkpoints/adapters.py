@@ -31,14 +31,15 @@ class Adapter:
         products: Matrices A (D, rank) and B (rank, F) by the Keras path of a kernel W, which
             becomes W + (alpha / rank) A B.
         whole: Weights that were trained whole, such as those of a new head, by path.
-        base: Values of the base's other weights in the order of their paths (N, `SAMPLES`).
+        base: Values of the base's other weights in the order of their paths (N, `SAMPLES`); None:
+            unknown, and any base with weights of these shapes is accepted.
         rank: Rank of the products.
         alpha: Scale of the products.
     """
 
     products: Mapping[str, tuple[np.ndarray, np.ndarray]]
     whole: Mapping[str, np.ndarray]
-    base: np.ndarray
+    base: np.ndarray | None
     rank: int
     alpha: float
 
@@ -64,6 +65,7 @@ class Adapter:
 
     def write(self, path: str | os.PathLike) -> None:
         """Write the arrays as a safetensors file, atomically."""
+        assert self.base is not None, "an adapter without its base is only read"
         arrays = dict(self.whole) | {_BASE: self.base}
         for kernel, (a_DR, b_RF) in self.products.items():
             layer = kernel.rpartition("/")[0]
@@ -143,6 +145,8 @@ class Adapter:
             if path not in self.whole:
                 found = tuple(base[path].shape) if path in base else None
                 require(found == shape, f"the base's shape of {path}", found, f"{shape}")
+        if self.base is None:
+            return
         others = sorted(shapes.keys() - self.whole.keys())
         if len(others) != len(self.base):
             raise ValueError(f"it was trained on {len(self.base)} other weights, not {len(others)}")

@@ -14,6 +14,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.checkpoints import peft
 from keras_transformer.checkpoints.adapters import ADAPTER, Adapter
 from keras_transformer.config import require
 from keras_transformer.inference.folder import CONFIG, read_config
@@ -76,7 +77,9 @@ class Adapters:
         """Load an adapter without using it; return its name.
 
         Args:
-            folder: Folder of the adapter.
+            folder: Folder of the adapter; or one that PEFT wrote, for a base that was imported
+                from the checkpoint that PEFT trained it on. PEFT's adapters do not tell bases of
+                one size apart.
             name: Name for `use`; None: that of the folder. An adapter of this name is replaced.
 
         Raises:
@@ -85,16 +88,20 @@ class Adapters:
         """
         folder = Path(folder)
         name = folder.resolve().name if name is None else name
-        config = read_config(folder, "adapter")
-        accepted = f"that of an adapter, with {ADAPTER}; use `load` of its class for a whole model"
-        require(config.get("adapter") is not None, "folder", str(folder), accepted)
-        adapter = Adapter.read(folder, config["adapter"])
+        is_peft = (folder / peft.CONFIG).is_file()
+        config = None if is_peft else _adapter_config(folder)
+        adapter = (
+            Adapter.read(folder, config["adapter"])
+            if config
+            else peft.read_peft(folder, self._model)
+        )
         with self._lock:
             require(name != self.active, "name", name, "another one: this adapter is in use")
             weights = {weight.path: weight for weight in self._model.weights}
             base: dict[str, Any] = weights | self._kept
             try:
-                _check_config(self._model, config)
+                if config:
+                    _check_config(self._model, config)
                 adapter.check(base, {path: tuple(x.shape) for path, x in weights.items()})
             except (TypeError, ValueError) as error:
                 raise ValueError(f"{folder} is not an adapter of this base: {error}") from error
@@ -139,6 +146,13 @@ class Adapters:
                 self.use(before)
 
 
+def _adapter_config(folder):
+    config = read_config(folder, "adapter")
+    accepted = f"that of an adapter, with {ADAPTER}; use `load` of its class for a whole model"
+    require(config.get("adapter") is not None, "folder", str(folder), accepted)
+    return config
+
+
 def _check_config(model, config):
     """Raise ValueError unless a model with this adapter computes what its config says."""
     own, theirs = model.config.to_dict(), config_of(model, config).to_dict()
@@ -162,8 +176,7 @@ def merge(folder: str | os.PathLike, out: str | os.PathLike, *, overwrite: bool 
     """
     folder, out = Path(folder), Path(out)
     check_free(out, overwrite)
-    config = read_config(folder, "adapter")
-    require(config.get("adapter") is not None, "folder", str(folder), f"one with {ADAPTER}")
+    config = _adapter_config(folder)
     model: keras.Model = read_weights(folder, config)
     with replacing(out) as room:
         shutil.copytree(folder, room, ignore=shutil.ignore_patterns(ADAPTER, ".*"))
