@@ -45,7 +45,8 @@ class Adapters:
     no time. The base's values of these weights are kept, in the machine's main memory.
 
     All threads share the model. `using` makes other threads wait that enter `using` or call `use`;
-    a thread that calls the model outside of `using` computes with whatever adapter is in use.
+    a thread that calls the model outside of `using` computes with whatever adapter is in use, and
+    during a switch with a mixture.
 
     Args:
         model: The base, such as the `model` of a `Translator` or a `CausalLM`, with float weights.
