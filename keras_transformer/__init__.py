@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from keras_transformer.config import TransformerConfig
     from keras_transformer.corpora import score_corpus, translate_corpus
     from keras_transformer.distribution import distribute
+    from keras_transformer.inference.adapters import Adapters
     from keras_transformer.inference.causal_lm import CausalLM
     from keras_transformer.inference.chat import Chat
     from keras_transformer.inference.image_classifier import ImageClassifier
@@ -38,6 +39,7 @@ prepare()
 
 # Imported on first access: a process that only makes batches does not need Keras.
 _HOMES = {
+    "Adapters": "inference.adapters",
     "CausalLM": "inference.causal_lm",
     "Chat": "inference.chat",
     "TransformerConfig": "config",
@@ -68,6 +70,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Adapters",
     "CausalLM",
     "Chat",
     "Hypothesis",

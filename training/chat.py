@@ -28,6 +28,7 @@ from keras_transformer.evaluation.assess import save_metrics
 from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.system.files import scratch
 from keras_transformer.training import script_options as options
+from keras_transformer.training.fine_tuning import save_run
 from keras_transformer.training.language_models import (
     compile_for_text,
     read_start,
@@ -118,7 +119,8 @@ def train(
             callbacks=[Progress(rows * length)],
         )
     load_weights(checkpoints.paths()[-1], model)
-    CausalLM(model, start.tokenizer, start.template).save(output)
+    writer = CausalLM(model, start.tokenizer, start.template)
+    save_run(writer.save, output, start_from, lora_rank)
     found = _measured(checkpoints.history[-1])
     seconds = sum(logs["seconds"] for logs in checkpoints.history)  # of all parts of the run
     known = facts(model, begun) | dict(epochs=epochs, seconds=seconds)

@@ -23,6 +23,7 @@ from keras_transformer.inference.image_format import ImageFormat
 from keras_transformer.models import ViT, ViTConfig
 from keras_transformer.optimizers import WarmupSchedule
 from keras_transformer.training import script_options as options
+from keras_transformer.training.fine_tuning import check_lora, fine_tuned_vit, save_run
 from keras_transformer.training.runs import facts, main, run_into, say
 
 UNDECAYED = ["bias", "gamma", "beta", "class_token", "positions"]
@@ -37,6 +38,14 @@ def train(
     output: Annotated[
         Path | None, typer.Option(help="Folder of the run.  [default: saved_models/vit-DATASET]")
     ] = None,
+    start_from: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of a trained or imported ViT, which replaces the sizes. Its positions are "
+            "interpolated to the size of the images."
+        ),
+    ] = None,
+    lora_rank: options.LoRARank = 0,
     epochs: options.Epochs = 10,
     batch_size: options.BatchSize = 64,
     patch_size: Annotated[
@@ -63,6 +72,7 @@ def train(
     """
     keep_compilations()
     reuse_memory()
+    check_lora(lora_rank, start_from)
     source = data_folder or Path(os.environ.get("KT_DATA", "data"))
 
     # Each channel gets mean 0 and variance 1.
@@ -78,18 +88,13 @@ def train(
     training = batches(images, labels, batch_size, seed, **CHANGES[dataset])
 
     keras.utils.set_random_seed(seed)
-    config = ViTConfig(
-        num_classes=len(classes),
-        image_size=images.shape[1:3],
-        patch_size=patch_size,
-        num_channels=images.shape[3],
-        d_model=d_model,
-        d_ff=2 * d_model,
-        num_layers=num_layers,
-        num_heads=num_heads,
-        dropout=dropout,
-    )
-    model = ViT(config, dtype=precision)
+    shape, policy = images.shape[1:], dict(dropout=dropout, precision=precision)
+    if start_from is None:
+        sizes = dict(d_model=d_model, num_layers=num_layers, num_heads=num_heads)
+        model = _vit(shape, len(classes), patch_size, **sizes, **policy)
+    else:
+        own = dict(lora_rank=lora_rank)
+        model = fine_tuned_vit(start_from, shape, len(classes), **policy, **own)
     steps = len(images) // batch_size
     schedule = WarmupSchedule(peak_learning_rate, max(1, steps * epochs // 20), 1 + steps * epochs)
     optimizer = keras.optimizers.AdamW(schedule, weight_decay=weight_decay, beta_2=0.98)
@@ -107,11 +112,26 @@ def train(
     found = classifier.classify(test_images, batch_size=512)
     expected = [classes[number] for number in test_labels]
     accuracy = np.mean([own[0].label == x for own, x in zip(found, expected, strict=True)]).item()
-    classifier.save(output)
+    save_run(classifier.save, output, start_from, lora_rank)
     run = dict(epochs=epochs, processor_seconds=used, seed=seed)
     save_metrics(output, "training", run | trained)
     save_metrics(output, "test", dict(accuracy=accuracy))
     print(f"accuracy on {len(test_images)} test images {accuracy:.4f}; saved to {output}")
+
+
+def _vit(shape, num_classes, patch_size, *, d_model, num_layers, num_heads, dropout, precision):
+    config = ViTConfig(
+        num_classes,
+        image_size=shape[:2],
+        patch_size=patch_size,
+        num_channels=shape[2],
+        d_model=d_model,
+        d_ff=2 * d_model,
+        num_layers=num_layers,
+        num_heads=num_heads,
+        dropout=dropout,
+    )
+    return ViT(config, dtype=precision)
 
 
 if __name__ == "__main__":

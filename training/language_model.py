@@ -29,6 +29,7 @@ from keras_transformer.models import GPT, DecoderOnly, GPTConfig, LLaMA, LLaMACo
 from keras_transformer.system.files import scratch
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training import script_options as options
+from keras_transformer.training.fine_tuning import check_lora, save_run
 from keras_transformer.training.language_models import compile_for_text, read_start, to_train
 from keras_transformer.training.runs import facts, fit, main, run_into, say
 
@@ -113,7 +114,7 @@ def train(
 
     load_weights(checkpoints.paths()[-1], model)
     writer = CausalLM(model, tokenizer, start and start.template)
-    writer.save(output)
+    save_run(writer.save, output, start_from, lora_rank)
     loss = math.log(model.evaluate(*validation, batch_size=64, verbose=0)[1])
     save_metrics(output, "validation", dict(loss=loss, steps=steps) | trained)
     (sample,) = writer.generate(["\n"], max_new_tokens=length - 1, temperature=0.8, seed=seed)
@@ -125,8 +126,7 @@ def train(
 def _start(start_from, lora_rank, text, pieces, vocab_size, length):
     """Return the language model that the run starts from, or None, and the tokenizer."""
     if start_from is None:
-        accepted = "0 without --start-from: LoRA trains an existing model further"
-        require(lora_rank == 0, "lora_rank", lora_rank, accepted)
+        check_lora(lora_rank, start_from)
         return None, TextTokenizer.train(texts_of(text), pieces, vocab_size)
     start = read_start(start_from)
     limit = start.model.config.max_length

@@ -26,14 +26,18 @@ from keras_transformer.data.pretraining_batches import INPUTS, PretrainingBatche
 from keras_transformer.data.sequence_batches import SequenceBatches
 from keras_transformer.data.text_files import read_texts
 from keras_transformer.evaluation.assess import save_metrics
-from keras_transformer.inference.folder import save_folder
+from keras_transformer.inference.mask_filler import MASKS, MaskFiller
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy, Perplexity
 from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.optimizers import adam
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training import script_options as options
+from keras_transformer.training.fine_tuning import check_lora, fine_tuned, read_encoder, save_run
 from keras_transformer.training.runs import facts, fit_epochs, main, run_into, schedule_for
+
+# Of BERT, RoBERTa and ESM.
+UNKNOWN, FIRST, LAST = ("[UNK]", "<unk>"), ("[CLS]", "<s>", "<cls>"), ("[SEP]", "</s>", "<eos>")
 
 
 @run_into()
@@ -46,6 +50,8 @@ def train(
         Path, typer.Option("--validation", help="The same, to measure after each epoch.")
     ],
     output: options.Output,
+    start_from: options.StartFrom = None,
+    lora_rank: options.LoRARank = 0,
     vocab_size: options.VocabSize = 8000,
     inputs: Annotated[
         str,
@@ -79,30 +85,40 @@ def train(
     precision: options.Precision = "float32",
     seed: options.Seed = 0,
 ) -> None:
-    """Pretrain a BERT by dynamic masking; save it with its tokenizer and its loss."""
+    """Pretrain a BERT by dynamic masking; save it with its tokenizer and its loss.
+
+    With --start-from, an encoder is trained further: on the texts of a subject, for example.
+    """
     keep_compilations()
     begun = time.monotonic()
+    check_lora(lora_rank, start_from)
     accepted = ("lines", *INPUTS)
     require(inputs in accepted, "inputs", inputs, f"one of {accepted}")
     read = read_sentences if inputs in INPUTS else _each_line
     texts = [x for path in text_files for x in read(path)]
     held_out = read(validation_file)
     words = [line for text in texts for line in text]
-    tokenizer = TextTokenizer.train(words, "wordpiece", vocab_size, lowercase=not cased)
-    sizes = dict(tokens_per_batch=tokens_per_batch, max_length=max_length, seed=seed)
-    make = functools.partial(_batches, tokenizer, inputs, longest_mask, sizes)
-    training, validation = make(texts), make(held_out, shuffle=False)
-
-    keras.utils.set_random_seed(seed)
-    sizes = dict(d_model=d_model, num_layers=num_layers, num_heads=num_heads, dropout=dropout)
-    sizes |= dict(d_embedding=d_embedding, shared_blocks=shared_blocks, max_length=max_length)
     head = "pretraining" if inputs in TASKS else "masked_lm"
-    model = BERT(BERTConfig(tokenizer.vocab_size, **sizes, head=head), dtype=precision)
+    if start_from is None:
+        tokenizer = TextTokenizer.train(words, "wordpiece", vocab_size, lowercase=not cased)
+        keras.utils.set_random_seed(seed)
+        sizes = dict(d_model=d_model, num_layers=num_layers, num_heads=num_heads, dropout=dropout)
+        sizes |= dict(d_embedding=d_embedding, shared_blocks=shared_blocks, max_length=max_length)
+        model = BERT(BERTConfig(tokenizer.vocab_size, **sizes, head=head), dtype=precision)
+    else:
+        start, tokenizer = read_encoder(start_from)
+        keras.utils.set_random_seed(seed)
+        own = dict(precision=precision, lora_rank=lora_rank)
+        model = fine_tuned(start, head, dropout=dropout, **own)
+    config = model.config
+    sizes = dict(tokens_per_batch=tokens_per_batch, max_length=config.max_length, seed=seed)
+    make = functools.partial(_batches, tokenizer, config.pad_id, inputs, longest_mask, sizes)
+    training, validation = make(texts), make(held_out, shuffle=False)
     schedule = schedule_for(peak_learning_rate, warmup_steps, epochs * len(training))
     _compile(model, optimizer=adam(schedule))
     fit_epochs(model, training, epochs, validation)
 
-    save_folder(output, model, tokenizer, {"task": "masked_language_model"})
+    save_run(MaskFiller(model, tokenizer).save, output, start_from, lora_rank)
     _compile(model, MaskedAccuracy(model.config.pad_id))
     data, steps = validation.dataset(steps=len(validation)), len(validation)
     found = model.evaluate(data, steps=steps, return_dict=True, verbose=0)
@@ -120,17 +136,29 @@ def _each_line(path):
     return [[line] for line in read_texts(path)]
 
 
-def _batches(tokenizer, inputs, longest, sizes, texts, shuffle=True):
+def _batches(tokenizer, pad_id, inputs, longest, sizes, texts, shuffle=True):
     """Return batches of the kind that `inputs` names."""
-    special = tuple(map(tokenizer.id_of, ("[UNK]", "[CLS]", "[SEP]")))
-    mask_id = tokenizer.id_of("[MASK]")
-    masking = Masking(tokenizer.vocab_size, mask_id, special, longest=longest)
+    masking = _masking(tokenizer, pad_id, longest)
     if inputs not in INPUTS:
         lines = tokenizer.encode([line for text in texts for line in text])
-        return SequenceBatches(lines, masking, **sizes, shuffle=shuffle)
+        return SequenceBatches(lines, masking, **sizes, pad_id=pad_id, shuffle=shuffle)
     documents = [tokenizer.encode(text, framed=False) for text in texts]
-    ids = dict(cls_id=special[1], sep_id=special[2])
+    ids = dict(cls_id=_id_of(tokenizer, FIRST), sep_id=_id_of(tokenizer, LAST))
     return PretrainingBatches(documents, masking, inputs, **ids, **sizes, shuffle=shuffle)
+
+
+def _masking(tokenizer, pad_id, longest):
+    """Return the masking with the special tokens of a tokenizer, BERT's or RoBERTa's or ESM's."""
+    pieces = tokenizer.pieces()
+    special = tuple(pieces[name] for name in (*UNKNOWN, *FIRST, *LAST) if name in pieces)
+    mask_id = _id_of(tokenizer, MASKS)
+    return Masking(tokenizer.vocab_size, mask_id, special, pad_id, longest=longest)
+
+
+def _id_of(tokenizer, names):
+    found = [x for x in map(tokenizer.id_of, names) if x is not None]
+    require(len(found) > 0, "the tokenizer's special token", None, f"one of {names}")
+    return found[0]
 
 
 def _compile(model, *metrics, optimizer="sgd"):

@@ -33,6 +33,7 @@ from keras_transformer.models import DecoderOnly, RewardModel, enable_lora, merg
 from keras_transformer.optimizers import adam
 from keras_transformer.system.files import write_json
 from keras_transformer.training import script_options as options
+from keras_transformer.training.fine_tuning import save_run
 from keras_transformer.training.runs import facts, fit_epochs, main, run_into, say, schedule_for
 
 
@@ -86,11 +87,10 @@ def train(
     model.compile(adam(schedule, global_clipnorm=1.0), chosen, metrics=[metric])
     history = fit_epochs(model, batches["train"], epochs, batches.get("validation"))
 
-    tuned = merged(model)
     if rewards:
-        Rewarder(tuned, start.tokenizer).save(output)
+        Rewarder(merged(model), start.tokenizer).save(output)
     else:
-        _like(start, tuned).save(output)
+        save_run(_like(start, model).save, output, start_from, lora_rank)
     found = {name: values[-1] for name, values in history.items()}
     write_json(output / "metrics.json", found | facts(model, begun))
     told = ", ".join(f"{name} {value:.4f}" for name, value in found.items())
@@ -127,7 +127,7 @@ def _length(ids, joined):
 def _like(start, model):
     """Return a translator or language model like `start` with another model."""
     if isinstance(start, CausalLM):
-        return CausalLM(model, start.tokenizer)
+        return CausalLM(model, start.tokenizer, start.template)
     return Translator(model, start.tokenizer, start.source_language, start.target_language)
 
 

@@ -16,19 +16,21 @@ import typer
 from keras.ops import one_hot
 
 from keras_transformer.backend import keep_compilations
+from keras_transformer.config import require
 from keras_transformer.data.biology import STRUCTURES, UNRESOLVED, read_structures
 from keras_transformer.data.masking import Masking
 from keras_transformer.data.sequence_batches import SequenceBatches
 from keras_transformer.data.tagged import labels_of_tokens
 from keras_transformer.data.windows import NO_LABEL
 from keras_transformer.evaluation.assess import save_metrics
-from keras_transformer.inference.folder import load_with_tokenizer, save_folder
+from keras_transformer.inference.token_tagger import TokenTagger
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy, Perplexity
 from keras_transformer.models import ESM, ESMConfig
 from keras_transformer.optimizers import adam
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training import script_options as options
+from keras_transformer.training.fine_tuning import check_lora, fine_tuned, read_encoder, save_run
 from keras_transformer.training.runs import facts, fit_epochs, main, run_into, schedule_for
 
 SPECIAL = ("[PAD]", "[MASK]", "[UNK]", "[CLS]", "[SEP]")
@@ -41,6 +43,7 @@ def train(
     start_from: Annotated[
         Path | None, typer.Option(help="Folder of an imported ESM-2, which replaces the sizes.")
     ] = None,
+    lora_rank: options.LoRARank = 0,
     d_model: options.Width = 128,
     num_layers: options.Layers = 4,
     num_heads: options.Heads = 4,
@@ -60,11 +63,15 @@ def train(
     """Train a tagger of residues; save it with its accuracy and the baseline's."""
     keep_compilations()
     begun = time.monotonic()
+    check_lora(lora_rank, start_from)
+    accepted = "0 with --lora-rank, which keeps the weights of --start-from"
+    whole = lora_rank == 0 or pretraining_epochs == 0
+    require(whole, "pretraining_epochs", pretraining_epochs, accepted)
     parts = read_structures(structures)
     if start_from is None:
         start, (tokenizer, size, pad_id, mask_id, special) = None, _residues(parts)
     else:
-        start, tokenizer = load_with_tokenizer(start_from, "ESM-2", ESM)
+        start, tokenizer = read_encoder(start_from, ESM, "ESM-2")
         pad_id, mask_id, size = start.config.pad_id, start.config.mask_id, start.config.vocab_size
         special = tuple(map(tokenizer.id_of, ("<unk>", "<cls>", "<eos>")))
     budget = dict(tokens_per_batch=tokens_per_batch, max_length=max_length, seed=seed)
@@ -97,10 +104,11 @@ def train(
         masking = Masking(size, mask_id, special, pad_id=pad_id)
         masked = _batches(parts, "train", tokenizer, masking, **budget)
         fit(start, masked, pretraining_epochs, Perplexity(pad_id))
-    model = start.with_head("token_classification", **head)
+    own = dict(precision=precision, lora_rank=lora_rank)
+    model = fine_tuned(start, "token_classification", **own, **head)
     fit(model, training, epochs, MaskedAccuracy(NO_LABEL))
 
-    save_folder(output, model, tokenizer, {"task": "token_classification"})
+    save_run(TokenTagger(model, tokenizer).save, output, start_from, lora_rank)
     found = {"validation": accuracy(model, validation), "test": accuracy(model, test)}
     metrics |= {f"{part}_accuracy": value for part, value in found.items()}
     save_metrics(output, "test", metrics | facts(model, begun))

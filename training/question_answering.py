@@ -22,12 +22,12 @@ from keras_transformer.data.tagged import numbered
 from keras_transformer.data.text_files import read_pairs
 from keras_transformer.evaluation.assess import save_metrics
 from keras_transformer.evaluation.spans import answer_scores
-from keras_transformer.inference.folder import load_with_tokenizer
 from keras_transformer.inference.question_answerer import QuestionAnswerer
 from keras_transformer.models import BERT, BERTConfig, DeBERTa
 from keras_transformer.optimizers import adam
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training import script_options as options
+from keras_transformer.training.fine_tuning import check_lora, fine_tuned, read_encoder, save_run
 from keras_transformer.training.runs import facts, main, run_into, say, schedule_for
 
 SIDES = ("train", "eval")
@@ -43,6 +43,7 @@ def train(
     ],
     output: options.Output,
     start_from: options.StartFrom = None,
+    lora_rank: options.LoRARank = 0,
     vocab_size: options.VocabSize = 8000,
     d_model: options.Width = 128,
     num_layers: options.Layers = 4,
@@ -58,6 +59,7 @@ def train(
     """Train a model that finds answers; save it with its tokenizer, exact match and F1."""
     keep_compilations()
     begun = time.monotonic()
+    check_lora(lora_rank, start_from)
     questions, tests = _questions(questions_file, split_file)
     if start_from is None:
         texts = [x.question for x in questions] + sorted({x.context for x in questions})
@@ -66,10 +68,10 @@ def train(
         config = BERTConfig(tokenizer.vocab_size, max_length=max_length, **sizes, num_types=2)
         model = BERT(config)
     else:
-        model, tokenizer = load_with_tokenizer(start_from, "BERT or DeBERTa", (BERT, DeBERTa))
+        model, tokenizer = read_encoder(start_from, (BERT, DeBERTa), "BERT or DeBERTa")
         max_length = model.config.max_length
     keras.utils.set_random_seed(seed)
-    model = model.with_head("span_extraction", dropout=dropout)
+    model = fine_tuned(model, "span_extraction", lora_rank=lora_rank, dropout=dropout)
 
     # "No answer" is the first token, [CLS]. Questions whose answer is cut off are left out.
     inputs, places = _arrays(questions, tokenizer, model.config, max_length)
@@ -95,7 +97,7 @@ def train(
     found = answerer.answer([(x.question, x.context) for x in tests], min_score=min_score)
     texts = {x.id: own[0].text if own else "" for x, own in zip(tests, found, strict=True)}
     scores = answer_scores(texts, {x.id: [text for text, _ in x.answers] for x in tests})
-    answerer.save(output)
+    save_run(answerer.save, output, start_from, lora_rank)
     save_metrics(output, "eval", scores | facts(model, begun) | {"questions": len(tests)})
     line = f"exact match {scores['exact_match']:.1f}, F1 {scores['f1']:.1f}"
     print(f"{line} of {len(tests)} questions; saved to {output}")

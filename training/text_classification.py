@@ -18,16 +18,14 @@ from keras_transformer.config import require
 from keras_transformer.data.sequence_batches import SequenceBatches
 from keras_transformer.data.tagged import numbered
 from keras_transformer.data.text_files import read_pairs
-from keras_transformer.inference.folder import load_with_tokenizer, save_folder
+from keras_transformer.inference.text_classifier import TextClassifier
 from keras_transformer.models import BERT, BERTConfig
-from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.optimizers import adam
 from keras_transformer.system.files import write_json
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training import script_options as options
+from keras_transformer.training.fine_tuning import check_lora, fine_tuned, read_encoder, save_run
 from keras_transformer.training.runs import facts, fit_epochs, main, run_into, schedule_for
-
-WEIGHTS = "best.weights.h5"
 
 
 @run_into()
@@ -39,6 +37,7 @@ def train(
     test_file: Annotated[Path, typer.Option("--test", help="The same, for the final measurement.")],
     output: options.Output = Path("saved_models/text_classification"),
     start_from: options.StartFrom = None,
+    lora_rank: options.LoRARank = 0,
     vocab_size: options.VocabSize = 8000,
     d_model: options.Width = 128,
     num_layers: options.Layers = 4,
@@ -55,12 +54,13 @@ def train(
     """Train a text classifier; save it with its tokenizer and its accuracy."""
     keep_compilations()
     begun = time.monotonic()
+    check_lora(lora_rank, start_from)
     pairs, labels = _labelled(train_file, validation_file, test_file)
     if start_from is None:
         start, tokenizer = None, TextTokenizer.train(pairs["train"][0], "wordpiece", vocab_size)
         pad_id = tokenizer.id_of("[PAD]")
     else:
-        start, tokenizer = load_with_tokenizer(start_from, "encoder", EncoderOnly)
+        start, tokenizer = read_encoder(start_from)
         max_length, pad_id = start.config.max_length, start.config.pad_id
     sizes = dict(tokens_per_batch=tokens_per_batch, max_length=max_length, pad_id=pad_id, seed=seed)
     training, validation, test = (
@@ -75,19 +75,18 @@ def train(
         sizes |= dict(dropout=dropout, max_length=max_length, num_types=1)
         model = BERT(BERTConfig(tokenizer.vocab_size, **sizes, **head), dtype=precision)
     else:
-        model = start.with_head(**head, dropout=dropout)
+        own = dict(precision=precision, lora_rank=lora_rank)
+        model = fine_tuned(start, **head, dropout=dropout, **own)
     schedule = schedule_for(peak_learning_rate, warmup_steps, epochs * len(training))
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(adam(schedule), loss, metrics=["accuracy"])
 
     # All epochs are trained; the best one on the validation set is kept.
-    output.mkdir(parents=True, exist_ok=True)
-    best = dict(monitor="val_accuracy", mode="max", save_best_only=True, save_weights_only=True)
-    callbacks = [keras.callbacks.ModelCheckpoint(output / WEIGHTS, **best)]
+    best = dict(monitor="val_accuracy", mode="max", restore_best_weights=True, patience=epochs)
+    callbacks = [keras.callbacks.EarlyStopping(**best)]
     history = fit_epochs(model, training, epochs, validation, callbacks=callbacks)
-    model.load_weights(output / WEIGHTS)
 
-    save_folder(output, model, tokenizer, {"task": "text_classification"})
+    save_run(TextClassifier(model, tokenizer).save, output, start_from, lora_rank)
     accuracy = model.evaluate(test.dataset(steps=len(test)), steps=len(test), verbose=0)[1]
     found = {"test_accuracy": accuracy, "validation_accuracy": max(history["val_accuracy"])}
     write_json(output / "metrics.json", found | facts(model, begun))

@@ -19,15 +19,14 @@ from keras_transformer.data.tagged import labels_of_tokens, numbered, read_tagge
 from keras_transformer.data.windows import NO_LABEL
 from keras_transformer.evaluation.assess import save_metrics
 from keras_transformer.evaluation.spans import span_f1
-from keras_transformer.inference.folder import load_with_tokenizer, save_folder
 from keras_transformer.inference.token_tagger import TokenTagger
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy
 from keras_transformer.models import BERT, BERTConfig
-from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.optimizers import adam
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training import script_options as options
+from keras_transformer.training.fine_tuning import check_lora, fine_tuned, read_encoder, save_run
 from keras_transformer.training.runs import facts, fit_epochs, main, run_into, schedule_for
 
 
@@ -37,6 +36,7 @@ def train(
     test_file: Annotated[Path, typer.Option("--test", help="The same, for the final measurement.")],
     output: options.Output,
     start_from: options.StartFrom = None,
+    lora_rank: options.LoRARank = 0,
     vocab_size: options.VocabSize = 8000,
     d_model: options.Width = 128,
     num_layers: options.Layers = 2,
@@ -52,6 +52,7 @@ def train(
     """Train a tagger of words; save it with its tokenizer and the F1 of its spans."""
     keep_compilations()
     begun = time.monotonic()
+    check_lora(lora_rank, start_from)
     sentences = {"train": read_tagged(train_file), "test": read_tagged(test_file)}
     labels = tuple(sorted({tag for _, tags in sentences["train"] for tag in tags}))
     for _, tags in sentences["test"]:
@@ -64,11 +65,11 @@ def train(
         sizes |= dict(dropout=dropout, max_length=max_length, num_types=1)
         model = BERT(BERTConfig(tokenizer.vocab_size, head="masked_lm", **sizes))
     else:
-        model, tokenizer = load_with_tokenizer(start_from, "encoder", EncoderOnly)
+        model, tokenizer = read_encoder(start_from)
         max_length = model.config.max_length
     keras.utils.set_random_seed(seed)
     head = dict(labels=labels, dropout=dropout, head_dropout=dropout)
-    model = model.with_head("token_classification", **head)
+    model = fine_tuned(model, "token_classification", lora_rank=lora_rank, **head)
 
     # The first piece of each word carries its tag.
     encoded = tokenizer.encode_words([words for words, _ in sentences["train"]])
@@ -89,10 +90,11 @@ def train(
     )
     fit_epochs(model, batches, epochs)
 
-    tags = TokenTagger(model, tokenizer).tag_words([words for words, _ in sentences["test"]])
+    tagger = TokenTagger(model, tokenizer)
+    tags = tagger.tag_words([words for words, _ in sentences["test"]])
     found = [[tag.label for tag in own] for own in tags]
     metrics = span_f1(found, [tags for _, tags in sentences["test"]])
-    save_folder(output, model, tokenizer, {"task": "token_classification"})
+    save_run(tagger.save, output, start_from, lora_rank)
     save_metrics(output, "test", metrics | facts(model, begun))
     print(f"span F1 {metrics['f1']:.3f}; saved to {output}")
 

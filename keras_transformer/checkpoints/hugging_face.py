@@ -12,7 +12,7 @@ import keras
 import numpy as np
 
 from keras_transformer.checkpoints.families import FAMILIES, Family
-from keras_transformer.checkpoints.families.family import token_ids
+from keras_transformer.checkpoints.families.family import Rule, token_ids
 from keras_transformer.checkpoints.families.fields import complete
 from keras_transformer.checkpoints.tensors import PLAIN, WEIGHTS, Checkpoint
 from keras_transformer.checkpoints.weights import save_weights, weights_of
@@ -192,13 +192,7 @@ def write_checkpoint(
     kind: str | None = None,
 ) -> None:
     """Write a config, and weights by Keras path, like `write_model`."""
-    if kind is not None and kind not in FAMILIES:
-        raise ValueError(f"kind must be one of {sorted(FAMILIES)} or None, got {kind!r}")
-    problems = {one: _difference(one, config) for one in ([kind] if kind else FAMILIES)}
-    kind = next((one for one, problem in problems.items() if problem is None), None)
-    if kind is None:
-        reasons = "; ".join(f"{one}: {problem}" for one, problem in problems.items())
-        raise ValueError(f"the model cannot be written as a Hugging Face checkpoint. {reasons}")
+    kind = _kind_of(config, kind)
     tensors: dict[str, np.ndarray] = {}
     for rule in FAMILIES[kind].rules(config):
         for name, value in rule.give(weights[rule.ours]).items():
@@ -212,6 +206,27 @@ def write_checkpoint(
     folder.mkdir(parents=True, exist_ok=True)
     save_weights(folder / WEIGHTS, tensors)
     write_json(folder / CONFIG, _config_file(kind, config) | {"dtype": "float32"})
+
+
+def rules_of(config: Any) -> list[Rule]:
+    """Return the rules of the weights of a model, between ours and those of its checkpoint.
+
+    Raises:
+        ValueError: If no supported checkpoint can hold such a model.
+    """
+    return FAMILIES[_kind_of(config)].rules(config)
+
+
+def _kind_of(config, kind=None):
+    """Return the first kind of checkpoint, or the given one, that can hold models of a config."""
+    if kind is not None and kind not in FAMILIES:
+        raise ValueError(f"kind must be one of {sorted(FAMILIES)} or None, got {kind!r}")
+    problems = {one: _difference(one, config) for one in ([kind] if kind else FAMILIES)}
+    kind = next((one for one, problem in problems.items() if problem is None), None)
+    if kind is None:
+        reasons = "; ".join(f"{one}: {problem}" for one, problem in problems.items())
+        raise ValueError(f"the model cannot be written as a Hugging Face checkpoint. {reasons}")
+    return kind
 
 
 def _config_file(kind, config):

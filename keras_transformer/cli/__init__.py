@@ -11,7 +11,7 @@ from keras_transformer import __version__
 from keras_transformer.cli.answer import answer
 from keras_transformer.cli.chat import chat
 from keras_transformer.cli.common import Command, Commands, say
-from keras_transformer.cli.convert import average, export, import_, info
+from keras_transformer.cli.convert import average, export, import_, info, merge
 from keras_transformer.cli.corpora import CorpusCommand, score
 from keras_transformer.cli.embed import embed
 from keras_transformer.cli.generate import generate
@@ -76,7 +76,7 @@ for command in (evaluate, generate, chat, transcribe, speak, classify, tag, fill
 for command in (answer, embed, see, parse):
     app.command(cls=Command)(command)
 app.command("import", cls=Command)(import_)
-for command in (serve, export, average, info):
+for command in (serve, export, average, merge, info):
     app.command(cls=Command)(command)
 plot.command("heads", cls=Command)(draw_heads)
 app.add_typer(plot, name="plot")

@@ -197,6 +197,28 @@ def average(
     loaded.save(out)
 
 
+def merge(
+    adapter: Annotated[Path, typer.Argument(metavar="ADAPTER", help="A saved adapter (LoRA).")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write.")],
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a model that exists there.")
+    ] = False,
+) -> None:
+    """Merge an adapter into the base that it names, and write one whole model.
+
+    The commands load an adapter like any other saved model, as long as its base is where it was.
+    A merged model needs no base.
+
+    \b
+    Example:
+        keras-transformer merge saved_models/tuned/adapter saved_models/merged
+    """
+    from keras_transformer.inference.adapters import merge
+
+    merge(adapter, out, overwrite=overwrite)
+    typer.echo(out)
+
+
 def info(
     folder: Annotated[Path, typer.Argument(help="A saved model.", metavar="FOLDER")],
 ) -> None:
@@ -215,11 +237,10 @@ def info(
     from keras_transformer.evaluation.assess import read_metrics
     from keras_transformer.evaluation.scores import table
     from keras_transformer.inference.description import describe, other_kind
-    from keras_transformer.inference.folder import CONFIG, MODEL
+    from keras_transformer.inference.model_files import is_saved
     from keras_transformer.inference.translator import METRICS
 
-    saved = (folder / CONFIG).is_file() and (folder / MODEL).is_file()
-    if not saved and (kind := other_kind(folder)):
+    if not is_saved(folder) and (kind := other_kind(folder)):
         typer.echo(f"{folder} is {kind}.")
         return
     values = {name: _shortened(value) for name, value in describe(folder).items()}

@@ -175,6 +175,8 @@ class SpeechBatches:
         sample_rate: Rate in Hz.
         num_mels: Mel bands of the features.
         pad_id, bos_id: Id that pads transcripts, and first id of the decoder's input.
+        begin: Further first ids of the decoder's input, such as a language; no labels are.
+        pad_label: Padding of labels; None: `pad_id`.
         shape: Batches are padded to a multiple of this number of frames.
         augmentation: Augmentation of each clip, drawn anew each time; None: `Augmentation()`.
         seed: Seed of the order and the augmentation.
@@ -199,6 +201,8 @@ class SpeechBatches:
         shape: int = 64,
         augmentation: Augmentation | None = None,
         seed: int = 0,
+        begin: Sequence[int] = (),
+        pad_label: int | None = None,
     ):
         accepted = f"a whole number from 1 to {len(clips)}, the number of training clips"
         require_whole("batch_size", batch_size, 1)
@@ -210,12 +214,14 @@ class SpeechBatches:
         self._features = [ops.convert_to_numpy(log_mel(x, sample_rate, num_mels)) for x in clips]
         longest = max(map(len, self._features)) * math.exp(self.augmentation.tempo)
         self.max_frames = -(-round(longest) // shape) * shape
-        length = max(map(len, ids))
-        self._labels = np.full((len(ids), length), pad_id, "int32")
-        for row, text in zip(self._labels, ids, strict=True):
-            row[: len(text)] = text
-        self._targets = np.roll(self._labels, 1, axis=1)
-        self._targets[:, 0] = bos_id
+        first, length = [bos_id, *begin], len(begin) + max(map(len, ids))
+        pad_label = pad_id if pad_label is None else pad_label
+        self._labels = np.full((len(ids), length), pad_label, "int32")
+        self._targets = np.full((len(ids), length), pad_id, "int32")
+        for labels, targets, text in zip(self._labels, self._targets, ids, strict=True):
+            labels[len(begin) : len(begin) + len(text)] = text
+            shifted = [*first, *text][:length]
+            targets[: len(shifted)] = shifted
         self._rng = np.random.default_rng(seed)
 
     def __len__(self) -> int:

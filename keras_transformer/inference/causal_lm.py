@@ -231,13 +231,14 @@ class CausalLM:
     def _encode(self, texts):
         return self.tokenizer.encode(checked_texts(texts))
 
-    def save(self, folder: str | os.PathLike) -> None:
+    def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
         """Write `model.keras`, `tokenizer.json`, `config.json` and the chat template, if any.
 
-        Any backend can load them.
+        Any backend can load them. With a `base`, the folder that training with LoRA started from,
+        write an adapter of it.
         """
         facts = {"task": "causal_lm"}
-        save_folder(folder, self.model, self.tokenizer, facts, self.template)
+        save_folder(folder, self.model, self.tokenizer, facts, self.template, base)
 
     @classmethod
     def load(cls, folder: str | os.PathLike, precision: str | None = None) -> CausalLM:

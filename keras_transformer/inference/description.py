@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import zipfile
 from pathlib import Path
 from typing import Any
 
-import h5py
-
 from keras_transformer.checkpoints import WEIGHTS
 from keras_transformer.checkpoints.state import CHECKPOINTS, STATE, latest, read_state
-from keras_transformer.inference.folder import CONFIG, MODEL, read_config, unreadable
+from keras_transformer.inference.folder import CONFIG, read_config
 from keras_transformer.inference.kinds import kinds_of
+from keras_transformer.inference.model_files import MODEL, count_parameters, unreadable
 from keras_transformer.system.files import read_json
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import MANIFEST
@@ -43,12 +41,14 @@ def describe(folder: str | os.PathLike) -> dict[str, Any]:
     languages = config.get("source_language"), config.get("target_language")
     if any(languages):
         facts["languages"] = " -> ".join(x or "?" for x in languages)
-    parameters = count_parameters(folder)
-    family, precision = _family_and_precision(Path(folder, MODEL))
+    adapter = config.get("adapter")
+    kind = {} if adapter else _family_and_precision(Path(folder, MODEL))
     if isinstance(base := sizes.get("base"), dict):  # a reward model
-        family, sizes = f"{family} on {sizes.get('family')}", base
-    facts |= {"family": family, "parameters": f"{parameters:,}", "precision": precision, **sizes}
+        kind["family"] = f"{kind.get('family')} on {sizes.get('family')}"
+        sizes = base
+    facts |= kind | {"parameters": f"{count_parameters(folder):,}", **sizes}
     own = {name: config[name] for name in OWN if name in config}
+    own |= {f"adapter {name}": x for name, x in (adapter or {}).items()}
     if isinstance(hearing := config.get("hearing"), dict):
         own |= {name: x for name, x in hearing.items() if not isinstance(x, list)}
     if config.get("tokenizer") is not None:
@@ -60,14 +60,14 @@ def describe(folder: str | os.PathLike) -> dict[str, Any]:
 
 
 def _family_and_precision(path):
-    """Return the class of the saved model and the type that it computes in."""
+    """Return the class of the saved model and the type that it computes in, by name."""
     try:
         with zipfile.ZipFile(path) as archive:
             saved = json.loads(archive.read("config.json"))
         config = saved["config"]
         policy = config["dtype"]
         name = policy["config"]["name"] if isinstance(policy, dict) else policy
-        return saved["class_name"], config.get("quantization") or name
+        return {"family": saved["class_name"], "precision": config.get("quantization") or name}
     except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
         raise unreadable(path, error) from error
 
@@ -104,24 +104,3 @@ def other_kind(path: str | os.PathLike) -> str | None:
     if isinstance(theirs, dict) and (kind := theirs.get("model_type")):
         return f"a Hugging Face checkpoint of type {kind}; keras-transformer import converts it"
     return None
-
-
-def count_parameters(folder: str | os.PathLike) -> int:
-    """Return the number of weights of a saved folder, without reading them.
-
-    Raises:
-        ValueError: If its `model.keras` cannot be read.
-    """
-    path, sizes = Path(folder, MODEL), []
-
-    def add(name, entry):
-        is_weight = not re.search(r"seed_generator|/vars/format$", name)
-        if isinstance(entry, h5py.Dataset) and is_weight:
-            sizes.append(entry.size)
-
-    try:
-        with zipfile.ZipFile(path) as archive, archive.open("model.weights.h5") as file:
-            h5py.File(file, "r").visititems(add)
-    except (zipfile.BadZipFile, KeyError, OSError, RuntimeError) as error:
-        raise unreadable(path, error) from error
-    return sum(sizes)

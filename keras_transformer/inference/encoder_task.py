@@ -53,9 +53,12 @@ class EncoderTask:
         self.model, self.tokenizer = model, tokenizer
         self._runner = Runner()
 
-    def save(self, folder: str | os.PathLike) -> None:
-        """Write `model.keras`, `tokenizer.json` and `config.json`; any backend can load them."""
-        save_folder(folder, self.model, self.tokenizer, {"task": self.task})
+    def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
+        """Write `model.keras`, `tokenizer.json` and `config.json`; any backend can load them.
+
+        With a `base`, the folder that training with LoRA started from, write an adapter of it.
+        """
+        save_folder(folder, self.model, self.tokenizer, {"task": self.task}, base=base)
 
     @classmethod
     def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Self:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,13 @@ from typing import Any
 import keras
 
 from keras_transformer.backend import usable_precision
+from keras_transformer.checkpoints.adapters import ADAPTER, Adapter
 from keras_transformer.config import require
 from keras_transformer.inference.card import write_card
 from keras_transformer.inference.kinds import require_kind
+from keras_transformer.inference.model_files import MODEL, facts_of, read_weights
 from keras_transformer.layers.layer import unfilled
 from keras_transformer.models import merged
-from keras_transformer.models.configured import ConfiguredModel
 from keras_transformer.system.files import (
     read_json,
     remove_stale,
@@ -31,7 +31,6 @@ from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 from keras_transformer.text.tokenizer import MANIFEST
 
-MODEL = "model.keras"
 CONFIG = "config.json"
 FORMAT = 2
 FORMATS = 1, FORMAT  # that can be read; in 1, fused projections had another order of columns
@@ -45,8 +44,12 @@ def save_folder(
     tokenizer: Any,
     facts: Mapping[str, Any],
     template: ChatTemplate | None = None,
+    base: str | os.PathLike | None = None,
 ) -> None:
     """Write `model.keras`, the tokenizer's files, a chat template, `config.json` and a model card.
+
+    With a base, write `adapter.safetensors` in place of `model.keras`: only what LoRA and a new
+    head added to the base, which stays where it is. Both kinds of folders load alike.
 
     Other files in the folder are kept, except those that killed processes left. Everything is
     written under other names first: if that fails, the existing files are untouched. Any backend
@@ -58,11 +61,18 @@ def save_folder(
         tokenizer: Object with `save(folder)` and `fingerprint()`; None: the model reads no text.
         facts: Further entries of `config.json`, plain values.
         template: Chat template of a language model; None: that of an earlier model is removed.
+        base: Folder of the saved model, or of the checkpoint in Hugging Face's layout, that the
+            training with LoRA started from; None: save the whole model.
+
+    Raises:
+        ValueError: If a base is given, but it is no saved model or the model has no LoRA, or if
+            the folder holds a whole model.
     """
     folder = Path(folder)
+    if base is not None:
+        adapter = Adapter.of(model)
+        facts = dict(facts) | {"adapter": facts_of(adapter, Path(base), folder)}
     folder.mkdir(parents=True, exist_ok=True)
-    # The copy has no optimizer and no loss; with them, loading would need their classes.
-    plain = merged(model)
     config = {
         "format": FORMAT,
         **facts,
@@ -76,16 +86,20 @@ def save_folder(
         for part in filter(None, (tokenizer, template)):
             part.save(temporary)
         names = os.listdir(temporary)
-        plain.save(temporary / MODEL)
+        weights, other = (MODEL, ADAPTER) if base is None else (ADAPTER, MODEL)
+        if base is None:
+            # The copy has no optimizer and no loss; with them, loading would need their classes.
+            merged(model).save(temporary / MODEL)
+        else:
+            adapter.write(temporary / ADAPTER)
         write_json(temporary / CONFIG, config)
         # The tokenizer first and its fingerprint last: a kill in between can leave files of two
         # models, but loading then rejects them.
-        for name in (*names, MODEL, CONFIG):
+        for name in (*names, weights, CONFIG):
             if (folder / name).is_dir():  # files of a keras-hub tokenizer
                 shutil.rmtree(folder / name)
             os.replace(temporary / name, folder / name)
-    if template is None:
-        removed(folder / TEMPLATE)
+    removed(folder / other, *([] if template else [folder / TEMPLATE]))
     write_card(folder, config)
 
 
@@ -113,9 +127,10 @@ def read_config(
     if not folder.is_dir():
         problem = "it is a file" if folder.is_file() else "there is no such folder"
         raise ValueError(f"{folder} is not a saved {what}: {problem}")
-    for name in (CONFIG, MODEL):
-        _require_file(folder, what, name)
+    _require_file(folder, what, CONFIG)
     config = read_json(folder / CONFIG)
+    adapted = isinstance(config, dict) and config.get("adapter") is not None
+    _require_file(folder, what, ADAPTER if adapted else MODEL)
     if not isinstance(config, dict) or config.get("format") not in FORMATS:
         raise ValueError(
             f'{folder / CONFIG} is not the config of a {what}: its "format" must be one of '
@@ -130,6 +145,7 @@ def read_config(
 
     check("model", "an object", lambda x: isinstance(x, dict))
     check("task", *(some_text if "task" in config else text_or_none))
+    check("adapter", "an object or null", lambda x: x is None or isinstance(x, dict))
     check("source_language", *text_or_none)
     check("target_language", *text_or_none)
     require_kind(what, config, folder)
@@ -142,14 +158,6 @@ def read_config(
 def _require_file(folder, what, name):
     if not (folder / name).is_file():
         raise ValueError(f"{folder} is not a saved {what}: it has no {name}")
-
-
-def unreadable(path: Path, error: Exception) -> ValueError:
-    """Return the error to raise when a file of a model cannot be read."""
-    if not zipfile.is_zipfile(path):
-        return ValueError(f"{path} cannot be read: it is damaged, not a complete zip archive")
-    told = " ".join(str(error).split())  # Keras's messages hold whole configs
-    return ValueError(f"{path} cannot be read: {type(error).__name__}: {told:.300}")
 
 
 def load_model(
@@ -173,15 +181,7 @@ def load_model(
     folder = Path(folder)
     if (tokenizer and tokenizer.fingerprint()) != config.get("tokenizer"):
         raise ValueError(f"the tokenizer in {folder} is not the one its model was trained with")
-    try:
-        with unfilled():
-            model = keras.saving.load_model(folder / MODEL, compile=False)
-    except Exception as error:  # a broken file can raise any error
-        raise unreadable(folder / MODEL, error) from error
-    if not isinstance(model, ConfiguredModel):
-        raise ValueError(
-            f"{folder / MODEL} is a {type(model).__name__}, not a model of keras_transformer"
-        )
+    model = read_weights(folder, config)
     if model.quantization:
         accepted = f"{model.quantization!r} or None: {folder} has no other weights"
         require(precision in (model.quantization, None), "precision", precision, accepted)

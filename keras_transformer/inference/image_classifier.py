@@ -95,10 +95,15 @@ class ImageClassifier:
     def _function(self):
         return lambda images: ops.softmax(ops.cast(self.model(images), "float32"), axis=-1)
 
-    def save(self, folder: str | os.PathLike) -> None:
-        """Write `model.keras` and `config.json`; any backend can load them."""
+    def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
+        """Write `model.keras` and `config.json`; any backend can load them.
+
+        Args:
+            folder: Folder to write.
+            base: See `Translator.save`.
+        """
         facts = {"task": self.task, "classes": list(self.classes), **asdict(self.image_format)}
-        save_folder(folder, self.model, None, facts)
+        save_folder(folder, self.model, None, facts, base=base)
 
     @classmethod
     def load(cls, folder: str | os.PathLike, precision: str | None = None) -> ImageClassifier:

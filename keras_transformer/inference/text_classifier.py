@@ -99,11 +99,11 @@ class TextClassifier(EncoderTask):
         names = self.model.config.labels
         return [ranked(names, row) for row in self._run(ids, tokens_per_batch, types)]
 
-    def save(self, folder: str | os.PathLike) -> None:
-        """Write `model.keras`, `tokenizer.json` and `config.json`; any backend can load them."""
+    def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
+        """Write `model.keras`, `tokenizer.json` and `config.json`; see `EncoderTask.save`."""
         facts = {"task": self.task, "letters_per_word": self.letters_per_word}
         facts = {name: value for name, value in facts.items() if value is not None}
-        save_folder(folder, self.model, self.tokenizer, facts)
+        save_folder(folder, self.model, self.tokenizer, facts, base=base)
 
     @classmethod
     def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Self:

@@ -65,10 +65,10 @@ class TextEmbedder(EncoderTask):
         require(pooling in POOLINGS, "pooling", pooling, f"one of {POOLINGS}")
         self.pooling = pooling
 
-    def save(self, folder: str | os.PathLike) -> None:
-        """Write `model.keras`, `tokenizer.json` and `config.json`; any backend can load them."""
+    def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
+        """Write `model.keras`, `tokenizer.json` and `config.json`; see `EncoderTask.save`."""
         facts = {"task": self.task, "pooling": self.pooling}
-        save_folder(folder, self.model, self.tokenizer, facts)
+        save_folder(folder, self.model, self.tokenizer, facts, base=base)
 
     @classmethod
     def load(

@@ -191,7 +191,7 @@ class Transcriber:
         accepted = f"None or one of {sorted(known)}"
         require(language is None or language in known, "language", language, accepted)
         features = [self._features(clip) for clip in clips]
-        begin = self._begin(language, task)
+        begin = self.first_ids(language, task)
         most = search.max_new_tokens or config.max_length
         room = min(config.max_length - len(begin), most)
         found: list[tuple[list[int], list[int]]] = [([], []) for _ in clips]
@@ -217,11 +217,14 @@ class Transcriber:
                 found[i] = first_ids[row].tolist(), text_ids
         return found
 
-    def _begin(self, language, task):
-        """Return the forced first ids; a language still to be detected is 0."""
+    def first_ids(self, language: str | None, task: str = "transcribe") -> list[int]:
+        """Return the first ids of the decoder's input: BOS and, of a Whisper, its forced tokens.
+
+        The id of a language that is None, to be detected, is 0.
+        """
         ids, no_times = [self.model.config.bos_id], self.tokenizer.id_of("<|notimestamps|>")
         if known := self.languages:
-            ids += [known.get(language, 0), self.tokenizer.id_of(f"<|{task}|>")]
+            ids += [known.get(language or "", 0), self.tokenizer.id_of(f"<|{task}|>")]
         return ids if no_times is None else [*ids, no_times]
 
     def _parts(self, sounds, sample_rate):
@@ -272,10 +275,10 @@ class Transcriber:
 
         return find
 
-    def save(self, folder: str | os.PathLike) -> None:
-        """Write `model.keras`, `tokenizer.json` and `config.json`; any backend can load them."""
+    def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
+        """Write `model.keras`, `tokenizer.json` and `config.json`; see `EncoderTask.save`."""
         facts = {"task": TASK, "hearing": asdict(self.hearing)}
-        save_folder(folder, self.model, self.tokenizer, facts)
+        save_folder(folder, self.model, self.tokenizer, facts, base=base)
 
     @classmethod
     def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Transcriber:

@@ -231,7 +231,7 @@ class Translator:
         own = self._runner, self.model, self.tokenizer
         return search_texts(*own, texts, search, *given, **options)
 
-    def save(self, folder: str | os.PathLike) -> None:
+    def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
         """Write `model.keras`, the tokenizer and `config.json` into a folder.
 
         Other files in the folder are kept. Files are written under temporary names and then
@@ -239,12 +239,14 @@ class Translator:
 
         Args:
             folder: Folder to write to; created if missing.
+            base: Folder of the translator that training with LoRA started from: write an adapter
+                of it, `adapter.safetensors` in place of `model.keras`. None: the whole model.
         """
         languages = {
             "source_language": self.source_language,
             "target_language": self.target_language,
         }
-        save_folder(folder, self.model, self.tokenizer, languages)
+        save_folder(folder, self.model, self.tokenizer, languages, base=base)
 
     @classmethod
     def load(

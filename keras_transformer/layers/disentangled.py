@@ -20,7 +20,7 @@ from keras_transformer.layers.residual import AddNorm, normalization
 
 OTHERS = (  # options of `Encoder` that `DisentangledEncoder` refuses
     "norm_first", "num_kv_heads", "qk_norm", "query_scale", "soft_cap", "kernel", "window",
-    "global_tokens", "relative_positions", "rotary",
+    "global_tokens", "relative_positions", "relative_by_layer", "rotary",
 )  # fmt: skip
 
 

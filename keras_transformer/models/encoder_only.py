@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_transformer.config import ACTIVATIONS, Config, require
@@ -180,13 +181,14 @@ class EncoderOnly(VocabularyModel):
             raise ValueError("type_ids must not be given: all tokens of this model are alike")
         return inputs
 
-    def with_head(self, head: str, **changes: Any) -> Self:
+    def with_head(self, head: str, dtype: Any = None, **changes: Any) -> Self:
         """Return a new model with a copy of this one's encoder and a new head.
 
         A pooler and the head of a masked LM are copied too, if both models have them.
 
         Args:
             head: One of `heads.HEADS`.
+            dtype: Keras dtype policy of the new model; None: that of this one.
             changes: New values of other config fields, such as `labels`; not of those that size
                 the weights below the head.
 
@@ -197,11 +199,12 @@ class EncoderOnly(VocabularyModel):
         require(not kind, "the model's weights", kind, only)
         config = dataclasses.replace(self.config, head=head, **changes)
         family: Any = type(self)
-        model = family(config, dtype=self._policy)
+        model = family(config, dtype=dtype or self._policy)
         ours = {weight.path: weight for weight in self.weights}
         for weight in model.weights:
             if weight.path.startswith(SHARED) and weight.path in ours:
-                weight.assign(ours[weight.path])
+                # A copy: JAX's training steps delete the arrays that they update.
+                weight.assign(np.array(ops.convert_to_numpy(ours[weight.path])))
         return model
 
     def _table(self, dtype):

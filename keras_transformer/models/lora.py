@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import keras
@@ -12,7 +12,9 @@ from keras_transformer.config import require_whole
 from keras_transformer.layers.layer import unfilled
 
 
-def enable_lora(model: keras.Model, rank: int, alpha: float | None = None) -> None:
+def enable_lora(
+    model: keras.Model, rank: int, alpha: float | None = None, whole: Collection[str] = ()
+) -> None:
     """Replace each dense layer's W by W + (alpha / rank) A B; train only A and B (Hu et al. 2021).
 
     A (D, rank) is random and B (rank, F) is zero, so at first the model is the same. Everything
@@ -22,6 +24,8 @@ def enable_lora(model: keras.Model, rank: int, alpha: float | None = None) -> No
         model: A built model; changed in place.
         rank: Rank of the products, at least 1.
         alpha: Scale of the products; None: `rank`, so that the factor is 1.
+        whole: Paths of weights to train whole, such as those of a new head; their layers get no
+            products.
 
     Raises:
         ValueError: If the rank is out of range, or the model has LoRA already or quantized weights.
@@ -35,10 +39,11 @@ def enable_lora(model: keras.Model, rank: int, alpha: float | None = None) -> No
         if has:
             raise ValueError(f"LoRA needs a float model without LoRA: this one {problem}")
     for layer in layers:
-        if layer is not getattr(model, "output_layer", None):
-            layer.enable_lora(rank, lora_alpha=alpha)
+        if layer is getattr(model, "output_layer", None) or layer.kernel.path in whole:
+            continue
+        layer.enable_lora(rank, lora_alpha=alpha)
     for weight in model.trainable_weights:
-        if "lora_kernel" not in weight.name:
+        if "lora_kernel" not in weight.name and weight.path not in whole:
             weight.trainable = False
 
 

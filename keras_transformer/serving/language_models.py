@@ -9,7 +9,8 @@ from pathlib import Path
 
 from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.inference.chat import Chat
-from keras_transformer.inference.folder import CONFIG, MODEL
+from keras_transformer.inference.folder import CONFIG
+from keras_transformer.inference.model_files import is_saved
 from keras_transformer.serving.openai_forms import Names
 from keras_transformer.system.files import read_json
 
@@ -54,7 +55,7 @@ def is_language_model(folder: Path) -> bool:
     Raises:
         ValueError: If its `config.json` is broken.
     """
-    if not (folder / CONFIG).is_file() or not (folder / MODEL).is_file():
+    if not is_saved(folder):
         return False
     config = read_json(folder / CONFIG)
     return isinstance(config, dict) and config.get("task") == "causal_lm"

@@ -11,7 +11,7 @@ import keras
 from keras_transformer.config import require_whole
 from keras_transformer.data.windows import NO_LABEL
 from keras_transformer.inference.causal_lm import CausalLM
-from keras_transformer.inference.folder import MODEL
+from keras_transformer.inference.model_files import is_saved
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import DecoderOnly, enable_lora
@@ -32,7 +32,7 @@ def read_start(folder: str | os.PathLike) -> CausalLM:
     Raises:
         ValueError: If the folder is neither.
     """
-    if not Path(folder, MODEL).is_file() and Path(folder, "config.json").is_file():
+    if not is_saved(folder) and Path(folder, "config.json").is_file():
         return CausalLM.from_pretrained(folder)
     return CausalLM.load(folder, "float32")
 

@@ -30,7 +30,9 @@ StartWriter = Annotated[
 LoRARank = Annotated[
     int,
     typer.Option(
-        min=0, help="Train only products of this rank (LoRA); 0: all weights. Needs --start-from."
+        min=0,
+        help="Train only products of this rank (LoRA), and save them as an adapter, too; 0: train "
+        "all weights. Needs --start-from.",
     ),
 ]
 TrainSize = Annotated[int | None, typer.Option(help="Train on at most this many examples.")]

@@ -27,12 +27,13 @@ from keras_transformer.optimizers import WarmupSchedule, adam
 from keras_transformer.system.files import removed
 from keras_transformer.text.tokenizer import MANIFEST
 from keras_transformer.training import runs
+from keras_transformer.training.fine_tuning import ADAPTER_FOLDER, save_run
 from keras_transformer.training.preparation import begin, read_text
 from keras_transformer.training.recipe import read_recipe
 from keras_transformer.training.runs import run_into, say
 
 # Files and folders of a run, which --overwrite removes.
-OF_A_RUN = (CHECKPOINTS, "tensorboard", MODEL, CONFIG, METRICS, MANIFEST)
+OF_A_RUN = (CHECKPOINTS, "tensorboard", ADAPTER_FOLDER, MODEL, CONFIG, METRICS, MANIFEST)
 # Options that a resumed run may change; with others changed, it is a different run.
 NOT_THE_RUN = ("epochs", "patience", "bleu_every", "average_last", "beam_size", "length_penalty")
 NOT_THE_RUN += ("checkpoint_every", "distribution", "remat")
@@ -103,8 +104,9 @@ def train(
     gather()
     if team.index:  # process 0 does the rest alone
         return
-    translator, averaged = _averaged(options, beginning, checkpoints)
-    translator.save(folder)
+    trained, averaged = _averaged(options, beginning, checkpoints)
+    save_run(trained.save, folder, start_from, options.lora_rank)
+    translator = beginning.translator(merged(trained.model))
     facts = _facts(options, translator, checkpoints, batches) | {"pairs": len(pairs)}
     facts |= {"averaged_checkpoints": averaged}
     save_metrics(folder, "training", facts)
@@ -228,7 +230,7 @@ def _averaged(options, beginning, checkpoints):
     if options.lora_rank:
         enable_lora(averaged, options.lora_rank)
     assign_weights(average_weights(last), averaged)
-    return beginning.translator(merged(averaged)), len(last)
+    return beginning.translator(averaged), len(last)
 
 
 def _measure(options, folder, corpus, translator):

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -12,10 +13,19 @@ from typer.testing import CliRunner
 from keras_transformer import cli
 from keras_transformer.checkpoints import read_weights, save_weights, weights_of, write_weights
 from keras_transformer.checkpoints.state import write_state
-from keras_transformer.inference.description import count_parameters
 from keras_transformer.inference.folder import save_folder
+from keras_transformer.inference.model_files import count_parameters
 from keras_transformer.inference.translator import Translator
-from keras_transformer.models import BERT, GPT, BERTConfig, GPTConfig, ViT, ViTConfig, enable_lora
+from keras_transformer.models import (
+    BERT,
+    GPT,
+    BERTConfig,
+    GPTConfig,
+    ViT,
+    ViTConfig,
+    enable_lora,
+    merged,
+)
 from keras_transformer.system.files import write_json
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
@@ -98,6 +108,23 @@ def test_a_checkpoint_of_lora_becomes_a_translator(run, failure, translator, fol
     name = "encoder/block_0/feed_forward/hidden/kernel"
     np.testing.assert_allclose(after.pop(name), before.pop(name) + 2 * 0.5 * 0.5, atol=1e-6)
     assert before.keys() == after.keys()
+
+
+def test_an_adapter_is_described_and_merged(run, failure, translator, folder, tmp_path):
+    adapted = Translator(merged(translator.model), translator.tokenizer, "en", "de")
+    enable_lora(adapted.model, 2, alpha=4)
+    adapted.save(tmp_path / "adapter", base=folder)
+    shown = run("info", tmp_path / "adapter").stdout
+    for name, value in (("rank", 2), ("alpha", 4)):
+        assert re.search(rf"adapter {name} +{value}\n", shown)
+    assert folder.name in re.search(r"adapter base +(.*)\n", shown)[1]
+    assert run("merge", tmp_path / "adapter", tmp_path / "out").stdout == f"{tmp_path / 'out'}\n"
+    assert "adapter" not in run("info", tmp_path / "out").stdout
+    text = run("translate", tmp_path / "adapter", "--max-extra-length", 2, stdin="one\n").stdout
+    assert run("translate", tmp_path / "out", "--max-extra-length", 2, stdin="one\n").stdout == text
+    assert "out exists" in failure(run("merge", tmp_path / "adapter", tmp_path / "out", status=2))
+    result = run("merge", folder, tmp_path / "third", status=2)
+    assert "folder must be that of an adapter" in failure(result)
 
 
 def test_info_shows_sizes_and_versions(run, translator, folder):

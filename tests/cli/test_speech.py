@@ -110,4 +110,4 @@ def test_speak(randomize, tmp_path):
         assert result.exit_code == 2 and message in result.output
         assert not (tmp_path / "none.wav").exists()
     info = run("info", tmp_path).output.split()
-    assert info[info.index("speakers") :][1:3] == ["ann,", "bob"] and "8000" in info
+    assert info[info.index("speakers") :][1:3] == ["['ann',", "'bob']"] and "8000" in info

@@ -11,9 +11,9 @@ import pytest
 from keras_transformer import CausalLM, Synthesizer, Transcriber, Translator
 from keras_transformer.backend import precision as precision_module
 from keras_transformer.config import TransformerConfig
-from keras_transformer.inference.description import count_parameters
 from keras_transformer.inference.folder import load_with_tokenizer, save_folder
 from keras_transformer.inference.hearing import Hearing
+from keras_transformer.inference.model_files import count_parameters
 from keras_transformer.models import (
     BERT,
     GPT,

@@ -46,7 +46,7 @@ def test_a_text_sounds_the_same_in_any_batch_and_after_saving(synthesizer, tmp_p
     assert again.speakers == ("ann", "bob") and again.sample_rate == 8000
     for one, other in zip(features(again, TEXTS, speaker="bob"), together, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
-    with pytest.raises(ValueError, match="is not a saved transcriber but a model of task"):
+    with pytest.raises(ValueError, match="is not a saved transcriber but a synthesizer: use"):
         Transcriber.load(tmp_path)
 
 

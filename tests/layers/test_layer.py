@@ -41,8 +41,10 @@ WITH_DROPOUT = {  # a layer, and the arguments of a call
     "AudioEmbedding": (lambda: layers.AudioEmbedding(4, 10, dropout=0.5), dict(features=X)),
     "Decoder": (lambda: layers.Decoder(2, 2, 8, dropout=0.5), dict(x=X, memory=X)),
     "DecoderBlock": (lambda: layers.DecoderBlock(2, 8, dropout=0.5), dict(x=X, memory=X)),
+    "DisentangledEncoder": (lambda: layers.DisentangledEncoder(2, 2, 8, dropout=0.5), dict(x=X)),
     "Encoder": (lambda: layers.Encoder(2, 2, 8, dropout=0.5), dict(x=X)),
     "EncoderBlock": (lambda: layers.EncoderBlock(2, 8, dropout=0.5), dict(x=X)),
+    "FramePrenet": (lambda: layers.FramePrenet(4, 10), dict(frames=X)),
     "PatchEmbedding": (
         lambda: layers.PatchEmbedding(4, (4, 4), 2, dropout=0.5),
         dict(images=np.ones((2, 4, 4, 1), "float32")),

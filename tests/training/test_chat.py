@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 import pytest
+from keras import ops
 
 from keras_transformer import CausalLM
 from keras_transformer.checkpoints import weights_of
@@ -61,6 +62,11 @@ def test_it_learns_to_reply(files, tmp_path, lora_rank):
         assert chat.reply(messages, max_new_tokens=20) == "bo!"
         messages += [{"role": "assistant", "content": "bo!"}, {"role": "user", "content": "ba"}]
         assert chat.reply(messages, max_new_tokens=20) == "ba!"
+    else:  # the adapter has the tables of the vocabulary, which has grown
+        adapted = CausalLM.load(tmp_path / "run" / "adapter")
+        for one, other in zip(adapted.model.weights, chat.writer.model.weights, strict=True):
+            np.testing.assert_allclose(*map(ops.convert_to_numpy, (one, other)), atol=1e-6)
+        assert adapted.template == chat.writer.template
     again = options(files, tmp_path / "run", lora_rank=lora_rank)
     train(**again)  # nothing is left to train
     assert json.loads((tmp_path / "run" / "metrics.json").read_text())["training"][

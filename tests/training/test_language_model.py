@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from keras_transformer import CausalLM
@@ -51,6 +52,9 @@ def test_it_goes_on_from_a_trained_model(lora_rank, text, tmp_path):
     first, second = (CausalLM.load(tmp_path / name) for name in ("first", "second"))
     assert first.tokenizer.fingerprint() == second.tokenizer.fingerprint()
     assert not (tmp_path / "second" / "data").exists()
+    if lora_rank:
+        adapted = CausalLM.load(tmp_path / "second" / "adapter")
+        np.testing.assert_allclose(adapted.score(["to be"]), second.score(["to be"]), atol=1e-4)
     with pytest.raises(ValueError, match=r"length must be at most 16, the max_length of .*first"):
         train(steps_per_epoch=20, **options | {"length": 17, "output": tmp_path / "third"})
 

@@ -57,6 +57,9 @@ def test_a_model_follows_them(start, preferences, tmp_path, loss, rank):
         return chosen - rejected
 
     assert preferred(tmp_path / "run") > preferred(start) + 0.5
+    if rank:
+        whole, adapted = (preferred(tmp_path / "run" / x) for x in ("", "adapter"))
+        assert adapted == pytest.approx(whole, abs=1e-4)
 
 
 def test_a_reward_model_learns_them(start, preferences, tmp_path):

@@ -159,6 +159,9 @@ def test_a_run_starts_from_a_translator(runs, files, tmp_path, lora_rank):
         same = np.array_equal(*(keras.ops.convert_to_numpy(x) for x in (one, other)))
         frozen = lora_rank and not one.path.endswith("kernel")
         assert one.path == other.path and same == bool(frozen or "seed" in one.path), one.path
+    if lora_rank:  # the run leaves an adapter of the translator, too
+        adapted = Translator.load(tmp_path / "adapter").score(sources, targets)
+        np.testing.assert_allclose(adapted, after.score(sources, targets), atol=1e-4)
 
 
 @pytest.mark.once("options of the run: batches, weights and files")

@@ -1,0 +1,133 @@
+"""Adapters in the layout of PEFT: `adapter_config.json` and `adapter_model.safetensors`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.checkpoints.adapters import Adapter
+from keras_transformer.checkpoints.hugging_face import rules_of
+from keras_transformer.checkpoints.weights import read_arrays, save_weights
+from keras_transformer.config import is_number, require, require_whole
+from keras_transformer.system.files import read_json, write_json
+
+CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+_PREFIX, _A, _B = "base_model.model.", ".lora_A.weight", ".lora_B.weight"
+# Options that change what an adapter computes, with the only accepted value.
+_PLAIN = {
+    "peft_type": "LORA",
+    "bias": "none",
+    "use_dora": False,
+    "modules_to_save": None,
+    "rank_pattern": {},
+    "alpha_pattern": {},
+}
+
+
+def read_peft(folder: str | os.PathLike, model: Any) -> Adapter:
+    """Read an adapter that PEFT wrote for the checkpoint that a model was imported from.
+
+    Projections that we fuse share one product, whose rank is the sum of theirs.
+
+    Args:
+        folder: Folder with `adapter_config.json` and `adapter_model.safetensors`.
+        model: The base, of a family that `hugging_face.write_model` can write.
+
+    Raises:
+        FileNotFoundError: If a file is missing.
+        ValueError: If a file is broken, the adapter is no plain LoRA, or does not fit the model.
+    """
+    path = Path(folder, CONFIG)
+    theirs = read_json(path)
+    require(isinstance(theirs, dict), f"the content of {path}", theirs, "an object")
+    for name, accepted in _PLAIN.items():
+        value = theirs.get(name, accepted)
+        require(value == accepted or not (value or accepted), f"{name} in {path}", value, accepted)
+    rank, alpha = theirs.get("r"), theirs.get("lora_alpha")
+    require_whole(f"r in {path}", rank, 1)
+    require(is_number(alpha), f"lora_alpha in {path}", alpha, "a number")
+    scale = alpha / (rank**0.5 if theirs.get("use_rslora") else rank)  # type: ignore[operator]
+
+    arrays, _ = read_arrays(Path(folder, WEIGHTS))
+    arrays = {name.removeprefix(_PREFIX): x.astype("float32") for name, x in arrays.items()}
+    shapes = {weight.path: tuple(weight.shape) for weight in model.weights}
+    products, used = {}, set()
+    for rule in _rules(model.config):
+        mine = {name: _pair(arrays, name.removesuffix(".weight")) for name in rule.names}
+        mine = {name: pair for name, pair in mine.items() if pair is not None}
+        if mine:
+            products[rule.ours] = _joined(rule, mine, shapes[rule.ours], scale)
+            used |= {name.removesuffix(".weight") + x for name in mine for x in (_A, _B)}
+    if strange := sorted(arrays.keys() - used):
+        raise ValueError(f"{folder} changes {strange[0]}, which is no dense layer of the model")
+    require(len(products) > 0, f"the products in {folder}", 0, "one or more")
+    return Adapter(products, {}, None, rank, rank)
+
+
+def _rules(config):
+    """Return the rules of our weights that are whole tensors in the checkpoint."""
+    return [rule for rule in rules_of(config) if rule.share == (0, 1)]
+
+
+def _pair(arrays, module):
+    pair = arrays.get(module + _A), arrays.get(module + _B)
+    return None if any(x is None for x in pair) else pair
+
+
+def _joined(rule, pairs, shape, scale):
+    """Return A (D, R) and B (R, F) of our kernel, of which each projection has some columns."""
+    empty = rule.give(np.broadcast_to(np.float32(0), shape))  # their weights, for the shapes
+    turned = rule.layout == "transposed"
+    total = sum(len(a) for a, _ in pairs.values())
+    firsts, parts, start = [], {}, 0
+    for name, weight in empty.items():
+        outputs, inputs = weight.shape if turned else weight.shape[::-1]
+        part = np.zeros((outputs, total), "float32")
+        if name in pairs:
+            a, b = pairs[name]
+            accepted = f"{(len(a), inputs)} and {(outputs, len(a))}"
+            fits = a.shape == (len(a), inputs) and b.shape == (outputs, len(a))
+            require(fits, f"the shapes of {name}", (a.shape, b.shape), accepted)
+            part[:, start : start + len(a)] = b
+            firsts.append(scale * a)
+            start += len(a)
+        parts[name] = part if turned else part.T
+    return np.concatenate(firsts).T, rule.take(parts.__getitem__)
+
+
+def write_peft(
+    folder: str | os.PathLike, adapter: Adapter, config: Any, base: str | os.PathLike = ""
+) -> None:
+    """Write an adapter for the checkpoint that `hugging_face.write_model` makes of its base.
+
+    Args:
+        folder: Folder to write `adapter_config.json` and `adapter_model.safetensors` to.
+        adapter: The adapter: `Adapter.of(model)`, `Adapter.read`.
+        config: Config of its base.
+        base: Name or folder of the base's checkpoint, for PEFT.
+
+    Raises:
+        ValueError: If weights were trained whole, or the family has no such checkpoints.
+    """
+    whole = sorted(adapter.whole)
+    require(not whole, "weights trained whole", whole, "none: only products are written")
+    arrays: dict[str, np.ndarray] = {}
+    modules, layouts = set(), set()
+    rules = {rule.ours: rule for rule in _rules(config)}
+    for path, (a_DR, b_RF) in adapter.products.items():
+        require(path in rules, "the adapter", path, "one of weights that are tensors of their own")
+        rule = rules[path]
+        for name, part in rule.give(b_RF).items():
+            module = name.removesuffix(".weight")
+            b = part if rule.layout == "transposed" else part.T
+            arrays |= {f"{_PREFIX}{module}{_A}": a_DR.T, f"{_PREFIX}{module}{_B}": b}
+            modules.add(module.rpartition(".")[2])
+            layouts.add(rule.layout)
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    save_weights(Path(folder, WEIGHTS), arrays)
+    facts = _PLAIN | dict(r=adapter.rank, lora_alpha=adapter.alpha, lora_dropout=0.0)
+    facts |= dict(target_modules=sorted(modules), fan_in_fan_out="transposed" not in layouts)
+    write_json(Path(folder, CONFIG), facts | {"base_model_name_or_path": os.fspath(base)})

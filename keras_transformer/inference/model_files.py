@@ -1,0 +1,132 @@
+"""The model of a saved folder: a whole one, or an adapter and the base that it names."""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import h5py
+import keras
+
+from keras_transformer.checkpoints import hugging_face
+from keras_transformer.checkpoints.adapters import ADAPTER, Adapter
+from keras_transformer.config import require
+from keras_transformer.layers.layer import unfilled
+from keras_transformer.models.configured import ConfiguredModel
+from keras_transformer.system.files import read_json
+
+MODEL, CONFIG = "model.keras", hugging_face.CONFIG
+
+
+def is_saved(folder: str | os.PathLike) -> bool:
+    """Return whether a folder holds a saved model or a saved adapter."""
+    config, *weights = (Path(folder, name).is_file() for name in (CONFIG, MODEL, ADAPTER))
+    return config and any(weights)
+
+
+def facts_of(adapter: Adapter, base: Path, folder: Path) -> dict[str, Any]:
+    """Return the entry "adapter" of the `config.json` of an adapter.
+
+    Args:
+        adapter: The adapter.
+        base: Folder of its base: a saved model, or a checkpoint in Hugging Face's layout.
+        folder: Folder that the adapter will be written to.
+
+    Raises:
+        ValueError: If the base is neither, or the folder already holds a whole model.
+    """
+    require((base / CONFIG).is_file(), "base", str(base), "the folder of a saved model")
+    accepted = f"a folder without a {MODEL}, for an adapter"
+    require(not (folder / MODEL).exists(), "folder", str(folder), accepted)
+    # Relative, so that folders that move together still find each other.
+    place = Path(os.path.relpath(base.resolve(), folder.resolve())).as_posix()
+    return {"base": place, "rank": adapter.rank, "alpha": adapter.alpha}
+
+
+def read_weights(folder: Path, config: Mapping[str, Any]) -> ConfiguredModel:
+    """Read the model of a saved folder; of an adapter, its base with the changes.
+
+    Args:
+        folder: Folder that `save_folder` wrote.
+        config: Its `config.json`.
+
+    Raises:
+        ValueError: If a file is broken, or the base is missing or another one.
+    """
+    facts = config.get("adapter")
+    if facts is None:
+        return _whole(folder / MODEL)
+    adapter = Adapter.read(folder, facts)
+    place = facts.get("base")
+    require(isinstance(place, str), f'"base" of the adapter {folder}', place, "a path")
+    base = Path(os.path.normpath(folder / place))
+    if not (base / CONFIG).is_file():
+        raise ValueError(
+            f"{folder} is an adapter of {base}, which is not there: write the place of its base, "
+            f'relative to the adapter, into "adapter" of {folder / CONFIG}'
+        )
+    if is_saved(base):
+        model = read_weights(base, read_json(base / CONFIG))
+    else:
+        model = hugging_face.read_model(base, "float32")
+    try:
+        return adapter.on(model, config_of(model, config))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{folder} is not an adapter of {base}: {error}") from error
+
+
+def config_of(model: ConfiguredModel, config: Mapping[str, Any]) -> Any:
+    """Return the config of an adapter's model, if it is of the class of this model.
+
+    Raises:
+        TypeError, ValueError: If it is not.
+    """
+    return type(model).config_class.from_dict(dict(config["model"]))  # type: ignore[attr-defined]
+
+
+def _whole(path):
+    try:
+        with unfilled():
+            model = keras.saving.load_model(path, compile=False)
+    except Exception as error:  # a broken file can raise any error
+        raise unreadable(path, error) from error
+    if not isinstance(model, ConfiguredModel):
+        raise ValueError(f"{path} is a {type(model).__name__}, not a model of keras_transformer")
+    return model
+
+
+def count_parameters(folder: str | os.PathLike) -> int:
+    """Return the number of weights of a saved folder, without loading its model.
+
+    Of an adapter, its own weights are counted, without those of its base.
+
+    Raises:
+        ValueError: If its file of weights cannot be read.
+    """
+    path, sizes = Path(folder, MODEL), []
+    if Path(folder, ADAPTER).is_file():
+        return Adapter.size_of(folder)
+
+    def add(name, entry):
+        is_weight = not re.search(r"seed_generator|/vars/format$", name)
+        if isinstance(entry, h5py.Dataset) and is_weight:
+            sizes.append(entry.size)
+
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open("model.weights.h5") as file:
+            h5py.File(file, "r").visititems(add)
+    except (zipfile.BadZipFile, KeyError, OSError, RuntimeError) as error:
+        raise unreadable(path, error) from error
+    return sum(sizes)
+
+
+def unreadable(path: Path, error: Exception) -> ValueError:
+    """Return the error to raise when a file of a model cannot be read."""
+    if not zipfile.is_zipfile(path):
+        return ValueError(f"{path} cannot be read: it is damaged, not a complete zip archive")
+    told = " ".join(str(error).split())  # Keras's messages hold whole configs
+    return ValueError(f"{path} cannot be read: {type(error).__name__}: {told:.300}")

@@ -1,0 +1,139 @@
+"""Fine-tuning of pretrained models: their new heads, LoRA, and what such a run saves."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.config import require, require_whole
+from keras_transformer.inference.folder import load_model, load_with_tokenizer, read_config
+from keras_transformer.models import EncoderOnly, ViT, enable_lora, resized
+from keras_transformer.models.encoder_only import SHARED
+from keras_transformer.models.vocabulary import with_config
+from keras_transformer.text.text_tokenizer import TextTokenizer
+
+ADAPTER_FOLDER = "adapter"  # inside the folder of a run with LoRA
+
+
+def read_encoder(
+    folder: str | os.PathLike,
+    family: type[EncoderOnly] | tuple[type[EncoderOnly], ...] = EncoderOnly,
+    what: str = "encoder",
+) -> tuple[Any, TextTokenizer]:
+    """Load the encoder that a run starts from, in float32, with its tokenizer.
+
+    Args:
+        folder: A run of a training script, an adapter, or what `import` wrote.
+        family: Class that the encoder must have, or several of which it must have one.
+        what: Name of the family in error messages.
+
+    Raises:
+        ValueError: If the folder is no such encoder.
+    """
+    return load_with_tokenizer(folder, what, family, "float32")
+
+
+def check_lora(lora_rank: int, start_from: str | os.PathLike | None) -> None:
+    """Raise ValueError if a LoRA rank is out of range, or there is no model to start from."""
+    require_whole("lora_rank", lora_rank, 0)
+    accepted = "0 without --start-from: LoRA trains an existing model further"
+    require(start_from is not None or lora_rank == 0, "lora_rank", lora_rank, accepted)
+
+
+def fine_tuned(
+    start: EncoderOnly,
+    head: str,
+    *,
+    lora_rank: int = 0,
+    precision: Any = "float32",
+    **changes: Any,
+) -> EncoderOnly:
+    """Return a copy of an encoder with the head of a task, to train.
+
+    The head is new, unless the encoder has this head with the same labels: then it is kept.
+
+    Args:
+        start: The encoder.
+        head: One of `models.heads.HEADS`.
+        lora_rank: Rank of the LoRA products of the encoder; the head is trained whole. 0: all
+            weights are trained.
+        precision: Keras dtype policy.
+        changes: New values of other config fields, such as `labels` and `dropout`.
+
+    Raises:
+        ValueError: If a value is out of range.
+    """
+    config = dataclasses.replace(start.config, head=head, **changes)
+    if (config.head, config.labels) == (start.config.head, start.config.labels):
+        model = with_config(start, config, precision)
+    else:
+        model = start.with_head(head, precision, **changes)
+    copied = {x.path for x in start.weights if x.path.startswith(SHARED)}
+    return with_lora(model, lora_rank, {x.path for x in model.weights} - copied)
+
+
+def with_lora(model: Any, lora_rank: int, whole: set[str] | frozenset[str] = frozenset()) -> Any:
+    """Return the model after `enable_lora`; with rank 0, as it was."""
+    if lora_rank:
+        enable_lora(model, lora_rank, whole=whole)
+    return model
+
+
+def save_run(
+    save: Callable[..., None], output: Path, start_from: Path | None, lora_rank: int
+) -> None:
+    """Save the whole model of a run, and after LoRA also the adapter of the model it started from.
+
+    Args:
+        save: The `save` of a `CausalLM`, a `TextClassifier` ...
+        output: Folder of the run; the adapter is in its folder `adapter`.
+        start_from: Folder that the run started from.
+        lora_rank: Rank of the LoRA products; 0: the run had none.
+    """
+    save(output)
+    if lora_rank:
+        save(output / ADAPTER_FOLDER, base=start_from)
+
+
+def fine_tuned_vit(
+    folder: str | os.PathLike,
+    image_shape: tuple[int, int, int],
+    num_classes: int,
+    *,
+    dropout: float,
+    lora_rank: int = 0,
+    precision: Any = "float32",
+) -> ViT:
+    """Return a copy of a saved ViT with a new head, and positions for images of another size.
+
+    Args:
+        folder: A run of `training.image_classification`, or what `import` wrote.
+        image_shape: Height, width and channels of the images.
+        num_classes: Number of image classes.
+        dropout: Dropout rate in [0, 1).
+        lora_rank: As in `fine_tuned`; positions of another size are trained whole, too.
+        precision: Keras dtype policy.
+
+    Raises:
+        ValueError: If the folder is no ViT, or the images do not fit it.
+    """
+    start = load_model(folder, read_config(folder, "ViT"), None, "float32")
+    if not isinstance(start, ViT):
+        raise ValueError(f"{folder} is not a saved ViT but a {type(start).__name__}")
+    *size, channels = image_shape
+    own = start.config.num_channels
+    require(channels == own, "the channels of the images", channels, f"{own}, as of {folder}")
+    sized = resized(start, (size[0], size[1]))
+    config = dataclasses.replace(sized.config, num_classes=num_classes, dropout=dropout)
+    model = ViT(config, dtype=precision)
+    trained = {weight.path: weight for weight in sized.weights}
+    head = {weight.path for weight in model.head.weights}
+    for weight in model.weights:
+        if weight.path not in head:
+            weight.assign(trained[weight.path])
+    # An adapter brings what the base lacks: the head, and positions of another size.
+    moved = {model.embedding.positions.path} if sized.config != start.config else set()
+    return with_lora(model, lora_rank, head | moved)
