@@ -23,7 +23,7 @@ def test_an_adapter_beside_its_base(tmp_path):
     here = tmp_path / "run" / "adapter"
     save_folder(here, model, None, {"task": "x"}, base=tmp_path / "base")
     assert is_saved(tmp_path / "base") and is_saved(here)
-    assert {path.name for path in here.iterdir()} == {CONFIG, ADAPTER}
+    assert {path.name for path in here.iterdir()} == {CONFIG, ADAPTER, "README.md"}
     facts = facts_of(Adapter.of(model), tmp_path / "base", here)
     assert facts == {"base": "../../base", "rank": 2, "alpha": 2}
     whole = tiny("bert").count_params()

@@ -105,7 +105,7 @@ def expected_starts(folder, transcriber, clip, ids, heads):
     theirs = transformers.WhisperForConditionalGeneration.from_pretrained(
         folder, attn_implementation="eager"
     ).eval()
-    first = transcriber._begin("en", "transcribe")
+    first = transcriber.first_ids("en")
     with torch.no_grad():
         cross = theirs(
             torch.tensor(transcriber._features(clip)).T[None],

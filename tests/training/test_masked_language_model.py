@@ -37,7 +37,7 @@ def test_sentence_order(text, tmp_path):
     model, tokenizer = load_with_tokenizer(tmp_path, "encoder")
     config = model.config
     assert config.head == "pretraining" and config.shared_blocks and config.d_embedding == 8
-    validation = _batches(tokenizer, "sentence_order", 3, BATCHES, read_sentences(text), False)
+    validation = _batches(tokenizer, 0, "sentence_order", 3, BATCHES, read_sentences(text), False)
     inputs, labels = validation.batch(0)
     assert len(validation) == 1
     found = {name: ops.convert_to_numpy(x) for name, x in model(inputs).items()}
