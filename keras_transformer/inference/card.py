@@ -32,8 +32,17 @@ TASKS = {
     ),
     "token_classification": ("token-classification", "keras-transformer tag FOLDER < texts.txt"),
     "masked_language_model": ("fill-mask", "keras-transformer fill FOLDER < texts.txt"),
-    "question_answering": ("question-answering", None),
-    "image_classification": ("image-classification", None),
+    "question_answering": (
+        "question-answering",
+        "keras-transformer answer FOLDER < questions.tsv",
+    ),
+    "image_classification": ("image-classification", "keras-transformer see FOLDER image.png"),
+    "text_embedding": ("feature-extraction", "keras-transformer embed FOLDER < texts.txt"),
+    "speech_synthesis": (
+        "text-to-speech",
+        'keras-transformer speak FOLDER "A text" -o sound.wav',
+    ),
+    "parsing": (None, "keras-transformer parse FOLDER < sentences.txt"),
 }
 MEASURES = ("accuracy", "bleu", "chrf", "exact_match", "f1", "loss", "perplexity", "ter")
 MISSING = "[More Information Needed]"  # as in Hugging Face's template

@@ -15,6 +15,7 @@ from keras_transformer.inference.folder import read_config
 from keras_transformer.inference.image_classifier import ImageClassifier
 from keras_transformer.inference.kinds import kinds_of
 from keras_transformer.inference.mask_filler import MaskFiller
+from keras_transformer.inference.model_files import is_saved
 from keras_transformer.inference.parser import Parser
 from keras_transformer.inference.question_answerer import QuestionAnswerer
 from keras_transformer.inference.text_classifier import TextClassifier
@@ -161,7 +162,7 @@ def tasks_of(folder: Path) -> list[str]:
     Raises:
         ValueError: If its `config.json` is broken.
     """
-    if not (folder / "config.json").is_file() or not (folder / "model.keras").is_file():
+    if not is_saved(folder):
         return []
     kinds = kinds_of(read_config(folder, "model"))
     return [kind.command for kind in kinds if kind.command in TASKS]

@@ -1,5 +1,7 @@
 """Which folder serves which task, and engines that share batches."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -25,6 +27,14 @@ def test_which_folder_does_what(task_folders, tools, folders, writer_folder, tmp
     }
     for other in (folders[0], writer_folder, tmp_path, tmp_path / "none"):
         assert tasks_of(other) == []
+
+
+def test_an_adapter_is_a_folder_too(tmp_path):
+    (tmp_path / "adapter.safetensors").touch()
+    config = {"format": 2, "adapter": {}, "tokenizer": "x", "task": "token_classification"}
+    config["model"] = {"head": "token_classification"}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert tasks_of(tmp_path) == ["tag", "embed"]
 
 
 def test_tasks_of_a_folder_share_its_weights(tools):
