@@ -96,15 +96,21 @@ def test_pairs(client, tools):
 
 def test_images(client, tools):
     generator = np.random.default_rng(0)
-    arrays = [generator.integers(0, 256, (9, 7, 3)).astype("uint8") for _ in range(2)]
+    arrays = [generator.integers(0, 256, (9, 7, 3)).astype("uint8") for _ in range(32)]
     files = []
     for array in arrays:
         file = io.BytesIO()
         Image.fromarray(array).save(file, "PNG")
         files.append(("file", ("x.png", file.getvalue())))
-    answer = client.post("/v1/see", files=files, data={"model": "pictures"}).json()
-    alone = tools.tools["pictures"].tools["see"].classify(arrays)
-    assert close(answer, {"model": "pictures", "labels": [plain(x) for x in alone]})
+    alone = [plain(x) for x in tools.tools["pictures"].tools["see"].classify(arrays)]
+
+    def ask(i):
+        return client.post("/v1/see", files=files[i : i + 2], data={"model": "pictures"}).json()
+
+    with ThreadPoolExecutor(32) as pool:
+        answers = list(pool.map(ask, range(32)))
+    for i, answer in enumerate(answers):
+        assert close(answer, {"model": "pictures", "labels": alone[i : i + 2]})
     broken = client.post("/v1/see", files=[files[0], ("file", ("y.png", b"no image"))])
     assert broken.status_code == 400 and "file 'y.png'" in broken.json()["error"]
 
