@@ -8,6 +8,7 @@ training has questions without an answer, as in SQuAD 2.0, the model learns to g
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from pathlib import Path
 from typing import Annotated
@@ -17,13 +18,14 @@ import numpy as np
 import typer
 
 from keras_transformer.backend import keep_compilations
-from keras_transformer.data.squad import read_squad, span_of
+from keras_transformer.data.squad import SHARED_WORD, read_squad, span_of, with_shared_words
 from keras_transformer.data.tagged import numbered
 from keras_transformer.data.text_files import read_pairs
 from keras_transformer.evaluation.assess import save_metrics
 from keras_transformer.evaluation.spans import answer_scores
 from keras_transformer.inference.question_answerer import QuestionAnswerer
 from keras_transformer.models import BERT, BERTConfig, DeBERTa
+from keras_transformer.models.vocabulary import with_config
 from keras_transformer.optimizers import adam
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training import script_options as options
@@ -50,6 +52,12 @@ def train(
     num_heads: options.Heads = 4,
     dropout: options.Dropout = 0.1,
     max_length: options.MaxLength = 256,
+    shared_words: Annotated[
+        bool,
+        typer.Option(
+            "--shared-words", help="Mark each token of a passage that the question has (BERT only)."
+        ),
+    ] = False,
     batch_size: options.BatchSize = 16,
     epochs: options.Epochs = 5,
     peak_learning_rate: options.PeakLearningRate = 5e-4,
@@ -65,10 +73,16 @@ def train(
         texts = [x.question for x in questions] + sorted({x.context for x in questions})
         tokenizer = TextTokenizer.train(texts, "wordpiece", vocab_size)
         sizes = dict(d_model=d_model, num_layers=num_layers, num_heads=num_heads)
-        config = BERTConfig(tokenizer.vocab_size, max_length=max_length, **sizes, num_types=2)
+        sizes |= dict(num_types=SHARED_WORD + 1 if shared_words else SHARED_WORD)
+        config = BERTConfig(tokenizer.vocab_size, max_length=max_length, **sizes)
         model = BERT(config)
     else:
-        model, tokenizer = read_encoder(start_from, (BERT, DeBERTa), "BERT or DeBERTa")
+        families = BERT if shared_words else (BERT, DeBERTa)
+        what = "BERT" if shared_words else "BERT or DeBERTa"
+        model, tokenizer = read_encoder(start_from, families, what)
+        if shared_words and model.config.num_types <= SHARED_WORD:
+            types = dict(num_types=SHARED_WORD + 1)
+            model = with_config(model, dataclasses.replace(model.config, **types), "float32")
         max_length = model.config.max_length
     keras.utils.set_random_seed(seed)
     model = fine_tuned(model, "span_extraction", lora_rank=lora_rank, dropout=dropout)
@@ -121,11 +135,14 @@ def _questions(questions_file, split_file):
 def _arrays(questions, tokenizer, config, max_length):
     """Return the model's inputs (B, max_length), and each token's place in its passage."""
     encoded = tokenizer.encode_pairs([(x.question, x.context) for x in questions], max_length)
+    num_types = getattr(config, "num_types", 0)
     inputs = {"token_ids": np.full((len(encoded), max_length), config.pad_id, "int32")}
-    if getattr(config, "num_types", 0) > 1:
+    if num_types > 1:
         inputs["type_ids"] = np.zeros_like(inputs["token_ids"])
-    for row, (ids, types, _) in enumerate(encoded):
+    for row, (ids, types, places) in enumerate(encoded):
         inputs["token_ids"][row, : len(ids)] = ids
+        if num_types > SHARED_WORD:
+            types = with_shared_words(ids, types, places)
         if "type_ids" in inputs:
             inputs["type_ids"][row, : len(ids)] = types
     return inputs, [places for _, _, places in encoded]

@@ -10,6 +10,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.config import is_number, require, require_whole
+from keras_transformer.data.squad import SHARED_WORD, with_shared_words
 from keras_transformer.inference.encoder_task import EncoderTask
 
 LONGEST = 30  # pieces of the longest answer that is considered
@@ -46,7 +47,8 @@ class QuestionAnswerer(EncoderTask):
     The logit of an answer is that of its first token as a start, plus that of its last as an end;
     the logit of "no answer" is the same of the first token of all, [CLS] (Devlin et al. 2019,
     sections 4.2 and 4.3). A passage that is too long for the model is read in overlapping windows:
-    the best answer of all of them counts, and the least logit of "no answer".
+    the best answer of all of them counts, and the least logit of "no answer". A model of three
+    token types also reads which tokens of the passage the question has (`with_shared_words`).
 
     Args:
         model: Encoder with the head "span_extraction".
@@ -95,6 +97,8 @@ class QuestionAnswerer(EncoderTask):
         require(fits, "min_score", min_score, "a finite number or None")
         pairs = list(pairs)
         encoded = self.tokenizer.encode_pairs(pairs, 1 << 30)
+        if getattr(self.model.config, "num_types", 0) > SHARED_WORD:
+            encoded = [(ids, with_shared_words(ids, *own), own[1]) for ids, *own in encoded]
         windows = [
             (i, *window)
             for i, (pair, own) in enumerate(zip(pairs, encoded, strict=True))

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from keras_transformer.data.squad import Question, read_squad, span_of
+from keras_transformer.data.squad import Question, read_squad, span_of, with_shared_words
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 CONTEXT = "The Normans were in Normandy, a region in France, in the 10th century."
@@ -74,3 +74,9 @@ def test_answers_elsewhere_and_broken_files(tmp_path):
     (tmp_path / "x.json.gz").write_bytes(b"{}")
     with pytest.raises(ValueError, match="x.json.gz: truncated or corrupt gzip file"):
         read_squad(tmp_path / "x.json.gz")
+
+
+def test_shared_words_are_those_of_the_question_in_the_passage():
+    ids, types = [9, 1, 2, 8, 3, 2, 2, 8], [0, 0, 0, 0, 1, 1, 1, 1]  # 9: [CLS], 8: [SEP]
+    places = [(-1, -1)] * 4 + [(0, 1), (2, 3), (4, 5), (-1, -1)]
+    assert with_shared_words(ids, types, places) == [0, 0, 0, 0, 1, 2, 2, 1]

@@ -147,13 +147,15 @@ def test_a_restart_is_tried_until_it_succeeds(pool, folder):
     tried = []
     pool.restarted = lambda: tried.append(1)
     (folder / "version").write_text("broken")
-    with ThreadPoolExecutor() as executor:
-        waiting = executor.submit(engine.search, ["die once"])
+    for left in [1, 0]:
         os.kill(facts(engine)[0], signal.SIGKILL)
-        until(lambda: pool.alive() == 0 and len(tried) >= 4)
+        until(lambda left=left: pool.alive() == left)
+    with ThreadPoolExecutor() as executor:
+        waiting = executor.submit(engine.search, ["one"])
+        until(lambda: len(tried) >= 4)
         assert not waiting.done()
         (folder / "version").write_text("new")
-        assert waiting.result(30) == [["DIE ONCE"]]
+        assert waiting.result(30) == [["ONE"]]
     until(lambda: pool.alive() == 2)
 
 
@@ -222,8 +224,12 @@ def test_a_server_without_replicas_alive_is_not_healthy(pool, folder):
             (folder / "version").write_text("new")
             assert isinstance(dying.exception(30), ReplicaEndedError)
         until(lambda: client.get("/health").status_code == 200)
-        (line,) = (x for x in client.get("/metrics").text.splitlines() if x.startswith(RESTARTS))
-        assert float(line.split()[1]) >= 3
+
+        def restarts():
+            lines = client.get("/metrics").text.splitlines()
+            return [float(x.removeprefix(RESTARTS)) for x in lines if x.startswith(RESTARTS)]
+
+        until(lambda: restarts() >= [3.0])  # the last one is counted by another thread
 
 
 def test_a_stopping_server_finishes_what_it_accepted_and_ends_its_replicas(pool, folder):

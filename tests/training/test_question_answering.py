@@ -49,6 +49,37 @@ def test_a_run(tmp_path):
     assert sum(x for x, text in zip(right, texts, strict=True) if not text) >= 8  # of 10
 
 
+def test_shared_words_find_what_the_question_names(tmp_path):
+    """The answer is the word of the question; in testing, words that training never asked for."""
+    generator = random.Random(0)
+    words = "abcdefghijklmnop"
+    data = []
+    for title, own, count in (("train", words[:8], 400), ("eval", words[8:], 40)):
+        paragraphs = []
+        for number in range(count):
+            asked = generator.choice(own)
+            passage = generator.sample(sorted(set(words) - {asked}), 5)
+            at = generator.randrange(6)
+            passage[at:at] = [asked]
+            answers = [{"text": asked, "answer_start": 2 * at}]
+            asked = {"id": f"{title}-{number}", "question": asked, "answers": answers}
+            paragraphs.append({"context": " ".join(passage), "qas": [asked]})
+        data.append({"title": title, "paragraphs": paragraphs})
+    (tmp_path / "x.json").write_text(json.dumps({"data": data}))
+    (tmp_path / "split.tsv").write_text("train\ttrain\neval\teval\n")
+    sizes = dict(vocab_size=60, d_model=16, num_layers=1, num_heads=2, dropout=0.0, max_length=16)
+    learning = dict(peak_learning_rate=1e-2, warmup_steps=20)
+    files, found = (tmp_path / "x.json", tmp_path / "split.tsv"), {}
+    for name, marked in (("plain", False), ("marked", True)):
+        train(*files, tmp_path / name, **sizes, **learning, epochs=6, shared_words=marked)
+        metrics = json.loads((tmp_path / name / "metrics.json").read_text())["eval"]
+        found[name] = metrics["exact_match"]
+    assert found["marked"] > 90 and found["marked"] > found["plain"] + 20
+    start = dict(start_from=tmp_path / "plain", shared_words=True, **learning)
+    train(*files, tmp_path / "further", **start, epochs=1)
+    assert QuestionAnswerer.load(tmp_path / "further").model.config.num_types == 3
+
+
 @pytest.mark.parametrize(
     "split,message",
     [
