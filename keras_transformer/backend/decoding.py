@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import keras
 from keras import ops
 
 from keras_transformer.backend import quick
 from keras_transformer.backend.cache import caches_grow
 from keras_transformer.backend.compilation import BACKEND
 
-if BACKEND == "tensorflow":
+if BACKEND == "jax":
+    from keras_transformer.backend.jax import decoding as kernels
+elif BACKEND == "tensorflow":
     import tensorflow as tf
+
+    from keras_transformer.backend.tensorflow import decoding as kernels
 elif BACKEND == "torch":
     import torch
 
     from keras_transformer.backend.torch import decoding as kernels
+
+
+_GROUP = 64  # tokens per group in the first pass of `_top_k`
 
 
 def best_tokens(logits: Any, k: int) -> tuple[Any, Any, Any]:
@@ -34,15 +40,50 @@ def best_tokens(logits: Any, k: int) -> tuple[Any, Any, Any]:
     if BACKEND == "torch":
         return kernels.best_tokens(logits, k)
     logits = ops.cast(logits, "float32")
-    return *quick.top_k(logits, k), ops.logsumexp(logits, axis=-1, keepdims=True)
+    values, tokens = _top_k(logits, k)
+    if BACKEND == "jax":  # one fused pass
+        return values, tokens, ops.logsumexp(logits, axis=-1, keepdims=True)
+    highest = values[..., :1]
+    sums = ops.sum(ops.exp(logits - highest), axis=-1, keepdims=True)
+    return values, tokens, highest + ops.log(sums)
+
+
+def _top_k(x, k):
+    """Return `quick.top_k`, which TensorFlow and XLA compute slowly for many numbers.
+
+    The k best are in the k groups with the highest maxima, which one pass finds.
+    """
+    size = x.shape[-1]
+    groups = size // _GROUP
+    if groups <= k:
+        return quick.top_k(x, k)
+    x_RV = quick.reshape(x, (-1, size))
+    x_RGC = quick.reshape(x_RV[:, : groups * _GROUP], (-1, groups, _GROUP))
+    _, chosen_Rk = quick.top_k(ops.max(x_RGC, axis=-1), k)
+    chosen_Rk = ops.sort(chosen_Rk, axis=-1)  # of equal numbers the first are taken, as by top_k
+    within_RkC = gather(x_RGC, quick.expand_dims(chosen_Rk, -1), axis=1)
+    candidates_RC = quick.reshape(within_RkC, (-1, k * _GROUP))
+    candidates_RC = quick.concatenate([candidates_RC, x_RV[:, groups * _GROUP :]], axis=1)
+    values_Rk, place_Rk = quick.top_k(candidates_RC, k)
+    group_Rk = gather(chosen_Rk, quick.minimum(place_Rk // _GROUP, k - 1), axis=1)
+    is_rest_Rk = place_Rk >= k * _GROUP
+    rest_Rk = place_Rk + (groups - k) * _GROUP
+    token_Rk = quick.where(is_rest_Rk, rest_Rk, group_Rk * _GROUP + place_Rk % _GROUP)
+    shape = (*quick.shape(x)[:-1], k)
+    return quick.reshape(values_Rk, shape), quick.reshape(token_Rk, shape)
 
 
 def gather(x: Any, indices: Any, axis: int) -> Any:
-    """Return `ops.take_along_axis` for indices >= 0, whose other axes may have size 1."""
+    """Return `ops.take_along_axis` for indices >= 0, whose later axes may have size 1."""
     if BACKEND == "torch":
         shape = list(x.shape)
         shape[axis] = indices.shape[axis]
         return torch.gather(x, axis, indices.long().expand(shape))
+    later = indices.shape[axis + 1 :]
+    if BACKEND == "tensorflow" and all(size == 1 for size in later):
+        # Keras (3.15) transposes x and back.
+        indices = quick.reshape(indices, quick.shape(indices)[: axis + 1])
+        return tf.gather(x, indices, axis=axis, batch_dims=axis)
     return ops.take_along_axis(x, indices, axis=axis)
 
 
@@ -60,21 +101,15 @@ def row_loop(body: Callable, length: Any, done_B: Any, found: Any, alive: Any) -
     Returns:
         The final `found`.
     """
-    if BACKEND == "torch":
+    if BACKEND != "tensorflow" or caches_grow():
         return kernels.row_loop(body, length, done_B, found, alive)
 
-    def go_on(i, done_B, found, alive):
+    # XLA in TensorFlow: shapes are static, and a loop is compiled at each call.
+    def goes_on(i, done_B, found, alive):
         return ops.logical_and(i < length, ops.logical_not(ops.all(done_B)))
 
     def turn(i, done_B, found, alive):
         return i + 1, *body(i, done_B, found, alive)
 
     variables = (ops.convert_to_tensor(1, dtype="int32"), done_B, found, alive)
-    if not caches_grow():
-        return ops.while_loop(go_on, turn, variables)[2]
-
-    def shape(x):  # caches grow along their third axis
-        return tf.TensorShape([*x.shape[:2], None, x.shape[3]]) if len(x.shape) == 4 else x.shape
-
-    invariants = keras.tree.map_structure(shape, variables)
-    return tf.while_loop(go_on, turn, variables, shape_invariants=invariants)[2]
+    return ops.while_loop(goes_on, turn, variables)[2]

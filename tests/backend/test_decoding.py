@@ -1,9 +1,11 @@
 """Building blocks of a search against NumPy."""
 
+import keras
 import numpy as np
+import pytest
 from keras import ops
 
-from keras_transformer.backend import best_tokens, gather, row_loop
+from keras_transformer.backend import best_tokens, compiled, gather, row_loop
 
 numpy = ops.convert_to_numpy
 
@@ -15,6 +17,21 @@ def test_best_tokens(rng):
     np.testing.assert_array_equal(tokens, expected)
     np.testing.assert_array_equal(values, np.take_along_axis(logits, expected, -1))
     np.testing.assert_allclose(log_z[..., 0], np.log(np.exp(logits).sum(-1)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [63, 64, 200, 259, 5000])
+@pytest.mark.parametrize("k", [1, 2, 9])
+def test_best_tokens_of_any_size_and_equal_logits(rng, size, k):
+    """Of equal logits the first are taken, where PyTorch takes any."""
+    logits = rng.integers(-20, 20, (7, size)).astype("float32") / 4
+    values, tokens, log_z = map(numpy, best_tokens(ops.convert_to_tensor(logits), k))
+    expected = np.argsort(-logits, axis=-1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(values, np.take_along_axis(logits, expected, -1))
+    np.testing.assert_array_equal(values, np.take_along_axis(logits, tokens, -1))
+    assert all(len(set(row)) == k for row in tokens.tolist())
+    if keras.backend.backend() != "torch":
+        np.testing.assert_array_equal(tokens, expected)
+    np.testing.assert_allclose(log_z[:, 0], np.log(np.exp(logits).sum(-1)), rtol=1e-5)
 
 
 def test_gather_repeats_axes_of_size_one(rng):
@@ -35,3 +52,35 @@ def test_a_loop_ends_with_its_last_row_or_its_length():
         first = ops.zeros(3, "bool"), {"turns": ops.zeros(3, "int32")}, {"ends": ends}
         found = row_loop(body, length, *first)
         np.testing.assert_array_equal(numpy(found["turns"]), expected)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 64, 150])
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_rows_that_end_leave_the_loop(rng, rows, is_compiled):
+    """Each row adds up its numbers until its end, whatever becomes of the others."""
+    ends_B, numbers_BL = rng.integers(0, 30, rows), rng.integers(0, 9, (rows, 30))
+    seen = []
+
+    def body(i, done_B, found, alive):
+        seen.append(done_B.shape[0])
+        running_B = ops.cast(ops.logical_not(done_B), "int32")
+        found = {"sum": found["sum"] + running_B * alive["numbers"][:, i]}
+        cache = alive["cache"] + ops.reshape(alive["numbers"][:, i], (-1, 1, 1, 1))
+        alive = {**alive, "cache": cache}
+        return ops.logical_or(done_B, ops.greater_equal(i, alive["ends"])), found, alive
+
+    def find(ends_B, numbers_BL):
+        alive = {
+            "ends": ends_B,
+            "numbers": numbers_BL,
+            "cache": ops.zeros((rows, 1, 1, 1), "int32"),
+        }
+        return row_loop(body, 25, ops.less(ends_B, 1), {"sum": ops.zeros(rows, "int32")}, alive)
+
+    if is_compiled:
+        find = compiled(find, keras.Sequential())
+    given = (ops.convert_to_tensor(x.astype("int32")) for x in (ends_B, numbers_BL))
+    expected = [sum(own[1 : min(end, 24) + 1]) for end, own in zip(ends_B, numbers_BL, strict=True)]
+    np.testing.assert_array_equal(numpy(find(*given)["sum"]), expected)
+    if rows == 150 and seen[0] is not None:
+        assert min(seen) < rows
