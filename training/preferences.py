@@ -59,10 +59,11 @@ def train(
     keep_compilations()
     begun = time.monotonic()
     require(loss in (*KINDS, "reward"), "loss", loss, f"one of {(*KINDS, 'reward')}")
+    rewards = loss == "reward"
+    chosen = RewardLoss() if rewards else PreferenceLoss(loss, beta)
     kind = CausalLM if "task" in read_config(start_from, "model") else Translator
     start = kind.load(start_from, "float32")
     data = {"train": train_file} | ({"validation": validation_file} if validation_file else {})
-    rewards = loss == "reward"
     batches = {
         name: _batches(start, path, tokens_per_batch, rewards, name == "train", seed)
         for name, path in data.items()
@@ -82,7 +83,6 @@ def train(
     if lora_rank:
         enable_lora(model, lora_rank)
     schedule = schedule_for(peak_learning_rate, warmup_steps, epochs * len(batches["train"]))
-    chosen = RewardLoss() if rewards else PreferenceLoss(loss, beta)
     metric = PreferenceAccuracy(loss)
     model.compile(adam(schedule, global_clipnorm=1.0), chosen, metrics=[metric])
     history = fit_epochs(model, batches["train"], epochs, batches.get("validation"))

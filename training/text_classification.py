@@ -30,7 +30,9 @@ from keras_transformer.training.runs import facts, fit_epochs, main, run_into, s
 
 @run_into()
 def train(
-    train_file: Annotated[Path, typer.Option("--train", help="Texts and labels, .tsv or .gz.")],
+    train_file: Annotated[
+        Path, typer.Option("--train", help="Column names, then texts and labels; .tsv or .gz.")
+    ],
     validation_file: Annotated[
         Path, typer.Option("--validation", help="The same, to choose the epoch.")
     ],
@@ -96,11 +98,15 @@ def train(
 def _labelled(train_file, validation_file, test_file):
     """Read the texts of each file with their label numbers; return also the labels."""
     files = {"train": train_file, "validation": validation_file, "test": test_file}
-    pairs = {name: read_pairs(path)[1:] for name, path in files.items()}
+    lines = {name: read_pairs(path) for name, path in files.items()}
+    pairs = {name: own[1:] for name, own in lines.items()}
     for name, path in files.items():
         require(len(pairs[name]) > 0, f"texts below the column names in {path}", 0, "one or more")
     labels = tuple(sorted({label for _, label in pairs["train"]}))
     require(len(labels) > 1, f"labels in {train_file}", labels, "two or more")
+    for name, path in files.items():
+        title = lines[name][0][1]
+        require(title not in labels, f"line 1 of {path}", title, "column names, without a label")
     columns = {name: tuple(zip(*own, strict=True)) for name, own in pairs.items()}
     return {
         name: (texts, numbered(names, labels, files[name]))

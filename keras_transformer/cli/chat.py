@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from keras_transformer.cli.common import Precision, read_lines, say, searching
+from keras_transformer.config import require
 from keras_transformer.corpora.lines import one_line
 from keras_transformer.search import STREAM, Generation
 
@@ -82,11 +83,22 @@ def reply_to_lines(stream: Callable[[list], Iterable[str]], lines: Iterable[str]
         if not line.strip():
             continue
         try:
-            found = json.loads(line)
-            messages = found.get("messages") if isinstance(found, dict) else found
-            print(one_line("".join(stream(messages))), flush=True)
+            print(one_line("".join(stream(_messages(line)))), flush=True)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"stdin, line {number}: {error}") from error
+
+
+def _messages(line):
+    """Return the messages in a line of JSON."""
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        form = '[{"role": "user", "content": "Hello"}]'
+        raise ValueError(f"expected a JSON list of messages such as {form}: {error}") from error
+    if isinstance(found, dict):
+        require("messages" in found, "an object", found, 'one with "messages"')
+        return found["messages"]
+    return found
 
 
 def talk(stream: Callable[[list], Iterable[str]], console: Console, ask: Callable[[], str]) -> None:

@@ -122,6 +122,11 @@ def card_text(name: str, config: Mapping[str, Any], run: Run | None = None) -> s
     head = "".join(f"{key}: {json.dumps(x, ensure_ascii=False)}\n" for key, x in about.items())
     details = {"task": task.replace("_", " "), "languages": " to ".join(languages) or None}
     details |= config.get("model", {})
+    adapter = config.get("adapter") or {}
+    # Of the base the name alone: its place may name folders of this machine.
+    details |= {
+        f"adapter {key}": Path(x).name if key == "base" else x for key, x in adapter.items()
+    }
     use = f"```bash\n{command.replace('FOLDER', shlex.quote(name))}\n```" if command else None
     sections = {
         "Model details": _table(details),

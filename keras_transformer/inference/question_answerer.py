@@ -98,7 +98,7 @@ class QuestionAnswerer(EncoderTask):
         pairs = list(pairs)
         encoded = self.tokenizer.encode_pairs(pairs, 1 << 30)
         if getattr(self.model.config, "num_types", 0) > SHARED_WORD:
-            encoded = [(ids, with_shared_words(ids, *own), own[1]) for ids, *own in encoded]
+            encoded = [(x, with_shared_words(x, types, at), at) for x, types, at in encoded]
         windows = [
             (i, *window)
             for i, (pair, own) in enumerate(zip(pairs, encoded, strict=True))

@@ -14,15 +14,17 @@ from typing import Any
 import keras
 
 from keras_transformer import __version__
+from keras_transformer.checkpoints.adapters import ADAPTER
 from keras_transformer.evaluation.assess import read_metrics
 from keras_transformer.inference.card import Run, write_card
 from keras_transformer.inference.folder import CONFIG, MODEL, read_config
+from keras_transformer.training.fine_tuning import ADAPTER_FOLDER
 
 LARGE = 1 << 30  # bytes; larger files are named without their hash, which takes seconds per GiB
 
 
 def write_run_card(folder: Path, train: Callable, given: Mapping[str, Any]) -> None:
-    """Write the model card of what a run saved; nothing if it saved no model.
+    """Write the model card of what a run saved, and of its adapter; nothing if it saved no model.
 
     Args:
         folder: Folder of the run.
@@ -40,6 +42,9 @@ def write_run_card(folder: Path, train: Callable, given: Mapping[str, Any]) -> N
         read_metrics(folder),
     )
     write_card(folder, read_config(folder, "model"), run)
+    adapter = folder / ADAPTER_FOLDER
+    if (adapter / ADAPTER).is_file():
+        write_card(adapter, read_config(adapter, "model"), run)
 
 
 def command(arguments: list[str]) -> str:

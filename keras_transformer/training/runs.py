@@ -191,7 +191,8 @@ def schedule_for(peak: float, warmup_steps: int, total_steps: int) -> WarmupSche
     """
     if 0 < total_steps <= warmup_steps:
         shorter = max(1, total_steps // 10)
-        say(f"warmup_steps is {shorter}, not {warmup_steps}: the run has {total_steps} steps")
+        if shorter < warmup_steps:
+            say(f"warmup_steps is {shorter}, not {warmup_steps}: the run has {total_steps} steps")
         warmup_steps, total_steps = shorter, max(total_steps, shorter + 1)
     return WarmupSchedule(peak, warmup_steps, total_steps)
 

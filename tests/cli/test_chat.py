@@ -46,8 +46,11 @@ def test_lines_of_json(folder):
 @pytest.mark.parametrize(
     "line,problem",
     [
-        ("{", "stdin, line 1: "),
-        ("{}", "stdin, line 1: messages must be a list of at least one message, got None"),
+        ("Hello", 'stdin, line 1: expected a JSON list of messages such as [{"role": "user", '),
+        (
+            json.dumps(USER[0]),
+            'stdin, line 1: an object must be one with "messages", got {',
+        ),
         (json.dumps([5]), 'stdin, line 1: messages[0] must have a "role" and a "content"'),
         (
             json.dumps([{"role": "user", "content": "a " * 99}]),

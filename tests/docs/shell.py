@@ -62,6 +62,7 @@ TINY = {
     "training.speech_synthesis": _CLIPS,
     "benchmarks.preferences": "--sources 4 --samples 4 --rates 1e-4 --seeds 0".split(),
     "benchmarks.sentiment": "--writer-steps 6 --prompts 4 --steps 2".split(),
+    "benchmarks.chat": "--chats 2 --tokens 4 --rounds 1 --slots 2".split(),
     "benchmarks.dialogues": "--steps 10 --epochs 1 --most 2 --precision float32".split(),
     "benchmarks.gender_bias": "--pairs 40 --epochs 1 --sentences 20".split(),
     "benchmarks.toxicity": "--prompts 2 --samples 2".split(),

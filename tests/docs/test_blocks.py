@@ -73,6 +73,14 @@ def test_commands_exist(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
+def test_keras_is_imported_after_the_package(page):
+    """Keras alone would take TensorFlow, which may not be installed."""
+    code = "\n".join(code for language, code, *_ in blocks(page) if language == "python")
+    found = re.findall(r"^(?:import|from) (keras\w*)", code, re.MULTILINE)
+    assert found[:1] != ["keras"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_quoted_lines_stand_in_their_files(page):
     for _, code, line, quoted, _ in blocks(page):
         if quoted:

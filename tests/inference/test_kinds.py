@@ -75,6 +75,13 @@ def test_a_folder_that_no_object_takes(tmp_path):
         keras_transformer.Translator.load(folder)
 
 
+def test_a_pretrained_model_without_a_head(tmp_path):
+    """A bare ViT."""
+    folder = write(tmp_path / "vit", {"task": "pretrained", "model": {"num_classes": 0}})
+    with pytest.raises(ValueError, match="image classifier but a pretrained model without a head"):
+        keras_transformer.ImageClassifier.load(folder)
+
+
 def test_a_name_that_is_no_kind_takes_any_folder(tmp_path):
     folder = write(tmp_path / "x", config_of(KINDS[1]))
     with pytest.raises(ValueError, match="tokenizer.json cannot be read"):

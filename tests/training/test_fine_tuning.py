@@ -184,6 +184,9 @@ def test_scripts_leave_an_adapter_of_each_encoder(encoder, task, imported, tmp_p
         found["embedding/tokens/embeddings"], old["embedding/tokens/embeddings"]
     )
     assert tokenizer.fingerprint() == TextTokenizer.read(output / "adapter").fingerprint()
+    card = (output / "adapter" / "README.md").read_text("utf-8")
+    assert f"| adapter base | {start.name} |" in card and "| adapter rank | 2 |" in card
+    assert "| lora_rank | 2 |" in card and f"| `{files[-1].name}` |" in card  # of the run
 
 
 @ONCE

@@ -71,6 +71,16 @@ def test_unknown_label(files, tmp_path):
         train(**files | {"validation_file": path}, output=tmp_path / "run", **SIZES)
 
 
+def test_a_file_without_column_names(files, tmp_path):
+    path = tmp_path / "plain.tsv"
+    path.write_text("ba good\t1\nba bad\t0\nba be good\t1\nbad\t0\n")
+    for name in ("train_file", "test_file"):
+        with pytest.raises(
+            ValueError, match=r"line 1 of .*plain.tsv must be column names.*got '1'"
+        ):
+            train(**files | {name: path}, output=tmp_path / "run", **SIZES)
+
+
 def test_nothing_to_learn_from(files, tmp_path):
     path = tmp_path / "some.tsv"
     path.write_text("sentence\tlabel\n")
