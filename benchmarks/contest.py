@@ -60,7 +60,11 @@ class Contestant:
         _say(f"{self.name}: ready after {time.perf_counter() - begin:.0f} s")
 
     def run(self) -> dict[str, Any]:
-        """Run one piece of work; return its results, `seconds` and `peak_bytes` so far."""
+        """Run one piece of work; return its results and what it took.
+
+        `seconds`, processor time as `user_seconds` and `kernel_seconds`, `page_faults`, and
+        `peak_bytes` so far.
+        """
         self.process.stdin.write("run\n")
         self.process.stdin.flush()
         self.results.append(self._answer())
@@ -264,10 +268,17 @@ def _serve(target: str, options: dict[str, Any]) -> None:
     run, facts = getattr(importlib.import_module(module), function)(**options)
     print(json.dumps(facts), file=answers, flush=True)
     for _ in sys.stdin:
-        begin = time.perf_counter()
+        before, begin = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
         result = run() or {}
         seconds = time.perf_counter() - begin
-        measured = {"seconds": seconds, "peak_bytes": peak_bytes()}
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        measured = {
+            "seconds": seconds,
+            "peak_bytes": peak_bytes(),
+            "user_seconds": after.ru_utime - before.ru_utime,
+            "kernel_seconds": after.ru_stime - before.ru_stime,
+            "page_faults": after.ru_minflt - before.ru_minflt,
+        }
         print(json.dumps({**measured, **result}), file=answers, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Peak memory of training, beside the peers, and of translating a growing number of sentences.
+"""Memory of training, beside the peers, and of translating a growing number of sentences.
 
     python -m benchmarks.memory [--size base] [--rows 128] [--length 32] [--precision float32]
         [--only ours-torch marian ...] [--sentences 500 1000 2000 4000] [--part NAME] [--save]
@@ -10,7 +10,8 @@ memory of one process that runs alone. It is host memory: GPU memory is not meas
 
 Training: `before` is the memory when the model has its weights but no step has run, most of it for
 the libraries. `difference` is the peak less `before`: gradients, moments of Adam, activations and
-the compiler's memory. All contestants must give the same loss.
+the compiler's memory. All contestants must give the same loss. Processor time, the kernel's share
+of it and page faults are of the steps of the last of three runs.
 
 Translating: `Translator.translate_stream` with an untrained model, whose translations all reach the
 length limit. The stream repeats the same sentences, half of the smallest number at a time, so all
@@ -29,6 +30,7 @@ from benchmarks import contest, train, trainers
 from benchmarks.contest import Contestant
 
 SENTENCES = "sentences.txt"
+STEPS = 3  # of a run
 EXTRA = 10  # most tokens that a translation may be longer than its source
 NAMES = [*(f"ours-{backend}" for backend in train.BACKENDS), "marian", "torch.nn"]
 
@@ -38,9 +40,9 @@ def training(
 ) -> list[list[str]]:
     """Return the rows of the table, one per contestant."""
     with tempfile.TemporaryDirectory() as room:
-        entries = train.contestants(room, names, size, rows, length, precision, steps=3)
+        entries = train.contestants(room, names, size, rows, length, precision, STEPS)
         for entry in entries.values():
-            contest.alone(entry)
+            contest.alone(entry, runs=3)
     train.check_same_loss(entries, precision)
     before = {name: entry.facts["resident_bytes"] for name, entry in entries.items()}
     peak = {name: entry.results[-1]["peak_bytes"] for name, entry in entries.items()}
@@ -48,7 +50,19 @@ def training(
     return [
         [name, *(f"{of[name] / 2**20:,.0f}" for of in (peak, before, added))]
         + [f"{of[name] / of['marian']:.2f}" if "marian" in of else "" for of in (peak, added)]
+        + _work(entries[name].results[-1])
         for name in entries
+    ]
+
+
+def _work(result):
+    """Return processor seconds per step, the kernel's share, and page faults per step."""
+    kernel = result["kernel_seconds"]
+    seconds = result["user_seconds"] + kernel
+    return [
+        f"{seconds / STEPS:.2f}",
+        f"{kernel / seconds:.1%}",
+        f"{result['page_faults'] / STEPS:,.0f}",
     ]
 
 
@@ -147,6 +161,7 @@ def main() -> None:
     size, rows, length, precision = options.size, options.rows, options.length, options.precision
     steps = training(size, rows, length, precision, options.only)
     header = ["", "peak MiB", "before", "difference", "peak / marian", "difference / marian"]
+    header += ["processor s per step", "of it the kernel", "page faults per step"]
     parts = [
         f"## Training, {size}: {rows} pairs of {length} tokens, {precision}",
         contest.table(header, steps),
@@ -161,7 +176,7 @@ def main() -> None:
         ]
     name = f"memory-{size}-{rows}x{length}-{precision}"
     name += f"-{options.part}" if options.part else ""
-    contest.report(name, "Peak memory", parts, options.save)
+    contest.report(name, "Memory", parts, options.save)
 
 
 if __name__ == "__main__":

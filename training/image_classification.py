@@ -14,7 +14,7 @@ import keras
 import numpy as np
 import typer
 
-from keras_transformer.backend import keep_compilations, reuse_memory
+from keras_transformer.backend import keep_compilations
 from keras_transformer.config import require
 from keras_transformer.data.images import DATASETS, batches, load_images
 from keras_transformer.evaluation.assess import save_metrics
@@ -71,7 +71,6 @@ def train(
             --precision mixed_bfloat16
     """
     keep_compilations()
-    reuse_memory()
     check_lora(lora_rank, start_from)
     source = data_folder or Path(os.environ.get("KT_DATA", "data"))
 

@@ -1,12 +1,10 @@
-"""Compilation of functions, memory, random state."""
+"""Compilation of functions, random state."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +14,7 @@ import numpy as np
 
 from keras_transformer.backend import private
 from keras_transformer.backend.private import BACKEND
+from keras_transformer.system.memory import reuse_memory
 
 if BACKEND == "jax":
     import jax
@@ -33,25 +32,6 @@ else:
 COMPILES_EACH_SHAPE = BACKEND == "jax"
 # Whether Python code runs in each step, not only while a function is traced.
 IS_EAGER = BACKEND == "torch"
-
-_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -2, -3, -8  # from malloc.h
-
-
-def reuse_memory() -> None:
-    """Let the process keep freed memory on a CPU instead of returning it to the system.
-
-    Every step allocates the same large buffers. Fresh memory from the system costs a page fault
-    every 4 KiB, up to a third of a training step. Buffers above 32 MiB are still returned, so that
-    memory that was needed only once is not kept forever. Does nothing without glibc.
-    """
-    if sys.platform != "linux":
-        return
-    with contextlib.suppress(OSError, AttributeError):
-        mallopt = ctypes.CDLL("libc.so.6").mallopt
-        mallopt(_M_ARENA_MAX, 1)  # shared with the threads of backward passes
-        mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # glibc's maximum
-        mallopt(_M_TRIM_THRESHOLD, -1)
-        mallopt(_M_TOP_PAD, 64 << 20)
 
 
 class _Portable(threading.local):
@@ -133,6 +113,7 @@ def compiled(function: Callable, model: keras.Model, donates: Sequence[int] = ()
         donates: Numbers of the arguments that the caller does not use again: their memory becomes
             that of results on JAX, which would copy them otherwise.
     """
+    reuse_memory()
     if BACKEND == "jax":
 
         @functools.partial(jax.jit, donate_argnums=tuple(1 + number for number in donates))
@@ -146,7 +127,6 @@ def compiled(function: Callable, model: keras.Model, donates: Sequence[int] = ()
         )
     if BACKEND == "tensorflow":
         return tf.function(function, reduce_retracing=True, autograph=False)
-    reuse_memory()
     return torch.no_grad()(function)
 
 

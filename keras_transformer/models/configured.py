@@ -17,7 +17,6 @@ from keras_transformer.backend import (
     gradients,
     num_replicas,
     replica_sum,
-    reuse_memory,
     summed,
     without_gradients,
 )
@@ -26,6 +25,7 @@ from keras_transformer.layers.head_groups import load_moments_of_any_format
 from keras_transformer.layers.layer import replacing_weights
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.optimizers import Adam
+from keras_transformer.system.memory import reuse_memory
 
 # Keras 3.15 does these before it sums the gradients of a TensorFlow strategy's replicas.
 _SUMMED_LATE = ("gradient_accumulation_steps", "clipnorm", "global_clipnorm", "clipvalue")

@@ -1,4 +1,4 @@
-"""Compilation, memory and random state on the backend in use."""
+"""Compilation and random state on the backend in use."""
 
 import os
 import subprocess
@@ -16,7 +16,6 @@ from keras_transformer.backend import (
     COMPILES_EACH_SHAPE,
     compiled,
     random_state,
-    reuse_memory,
     set_random_state,
     without_gradients,
 )
@@ -130,12 +129,6 @@ def test_what_jax_compiles_is_kept(tmp_path):
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
     kept = list(tmp_path.glob("keras_transformer/jax/*"))
     assert bool(kept) == (BACKEND == "jax")  # the others have nothing to keep
-
-
-def test_memory_may_be_kept_at_any_time():
-    reuse_memory()
-    reuse_memory()
-    assert np.ones(10_000_000).sum() == 10_000_000
 
 
 def test_nothing_is_kept_without_gradients(dense):

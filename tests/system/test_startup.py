@@ -89,6 +89,25 @@ def test_no_backend_and_no_configuration(machine):
         startup.choose_backend()
 
 
+@pytest.mark.parametrize(
+    "program,given,is_ours",
+    [
+        ("-m", "python -m training.translation --recipe grammar", True),
+        ("/x/training/translation.py", "python -u -m training.translation", True),
+        ("/x/keras_transformer/cli/__main__.py", "python -m keras_transformer.cli", True),
+        ("/x/bin/keras-transformer", "python /x/bin/keras-transformer translate", True),
+        ("/x/pytest/__main__.py", "python -m pytest tests", False),
+        ("/x/mine.py", "python /x/mine.py -m training.translation", False),
+        ("-c", "python -c import -m", False),
+        ("", "", False),
+    ],
+)
+def test_what_runs_from_the_command_line(monkeypatch, program, given, is_ours):
+    monkeypatch.setattr("sys.argv", [program])
+    monkeypatch.setattr("sys.orig_argv", given.split())
+    assert startup._is_command_line() == is_ours
+
+
 @pytest.mark.parametrize("module", ["keras_transformer.cli", "training.translation"])
 def test_a_wrong_backend_is_one_line_from_the_command_line(module):
     done = run("-m", module, "--help", KERAS_BACKEND="theano")
