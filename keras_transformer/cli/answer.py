@@ -38,6 +38,9 @@ def answer(
     output_file: Output = None,
     as_json: Json = False,
     tokens_per_batch: TokensPerBatch = 8192,
+    stride: Annotated[
+        int, typer.Option(min=1, help="Tokens from the start of a window to that of the next.")
+    ] = 128,
     strict: Annotated[
         bool,
         typer.Option(
@@ -61,7 +64,8 @@ def answer(
     from keras_transformer.inference.question_answerer import QuestionAnswerer
 
     answerer, numbers = QuestionAnswerer.load(folder, precision), itertools.count(1)
-    options = dict(min_score=min_score, tokens_per_batch=tokens_per_batch, strict=strict)
+    options = dict(min_score=min_score, stride=stride, strict=strict)
+    options |= dict(tokens_per_batch=tokens_per_batch)
 
     def answers(lines):
         records = [_record(line, next(numbers)) for line in lines]

@@ -7,7 +7,7 @@ from typing import BinaryIO, TypeAlias
 
 import numpy as np
 
-from keras_transformer.config import require_whole
+from keras_transformer.config import require, require_whole
 from keras_transformer.data.audio import read_wav, resample
 
 Sound: TypeAlias = str | os.PathLike | BinaryIO | np.ndarray
@@ -22,15 +22,19 @@ def samples_of(sound: Sound, sample_rate: int | None, rate: int) -> np.ndarray:
         rate: Rate of the result in Hz.
 
     Raises:
-        ValueError: If the file cannot be read, the samples are not such an array, or the rate is
-            not a whole number from 1 on.
+        ValueError: If the file cannot be read, the samples are not such an array, there are none,
+            or the rate is not a whole number from 1 on.
     """
     if not isinstance(sound, np.ndarray):
-        return read_wav(sound, rate)[0]
+        samples = read_wav(sound, rate)[0]
+        require(len(samples) > 0, "samples of the sound", "none", "one or more")
+        return samples
     if sound.ndim != 1 or not np.issubdtype(sound.dtype, np.floating):
         raise ValueError(
             f"sounds must be files or samples (N,) of floats, got {sound.shape} of {sound.dtype}"
         )
+    require(len(sound) > 0, "samples of the sound", "none", "one or more")
+    require(np.isfinite(sound).all(), "samples of the sound", "NaN or infinity", "finite numbers")
     before = rate if sample_rate is None else sample_rate
     require_whole("sample_rate", before, 1)
     return (sound if before == rate else resample(sound, before, rate)).astype("float32")

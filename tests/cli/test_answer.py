@@ -40,6 +40,19 @@ def test_lines(folder):
     assert output == "\n"
 
 
+def test_windows_begin_a_stride_apart(folder):
+    asked = "who", "a good film bad films good a film bad a good films bad a film good"
+    line = "\t".join(asked)
+    scores = set()
+    for stride in (1, 6):
+        (found,) = QuestionAnswerer.load(folder).answer([asked], stride=stride)
+        output = run("answer", folder, "--json", "--stride", stride, stdin=line).stdout
+        (answer,) = json.loads(output)["answers"]
+        assert answer["score"] == pytest.approx(found[0].score)
+        scores.add(answer["score"])
+    assert len(scores) == 2
+
+
 def test_json(folder, tmp_path):
     records = [{"id": i, "question": x, "context": y} for i, (x, y) in enumerate(PAIRS)]
     path = tmp_path / "in.jsonl"

@@ -29,7 +29,13 @@ def test_cut_where_it_is_quiet(rng):
     assert [len(x) for x in cut(samples[:1000], 1000)] == [1000]
 
 
-def test_bad_input():
+def test_bad_input(tmp_path):
+    write_wav(tmp_path / "a.wav", np.zeros(0), 8000)
+    for empty in (np.zeros(0), tmp_path / "a.wav"):
+        with pytest.raises(ValueError, match="must be one or more, got 'none'"):
+            samples_of(empty, None, 8000)
+    with pytest.raises(ValueError, match="must be finite numbers, got 'NaN or infinity'"):
+        samples_of(np.array([0.0, np.nan]), None, 8000)
     with pytest.raises(ValueError, match=r"samples \(N,\) of floats, got \(2, 9\) of float64"):
         samples_of(np.zeros((2, 9)), None, 8000)
     with pytest.raises(ValueError, match="sample_rate must be a whole number .*, got 0"):

@@ -1,0 +1,84 @@
+"""What a language model of novels writes: repetition and invention beside the novels' own text.
+
+    python -m benchmarks.stories FOLDER --text FILE ... [--prompts 50] [--save]
+
+Prompts are the first words of lines of the last tenth of the texts. Each is continued in several
+ways. Printed are, for the continuations and for as many words of the texts themselves: the share of
+4-grams that occur twice in one text (repetition), the share of different bigrams (variety: Li et
+al. 2016), and the share of words that the texts do not have (invention); and one continuation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import re
+from pathlib import Path
+
+from benchmarks import contest
+from benchmarks.toxicity import pieces_of, prompts_of
+
+NEW_TOKENS = 200
+WAYS = {
+    "the most probable word": {},
+    "sampled, temperature 1": dict(temperature=1.0),
+    "temperature 0.8, top-p 0.9": dict(temperature=0.8, top_p=0.9),
+    "the same, repetition penalty 1.2": dict(temperature=0.8, top_p=0.9, repetition_penalty=1.2),
+}
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in lower case."""
+    return re.findall(r"\w+", text.casefold())
+
+
+def repetition(texts: list[str]) -> float:
+    """Return the share of 4-grams of words that an earlier place of the same text has."""
+    grams = [list(zip(*(words_of(x)[i:] for i in range(4)), strict=False)) for x in texts]
+    total = sum(map(len, grams))
+    return 1 - sum(len(set(own)) for own in grams) / total if total else 0.0
+
+
+def variety(texts: list[str]) -> float:
+    """Return the number of different bigrams of words divided by that of all."""
+    pairs = [pair for x in texts for pair in itertools.pairwise(words_of(x))]
+    return len(set(pairs)) / len(pairs) if pairs else 0.0
+
+
+def main() -> None:
+    """Generate, measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--text", type=Path, action="append", required=True)
+    parser.add_argument("--prompts", type=int, default=50)
+    parser.add_argument("--save", action="store_true", help="write the table to results/")
+    given = parser.parse_args()
+    import keras_transformer as kt
+    from keras_transformer.data.text_files import read_lines
+
+    writer = kt.CausalLM.load(given.folder)
+    lines = [line for path in given.text for line in read_lines(path)]
+    known = {word for line in lines for word in words_of(line)}
+    prompts = prompts_of(lines, given.prompts)
+    texts = {
+        name: writer.generate(prompts, max_new_tokens=NEW_TOKENS, seed=0, **options)
+        for name, options in WAYS.items()
+    }
+    words = [len(words_of(x)) for own in texts.values() for x in own]
+    texts["the novels"] = pieces_of(lines, round(sum(words) / len(words)))[-given.prompts :]
+    rows = []
+    for name, own in texts.items():
+        all_words = [word for x in own for word in words_of(x)]
+        invented = sum(word not in known for word in all_words) / len(all_words)
+        rows.append((name, *(f"{x:.1%}" for x in (repetition(own), variety(own), invented))))
+    example = f"{prompts[0]}{texts[list(WAYS)[-1]][0]}".replace("\n", " ")
+    parts = [
+        contest.table(("", "4-grams repeated", "different bigrams", "words invented"), rows),
+        f"{len(prompts)} prompts, {NEW_TOKENS} new tokens each. The first one, in the last way:",
+        f"> {example}",
+    ]
+    contest.report("stories", "Stories, continued", parts, given.save)
+
+
+if __name__ == "__main__":
+    main()
