@@ -58,7 +58,7 @@ class WithRemainder:
             config: See `keras.layers.Layer.quantize`.
             remainder: Whether to keep the remainder of "int8", too.
         """
-        whole = ops.convert_to_numpy(self.whole_matrix()) if remainder else None
+        whole = self.whole_matrix() if remainder else None
         super().quantize(mode, type_check=False, config=config)  # type: ignore[misc]
         if whole is None:
             return
@@ -70,10 +70,10 @@ class WithRemainder:
         )  # fmt: skip
         self.remainder.assign(packed)
 
-    def whole_matrix(self) -> Any:
+    def whole_matrix(self) -> np.ndarray:
         """Return the matrix in float32, with its remainder if it is quantized to "int8"."""
         if self.quantization_mode is None:
-            return ops.cast(getattr(self, self.matrix_name), "float32")
+            return ops.convert_to_numpy(ops.cast(getattr(self, self.matrix_name), "float32"))
         rounded, scale = self._rounded_and_scale()
         if self.remainder is not None:
             rounded = rounded + unpack(ops.convert_to_numpy(self.remainder), rounded.shape)
