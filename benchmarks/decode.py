@@ -2,13 +2,16 @@
 
     python -m benchmarks.decode saved_models/multi30k [--data-folder multi30k] [--sentences 1000]
         [--beam-size 4] [--one-by-one] [--only ours-torch-float32 ctranslate2-int8 ...] [--save]
+        [--processor "avx2 fma"]
     python -m benchmarks.decode --short
 
 The peers need `pip install -c constraints.txt -e ".[all,bench]"`. Each contestant translates
 strings to strings with the same SentencePiece model. It gets the whole test set at once and forms
 batches of the size that suits it, or one sentence at a time with --one-by-one. The length penalty
 is 0, the only value that all of them define alike. The table also has the share of translations
-equal to ours in float32, and the BLEU score. --short translates 32 made-up sentences with an
+equal to ours in float32, and the BLEU score. "strict" contestants multiply in the precision that
+they are named after; the others of ours use float32 where it is faster, for which --processor names
+other instructions than those of this machine. --short translates 32 made-up sentences with an
 untrained toy model, for which equality and BLEU say nothing.
 """
 
@@ -34,12 +37,21 @@ def _all(precisions_of):
     }
 
 
+# Products in the precision that is named, even if they are slower or less exact than in float32.
+STRICT = {"KERAS_TRANSFORMER_PRECISION": "strict"}
 CONTESTANTS = {
     **_all(
         {
             "ours-torch": ("ours", ("float32", "bfloat16", "float16", "int8"), BACKENDS["torch"]),
-            "ours-tensorflow": ("ours", ("float32", "bfloat16"), BACKENDS["tensorflow"]),
-            "ours-jax": ("ours", ("float32", "bfloat16"), BACKENDS["jax"]),
+            "ours-torch-strict": ("ours", ("bfloat16", "int8"), BACKENDS["torch"] | STRICT),
+            "ours-tensorflow": ("ours", ("float32", "bfloat16", "int8"), BACKENDS["tensorflow"]),
+            "ours-tensorflow-strict": (
+                "ours",
+                ("bfloat16", "int8"),
+                BACKENDS["tensorflow"] | STRICT,
+            ),
+            "ours-jax": ("ours", ("float32", "bfloat16", "int8"), BACKENDS["jax"]),
+            "ours-jax-strict": ("ours", ("bfloat16", "int8"), BACKENDS["jax"] | STRICT),
             "ctranslate2": (
                 "ctranslate2",
                 ("float32", "int8", "float16"),
@@ -64,8 +76,11 @@ NOT_BY_DEFAULT = (
     "ctranslate2-float16",
     "ours-torch-float16",
     "ours-jax-bfloat16",
+    "ours-jax-int8",
     "ours-tensorflow-bfloat16",
+    "ours-tensorflow-int8",
     "ours-saved-model-jit",
+    *(name for name in CONTESTANTS if "-strict-" in name),
 )
 REFERENCE = "ours-torch-float32"
 
@@ -151,6 +166,9 @@ def main() -> None:
     parser.add_argument("--beam-size", type=int, default=4)
     parser.add_argument("--one-by-one", action="store_true", help="one sentence at a time")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--processor", help="instructions to choose a precision by (default: this machine's)"
+    )
     default = [name for name in CONTESTANTS if name not in NOT_BY_DEFAULT]
     parser.add_argument("--only", nargs="+", choices=CONTESTANTS, default=default)
     parser.add_argument("--short", action="store_true", help="32 made-up sentences, toy model")
@@ -163,6 +181,8 @@ def main() -> None:
             parser.error(
                 f"--{name.replace('_', '-')} must be at least 1, got {getattr(options, name)}"
             )
+    if options.processor is not None:  # the contestants' processes inherit it
+        os.environ["KERAS_TRANSFORMER_PROCESSOR"] = options.processor
     with tempfile.TemporaryDirectory() as room:
         if options.short:
             folder, name = Path(room), "toy"

@@ -40,7 +40,7 @@ from keras_transformer.backend.linear import has_int8_linear, int8_linear, linea
 from keras_transformer.backend.loss import projected_cross_entropy, smoothed_cross_entropy
 from keras_transformer.backend.normalization import layer_norm, rms_norm
 from keras_transformer.backend.optimizer import adam_update, has_adam_update
-from keras_transformer.backend.precision import usable_precision
+from keras_transformer.backend.precision import is_strict, usable_precision
 from keras_transformer.backend.processes import (
     assign_slices,
     copy_to_processes,
@@ -97,6 +97,7 @@ __all__ = [
     "int8_linear",
     "is_by_row",
     "is_portable",
+    "is_strict",
     "join_processes",
     "keep_compilations",
     "last_places",

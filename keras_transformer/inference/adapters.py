@@ -60,9 +60,8 @@ class Adapters:
 
     def __init__(self, model: ConfiguredModel):
         accepted = "None: load the base in another precision"
-        require(
-            not model.quantization, "the quantization of the base", model.quantization, accepted
-        )
+        mode = model.quantization or model.saved_quantization
+        require(not mode, "the quantization of the base", mode, accepted)
         self.active: str | None = None
         self._model = model
         self._adapters: dict[str | None, Adapter] = {}  # by name

@@ -10,14 +10,14 @@ from typing import Any
 
 import keras
 
-from keras_transformer.backend import usable_precision
+from keras_transformer.backend import is_strict, usable_precision
 from keras_transformer.checkpoints.adapters import ADAPTER, Adapter
 from keras_transformer.config import require
 from keras_transformer.inference.card import write_card
 from keras_transformer.inference.kinds import require_kind
 from keras_transformer.inference.model_files import MODEL, facts_of, read_weights
 from keras_transformer.layers.layer import unfilled
-from keras_transformer.models import merged
+from keras_transformer.models import merged, widened
 from keras_transformer.system.files import (
     read_json,
     remove_stale,
@@ -89,7 +89,10 @@ def save_folder(
         weights, other = (MODEL, ADAPTER) if base is None else (ADAPTER, MODEL)
         if base is None:
             # The copy has no optimizer and no loss; with them, loading would need their classes.
-            merged(model).save(temporary / MODEL)
+            whole = merged(model)
+            if getattr(model, "saved_quantization", None):
+                whole.quantize(model.saved_quantization, remainders=True)
+            whole.save(temporary / MODEL)
         else:
             adapter.write(temporary / ADAPTER)
         write_json(temporary / CONFIG, config)
@@ -170,9 +173,10 @@ def load_model(
         config: Its config, from `read_config`.
         tokenizer: Its tokenizer; None: it has none.
         precision: "float32", "bfloat16" or "float16" for weights and arithmetic of that type;
-            "int8" for dense and embedding weights of 8 bits, with one scale per row or column;
-            None: as saved. A type that this machine cannot compute in becomes float32, with a
-            warning.
+            "int8" for dense and token weights rounded to 8 bits and a remainder of 4, which is
+            how they are saved, and arithmetic in float32; None: as saved. A type in which this
+            machine is slower than in float32 becomes float32, with a warning, unless
+            `backend.is_strict`; then "int8" also multiplies in 8 bits.
 
     Raises:
         ValueError: If the tokenizer is not the one that the model was trained with, the precision
@@ -181,21 +185,41 @@ def load_model(
     folder = Path(folder)
     if (tokenizer and tokenizer.fingerprint()) != config.get("tokenizer"):
         raise ValueError(f"the tokenizer in {folder} is not the one its model was trained with")
-    model = read_weights(folder, config)
-    if model.quantization:
-        accepted = f"{model.quantization!r} or None: {folder} has no other weights"
+    return in_precision(read_weights(folder, config), precision, folder)
+
+
+def in_precision(
+    model: keras.Model, precision: str | None, source: str | os.PathLike
+) -> keras.Model:
+    """Return a model with the weights and the arithmetic of a precision.
+
+    Args:
+        model: The model as read from its files.
+        precision: See `load_model`.
+        source: The model's folder, for errors.
+
+    Raises:
+        ValueError: If the model does not have such weights.
+    """
+    if model.quantization not in ("int8", None):
+        accepted = f"{model.quantization!r} or None: {source} has no other weights"
         require(precision in (model.quantization, None), "precision", precision, accepted)
-    elif precision == "int8":
-        model.quantize("int8")
-    else:
-        saved, as_saved = model, model._policy.compute_dtype
-        precision_here = usable_precision(precision or as_saved)
-        if precision is not None or precision_here != as_saved:
-            with unfilled():
-                config = saved.get_config() | {"dtype": precision_here}
-                model = type(saved).from_config(config)
-            model.set_weights(saved.get_weights())
-    return model
+        return model
+    if precision == "int8" or (precision is None and model.quantization):
+        if not model.quantization:
+            model.quantize("int8", remainders=True)
+        return model if is_strict() else widened(model)
+    if model.quantization:
+        model = widened(model)
+        model.saved_quantization = None
+    as_saved = model._policy.compute_dtype
+    precision_here = usable_precision(precision or as_saved)
+    if precision is None and precision_here == as_saved:
+        return model
+    with unfilled():
+        copy = type(model).from_config(model.get_config() | {"dtype": precision_here})
+    copy.set_weights(model.get_weights())
+    return copy
 
 
 def load_with_tokenizer(

@@ -113,7 +113,8 @@ def count_parameters(folder: str | os.PathLike) -> int:
 
     def add(name, entry):
         is_weight = not re.search(r"seed_generator|/vars/format$", name)
-        if isinstance(entry, h5py.Dataset) and is_weight:
+        # Bytes without sign are the remainders of weights that are counted already.
+        if isinstance(entry, h5py.Dataset) and is_weight and entry.dtype != "uint8":
             sizes.append(entry.size)
 
     try:

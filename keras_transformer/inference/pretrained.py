@@ -14,7 +14,7 @@ from keras_transformer.checkpoints.families.encoders import labels_of
 from keras_transformer.checkpoints.families.fields import complete
 from keras_transformer.config import require
 from keras_transformer.inference.causal_lm import CausalLM
-from keras_transformer.inference.folder import FLOATS, PRECISIONS, save_folder
+from keras_transformer.inference.folder import FLOATS, PRECISIONS, in_precision, save_folder
 from keras_transformer.inference.hearing import hearing_of
 from keras_transformer.inference.image_classifier import ImageClassifier
 from keras_transformer.inference.image_format import image_format_of
@@ -153,9 +153,7 @@ def load_pretrained(
 
 def _model(folder, precision):
     model = hugging_face.read_model(folder, precision if precision in FLOATS else "float32")
-    if precision == "int8":
-        model.quantize("int8")
-    return model
+    return in_precision(model, precision, folder) if precision == "int8" else model
 
 
 def _usual_languages(folder, tokenizer):

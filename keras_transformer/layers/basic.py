@@ -9,14 +9,17 @@ from keras import ops
 
 from keras_transformer.backend import has_int8_linear, int8_linear, layer_norm, linear, rms_norm
 from keras_transformer.layers.layer import DirectCalls
+from keras_transformer.layers.remainders import WithRemainder
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class Dense(DirectCalls, keras.layers.Dense):
+class Dense(WithRemainder, DirectCalls, keras.layers.Dense):
     """activation(x W + b): `keras.layers.Dense` in one pass over the result where possible.
 
     Arguments, call arguments, quantization and LoRA are those of `keras.layers.Dense`.
     """
+
+    matrix_name, scale_name = "_kernel", "kernel_scale"
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         return linear(inputs, self.kernel, self.bias, self.activation)
@@ -28,10 +31,6 @@ class Dense(DirectCalls, keras.layers.Dense):
             return super().quantized_call(inputs, training=training)
         x = int8_linear(inputs, self._kernel, self.kernel_scale, self.bias)
         return x if self.activation is None else self.activation(x)
-
-    def quantize(self, mode: Any = None, type_check: bool = True, **options: Any) -> None:
-        """Quantize the layer; by default `keras.layers.Dense` refuses subclasses of itself."""
-        super().quantize(mode, type_check=False, **options)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

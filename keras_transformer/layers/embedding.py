@@ -11,6 +11,7 @@ from keras_transformer.backend import dropout, has_int8_linear, int8_linear, lin
 from keras_transformer.backend.private import in_symbolic_scope
 from keras_transformer.config import require
 from keras_transformer.layers.layer import Layer, initializer
+from keras_transformer.layers.remainders import TokenTable
 from keras_transformer.layers.residual import normalization
 
 SINUSOIDS = ("sinusoidal", "sinusoidal_halves", "sinusoidal_tensor2tensor")
@@ -109,7 +110,7 @@ class PositionalEmbedding(Layer):
         )
         # The lookup is multiplied by sqrt(D), so that both directions start at unit scale.
         # The table is in the variable dtype: mixed precision casts the rows looked up, not all.
-        self.tokens = tokens or keras.layers.ReversibleEmbedding(
+        self.tokens = tokens or TokenTable(
             vocab_size,
             d_model,
             embeddings_initializer=initializer(

@@ -15,6 +15,7 @@ from keras_transformer.models.gemma import Gemma, GemmaConfig
 from keras_transformer.models.gpt import GPT, GPTConfig
 from keras_transformer.models.llama import LLaMA, LLaMAConfig
 from keras_transformer.models.lora import enable_lora, merged
+from keras_transformer.models.quantized import widened
 from keras_transformer.models.remat import enable_remat
 from keras_transformer.models.reward import RewardConfig, RewardModel
 from keras_transformer.models.speech import Speech, SpeechConfig
@@ -54,5 +55,6 @@ __all__ = [
     "enable_remat",
     "merged",
     "resized",
+    "widened",
     "with_classes",
 ]

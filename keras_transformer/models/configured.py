@@ -20,9 +20,11 @@ from keras_transformer.backend import (
     summed,
     without_gradients,
 )
-from keras_transformer.backend.private import in_strategy
+from keras_transformer.backend.private import in_strategy, layers_inside
+from keras_transformer.config import require
 from keras_transformer.layers.head_groups import load_moments_of_any_format
 from keras_transformer.layers.layer import replacing_weights
+from keras_transformer.layers.remainders import WithRemainder
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.optimizers import Adam
 from keras_transformer.system.memory import reuse_memory
@@ -39,13 +41,28 @@ class ConfiguredModel(keras.Model):
     """
 
     quantization: str | None = None  # mode of the weights, such as "int8"
+    has_remainders: bool = False  # whether int8 weights come with the remainder of their rounding
+    saved_quantization: str | None = None  # mode in which folders store these float weights
 
-    def quantize(self, mode: str | None = None, **options: Any) -> None:
-        """Quantize the weights; the saved config records the mode, so loading restores it."""
+    def quantize(self, mode: str | None = None, remainders: bool = False, **options: Any) -> None:
+        """Quantize the weights; the saved config records the mode, so loading restores it.
+
+        Args:
+            mode: See `keras.Model.quantize`.
+            remainders: Whether to keep what "int8" rounds off in four more bits, which are lossless
+                for `widened`; then other layers than dense ones and token tables stay floats.
+            options: See `keras.Model.quantize`.
+        """
         with warnings.catch_warnings(), replacing_weights():
             warnings.filterwarnings("ignore", message=".*does not have a `quantize` method")
-            super().quantize(mode, **options)
-        self.quantization = mode
+            if remainders:
+                require(mode == "int8", "mode", mode, "'int8', which alone has remainders")
+                for layer in layers_inside(self):
+                    if isinstance(layer, WithRemainder):
+                        layer.quantize(mode, remainder=True)
+            else:
+                super().quantize(mode, **options)
+        self.quantization, self.has_remainders = mode, remainders
 
     def make_train_function(self, force: bool = False) -> Any:
         """Make the function that `fit` calls for each step."""
@@ -137,7 +154,11 @@ class ConfiguredModel(keras.Model):
             "dtype": keras.dtype_policies.serialize(self._policy),
             "name": self.name,
         }
-        return config | ({"quantization": self.quantization} if self.quantization else {})
+        if self.quantization:
+            config["quantization"] = self.quantization
+        if self.has_remainders:
+            config["remainders"] = True
+        return config
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
@@ -146,10 +167,10 @@ class ConfiguredModel(keras.Model):
         dtype = config.pop("dtype", None)
         if isinstance(dtype, dict):
             dtype = keras.dtype_policies.deserialize(dtype)
-        quantization = config.pop("quantization", None)
+        quantization, remainders = config.pop("quantization", None), config.pop("remainders", False)
         model = cls(sizes, dtype=dtype, **config)
         if quantization:
-            model.quantize(quantization)
+            model.quantize(quantization, remainders=remainders)
         return model
 
 

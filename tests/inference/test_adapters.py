@@ -156,7 +156,7 @@ def test_a_base_in_another_precision(room):
     ):
         assert value.dtype == expected.dtype
         np.testing.assert_allclose(value.astype("float32"), expected.astype("float32"), atol=0.02)
-    assert Translator.load(room / "law", "int8").model.quantization == "int8"
+    assert Translator.load(room / "law", "int8").model.saved_quantization == "int8"
 
 
 def test_merge_makes_a_whole_model(room, whole, tmp_path):

@@ -146,6 +146,7 @@ def test_a_model_of_another_library(folders, tmp_path):
 def test_a_precision_that_the_machine_lacks_becomes_float32(
     folders, tmp_path, monkeypatch, precision
 ):
+    monkeypatch.setenv(precision_module.VARIABLE, "strict")
     folder = folders / "writer"
     if precision is None:  # it was saved by another machine
         folder = tmp_path / "half"
@@ -157,3 +158,8 @@ def test_a_precision_that_the_machine_lacks_becomes_float32(
     assert {str(x.dtype) for x in writer.model.trainable_variables} == {"float32"}
     whole = CausalLM.load(folders / "writer").score(["a b"])
     np.testing.assert_allclose(writer.score(["a b"]), whole, rtol=1e-5 if precision else 0.1)
+    monkeypatch.setenv(precision_module.VARIABLE, "fast")
+    monkeypatch.setattr(precision_module, "is_fast", lambda dtype: False)
+    with pytest.warns(match=f"in place of {dtype}: this machine is slower in {dtype}"):
+        writer = CausalLM.load(folder, precision)
+    assert {str(x.dtype) for x in writer.model.trainable_variables} == {"float32"}

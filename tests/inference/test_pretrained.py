@@ -10,6 +10,8 @@ import transformers
 from typer.testing import CliRunner
 
 from keras_transformer import Translator, cli, load_pretrained
+from keras_transformer.backend import precision as precision_module
+from keras_transformer.backend import usable_precision
 from keras_transformer.inference.pretrained import FILES
 from tests.backends import cases
 
@@ -194,11 +196,19 @@ def test_training_goes_on_from_it(folder):
     assert all(a > b for a, b in zip(translator.score(ENGLISH, GERMAN), before, strict=True))
 
 
+@pytest.mark.parametrize("mode", ["fast", "strict"])
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])
-def test_precisions(folder, precision):
+@pytest.mark.filterwarnings("ignore:precision is float32")
+def test_precisions(folder, precision, mode, monkeypatch):
+    monkeypatch.setenv(precision_module.VARIABLE, mode)
+    monkeypatch.setattr(precision_module, "is_fast", lambda dtype: False)
     whole, small = load_pretrained(folder), load_pretrained(folder, precision=precision)
     kinds = {keras.backend.standardize_dtype(weight.dtype) for weight in small.model.weights}
-    assert precision in kinds
+    used = usable_precision(precision) if mode == "strict" else "float32"
+    assert used in kinds
+    assert small.model.saved_quantization == (
+        "int8" if (precision, mode) == ("int8", "fast") else None
+    )
     expected = whole.score(ENGLISH, GERMAN)
     assert small.score(ENGLISH, GERMAN) == pytest.approx(expected, rel=0.1)
 

@@ -12,7 +12,11 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_transformer.backend import precision as precision_module
+from keras_transformer.backend import usable_precision
 from keras_transformer.inference import folder as saved_module
+from keras_transformer.inference.description import describe
+from keras_transformer.inference.model_files import count_parameters
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer
 from keras_transformer.text import SentencePieceTokenizer
@@ -165,11 +169,23 @@ def test_load_says_what_is_wrong_with_a_folder(tokenizer, saved, tmp_path):
         Translator.load(folder)
 
 
-def test_load_in_another_precision(translator, saved):
+@pytest.fixture(params=["fast", "strict"])
+def arithmetic(request, monkeypatch):
+    """Whether it is that of the precision, or float32 as on a machine without units."""
+    monkeypatch.setenv(precision_module.VARIABLE, request.param)
+    monkeypatch.setattr(precision_module, "is_fast", lambda dtype: False)
+    return request.param
+
+
+@pytest.mark.filterwarnings("ignore:precision is float32")
+def test_load_in_another_precision(translator, saved, arithmetic):
     half = Translator.load(saved, precision="bfloat16")
-    assert {str(v.dtype) for v in half.model.trainable_variables} == {"bfloat16"}
+    # Where oneDNN has no product in bfloat16, nobody can insist.
+    expected = "float32" if arithmetic == "fast" else usable_precision("bfloat16")
+    assert {str(v.dtype) for v in half.model.trainable_variables} == {expected}
     scores = translator.score(TEXTS, TEXTS)
-    np.testing.assert_allclose(half.score(TEXTS, TEXTS), scores, rtol=0.1)
+    rtol = 1e-5 if expected == "float32" else 0.1
+    np.testing.assert_allclose(half.score(TEXTS, TEXTS), scores, rtol=rtol)
     assert len(half.translate(TEXTS, **SHORT)) == len(TEXTS)
     whole = Translator.load(saved, precision="float32")
     np.testing.assert_allclose(whole.score(TEXTS, TEXTS), scores, rtol=1e-5)
@@ -177,17 +193,27 @@ def test_load_in_another_precision(translator, saved):
         Translator.load(saved, precision="int4")
 
 
-def test_in_8_bits(translator, saved, tmp_path):
+def test_in_8_bits(translator, saved, tmp_path, arithmetic):
+    """They and their remainders are in the files; in memory too, if 8 bits are insisted on."""
     small = Translator.load(saved, precision="int8")
-    scores = small.score(TEXTS, TEXTS)
-    np.testing.assert_allclose(scores, translator.score(TEXTS, TEXTS), rtol=0.05)
+    kinds = {keras.backend.standardize_dtype(w.dtype) for w in small.model.weights if w.ndim == 2}
+    assert kinds == ({"float32"} if arithmetic == "fast" else {"int8"})
+    assert (small.model.quantization == "int8") == (arithmetic == "strict")
+    scores, rtol = small.score(TEXTS, TEXTS), 0.005 if arithmetic == "fast" else 0.05
+    np.testing.assert_allclose(scores, translator.score(TEXTS, TEXTS), rtol=rtol)
     small.save(tmp_path)
     again = Translator.load(tmp_path)
     assert again.translate(TEXTS) == small.translate(TEXTS)
     assert again.score(TEXTS, TEXTS) == pytest.approx(scores, rel=1e-5)
-    message = r"precision must be 'int8' or None: .* has no other weights, got 'float32'"
-    with pytest.raises(ValueError, match=message):
-        Translator.load(tmp_path, precision="float32")
+    assert describe(tmp_path)["precision"] == "int8"
+    assert count_parameters(tmp_path) < 1.3 * count_parameters(saved)  # those are few in a row
+    whole = Translator.load(tmp_path, precision="float32")
+    assert whole.model.quantization is whole.model.saved_quantization is None
+    np.testing.assert_allclose(
+        whole.score(TEXTS, TEXTS), translator.score(TEXTS, TEXTS), rtol=0.005
+    )
+    whole.save(tmp_path / "whole")
+    assert describe(tmp_path / "whole")["precision"] == "float32"
 
 
 @pytest.mark.once("texts, files and options: no tensor differs")

@@ -164,7 +164,7 @@ def test_signals_are_left_alone_that_are_ignored_or_in_another_thread(tmp_path, 
 
 
 def test_a_precision_that_the_machine_lacks_falls_back(tmp_path, called, monkeypatch):
-    monkeypatch.setattr(precision_module, "_computes_in", lambda dtype: False)
+    monkeypatch.setattr(precision_module, "is_fast", lambda dtype: False)
 
     @run_into()
     def train(output: Output, precision: str = "float32") -> None:
@@ -172,8 +172,8 @@ def test_a_precision_that_the_machine_lacks_falls_back(tmp_path, called, monkeyp
 
     _, said = called(train, "--output", tmp_path, "--precision", "mixed_bfloat16")
     assert said == (
-        "warning: precision is float32 in place of mixed_bfloat16: this machine does not compute "
-        "in bfloat16\nerror: it was float32\n"
+        "warning: precision is float32 in place of mixed_bfloat16: this machine is slower in "
+        "bfloat16; KERAS_TRANSFORMER_PRECISION=strict insists\nerror: it was float32\n"
     )
 
 
@@ -189,7 +189,7 @@ def test_a_warmup_that_does_not_fit_becomes_a_tenth_of_the_run(capsys):
 
 
 def test_a_recipe_falls_back_before_its_run_is_compared_with_an_older_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(precision_module, "_computes_in", lambda dtype: False)
+    monkeypatch.setattr(precision_module, "is_fast", lambda dtype: False)
     seen = []
 
     def corpus(options, *_):

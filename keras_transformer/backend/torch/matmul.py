@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -12,20 +11,12 @@ import torch
 from keras import ops
 
 from keras_transformer.backend import private
+from keras_transformer.system.processor import is_amd
 
 # PyTorch multiplies float32 matrices with Intel's MKL. On AMD processors MKL is a fifth slower than
 # oneDNN, and half as fast with few rows; on Intel processors MKL is faster with few rows.
 _FEW_ROWS, _LARGE = 8, 1 << 16
-
-
-def _is_amd() -> bool:
-    try:
-        return "AuthenticAMD" in Path("/proc/cpuinfo").read_text()
-    except OSError:  # not Linux
-        return False
-
-
-_BY_ONEDNN = _is_amd() and torch.backends.mkldnn.is_available()
+_BY_ONEDNN = is_amd() and torch.backends.mkldnn.is_available()
 
 
 @functools.cache

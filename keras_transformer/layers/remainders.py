@@ -1,0 +1,102 @@
+"""Four more bits beside the eight of a quantized weight: the remainder of its rounding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+_LARGEST = 7  # of the numbers from -7 to 7 that four bits hold here; 7 stands for half a unit
+
+
+def pack(rest: np.ndarray) -> np.ndarray:
+    """Return numbers from -0.5 to 0.5, rounded to 15 values, two in a byte (uint8)."""
+    levels = np.clip(np.rint(rest.reshape(-1) * (2 * _LARGEST)), -_LARGEST, _LARGEST)
+    levels = np.pad(levels, (0, levels.size % 2)).astype("int8").astype("uint8") & 15
+    return levels[::2] | levels[1::2] << 4
+
+
+def unpack(packed: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Return the numbers (float32) in the result of `pack`."""
+    levels = np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)[: int(np.prod(shape))]
+    signed = levels.astype("int8")
+    signed[signed > _LARGEST] -= 16
+    return (signed.astype("float32") / (2 * _LARGEST)).reshape(shape)
+
+
+class WithRemainder:
+    """A mixin for `keras.layers.Dense` and `Embedding` that keeps the remainder of 8 bits.
+
+    Eight bits with one scale per output change one of twenty translations of a small model, twelve
+    one of two hundred. Keras's quantized layer computes with the eight alone; `whole_matrix` has
+    all twelve.
+    """
+
+    remainder: Any = None  # packed by `pack`, or None
+    matrix_name: str  # the attributes of the Keras layer with the matrix and its scale
+    scale_name: str
+    has_row_scales: bool = False  # whether each row has a scale, not each column
+
+    # Of the Keras layer that this is mixed into.
+    add_weight: Any
+    quantization_mode: str | None
+
+    def quantize(
+        self,
+        mode: Any = None,
+        type_check: bool = True,
+        config: Any = None,
+        remainder: bool = False,
+    ) -> None:
+        """Quantize the layer; `keras.layers.Dense` refuses subclasses of itself by default.
+
+        Args:
+            mode: See `keras.layers.Layer.quantize`.
+            type_check: Ignored.
+            config: See `keras.layers.Layer.quantize`.
+            remainder: Whether to keep the remainder of "int8", too.
+        """
+        whole = self.whole_matrix() if remainder else None
+        super().quantize(mode, type_check=False, config=config)  # type: ignore[misc]
+        if whole is None:
+            return
+        rounded, scale = self._rounded_and_scale()
+        packed = pack(whole * scale - rounded)
+        self.remainder = self.add_weight(
+            name="remainder", shape=packed.shape, initializer="zeros", dtype="uint8",
+            trainable=False,
+        )  # fmt: skip
+        self.remainder.assign(packed)
+
+    def whole_matrix(self) -> np.ndarray:
+        """Return the matrix in float32, with its remainder if it is quantized to "int8"."""
+        if self.quantization_mode is None:
+            return ops.convert_to_numpy(ops.cast(getattr(self, self.matrix_name), "float32"))
+        rounded, scale = self._rounded_and_scale()
+        if self.remainder is not None:
+            rounded = rounded + unpack(ops.convert_to_numpy(self.remainder), rounded.shape)
+        return rounded / scale
+
+    @property
+    def variable_serialization_spec(self) -> dict[Any, list[str]]:
+        """Names of the attributes that Keras saves, by quantization mode."""
+        spec = super().variable_serialization_spec  # type: ignore[misc]
+        if self.remainder is None:
+            return spec
+        return {**spec, "int8": [*spec["int8"], "remainder"]}
+
+    def _rounded_and_scale(self):
+        """Return the matrix in whole numbers, as float32, and its scale along the same axes."""
+        rounded = ops.convert_to_numpy(getattr(self, self.matrix_name)).astype("float32")
+        scale = ops.convert_to_numpy(ops.cast(getattr(self, self.scale_name), "float32"))
+        return rounded, scale[:, None] if self.has_row_scales else scale
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class TokenTable(WithRemainder, keras.layers.ReversibleEmbedding):
+    """`keras.layers.ReversibleEmbedding` that can keep the remainder of its 8 bits."""
+
+    matrix_name, scale_name = "_embeddings", "embeddings_scale"
+    has_row_scales = True

@@ -1,0 +1,57 @@
+"""Instructions of this machine's processor, by the names that Linux prints."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+VARIABLE = "KERAS_TRANSFORMER_PROCESSOR"
+CPUINFO = Path("/proc/cpuinfo")
+# Names that macOS has for the instructions of ARM processors.
+_OF_MACOS = {"DotProd": "asimddp", "I8MM": "i8mm", "BF16": "bf16", "FP16": "asimdhp"}
+
+
+def processor_features() -> frozenset[str]:
+    """Return the names of the processor's instructions, such as "avx2" or "avx512_vnni".
+
+    They come from `/proc/cpuinfo`, or on macOS from `sysctl`; elsewhere none is known. The
+    environment variable KERAS_TRANSFORMER_PROCESSOR, names separated by spaces, takes their place:
+    for a virtual machine that hides what it has, and to try what another machine would do.
+    """
+    named = os.environ.get(VARIABLE)
+    if named is not None:
+        return frozenset(named.lower().split())
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        return _of_macos() if sys.platform == "darwin" else features_in(CPUINFO.read_text())
+    return frozenset()
+
+
+def features_in(cpuinfo: str) -> frozenset[str]:
+    """Return the instructions that the text of `/proc/cpuinfo` names."""
+    for line in cpuinfo.splitlines():
+        name, _, value = line.partition(":")
+        if name.strip().lower() in ("flags", "features"):  # of x86 and of ARM
+            return frozenset(value.split())
+    return frozenset()
+
+
+def is_amd() -> bool:
+    """Return whether Linux says that AMD made the processor."""
+    with contextlib.suppress(OSError):
+        return "AuthenticAMD" in CPUINFO.read_text()
+    return False
+
+
+def _of_macos():
+    if platform.machine() != "arm64":
+        return frozenset()
+    lines = subprocess.run(
+        ["sysctl", "hw.optional.arm"], capture_output=True, text=True, timeout=10, check=True
+    ).stdout.splitlines()
+    return frozenset(
+        ours for theirs, ours in _OF_MACOS.items() if f"hw.optional.arm.FEAT_{theirs}: 1" in lines
+    )
