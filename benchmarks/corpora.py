@@ -1,15 +1,15 @@
-"""Corpora: the same bytes whatever is killed, and the speed of the engines beside a plain loop.
+"""Corpora: the same bytes whatever is killed, and the speed of the executors beside a plain loop.
 
     python -m benchmarks.corpora FOLDER [--sentences 200000] [--kills 10] [--rounds 3]
-        [--engines local ray] [--save]
+        [--executors local ray] [--save]
 
 FOLDER is a saved translator. The sentences are of the built-in grammar. The reference is a loop
 over `Translator.translate`, with as many lines at a time as a shard has: in other batches, a
-translation whose rival scores the same to the last bits can be another one. Each engine then
+translation whose rival scores the same to the last bits can be another one. Each executor then
 translates the same file with two workers; at random moments a worker or the driver is killed with
 SIGKILL, and the command is given again if it was the driver. For the speed, the loop and the local
-engine with one worker run in turns of three seconds, stopped in between, so that both meet the same
-conditions of a shared machine; their own turns count, from the end of the first shard.
+executor with one worker run in turns of three seconds, stopped in between, so that both meet the
+same conditions of a shared machine; their own turns count, from the end of the first shard.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def plain(folder: str, source: str, output: str, shard_lines: int) -> None:
     print(json.dumps(times))
 
 
-def engine(folder: str, source: str, output: str, shard_lines: int, **options: object) -> None:
-    """Translate with an engine; print when each shard was done."""
+def executor(folder: str, source: str, output: str, shard_lines: int, **options: object) -> None:
+    """Translate with an executor; print when each shard was done."""
     from keras_transformer import translate_corpus
 
     times: list[float] = []
@@ -95,18 +95,18 @@ def below(process: int) -> list[int]:
 
 
 def killed(folder: str, source: Path, output: Path, shard_lines: int, **options: object) -> dict:
-    """Run an engine and kill its processes at random; return counts."""
+    """Run an executor and kill its processes at random; return counts."""
     generator, kills = random.Random(0), options.pop("kills")
     counts = dict(drivers=0, workers=0, seconds=time.monotonic())
     shards = -(-sum(1 for _ in source.open()) // shard_lines)
     # After these numbers of shards: the job is at work then, however slow the machine.
     moments = sorted(generator.sample(range(shards - 1), kills))
-    driver = started("engine", folder, source, output, shard_lines, **options)
+    driver = started("executor", folder, source, output, shard_lines, **options)
     while driver.poll() is None or moments:
         if driver.poll() is not None:
             if driver.returncode not in (0, -signal.SIGKILL):
                 raise RuntimeError(f"the driver ended with status {driver.returncode}")
-            driver = started("engine", folder, source, output, shard_lines, **options)
+            driver = started("executor", folder, source, output, shard_lines, **options)
         done = len(list(output.glob("shard-*.txt")))
         if moments and done > moments[0]:
             workers = below(driver.pid)
@@ -179,12 +179,12 @@ def take_turns(processes: dict[str, subprocess.Popen]) -> dict[str, list[tuple[f
 
 
 def speeds(folder: str, source: Path, room: Path, shard_lines: int, rounds: int) -> dict:
-    """Return the rates of the plain loop and of the engine, in turns, and their processor time."""
-    found: dict[str, list] = dict(plain=[], engine=[], plain_seconds=[], engine_seconds=[])
+    """Return the rates of the plain loop and of the executor, in turns, and processor times."""
+    found: dict[str, list] = dict(plain=[], executor=[], plain_seconds=[], executor_seconds=[])
     for number in range(rounds):
         processes = {
             task: started(task, folder, source, room / f"{task}{number}", shard_lines)
-            for task in ("plain", "engine")
+            for task in ("plain", "executor")
         }
         turns = take_turns(processes)
         for task, process in processes.items():
@@ -205,13 +205,13 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3, help="pairs of timed runs")
     parser.add_argument("--timed", type=int, default=20_000, help="sentences of a timed run")
-    parser.add_argument("--engines", nargs="*", default=["local", "ray"])
+    parser.add_argument("--executors", nargs="*", default=["local", "ray"])
     parser.add_argument("--save", action="store_true", help="write the table to results/")
     parser.add_argument("--task", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.task:
         arguments, named = json.loads(options.task[1])
-        {"plain": plain, "engine": engine}[options.task[0]](*arguments, **named)
+        {"plain": plain, "executor": executor}[options.task[0]](*arguments, **named)
         return
     if options.folder is None:
         parser.error("give the folder of a saved translator")
@@ -238,14 +238,14 @@ def same_bytes(room: Path, options: argparse.Namespace) -> str:
     seconds, digest = time.monotonic() - begin, hashlib.sha256(data).hexdigest()
     count = data.count(b"\n")
     rows = [["`Translator.translate`", "", f"{count:,}", "", "", f"{seconds:.0f}", digest]]
-    for engine in options.engines:
-        output = room / engine
-        given = dict(engine=engine, processes=2, kills=options.kills)
+    for executor in options.executors:
+        output = room / executor
+        given = dict(executor=executor, processes=2, kills=options.kills)
         counts = killed(options.folder, source, output, options.shard_lines, **given)
         found = checked(output)
         rows.append(
             [
-                engine,
+                executor,
                 f"{found['shards']:,}",
                 f"{found['lines']:,}",
                 counts["workers"],
@@ -272,17 +272,17 @@ def ratios(room: Path, options: argparse.Namespace) -> list[str]:
     source = room / "timed.txt"
     written(source, options.timed)
     found = speeds(options.folder, source, room, options.shard_lines, options.rounds)
-    pairs = list(zip(found["engine"], found["plain"], strict=True))
+    pairs = list(zip(found["executor"], found["plain"], strict=True))
     rows = [
         [i + 1, f"{y:,.0f}", f"{x:,.0f}", f"{x / y:.2f}", f"{b:.1f}", f"{a:.1f}"]
         for i, ((x, y), a, b) in enumerate(
-            zip(pairs, found["engine_seconds"], found["plain_seconds"], strict=True)
+            zip(pairs, found["executor_seconds"], found["plain_seconds"], strict=True)
         )
     ]
-    header = ["pair", "plain lines/s", "engine lines/s", "ratio", "plain CPU s", "engine CPU s"]
+    header = ["pair", "plain lines/s", "executor lines/s", "ratio", "plain CPU s", "executor CPU s"]
     ratio = statistics.median(x / y for x, y in pairs)
     cpu = statistics.median(
-        y / x for x, y in zip(found["engine_seconds"], found["plain_seconds"], strict=True)
+        y / x for x, y in zip(found["executor_seconds"], found["plain_seconds"], strict=True)
     )
     told = (
         f"Median ratio of the rates: {ratio:.2f}; of the processor time, start-up included: "

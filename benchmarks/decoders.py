@@ -75,7 +75,7 @@ def ctranslate2(
     """A contestant: CTranslate2 with our weights; the workers share the cores, one takes all."""
     import ctranslate2
 
-    from keras_transformer.export.ctranslate2 import specification
+    from keras_transformer.checkpoints.ctranslate2 import specification
 
     tokenizer, config, weights = _model(folder)
     pieces = tokenizer.pieces_of("target")

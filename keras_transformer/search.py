@@ -102,6 +102,12 @@ class SearchOptions:
         return [x.name for x in fields if draws is None or x.metadata["draws"] == draws]
 
     @classmethod
+    def changed(cls, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the options without those that have their default value."""
+        plain = {field.name: field.default for field in dataclasses.fields(cls)}
+        return {x: value for x, value in options.items() if x not in plain or value != plain[x]}
+
+    @classmethod
     def of(cls, given: dict[str, Any], accepted: Collection[str], **others: Any) -> Self:
         """Return the options that a caller gave by name.
 

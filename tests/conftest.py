@@ -51,7 +51,7 @@ _WITHOUT_BACKEND = (
     "export/test_ctranslate2.py",
     "export/test_hugging_face.py",
     "export/test_onnx.py",
-    "export/test_onnx_runner.py",
+    "inference/engines/test_onnx_runner.py",
     # These export with TensorFlow under any backend; test_pretrained.py in its own process.
     "export/test_graph.py",
     "export/test_saved_model.py",

@@ -47,6 +47,12 @@ TAKERS = [
 ]
 
 
+def test_options_that_differ_from_their_defaults():
+    given = dict(beam_size=4, length_penalty=0.0, strict=False)
+    assert Search.changed(given) == dict(length_penalty=0.0, strict=False)
+    assert Generation.changed(dict(beam_size=1, temperature=None)) == {}
+
+
 @pytest.mark.parametrize("taker,options,names", TAKERS, ids=lambda x: getattr(x, "__name__", ""))
 def test_everything_that_searches_offers_the_options(taker, options, names):
     parameters = inspect.signature(taker).parameters

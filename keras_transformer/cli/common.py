@@ -73,6 +73,12 @@ Precision = Annotated[
         help="Type of the weights: float32, bfloat16, float16 or int8.  [default: as saved]"
     ),
 ]
+Engine = Annotated[
+    str,
+    typer.Option(
+        help="What computes: keras, on the backend; or ctranslate2, with the same translations."
+    ),
+]
 TokensPerBatch = Annotated[
     int, typer.Option(min=1, help="Maximum number of source tokens per batch.")
 ]

@@ -16,6 +16,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from keras_transformer.cli.common import (
     Command,
+    Engine,
     Folder,
     Precision,
     SourceLanguage,
@@ -148,6 +149,7 @@ def score(
         typer.Option("--strict", help="Fail on a pair too long for the model; else score null."),
     ] = False,
     precision: Precision = None,
+    engine: Engine = "keras",
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
     **corpus: Any,
@@ -175,6 +177,7 @@ def score(
         tokens_per_batch=tokens_per_batch,
         strict=strict,
         precision=precision,
+        engine=engine,
         source_language=source_language,
         target_language=target_language,
         **corpus,

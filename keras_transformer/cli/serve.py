@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from keras_transformer.cli.common import Precision, say, searching
+from keras_transformer.cli.common import Engine, Precision, say, searching
 from keras_transformer.search import TRANSLATE, Search
 
 
@@ -26,6 +26,7 @@ def serve(
         int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free one.")
     ] = 5000,
     precision: Precision = None,
+    engine: Engine = "keras",
     replicas: Annotated[
         int,
         typer.Option(
@@ -109,6 +110,7 @@ def serve(
         keras-transformer serve saved_models/grammar
         keras-transformer serve saved_models/en-de saved_models/de-fr --port 8080
         keras-transformer serve saved_models/en-de --replicas 2 --devices 0,1
+        keras-transformer serve saved_models/en-de --engine ctranslate2 --precision int8
         keras-transformer serve saved_models/shakespeare --slots 32
         keras-transformer serve en-de=serving/grammar --host 0.0.0.0 --api-key secret
     """
@@ -125,10 +127,11 @@ def serve(
         api_key=api_key,
         requests_per_minute=requests_per_minute,
     )
-    pool, read = None, partial(serving.Catalogue.load, models, precision=precision, **search)
+    loading = dict(precision=precision, engine=engine, **search)
+    pool, read = None, partial(serving.Catalogue.load, models, **loading)
     if replicas > 1 or devices is not None:
         names = None if devices is None else devices.split(",")
-        pool = serving.Replicas(models, replicas, names, precision=precision, **search)
+        pool = serving.Replicas(models, replicas, names, **loading)
         read = pool.load
     say("loading models")
     catalogue = read()

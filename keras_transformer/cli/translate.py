@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from keras_transformer.cli.common import (
+    Engine,
     Folder,
     Precision,
     SourceLanguage,
@@ -73,6 +74,7 @@ def translate(
         typer.Option("--strict", help="Fail on a line too long for the model; else cut the line."),
     ] = False,
     precision: Precision = None,
+    engine: Engine = "keras",
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
     text_field: Annotated[
@@ -94,12 +96,16 @@ def translate(
         echo "The old man loves the dog." | keras-transformer translate saved_models/grammar
         keras-transformer translate saved_models/grammar -i news.en.gz -o news.de --beam-size 5
         keras-transformer translate saved_models/grammar -n 4 < news.en > news.nbest
+        keras-transformer translate saved_models/grammar --engine ctranslate2 --precision int8
         keras-transformer translate saved_models/nllb --target-language fra_Latn < news.en
         keras-transformer translate saved_models/grammar -i crawl/ -o out/ --processes 8
     """
     corpus = {name: options.pop(name) for name in NAMES}
     loading = dict(
-        precision=precision, source_language=source_language, target_language=target_language
+        precision=precision,
+        engine=engine,
+        source_language=source_language,
+        target_language=target_language,
     )
     options |= dict(tokens_per_batch=tokens_per_batch, strict=strict)
     if is_folder(output):
@@ -115,6 +121,7 @@ def translate(
     for name, value in CorpusOptions.changed(corpus).items():
         name = f"--{name.replace('_', '-')}"
         raise ValueError(f'{name} needs a folder as --output, such as "out/", got {value!r}')
+    options = Search.changed(options)  # an exported translator refuses options that are given
     accepted = 'one file, unless --output is a folder, such as "out/"'
     require(len(inputs or []) <= 1, "--input", inputs, accepted)
     input_file = Path(inputs[0]) if inputs else None
@@ -181,6 +188,7 @@ def evaluate(
     ] = None,
     tokens_per_batch: TokensPerBatch = 4096,
     precision: Precision = None,
+    engine: Engine = "keras",
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
     lowercase: Annotated[
@@ -222,7 +230,7 @@ def evaluate(
         raise ValueError("--reference belongs to --source, not to --corpus")
     if corpus is None and data_folder is not None:
         raise ValueError("--data-folder belongs to --corpus, not to --source")
-    translator = Translator.load(folder, precision, source_language, target_language)
+    translator = Translator.load(folder, precision, source_language, target_language, engine)
     languages = dict(
         source_language=short_code(translator.source_language or "en"),
         target_language=short_code(translator.target_language or "de"),

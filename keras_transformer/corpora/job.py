@@ -1,4 +1,4 @@
-"""Translate or score a corpus: plan, resume, run on an engine, report."""
+"""Translate or score a corpus: plan, resume, run on an executor, report."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require_whole
-from keras_transformer.corpora.local_engine import on_processes
+from keras_transformer.corpora.local_executor import on_processes
 from keras_transformer.corpora.manifest import fingerprint, planned
 from keras_transformer.corpora.options import NAMES, CorpusOptions
 from keras_transformer.corpora.outcome import Outcome, ShardError
-from keras_transformer.corpora.ray_engine import on_ray
+from keras_transformer.corpora.ray_executor import on_ray
 from keras_transformer.corpora.results import Results
 from keras_transformer.corpora.shards import files_of, split
 from keras_transformer.search import NBEST, TRANSLATE, Search, spelled_out
 from keras_transformer.system.files import locked
 
 Paths = str | os.PathLike | Sequence[str | os.PathLike]
-ENGINES = {"local": on_processes, "ray": on_ray}
+EXECUTORS = {"local": on_processes, "ray": on_ray}
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,7 @@ def translate_corpus(
     tokens_per_batch: int = 4096,
     strict: bool = False,
     precision: str | None = None,
+    engine: str = "keras",
     source_language: str | None = None,
     target_language: str | None = None,
     report: Callable[[Outcome], None] | None = None,
@@ -85,10 +86,11 @@ def translate_corpus(
         tokens_per_batch: See `Translator.translate`.
         strict: See `Translator.translate`.
         precision: See `Translator.load`.
+        engine: See `Translator.load`.
         source_language: See `Translator.load`.
         target_language: See `Translator.load`.
         report: Called with the state of the job at its start and after each shard.
-        options: Options of `options.CorpusOptions`, such as `engine="ray"` and `processes=2`, and
+        options: Options of `options.CorpusOptions`, such as `executor="ray"` and `processes=2`, and
             of the search, see `Translator.translate`.
 
     Returns:
@@ -111,7 +113,10 @@ def translate_corpus(
     search = dataclasses.asdict(Search(**options))
     asked = {name: value for name, value in search.items() if name in (*TRANSLATE, *options)}
     loading = dict(
-        precision=precision, source_language=source_language, target_language=target_language
+        precision=precision,
+        engine=engine,
+        source_language=source_language,
+        target_language=target_language,
     )
     sides = [(files_of(inputs, "inputs"), (text_field,))]
     given = folder, sides, output, method, suffix, loading
@@ -130,6 +135,7 @@ def score_corpus(
     tokens_per_batch: int = 4096,
     strict: bool = False,
     precision: str | None = None,
+    engine: str = "keras",
     source_language: str | None = None,
     target_language: str | None = None,
     report: Callable[[Outcome], None] | None = None,
@@ -152,6 +158,7 @@ def score_corpus(
         tokens_per_batch: See `Translator.score`.
         strict: Whether a pair longer than the model's `max_length` is an error.
         precision: See `Translator.load`.
+        engine: See `Translator.load`.
         source_language: See `Translator.load`.
         target_language: See `Translator.load`.
         report: See `translate_corpus`.
@@ -174,7 +181,10 @@ def score_corpus(
     else:
         sides += [(sources, (source_field,)), (files_of(targets, "targets"), (target_field,))]
     loading = dict(
-        precision=precision, source_language=source_language, target_language=target_language
+        precision=precision,
+        engine=engine,
+        source_language=source_language,
+        target_language=target_language,
     )
     given = folder, sides, output, "score", ".jsonl", loading
     return _run(*given, {"strict": strict}, tokens_per_batch, corpus, report)
@@ -225,7 +235,7 @@ def _finish(job, shards, results, corpus, outcome, report):
     if not left:
         return
     begin = time.monotonic()
-    answers = ENGINES[corpus.engine](dataclasses.asdict(job), list(left.values()), corpus)
+    answers = EXECUTORS[corpus.executor](dataclasses.asdict(job), list(left.values()), corpus)
     try:
         for answer in answers:
             if "stop" in answer:

@@ -10,7 +10,7 @@ from typing import Any
 
 from keras_transformer.config import is_number, require, require_whole
 
-ENGINES = ("local", "ray")
+EXECUTORS = ("local", "ray")
 
 
 def _option(default, check, text):
@@ -21,8 +21,8 @@ def _whole(least):
     return lambda name, value: require_whole(name, value, least)
 
 
-def _is_engine(name, value):
-    require(value in ENGINES, name, value, f"one of {ENGINES}")
+def _is_executor(name, value):
+    require(value in EXECUTORS, name, value, f"one of {EXECUTORS}")
 
 
 def _is_share(name, value):
@@ -45,11 +45,11 @@ class CorpusOptions:
     """Options of every job over a corpus.
 
     Raises:
-        ValueError: If a value is out of its range, or belongs to the other engine.
+        ValueError: If a value is out of its range, or belongs to the other executor.
     """
 
-    engine: str = _option(
-        "local", _is_engine, "local: processes of this machine; ray: actors of a Ray cluster."
+    executor: str = _option(
+        "local", _is_executor, "local: processes of this machine; ray: actors of a Ray cluster."
     )
     processes: int = _option(
         1, _whole(1), "Number of worker processes; with Ray, the maximum number of actors."
@@ -79,16 +79,16 @@ class CorpusOptions:
         for field in dataclasses.fields(self):
             if (value := getattr(self, field.name)) is not None or field.default is not None:
                 field.metadata["check"](field.name, value)
-        if self.engine == "ray":
+        if self.executor == "ray":
             accepted = f"at most processes={self.processes}"
             fits = self.min_processes is None or self.min_processes <= self.processes
             require(fits, "min_processes", self.min_processes, accepted)
         else:
             for name in ("min_processes", "ray_address"):
                 value = getattr(self, name)
-                require(value is None, name, value, 'left out unless engine is "ray"')
+                require(value is None, name, value, 'left out unless executor is "ray"')
             whole = self.gpus == int(self.gpus)
-            require(whole, "gpus", self.gpus, 'a whole number unless engine is "ray"')
+            require(whole, "gpus", self.gpus, 'a whole number unless executor is "ray"')
 
     @property
     def part(self) -> tuple[int, int]:

@@ -1,8 +1,8 @@
 """A worker: reads the lines of a shard, translates or scores them, and writes the output.
 
-`python -m keras_transformer.corpora.worker` is a process of the local engine: it reads the job and
-then shards as JSON lines from stdin and answers each with a line on stdout. It ends with its stdin,
-also when the driver was killed.
+`python -m keras_transformer.corpora.worker` is a process of the local executor: it reads the job
+and then shards as JSON lines from stdin and answers each with a line on stdout. It ends with its
+stdin, also when the driver was killed.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def scored(translator: Translator, records: Sequence, options: dict[str, Any]) -
     The lengths count the tokens and their EOS. A pair longer than the model's `max_length` has the
     log-probability null, or raises ValueError if the option `strict` is set.
     """
-    tokenizer, limit = translator.tokenizer, translator.model.config.max_length
+    tokenizer, limit = translator.tokenizer, translator.config.max_length
     strict = options.pop("strict") if "strict" in (options := dict(options)) else False
     sources, targets = ([pair[side] for pair in records] for side in (0, 1))
     ids = tokenizer.encode_source(sources), tokenizer.encode_target(targets)

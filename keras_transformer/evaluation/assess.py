@@ -91,7 +91,7 @@ def perplexity(
     Returns:
         At least 1; None if no pair fits the model.
     """
-    limit = translator.model.config.max_length
+    limit = translator.config.max_length
     source_ids = translator.tokenizer.encode_source([source for source, _ in pairs])
     target_ids = translator.tokenizer.encode_target([target for _, target in pairs])
     fitting = [i for i in range(len(pairs)) if max(len(source_ids[i]), len(target_ids[i])) <= limit]

@@ -8,11 +8,12 @@ import shutil
 from pathlib import Path
 
 from keras_transformer.export.saved_model import run_elsewhere
+from keras_transformer.inference import engines
 from keras_transformer.inference.translator import Translator
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import check_free, replacing, write_json
 
-RUNNER = "translate.py"
+RUNNER = Path(engines.__file__).with_name("onnx_runner.py")  # needs no file of this package
 
 
 def onnx(
@@ -87,5 +88,5 @@ def onnx(
         for name, content in models.items():
             (temporary / name).write_bytes(content)
         write_json(temporary / "translator.json", facts)
-        shutil.copy(Path(__file__).with_name("onnx_runner.py"), temporary / RUNNER)
+        shutil.copy(RUNNER, temporary / "translate.py")
     return out

@@ -263,9 +263,19 @@ def load_with_sides(
     Raises:
         ValueError: If the folder is not such an object, or a file is broken or missing.
     """
+    tokenizer, config = read_with_sides(folder, what, precision)
+    return load_model(folder, config, tokenizer, precision), tokenizer, config
+
+
+def read_with_sides(
+    folder: str | os.PathLike, what: str, precision: str | None = None
+) -> tuple[Tokenizer, dict[str, Any]]:
+    """Load the `Tokenizer` of a model from source to target texts, and the `config.json`.
+
+    The arguments and errors are those of `load_with_sides`.
+    """
     config = read_config(folder, what, MANIFEST, precision)
     try:
-        tokenizer = load_tokenizer(folder)
+        return load_tokenizer(folder), config
     except FileNotFoundError as error:
         raise ValueError(f"{folder} is not a saved {what}: {error}") from error
-    return load_model(folder, config, tokenizer, precision), tokenizer, config

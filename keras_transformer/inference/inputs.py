@@ -4,12 +4,30 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from keras_transformer.search import Search
 from keras_transformer.text import Tokenizer
 from keras_transformer.text.tokenizer import checked_texts
+
+
+def require_match(tokenizer: Tokenizer, config: Any) -> None:
+    """Raise ValueError if vocabulary sizes or special ids of a tokenizer and a model differ.
+
+    Args:
+        tokenizer: The tokenizer.
+        config: The config of the model.
+    """
+    for name in ("source_vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id"):
+        ours, theirs = getattr(config, name), getattr(tokenizer, name)
+        same = theirs in config.eos_ids if name == "eos_id" else ours == theirs
+        if not same:
+            raise ValueError(
+                f"the tokenizer does not match the model: its {name} is {theirs}, "
+                f"the model's {ours}"
+            )
 
 
 def encoded(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import zipfile
@@ -97,6 +98,27 @@ def _whole(path):
     if not isinstance(model, ConfiguredModel):
         raise ValueError(f"{path} is a {type(model).__name__}, not a model of keras_transformer")
     return model
+
+
+def fingerprint(folder: Path, config: Mapping[str, Any]) -> str:
+    """Return a SHA-256 (hex) of the files that determine the model of a saved folder.
+
+    Args:
+        folder: Folder that `save_folder` wrote.
+        config: Its `config.json`.
+    """
+    files = [folder / CONFIG, folder / (MODEL if config.get("adapter") is None else ADAPTER)]
+    digest = hashlib.sha256()
+    if (facts := config.get("adapter")) is not None:
+        base = folder / str(facts.get("base"))
+        if is_saved(base):
+            digest.update(fingerprint(base, read_json(base / CONFIG)).encode())
+        else:
+            files += sorted(x for x in base.glob("*") if x.is_file())
+    for path in files:
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
 
 
 def count_parameters(folder: str | os.PathLike) -> int:

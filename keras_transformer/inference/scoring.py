@@ -37,11 +37,7 @@ def score_pairs(
     limit, pad_id = model.config.max_length, model.config.pad_id
     source_ids = encoded(tokenizer, sources, "sources", limit, strict=True)
     target_ids = encoded(tokenizer, targets, "targets", limit, strict=True)
-    if len(source_ids) != len(target_ids):
-        raise ValueError(
-            "sources and targets must have the same length, "
-            f"got {len(source_ids)} and {len(target_ids)}"
-        )
+    same_number(source_ids, target_ids)
 
     def make():
         # The forced start of a target has the same length for all languages of a tokenizer.
@@ -55,3 +51,11 @@ def score_pairs(
         (result,) = runner.arrays(model, "score", make, [source, labels])
         scores[chosen] = result[: len(chosen)]
     return scores.tolist()
+
+
+def same_number(sources: Sequence, targets: Sequence) -> None:
+    """Raise ValueError if the numbers of sources and targets differ."""
+    if len(sources) != len(targets):
+        raise ValueError(
+            f"sources and targets must have the same length, got {len(sources)} and {len(targets)}"
+        )

@@ -10,11 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.inference.folder import load_with_sides, save_folder
-from keras_transformer.inference.pipeline import Hypothesis, search_texts
-from keras_transformer.inference.runner import Runner
-from keras_transformer.inference.scoring import score_pairs
-from keras_transformer.models import Transformer
+from keras_transformer.inference.engines.keras_engine import KerasEngine
+from keras_transformer.inference.engines.loading import load_engine
+from keras_transformer.inference.folder import save_folder
+from keras_transformer.inference.inputs import require_match
+from keras_transformer.inference.pipeline import Hypothesis
+from keras_transformer.models import EncoderDecoder, Transformer
 from keras_transformer.search import NBEST, SAMPLE, TRANSLATE, Search, spelled_out
 from keras_transformer.text import Tokenizer
 
@@ -51,19 +52,28 @@ class Translator:
         source_language: str | None = None,
         target_language: str | None = None,
     ):
-        for name in ("source_vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id"):
-            ours, theirs = getattr(model.config, name), getattr(tokenizer, name)
-            same = theirs in model.config.eos_ids if name == "eos_id" else ours == theirs
-            if not same:
-                raise ValueError(
-                    f"the tokenizer does not match the model: its {name} is {theirs}, "
-                    f"the model's {ours}"
-                )
-        self.model = model
+        require_match(tokenizer, model.config)
+        self._begin(KerasEngine(model), tokenizer, source_language, target_language)
+
+    def _begin(self, engine, tokenizer, source_language, target_language):
+        self._engine = engine
         self.tokenizer = tokenizer.between(source_language, target_language)
         self.source_language = source_language
         self.target_language = target_language
-        self._runner = Runner()
+
+    @property
+    def model(self) -> EncoderDecoder:
+        """The Keras model. With another engine than Keras, it is loaded when first used."""
+        return self._engine.model
+
+    @model.setter
+    def model(self, model: EncoderDecoder) -> None:
+        self._engine = KerasEngine(model)
+
+    @property
+    def config(self) -> Any:
+        """The config of the model."""
+        return self._engine.config
 
     def between(self, source_language: str | None, target_language: str | None) -> Translator:
         """Return a translator with the same model for another pair of its languages.
@@ -114,7 +124,7 @@ class Translator:
             TypeError: If an option is unknown.
             ValueError: If an option is out of range, or a text is too long and `strict` is set.
         """
-        search = Search.of(options, TRANSLATE, num_hypotheses=1)
+        search = self._engine.options(options, TRANSLATE, num_hypotheses=1)
         given = prefixes, tokens_per_batch, strict
         found = self._hypotheses(texts, search, *given, constraint=constraint)
         return [hypotheses[0].text for hypotheses in found]
@@ -142,7 +152,7 @@ class Translator:
                 text, by default and at most `beam_size`. Fewer are returned where the search
                 found no more.
         """
-        search = Search.of(options, NBEST)
+        search = self._engine.options(options, NBEST)
         if search.num_hypotheses is None:
             search = replace(search, num_hypotheses=search.beam_size)
         given = prefixes, tokens_per_batch, strict
@@ -175,7 +185,7 @@ class Translator:
         options = {"temperature": 1.0, **options}
         require(options["temperature"] is not None, "temperature", None, "above 0")
         require_whole("seed", seed, 0)
-        search = Search.of(options, SAMPLE, beam_size=1, length_penalty=0.0)
+        search = self._engine.options(options, SAMPLE, beam_size=1, length_penalty=0.0)
         found = self._hypotheses(texts, search, prefixes, tokens_per_batch, strict, seed=seed)
         return [hypotheses[0].text for hypotheses in found]
 
@@ -200,7 +210,7 @@ class Translator:
             options: See `translate`.
         """
         require_whole("chunk_size", chunk_size, 1)
-        search = Search.of(options, TRANSLATE, num_hypotheses=1)
+        search = self._engine.options(options, TRANSLATE, num_hypotheses=1)
 
         def stream(texts):
             while chunk := list(itertools.islice(texts, chunk_size)):
@@ -223,13 +233,10 @@ class Translator:
             ValueError: If the numbers of texts differ, or a text is longer than the model's
                 `max_length`.
         """
-        return score_pairs(
-            self._runner, self.model, self.tokenizer, sources, targets, tokens_per_batch
-        )
+        return self._engine.score(self.tokenizer, sources, targets, tokens_per_batch)
 
     def _hypotheses(self, texts, search, *given, **options):
-        own = self._runner, self.model, self.tokenizer
-        return search_texts(*own, texts, search, *given, **options)
+        return self._engine.search(self.tokenizer, texts, search, *given, **options)
 
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
         """Write `model.keras`, the tokenizer and `config.json` into a folder.
@@ -255,22 +262,32 @@ class Translator:
         precision: str | None = None,
         source_language: str | None = None,
         target_language: str | None = None,
+        engine: str = "keras",
     ) -> Translator:
-        """Load a translator that any backend saved.
+        """Load a translator that any backend saved, or an exported one.
+
+        A SavedModel and ONNX graphs that `export` wrote are run as they are. They hold their own
+        tokenizer and languages, a SavedModel also its search: what cannot be chosen is refused.
 
         Args:
-            folder: Folder of a saved translator.
+            folder: Folder of a saved or an exported translator.
             precision: "float32", "bfloat16" or "float16": dtype of weights and arithmetic. "int8":
                 dense and embedding weights in 8 bits with one scale per row or column, a quarter
                 of the size, which `save` keeps. None: as saved.
             source_language: See the class; None: as saved.
             target_language: See the class; None: as saved.
+            engine: What computes: "keras", the model itself on the chosen backend; "ctranslate2",
+                a C++ runtime, with the same results. It converts the model once, into
+                `.ctranslate2` inside the folder, and does not take every option.
 
         Raises:
+            ImportError: If the package of the engine is missing.
             ValueError: If the folder is not a saved translator, a file is broken, the tokenizer is
-                not the model's, or the precision or a language is unknown.
+                not the model's, or the precision, a language or the engine is unknown.
         """
-        model, tokenizer, config = load_with_sides(folder, "translator", precision)
+        own, tokenizer, config = load_engine(folder, engine, precision)
         source_language = source_language or config.get("source_language")
         target_language = target_language or config.get("target_language")
-        return cls(model, tokenizer, source_language, target_language)
+        translator = cls.__new__(cls)
+        translator._begin(own, tokenizer, source_language, target_language)
+        return translator

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require
+from keras_transformer.inference.engines.exported import exported_engine
 from keras_transformer.inference.translator import Translator
 from keras_transformer.search import TRANSLATE, Search, spelled_out
-from keras_transformer.serving.engines import SavedModelEngine, TranslatorEngine
+from keras_transformer.serving.engines import ExportedEngine, TranslatorEngine
 from keras_transformer.serving.language_models import LanguageModel, is_language_model
 from keras_transformer.serving.task_models import TaskModel, tasks_of
 from keras_transformer.text.languages import short_code
@@ -106,15 +107,17 @@ class Catalogue:
         specifications: Iterable[str],
         *,
         precision: str | None = None,
+        engine: str = "keras",
         **options: Any,
     ) -> Catalogue:
         """Load models, and translate once with each, so that the first request does not wait.
 
         Args:
             specifications: `FOLDER` or `SOURCE-TARGET=FOLDER`, with the folder of a saved
-                translator, or of a SavedModel (as given to TensorFlow Serving, or of one version);
-                or `FOLDER` of another saved model.
+                translator, of a SavedModel (as given to TensorFlow Serving, or of one version), or
+                of ONNX graphs; or `FOLDER` of another saved model.
             precision: Precision of the models, as in `Translator.load`.
+            engine: Engine of saved translators, as in `Translator.load`.
             options: Search options of translators, as in `Translator.translate`.
 
         Raises:
@@ -131,11 +134,10 @@ class Catalogue:
                 kind, found = (LanguageModel, writers) if is_writer else (TaskModel, tools)
                 found.append(kind.load(folder, precision))
                 continue
-            path = _saved_model(folder)
-            if path:
-                models.append(_exported(folder, pair, path))
+            if exported := exported_engine(folder):
+                models.append(_exported(folder, pair, exported, options))
             else:
-                models.append(_saved(folder, pair, options, precision))
+                models.append(_saved(folder, pair, options, precision, engine))
             models[-1].engine(next(iter(models[-1].pairs))).search(["1"], 1)
         return cls(models, writers, tools)
 
@@ -172,15 +174,18 @@ def parse(text: str) -> tuple[Path, Pair | None]:
     return Path(folder), (source, target) if source else None
 
 
-def _exported(folder, pair, path):
-    require(pair is not None, "model", str(folder), f"SOURCE-TARGET={folder}, for a SavedModel")
-    name = (path.parent if path.name.isdecimal() else path).resolve().name
-    engine = SavedModelEngine(path)
+def _exported(folder, pair, exported, options):
+    accepted = f"SOURCE-TARGET={folder}, for {exported.kind}"
+    require(pair is not None, "model", str(folder), accepted)
+    place = folder.resolve()
+    is_version = place.name.isdecimal() and (place / "saved_model.pb").is_file()
+    name = (place.parent if is_version else place).name
+    engine = ExportedEngine(exported, **options)
     return Model(name, folder, {pair: pair}, lambda pair: engine, pair)
 
 
-def _saved(folder, pair, options, precision):
-    translator = Translator.load(folder, precision, *(pair or ()))
+def _saved(folder, pair, options, precision, engine):
+    translator = Translator.load(folder, precision, *(pair or (None, None)), engine)
     tokenizer = translator.tokenizer
     own = translator.source_language, translator.target_language
     if tokenizer.target_languages and not pair:
@@ -196,15 +201,7 @@ def _saved(folder, pair, options, precision):
         pairs = {tuple(map(short_code, own)): own}
     default = None if None in own else tuple(map(short_code, own))
 
-    def engine(pair):
+    def make(pair):
         return TranslatorEngine(translator.between(*pairs[pair]), **options)
 
-    return Model(folder.resolve().name, folder, pairs, engine, default)
-
-
-def _saved_model(folder):
-    """Return the folder of the SavedModel's highest version; None if `folder` is no SavedModel."""
-    if (folder / "saved_model.pb").is_file():
-        return folder
-    versions = [x for x in folder.glob("*/saved_model.pb") if x.parent.name.isdecimal()]
-    return max(versions, key=lambda x: int(x.parent.name)).parent if versions else None
+    return Model(folder.resolve().name, folder, pairs, make, default)

@@ -1,16 +1,15 @@
-"""The engines of a server: a translator, a SavedModel or the replicas, between two languages."""
+"""The engines of a server: a translator, an exported one or the replicas, between two languages."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from keras_transformer.analysis.alignment import align, attention, words
+from keras_transformer.inference.engines.exported import OnnxEngine, SavedModelEngine, estimate
 from keras_transformer.inference.translator import Translator
 from keras_transformer.search import TRANSLATE, Search
-from keras_transformer.system.extras import missing
 from keras_transformer.text import Tokenizer
 
 MOST_WEIGHTS = 3_000_000  # attention weights per answer, over all layers and heads
@@ -20,7 +19,7 @@ Links = list[int | None]
 def count_tokens(tokenizer: Tokenizer | None, texts: Sequence[str]) -> list[int]:
     """Return the number of tokens of each text; without a tokenizer, an estimate."""
     if tokenizer is None:
-        return [1 + len(text) // 4 for text in texts]
+        return [estimate(text) for text in texts]
     return [len(ids) for ids in tokenizer.encode_source(list(texts))]
 
 
@@ -36,7 +35,7 @@ class TranslatorEngine:
 
     def __init__(self, translator: Translator, **options: Any):
         self.translator = translator
-        self.max_length = translator.model.config.max_length
+        self.max_length = translator.config.max_length
         self._search = Search.of(options, TRANSLATE)
         self._options = options
 
@@ -111,30 +110,21 @@ class TranslatorEngine:
             )
 
 
-class SavedModelEngine:
-    """An engine for a batcher: a SavedModel, whose search options are those of its export.
+class ExportedEngine:
+    """An engine for a batcher: an exported translator.
 
     Args:
-        path: The folder of the SavedModel's version.
+        exported: Its engine.
+        options: Search options, as in `Translator.nbest`; those that were fixed at the export are
+            ignored.
     """
 
     can_attend = False
     max_length = None  # a SavedModel does not store it
 
-    def __init__(self, path: Path):
-        try:
-            import tensorflow as tf
-            import tensorflow_text  # noqa: F401  (registers its operations)
-        except ImportError as error:
-            raise missing(f"{path} is a SavedModel: serving it", "tensorflow") from error
-        self._tf = tf
-        self._model = tf.saved_model.load(os.fspath(path))
-        signatures = {"translate", "nbest"}
-        if not signatures <= set(self._model.signatures):
-            raise ValueError(
-                f"{path} must have the signatures {sorted(signatures)}, as SavedModels exported by "
-                f"keras-transformer do; it has {sorted(self._model.signatures)}"
-            )
+    def __init__(self, exported: SavedModelEngine | OnnxEngine, **options: Any):
+        self._exported = exported
+        self._given = {name: x for name, x in options.items() if name in exported.accepted}
 
     def costs(self, texts: Sequence[str]) -> list[int]:
         """Return an estimate of the number of tokens of each text."""
@@ -143,21 +133,17 @@ class SavedModelEngine:
     def search(
         self, texts: Sequence[str], num_hypotheses: int = 1, tokens_per_batch: int = 4096
     ) -> list[list[str]]:
-        """Return the best translations of each text, best first; at most the exported `beam_size`.
+        """Return the best translations of each text, best first.
 
-        All texts form one batch.
+        All texts form one batch. A SavedModel finds at most the exported `beam_size`.
         """
-        name = "translate" if num_hypotheses == 1 else "nbest"
-        found = self._model.signatures[name](texts=self._tf.constant(list(texts)))
-        rows = found["translations"].numpy().reshape(len(texts), -1).tolist()
-        decoded = [[x.decode() for x in row] for row in rows]
-        if num_hypotheses == 1:
-            return decoded
-        kept = found["scores"].numpy() > -1e8  # lower scores: no hypothesis
-        return [
-            [x for x, is_one in zip(row, real, strict=True) if is_one][:num_hypotheses]
-            for row, real in zip(decoded, kept.tolist(), strict=True)
-        ]
+        if num_hypotheses == 1 and isinstance(self._exported, SavedModelEngine):
+            return [[text] for text in self._exported.translations(texts)]
+        search = self._exported.options(self._given, TRANSLATE)
+        if search.beam_size < num_hypotheses and "beam_size" in self._exported.accepted:
+            search = replace(search, beam_size=num_hypotheses)
+        found = self._exported.nbest(texts, search)
+        return [[x.text for x in hypotheses][:num_hypotheses] for hypotheses in found]
 
 
 class ReplicaEngine:

@@ -41,6 +41,7 @@ class Replicas:
         devices: The GPU of each process: its number or UUID, as in CUDA_VISIBLE_DEVICES; None: all
             processes see all GPUs.
         precision: As for `Catalogue.load`.
+        engine: As for `Catalogue.load`.
         options: Search options, as for `Catalogue.load`.
 
     Raises:
@@ -56,6 +57,7 @@ class Replicas:
         devices: Sequence[str] | None = None,
         *,
         precision: str | None = None,
+        engine: str = "keras",
         **options: Any,
     ):
         require_whole("count", count, 1)
@@ -76,7 +78,7 @@ class Replicas:
                 )
         self._task = dict(
             specifications=specifications,
-            options={"precision": precision, **options},
+            options={"precision": precision, "engine": engine, **options},
         )
         self._cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
         self._changed = threading.Condition()

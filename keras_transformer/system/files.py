@@ -156,6 +156,23 @@ def locked(folder: str | os.PathLike) -> Iterator[None]:
             lock.release()
 
 
+@contextlib.contextmanager
+def waiting(path: str | os.PathLike) -> Iterator[None]:
+    """Hold an exclusive lock, once no other process holds it.
+
+    Args:
+        path: File of the lock; it is created, and stays.
+
+    Raises:
+        OSError: If the file cannot be created.
+    """
+    lock = _lock(Path(path), timeout=-1)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def removed(*paths: str | os.PathLike) -> None:
     """Remove these files and folders; ignore those that do not exist."""
     for path in map(Path, paths):
@@ -185,11 +202,14 @@ class _NoLock:
         """Do nothing."""
 
 
-def _lock(path: Path) -> FileLock | _NoLock | None:
-    """Acquire the lock and return it; None if another process holds it."""
+def _lock(path: Path, timeout: float = 0) -> FileLock | _NoLock | None:
+    """Acquire the lock and return it; None if another process holds it, and for `timeout` seconds.
+
+    With a timeout of -1, wait until it is free.
+    """
     lock = FileLock(path)
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=timeout)
     except Timeout:
         return None
     except NotImplementedError:

@@ -60,8 +60,8 @@ def test_options_of_the_other_kind_are_refused(run, failure, folder, arguments, 
 
 def test_options_out_of_range_are_refused(run, folder, called):
     given = ["-i", "a", "-o", "out/"]
-    result = run("translate", folder, *given, "--engine", "spark", status=2)
-    assert "engine must be one of ('local', 'ray'), got 'spark'" in result.stderr
+    result = run("translate", folder, *given, "--executor", "spark", status=2)
+    assert "executor must be one of ('local', 'ray'), got 'spark'" in result.stderr
     result = run("score", folder, *given, "--shard", "4/4", status=2)
     assert "shard must be part and number of parts" in result.stderr
 

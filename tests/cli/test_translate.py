@@ -52,6 +52,32 @@ def test_nbest_lines_carry_index_and_score(run, translator, folder):
         assert float(score) == pytest.approx(hypothesis.score, abs=1e-3)
 
 
+def test_the_engine_is_chosen(run, translator, folder, tmp_path):
+    expected = translator.translate(LINES, beam_size=1, max_extra_length=4)
+    given = ["--beam-size", 1, "--max-extra-length", 4, "--engine", "ctranslate2"]
+    result = run("translate", folder, *given, stdin="\n".join(LINES))
+    assert result.stdout.splitlines() == expected
+    assert (folder / ".ctranslate2" / "model.bin").is_file()
+    result = run("translate", folder, "--engine", "marian", stdin="one", status=2)
+    assert "engine must be one of ('keras', 'ctranslate2'), got 'marian'" in result.stderr
+    given = ["--min-length", 2, "--engine", "ctranslate2"]
+    result = run("translate", folder, *given, stdin="one", status=2)
+    assert 'min_length must be 0 with engine="ctranslate2"' in result.stderr
+
+
+def test_an_exported_translator_gets_the_options_that_differ(run, folder, monkeypatch):
+    given = []
+
+    class Exported:
+        def translate_stream(self, texts, **options):
+            given.append(options)
+            return texts
+
+    monkeypatch.setattr(Translator, "load", lambda folder, **options: Exported())
+    run("translate", folder, "--beam-size", 4, "--length-penalty", 1, stdin="one")
+    assert given == [dict(chunk_size=2048, tokens_per_batch=4096, strict=False, length_penalty=1)]
+
+
 def test_a_translation_never_breaks_its_line(run, folder, monkeypatch):
     monkeypatch.setattr(
         Translator, "translate_stream", lambda self, texts, **options: iter(["a\nb\r\nc"])

@@ -17,7 +17,7 @@ def asked(monkeypatch, translator):
     """The shards that were asked for; no process is started"""
     numbers = []
 
-    def engine(values, shards, options):
+    def executor(values, shards, options):
         worker = Worker(json.loads(json.dumps(values)))
         for shard in shards:
             numbers.append(shard.number)
@@ -28,7 +28,7 @@ def asked(monkeypatch, translator):
                 except Exception:
                     worker = Worker(values)
 
-    monkeypatch.setitem(job.ENGINES, "local", engine)
+    monkeypatch.setitem(job.EXECUTORS, "local", executor)
     monkeypatch.setattr(Translator, "load", lambda folder, **loading: translator)
     return numbers
 

@@ -54,6 +54,7 @@ def test_our_own(own):
     found = Translator.load(folder).translate(TEXTS)
     assert translated(out, TEXTS) == found
     assert any(found)
+    assert Translator.load(out).translate(TEXTS) == found
 
 
 def test_graphs_give_the_logits_of_the_model(own):

@@ -22,7 +22,7 @@ def made_tokenizer():
     return SentencePieceTokenizer.train(texts, texts, vocab_size=56, byte_fallback=False)
 
 
-def make(tokenizer, seed=5):
+def make(tokenizer, seed=5, **fields):
     """Make a translator with random weights so large that its choices are clear."""
     config = TransformerConfig(
         tokenizer.source_vocab_size,
@@ -35,6 +35,7 @@ def make(tokenizer, seed=5):
         dropout=0.3,
         max_length=MAX_LENGTH,
         tie_output=False,
+        **fields,
     )
     model = Transformer(config)
     model.set_weights(random_weights(model, seed))

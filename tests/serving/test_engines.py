@@ -2,10 +2,13 @@
 
 import keras
 import pytest
+from fastapi.testclient import TestClient
 
 from keras_transformer import export
+from keras_transformer.inference.engines import exported
 from keras_transformer.inference.pipeline import Hypothesis
-from keras_transformer.serving import Catalogue
+from keras_transformer.serving import Catalogue, Replicas, Settings, create_app
+from keras_transformer.serving import catalogue as catalogue_module
 from keras_transformer.serving.engines import ReplicaEngine, TranslatorEngine, count_tokens
 from keras_transformer.serving.queue import Batcher
 
@@ -58,6 +61,51 @@ def test_what_cannot_be_aligned(translators):
     engine = TranslatorEngine(translators[0])
     links, nothing = engine.align([("one two", "six"), ("one", "one " * 100)])
     assert len(links) == 1 and nothing is None
+
+
+@pytest.mark.once("CTranslate2 and PyTorch")
+@pytest.mark.parametrize("how", ["loaded", "as replicas"])
+def test_another_engine(how, translators, folders):
+    options = dict(engine="ctranslate2", precision="float32", beam_size=1, max_extra_length=5)
+    pool = Replicas([folders[0]], 1, **options) if how == "as replicas" else None
+    catalogue = pool.load() if pool else Catalogue.load([folders[0]], **options)
+    texts = ["one two three.", "six"]
+    try:
+        app = create_app(lambda: catalogue, Settings(), pool)
+        with TestClient(app) as client:
+            asked = dict(q=texts, source="en", target="de")
+            found = client.post("/translate", json=asked).json()["translatedText"]
+            assert client.post("/translate", json=asked | dict(format="html")).status_code == 200
+    finally:
+        if pool:
+            pool.close()
+    assert found == translators[0].translate(texts, beam_size=1, max_extra_length=5)
+    assert (folders[0] / ".ctranslate2" / "model.bin").is_file()
+
+
+@pytest.mark.once("onnxruntime alone")
+def test_onnx_graphs(monkeypatch, tmp_path):
+    (tmp_path / "graphs").mkdir()
+    asked = []
+
+    class Program:
+        def nbest(self, *arguments):
+            asked.append(arguments)
+            return [("best", -1.0), ("other", -2.0), ("last", -3.0)]
+
+    monkeypatch.setattr(exported.OnnxEngine, "__init__", exported.ExportedEngine.__init__)
+    engine = exported.OnnxEngine()
+    engine._translator = Program()
+    monkeypatch.setattr(catalogue_module, "exported_engine", lambda folder: engine)
+    with pytest.raises(ValueError, match="must be SOURCE-TARGET=.*for ONNX graphs"):
+        Catalogue.load([tmp_path / "graphs"])
+    catalogue = Catalogue.load([f"en-de={tmp_path / 'graphs'}"], beam_size=2, min_length=3)
+    (served,) = catalogue.route("en", "de")
+    asked.clear()
+    assert served.search(["one"], 2) == [["best", "other"]]
+    assert served.search(["one"], 3) == [["best", "other", "last"]]
+    assert asked == [("one", 2, 0.6, 50), ("one", 3, 0.6, 50)]
+    assert list(catalogue.models) == ["graphs"] and served.max_length is None
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="exports are TensorFlow's")

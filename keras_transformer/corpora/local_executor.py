@@ -1,4 +1,4 @@
-"""The local engine: worker processes of this machine, each with its share of cores and GPUs."""
+"""The local executor: worker processes of this machine, each with its share of cores and GPUs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def on_processes(
     Args:
         job: Values of a `job.Job`.
         shards: The shards.
-        options: Options of the engine.
+        options: Options of the executor.
 
     Raises:
         ValueError: If the machine has fewer GPUs than asked for.

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from keras_transformer import translate_corpus
-from keras_transformer.corpora import local_engine
-from keras_transformer.corpora.local_engine import shares_of_gpus
+from keras_transformer.corpora import local_executor
+from keras_transformer.corpora.local_executor import shares_of_gpus
 
 DRIVER = """
 import sys
@@ -70,6 +70,6 @@ def test_gpus_are_shared_out_or_missed(monkeypatch):
 
 
 def test_processes_that_never_start_end_the_job(folder, source, tmp_path, monkeypatch):
-    monkeypatch.setattr(local_engine, "_WORKER", [sys.executable, "-c", "raise SystemExit(7)"])
+    monkeypatch.setattr(local_executor, "_WORKER", [sys.executable, "-c", "raise SystemExit(7)"])
     with pytest.raises(RuntimeError, match="3 worker processes in a row .* with status 7"):
         translate_corpus(folder, source, tmp_path / "out", processes=2)

@@ -17,7 +17,7 @@ pytest.importorskip("onnxruntime")
 
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
-from keras_transformer.export.onnx_runner import OnnxTranslator  # noqa: E402
+from keras_transformer.inference.engines.onnx_runner import OnnxTranslator  # noqa: E402
 
 PAD, EOS, BOS, A, B, C = range(6)
 TARGET = ["<pad>", "</s>", "<s>", "▁a", "▁b", "▁c"]

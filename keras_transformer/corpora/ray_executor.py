@@ -1,4 +1,4 @@
-"""The Ray engine: Ray Data over shards, with a pool of actors on a cluster or on this machine."""
+"""The Ray executor: Ray Data over shards, with a pool of actors on a cluster or on this machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def on_ray(
     Args:
         job: Values of a `job.Job`.
         shards: The shards.
-        options: Options of the engine.
+        options: Options of the executor.
 
     Raises:
         ImportError: If Ray is not installed.
@@ -38,7 +38,7 @@ def on_ray(
         import ray
         import ray.data
     except ImportError as error:
-        raise missing('engine="ray"', "ray") from error
+        raise missing('executor="ray"', "ray") from error
     least, most = (min(x, len(shards)) for x in (options.min_processes or 1, options.processes))
     is_ours = not ray.is_initialized()
     if is_ours:

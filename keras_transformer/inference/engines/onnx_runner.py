@@ -59,24 +59,40 @@ class OnnxTranslator:
             length_penalty: Alpha of Wu et al. 2016; higher values favour longer texts.
             max_extra_length: Maximum number of tokens beyond those of the source.
         """
+        return self.nbest(text, beam_size, length_penalty, max_extra_length)[0][0]
+
+    def nbest(
+        self,
+        text: str,
+        beam_size: int = 4,
+        length_penalty: float = 0.6,
+        max_extra_length: int = 50,
+    ) -> list[tuple[str, float]]:
+        """Return the translations that the search finds, with their scores, best first.
+
+        The arguments are those of `translate`. A text without tokens has one, "" of score 0.
+        """
         facts = self.facts
         before, after = facts["source_frame"]
         unknown = facts["unk_id"]
         # Symbols such as ">>fra<<" are tokens themselves: split the text at them.
         symbols = facts["symbols"]
         parts = re.split(f"({symbols})", text, flags=re.DOTALL) if symbols else [text]
-        pieces = []
+        pieces: list[str] = []
         for i, part in enumerate(parts):
             pieces += [part] if i % 2 else self.source.encode(part, out_type=str)
         ids = [self.source_ids.get(piece, unknown) for piece in pieces]
         if not ids:
-            return ""
+            return [("", 0.0)]
         ids = ids[: facts["max_length"] - len(before) - len(after)]
         ids = [*before, *ids, *after]
         limit = min(len(ids) + max_extra_length, facts["max_length"] - 1)
         found = self._search(np.array([ids]), limit, beam_size, length_penalty)
-        skipped = set(facts["skipped_ids"])
-        pieces = [facts["target_pieces"][i] for i in found if i not in skipped]
+        return [(self._text(ids), float(score)) for score, ids in found]
+
+    def _text(self, ids):
+        skipped = set(self.facts["skipped_ids"])
+        pieces = [self.facts["target_pieces"][i] for i in ids if i not in skipped]
         return self.target.decode_pieces(pieces).replace("\N{LOWER ONE EIGHTH BLOCK}", " ").strip()
 
     def _search(self, source_ids, limit, beam_size, length_penalty):
@@ -118,7 +134,7 @@ class OnnxTranslator:
                 break
             rows = [[*rows[beam], int(token)] for beam, token in zip(beams, tokens, strict=True)]
             past = {name: value[beams] for name, value in zip(pasts, present, strict=True)}
-        return finished[0][1]
+        return finished
 
 
 def _log_sum_exp(x):

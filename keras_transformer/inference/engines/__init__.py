@@ -1,0 +1,1 @@
+"""Engines of a translator: what runs its model, behind one interface."""

@@ -1,0 +1,82 @@
+"""The engine of a translator by default: the Keras model, in any backend."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Protocol
+
+from keras_transformer.inference.pipeline import Hypothesis, search_texts
+from keras_transformer.inference.runner import Runner
+from keras_transformer.inference.scoring import score_pairs
+from keras_transformer.models import EncoderDecoder
+from keras_transformer.search import Search
+from keras_transformer.text import Tokenizer
+
+
+class Engine(Protocol):
+    """What a `Translator` needs of an engine."""
+
+    @property
+    def config(self) -> Any:
+        """The model's config."""
+        ...
+
+    @property
+    def model(self) -> EncoderDecoder:
+        """The Keras model."""
+        ...
+
+    def options(self, given: dict[str, Any], accepted: Collection[str], **others: Any) -> Search:
+        """Return the search options that a caller gave, see `Search.of`."""
+        ...
+
+    def search(
+        self, tokenizer: Tokenizer, texts: Sequence[str], search: Search, *given: Any, **more: Any
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each text, as `pipeline.search_texts` does."""
+        ...
+
+    def score(
+        self,
+        tokenizer: Tokenizer,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        tokens_per_batch: int,
+    ) -> list[float]:
+        """Return log p(target | source) of each pair, as `scoring.score_pairs` does."""
+        ...
+
+
+class KerasEngine:
+    """The engine that computes with the Keras model.
+
+    Args:
+        model: The model.
+    """
+
+    def __init__(self, model: EncoderDecoder):
+        self.model = model
+        self._runner = Runner()
+
+    @property
+    def config(self) -> Any:
+        """The model's config."""
+        return self.model.config
+
+    options = staticmethod(Search.of)
+
+    def search(
+        self, tokenizer: Tokenizer, texts: Sequence[str], search: Search, *given: Any, **more: Any
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each text; the arguments are those of `search_texts`."""
+        return search_texts(self._runner, self.model, tokenizer, texts, search, *given, **more)
+
+    def score(
+        self,
+        tokenizer: Tokenizer,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        tokens_per_batch: int,
+    ) -> list[float]:
+        """Return log p(target | source) of each pair; the arguments are those of `score_pairs`."""
+        return score_pairs(self._runner, self.model, tokenizer, sources, targets, tokens_per_batch)

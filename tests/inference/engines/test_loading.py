@@ -1,0 +1,27 @@
+"""Engines by name, for saved and exported translators."""
+
+import pytest
+
+from keras_transformer.inference.engines.ctranslate2_engine import CTranslate2Engine
+from keras_transformer.inference.engines.keras_engine import KerasEngine
+from keras_transformer.inference.engines.loading import ENGINES, load_engine
+
+pytestmark = pytest.mark.once("names and folders")
+
+
+def test_each_name_has_its_engine(folder):
+    for name, kind in zip(ENGINES, (KerasEngine, CTranslate2Engine), strict=True):
+        engine, tokenizer, saved = load_engine(folder, name, None)
+        assert type(engine) is kind
+        assert engine.config.target_vocab_size == tokenizer.target_vocab_size
+        assert saved["source_language"] == "en"
+
+
+def test_wrong_names_and_folders(folder, tmp_path):
+    with pytest.raises(ValueError, match=r"engine must be one of \('keras', 'ctranslate2'\), got"):
+        load_engine(folder, "onnx", None)
+    for name in ENGINES:
+        with pytest.raises(ValueError, match="is not a saved translator: it has no config.json"):
+            load_engine(tmp_path, name, None)
+        with pytest.raises(ValueError, match="precision must be one of .*, got 'int4'"):
+            load_engine(folder, name, "int4")
