@@ -34,7 +34,8 @@ def samples_of(sound: Sound, sample_rate: int | None, rate: int) -> np.ndarray:
             f"sounds must be files or samples (N,) of floats, got {sound.shape} of {sound.dtype}"
         )
     require(len(sound) > 0, "samples of the sound", "none", "one or more")
-    require(np.isfinite(sound).all(), "samples of the sound", "NaN or infinity", "finite numbers")
+    is_finite = bool(np.isfinite(sound).all())
+    require(is_finite, "samples of the sound", "NaN or infinity", "finite numbers")
     before = rate if sample_rate is None else sample_rate
     require_whole("sample_rate", before, 1)
     return (sound if before == rate else resample(sound, before, rate)).astype("float32")

@@ -93,8 +93,14 @@ def test_others_wait_for_a_conversion(copied, conversions):
     assert len(found) == 4 and len(conversions) == 1
 
 
-def test_what_cannot_be_converted(copied, tmp_path):
+def test_weights_of_8_bits_are_converted(copied, tmp_path):
     Translator.load(copied, "int8").save(tmp_path / "small")
-    with pytest.raises(ValueError, match='small cannot run with engine="ctranslate2": precision'):
-        load(tmp_path / "small")
-    assert not (tmp_path / "small" / ".ctranslate2").exists()
+    own = Translator.load(tmp_path / "small", "float32")
+    assert load(tmp_path / "small").translate(TEXTS) == own.translate(TEXTS)
+
+
+def test_what_cannot_be_converted(tokenizer, tmp_path):
+    make(tokenizer, eos_id=(tokenizer.eos_id, 7)).save(tmp_path / "two")
+    with pytest.raises(ValueError, match='two cannot run with engine="ctranslate2": eos_id'):
+        load(tmp_path / "two")
+    assert not (tmp_path / "two" / ".ctranslate2").exists()
