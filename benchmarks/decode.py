@@ -8,10 +8,11 @@
 The peers need `pip install -c constraints.txt -e ".[all,bench]"`. Each contestant translates
 strings to strings with the same SentencePiece model. It gets the whole test set at once and forms
 batches of the size that suits it, or one sentence at a time with --one-by-one. The length penalty
-is 0, the only value that all of them define alike. The table also has the share of translations
-equal to ours in float32, and the BLEU score. "strict" contestants multiply in the precision that
-they are named after; the others of ours use float32 where it is faster, for which --processor names
-other instructions than those of this machine. --short translates 32 made-up sentences with an
+is 0, the only value that all of them define alike; contestants named -penalty are ours with that of
+our default. The table also has the share of translations equal to ours in float32, and the BLEU
+score. "strict" contestants multiply in the precision that they are named after; the others of ours
+use float32 where it is faster, for which --processor names other instructions than those of this
+machine. --short translates 32 made-up sentences with an
 untrained toy model, for which equality and BLEU say nothing.
 """
 
@@ -39,6 +40,7 @@ def _all(precisions_of):
 
 # Products in the precision that is named, even if they are slower or less exact than in float32.
 STRICT = {"KERAS_TRANSFORMER_PRECISION": "strict"}
+PENALTY = {"precision": "float32", "length_penalty": 0.6}
 CONTESTANTS = {
     **_all(
         {
@@ -62,6 +64,11 @@ CONTESTANTS = {
                 ("float32", "int8"),
                 BACKENDS["torch"],
             ),
+            "ours-on-ctranslate2": (
+                "ours_on_ctranslate2",
+                ("float32", "int8"),
+                BACKENDS["torch"],
+            ),
             "transformers": (
                 "transformers",
                 ("float32", "bfloat16"),
@@ -69,6 +76,9 @@ CONTESTANTS = {
             ),
         }
     ),
+    # The length penalty of our default: a table of these two alone compares them.
+    "ours-torch-penalty": ("ours", PENALTY, BACKENDS["torch"]),
+    "ours-on-ctranslate2-penalty": ("ours_on_ctranslate2", PENALTY, BACKENDS["torch"]),
     "ours-saved-model": ("saved_model", {}, BACKENDS["tensorflow"]),
     "ours-saved-model-jit": ("saved_model", {"jit_compile": True}, BACKENDS["tensorflow"]),
 }
@@ -81,6 +91,8 @@ NOT_BY_DEFAULT = (
     "ours-tensorflow-int8",
     "ours-saved-model-jit",
     *(name for name in CONTESTANTS if "-strict-" in name),
+    "ours-torch-penalty",
+    "ours-on-ctranslate2-penalty",
 )
 REFERENCE = "ours-torch-float32"
 

@@ -20,17 +20,28 @@ _rooms: list[tempfile.TemporaryDirectory] = []  # kept until the process ends
 
 
 def ours(
-    folder: str, lines: list[str], beam_size: int, one_by_one: bool, precision: str
+    folder: str,
+    lines: list[str],
+    beam_size: int,
+    one_by_one: bool,
+    precision: str,
+    engine: str = "keras",
+    length_penalty: float = 0.0,
 ) -> tuple[Callable, dict]:
     """A contestant: `Translator.translate`."""
     from keras_transformer import Translator
 
-    translator = Translator.load(folder, precision=precision)
+    translator = Translator.load(folder, precision=precision, engine=engine)
 
     def translate(lines):
-        return translator.translate(lines, beam_size=beam_size, length_penalty=0.0)
+        return translator.translate(lines, beam_size=beam_size, length_penalty=length_penalty)
 
     return _contestant(translate, lines, one_by_one)
+
+
+def ours_on_ctranslate2(**options: Any) -> tuple[Callable, dict]:
+    """A contestant: `Translator.translate` with the engine of CTranslate2."""
+    return ours(**options, engine="ctranslate2")
 
 
 def saved_model(

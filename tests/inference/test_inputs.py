@@ -1,5 +1,7 @@
 """Sentences as token ids, limits and padded arrays."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from keras_transformer.inference.inputs import (
     extended,
     most_tokens,
     padded,
+    require_match,
 )
 from keras_transformer.search import Search
 from keras_transformer.text import WordTokenizer
@@ -21,6 +24,21 @@ WORDS = "one two three four five six"
 @pytest.fixture(scope="module")
 def tokenizer():
     return WordTokenizer.train([WORDS], [WORDS.upper()], min_count=1)
+
+
+def test_a_tokenizer_of_another_model(tokenizer):
+    names = ("source_vocab_size", "target_vocab_size", "pad_id", "bos_id")
+    fields = {name: getattr(tokenizer, name) for name in names}
+    config = SimpleNamespace(**fields, eos_id=(tokenizer.eos_id, 9), eos_ids=(tokenizer.eos_id, 9))
+    require_match(tokenizer, config)
+    for name in names:
+        setattr(config, name, 77)
+        with pytest.raises(ValueError, match=f"its {name} is {fields[name]}, the model's 77"):
+            require_match(tokenizer, config)
+        setattr(config, name, fields[name])
+    config.eos_ids = config.eos_id = (9,)
+    with pytest.raises(ValueError, match="its eos_id is"):
+        require_match(tokenizer, config)
 
 
 def test_both_sides(tokenizer):

@@ -7,8 +7,16 @@ from keras_transformer import CausalLM
 from keras_transformer.checkpoints.adapters import ADAPTER, Adapter
 from keras_transformer.checkpoints.hugging_face import write_model
 from keras_transformer.inference.folder import save_folder
-from keras_transformer.inference.model_files import CONFIG, count_parameters, facts_of, is_saved
+from keras_transformer.inference.model_files import (
+    CONFIG,
+    MODEL,
+    count_parameters,
+    facts_of,
+    fingerprint,
+    is_saved,
+)
 from keras_transformer.models import enable_lora
+from keras_transformer.system.files import read_json
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.inference.test_adapters import fill_lora
 from tests.tiny import tiny
@@ -33,6 +41,34 @@ def test_an_adapter_beside_its_base(tmp_path):
     assert is_saved(here) and not (here / ADAPTER).exists()
     (here / CONFIG).unlink()
     assert not is_saved(here)
+
+
+@pytest.mark.once("files and paths")
+def test_a_fingerprint_is_of_all_files_of_a_model(tmp_path):
+    model, found = tiny("bert"), []
+    base, adapter = tmp_path / "base", tmp_path / "adapter"
+
+    def note(folder):
+        config = read_json(folder / CONFIG)
+        assert fingerprint(folder, config) == fingerprint(folder, config)
+        found.append(fingerprint(folder, config))
+
+    save_folder(base, model, None, {"task": "x"})
+    note(base)
+    enable_lora(model, 2)
+    save_folder(adapter, model, None, {"task": "x"}, base=base)
+    note(adapter)
+    with (base / MODEL).open("ab") as file:
+        file.write(b"x")
+    note(base)
+    note(adapter)
+    write_model(tmp_path / "hf", tiny("bert"))
+    config = read_json(adapter / CONFIG)
+    config["adapter"]["base"] = "../hf"
+    found.append(fingerprint(adapter, config))
+    (tmp_path / "hf" / "model.safetensors").write_bytes(b"x")
+    found.append(fingerprint(adapter, config))
+    assert len(set(found)) == len(found)
 
 
 def test_a_base_in_hugging_faces_layout_and_an_adapter_as_base(tmp_path):
