@@ -64,7 +64,7 @@ def has_int8_linear(x: Any) -> bool:
 
     Keras 3.15 multiplies 32-bit integers there, which takes five times as long as floats.
     """
-    is_there = by_kernel(x) and private.INT_MM is not None
+    is_there = by_kernel(x) and private.INT_MM is not None and matmul.multiplies_int8()
     return is_there and x.device.type == "cpu" and not torch.is_grad_enabled()
 
 

@@ -271,9 +271,10 @@ class Translator:
 
         Args:
             folder: Folder of a saved or an exported translator.
-            precision: "float32", "bfloat16" or "float16": dtype of weights and arithmetic. "int8":
-                dense and embedding weights in 8 bits with one scale per row or column, a quarter
-                of the size, which `save` keeps. None: as saved.
+            precision: "float32", "bfloat16" or "float16": dtype of weights and arithmetic; float32
+                on a machine that is slower in it, with a warning. "int8": dense and token weights
+                rounded to 8 bits and 4 of their remainder, in which `save` writes them, 40 % of the
+                size; arithmetic in float32. None: as saved.
             source_language: See the class; None: as saved.
             target_language: See the class; None: as saved.
             engine: What computes: "keras", the model itself on the chosen backend; "ctranslate2",

@@ -126,6 +126,8 @@ def test_what_is_answered_without_them(monkeypatch):
 def test_pytorch_without_its_own(monkeypatch):
     import torch
 
+    from keras_transformer.backend.torch import matmul
+
     x, weight = torch.randn(3, 4), torch.randn(5, 4)
     expected = torch.relu(x @ weight.t() + 1)
     np.testing.assert_allclose(
@@ -136,6 +138,7 @@ def test_pytorch_without_its_own(monkeypatch):
         private.onednn_linear(x, weight, torch.ones(5), relu=True), expected, atol=1e-6
     )
     assert private.onednn_weight(weight) is None
+    monkeypatch.setattr(matmul, "multiplies_int8", lambda: True)
     with torch.no_grad():
         assert has_int8_linear(x)
         monkeypatch.setattr(private, "INT_MM", None)

@@ -5,11 +5,13 @@ import pytest
 
 from keras_transformer.backend import (
     BACKEND,
+    has_int8_linear,
     linear,
     precision,
     private,
     usable_precision,
 )
+from keras_transformer.system import processor
 
 if BACKEND != "torch":
     pytest.skip("kernels for PyTorch", allow_module_level=True)
@@ -96,3 +98,14 @@ def test_a_precision_that_onednn_lacks_is_float32_with_a_warning(no_units, name,
     with pytest.warns(match=f"precision is float32 in place of {name}: this machine does not"):
         assert usable_precision(name) == "float32"
     assert usable_precision("float16") == "float16"
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"), [("avx2 avx512f", False), ("avx2 avx512_vnni", True), ("", False)]
+)
+def test_int8_without_units_saturates_and_is_not_used(monkeypatch, features, expected):
+    monkeypatch.setenv(processor.VARIABLE, features)
+    matmul.multiplies_int8.cache_clear()
+    with torch.no_grad():
+        assert has_int8_linear(torch.ones(2, 3, device="cpu")) == expected
+    matmul.multiplies_int8.cache_clear()
