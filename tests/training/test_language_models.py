@@ -35,11 +35,15 @@ def test_folders_of_either_kind(writer, tmp_path):
     assert start.template is not None and with_chat_template(start) == (start, False)
     with pytest.raises(ValueError, match="absent is not a saved language model"):
         read_start(tmp_path / "absent")
+
+
+def test_a_folder_of_8_bits_is_trained_and_saved_in_floats(writer, tmp_path):
     writer.save(tmp_path / "int8")
-    eight = CausalLM.load(tmp_path / "int8", "int8")
-    eight.save(tmp_path / "int8")
-    with pytest.raises(ValueError, match="precision must be 'int8' or None"):
-        read_start(tmp_path / "int8")
+    CausalLM.load(tmp_path / "int8", "int8").save(tmp_path / "int8")
+    start = read_start(tmp_path / "int8")
+    assert start.score([TEXT]) == pytest.approx(writer.score([TEXT]), rel=1e-2)
+    start.save(tmp_path / "further")
+    assert "quantization" not in CausalLM.load(tmp_path / "further").model.get_config()
 
 
 def test_a_model_without_a_template_gets_chatml(writer):
