@@ -101,9 +101,6 @@ def test_bad_input(own, tmp_path, monkeypatch):
         onnx(folder, out)
     with pytest.raises(ValueError, match="is not a saved translator"):
         onnx(tmp_path, tmp_path / "out")
-    Translator.load(folder, "int8").save(tmp_path / "small")
-    with pytest.raises(ValueError, match="precision must be 'int8' or None"):
-        onnx(tmp_path / "small", tmp_path / "out")
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ImportError, match='pip install "torch>=[^ ]* "onnx>='):
