@@ -28,7 +28,6 @@ def model(tokenizer, randomize):
 def test_each_weight_has_its_place(model, tokenizer):
     weights, pieces = weights_of(model), tokenizer.pieces_of("target")
     spec = specification(model.config, weights, pieces, pieces, tokenizer.unk_id)
-    spec.validate()
     table = weights["target_embedding/tokens/embeddings"]
     assert np.array_equal(spec.decoder.embeddings.weight, table)
     assert np.array_equal(spec.decoder.projection.weight, table)
@@ -38,6 +37,7 @@ def test_each_weight_has_its_place(model, tokenizer):
     never = np.flatnonzero(spec.decoder.projection.bias < -1e8)
     assert sorted(never) == sorted([tokenizer.pad_id, tokenizer.bos_id])
     assert spec.config.eos_token == pieces[tokenizer.eos_id]
+    spec.validate()
 
 
 def test_a_written_model(model, tokenizer, tmp_path):
