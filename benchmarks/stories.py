@@ -1,4 +1,4 @@
-"""What a language model of novels writes: repetition and invention beside the novels' own text.
+"""Repetition and invention in what a language model of novels writes, beside the novels' text.
 
     python -m benchmarks.stories FOLDER --text FILE ... [--prompts 50] [--save]
 

@@ -22,7 +22,7 @@ def test_best_tokens(rng):
 @pytest.mark.parametrize("size", [63, 64, 200, 259, 5000])
 @pytest.mark.parametrize("k", [1, 2, 9])
 def test_best_tokens_of_any_size_and_equal_logits(rng, size, k):
-    """Of equal logits the first are taken, where PyTorch takes any."""
+    """The first of equal logits are taken; PyTorch takes any."""
     logits = rng.integers(-20, 20, (7, size)).astype("float32") / 4
     values, tokens, log_z = map(numpy, best_tokens(ops.convert_to_tensor(logits), k))
     expected = np.argsort(-logits, axis=-1, kind="stable")[:, :k]

@@ -37,7 +37,7 @@ class Row:
 
 
 class Asked(Protocol):
-    """What a search asks of the engine, see `CTranslate2Engine`."""
+    """Options that a search passes to the engine, see `CTranslate2Engine`."""
 
     config: Any
 

@@ -14,7 +14,7 @@ from keras_transformer.text import Tokenizer
 
 
 class Engine(Protocol):
-    """What a `Translator` needs of an engine."""
+    """Interface of the engines of a `Translator`."""
 
     @property
     def config(self) -> Any:

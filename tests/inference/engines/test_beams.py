@@ -65,7 +65,7 @@ def ours(model, search, limit):
 
 
 def shown(model, beam_size, length):
-    """What CTranslate2 shows of a search up to a length."""
+    """Hypotheses and beams that CTranslate2 returns of a search up to a length."""
     found = []
     for t, (ended, _, best) in enumerate(steps(model, beam_size, length), 1):
         found += [Beam(ids, total, True) for ids, total in ended]
