@@ -31,6 +31,11 @@ hypothesis.settings.register_profile("repository", deadline=None, database=None)
 hypothesis.settings.load_profile("repository")
 
 
+def pytest_make_parametrize_id(val, argname):
+    """Name bytes by their argument: a gzip header, say, holds the time, and names must not."""
+    return argname if isinstance(val, bytes) else None
+
+
 # Files and folders of tests of what knows no backend, or runs one of its own. They run once, under
 # PyTorch, as do single tests with the mark `once`, which says why no backend can change them.
 _WITHOUT_BACKEND = (
