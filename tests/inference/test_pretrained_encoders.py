@@ -30,24 +30,34 @@ def write_bert(folder):
 
 
 def write_albert(folder):
-    write_bert(folder)
-    TextTokenizer.read(folder).save(folder)
-    config = transformers.AlbertConfig(vocab_size=len(PIECES), embedding_size=8, **SMALL)
-    transformers.AlbertForMaskedLM(config).save_pretrained(folder)
+    write_with_pieces(folder, "Albert", "ForMaskedLM", embedding_size=8, **SMALL)
+
+
+def write_electra(folder):
+    write_with_pieces(folder, "Electra", "ForMaskedLM", embedding_size=8, **SMALL)
+
+
+def write_distilbert(folder):
+    sizes = dict(dim=16, n_layers=1, n_heads=2, hidden_dim=24, max_position_embeddings=34)
+    write_with_pieces(folder, "DistilBert", "ForMaskedLM", initializer_range=0.3, **sizes)
 
 
 def write_deberta(folder):
-    write_bert(folder)
-    TextTokenizer.read(folder).save(folder)
-    config = transformers.DebertaV2Config(
-        vocab_size=len(PIECES), relative_attention=True, pos_att_type=["p2c", "c2p"],
+    write_with_pieces(
+        folder, "DebertaV2", "Model", relative_attention=True, pos_att_type=["p2c", "c2p"],
         share_att_key=True, norm_rel_ebd="layer_norm", position_buckets=4,
         position_biased_input=False, **SMALL,
     )  # fmt: skip
-    transformers.DebertaV2Model(config).save_pretrained(folder)
 
 
-def write_roberta(folder):
+def write_with_pieces(folder, family, head, **options):
+    write_bert(folder)
+    TextTokenizer.read(folder).save(folder)
+    config = getattr(transformers, f"{family}Config")(vocab_size=len(PIECES), **options)
+    getattr(transformers, family + head)(config).save_pretrained(folder)
+
+
+def write_roberta(folder, family="Roberta"):
     tokenizer = tokenizers.ByteLevelBPETokenizer()
     tokenizer.train_from_iterator(
         ["a good film", "bad films"],
@@ -56,8 +66,13 @@ def write_roberta(folder):
     )
     tokenizer.save_model(str(folder))
     size = tokenizer.get_vocab_size()
-    config = transformers.RobertaConfig(vocab_size=size, type_vocab_size=1, **SMALL)
-    transformers.RobertaForMaskedLM(config).save_pretrained(folder)
+    config = getattr(transformers, f"{family}Config")
+    config = config(vocab_size=size, type_vocab_size=1, pad_token_id=1, **SMALL)
+    getattr(transformers, f"{family}ForMaskedLM")(config).save_pretrained(folder)
+
+
+def write_xlm_roberta(folder):
+    write_roberta(folder, "XLMRoberta")
 
 
 def write_esm(folder):
@@ -114,6 +129,8 @@ if EVERY_CASE:  # with the others each is compiled, with the same layers
     STARTS += [(write_bert, task) for task in ("tokens", "questions")]
     encoders = (write_roberta, write_albert, write_deberta)
     STARTS += [(write, task) for write in encoders for task in SCRIPTS]
+    others = (write_distilbert, write_electra, write_xlm_roberta)  # kinds of these
+    STARTS += list(zip(others, SCRIPTS, strict=True))
     STARTS += [(write_esm, "texts"), (write_esm, "tokens")]
 
 
@@ -124,7 +141,7 @@ def test_an_encoder_is_fine_tuned(encoder, task, started, tmp_path):
     options = dict(output=tmp_path / "run", start_from=start, epochs=2)
     script.train(*write(tmp_path), **options, warmup_steps=1, peak_learning_rate=1e-9)
     model, tokenizer = load_with_tokenizer(tmp_path / "run", "encoder")
-    if encoder in (write_bert, write_albert, write_deberta):
+    if encoder not in (write_roberta, write_xlm_roberta, write_esm):
         assert tokenizer.encode(["A good FILMS"]) == [[2, 9, 5, 7, 10, 3]]
     before = found.model.encoder.blocks[0].feed_forward.hidden.kernel
     after = model.encoder.blocks[0].feed_forward.hidden.kernel

@@ -142,6 +142,8 @@ ENCODERS = [(encoders.write_bert, task) for task in RUNS]
 ENCODERS += [(encoders.write_roberta, "texts"), (encoders.write_roberta, "masks")]
 ENCODERS += [(encoders.write_albert, "tokens"), (encoders.write_albert, "masks")]
 ENCODERS += [(encoders.write_esm, "tokens"), (encoders.write_esm, "masks")]
+ENCODERS += [(encoders.write_distilbert, "texts"), (encoders.write_electra, "questions")]
+ENCODERS += [(encoders.write_xlm_roberta, "tokens"), (encoders.write_deberta, "masks")]
 
 
 @pytest.fixture(scope="module")
