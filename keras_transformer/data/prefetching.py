@@ -36,7 +36,8 @@ class Stream(grain.IterDataset):
     """The results of `make(step)` for consecutive steps, prefetched.
 
     Args:
-        make: Function of the step; cloudpickle must be able to pickle it if there are workers.
+        make: Function of the step; cloudpickle must be able to pickle it if there are workers. Its
+            result must not be None, which grain leaves out; iteration then raises ValueError.
         first_step: First step.
         steps: Number of steps; None for no end.
         num_workers: Worker processes that call `make`; 0 for a thread of this process.
@@ -73,7 +74,7 @@ class _StreamIterator(grain.DatasetIterator):
         if self._step >= self._stop:
             raise StopIteration
         if self._step < self._stream.first_step + _LOOKED_AT:
-            batch = self._stream.make(self._step)
+            batch = _made(self._stream.make, self._step)
         else:
             if self._ahead is None:
                 self._ahead = _ahead(
@@ -101,9 +102,8 @@ class _StreamIterator(grain.DatasetIterator):
 
 
 def _ahead(make, first_step, stop, num_workers) -> Iterator[Any]:
-    if num_workers:
-        make = functools.partial(_made_by_worker, make)
-    dataset = grain.MapDataset.range(first_step, stop).map(make)
+    made = _made_by_worker if num_workers else _made
+    dataset = grain.MapDataset.range(first_step, stop).map(functools.partial(made, make))
     if num_workers == 0:
         options = grain.ReadOptions(num_threads=1, prefetch_buffer_size=_AHEAD)
         with contextlib.closing(iter(dataset.to_iter_dataset(options))) as batches:
@@ -123,9 +123,16 @@ def _ahead(make, first_step, stop, num_workers) -> Iterator[Any]:
         yield from batches
 
 
+def _made(make, step):
+    batch = make(step)
+    if batch is None:
+        raise ValueError(f"make must return a batch for each step, got None for step {step}")
+    return batch
+
+
 def _made_by_worker(make, step):
     _begin_worker()
-    return make(step)
+    return _made(make, step)
 
 
 @functools.cache

@@ -161,7 +161,7 @@ def _pairs_of_tsv(path: str | Path, *_) -> Iterator[tuple[str, str]]:
         columns = line.split("\t", 2)
         if len(columns) < 2:
             raise ValueError(
-                f"{path}, line {number}: expected source and target with a tab between them, "
+                f"{path}, line {number}: expected two texts with a tab between them, "
                 f"got {reprlib.repr(line)}"
             )
         yield columns[0], columns[1]

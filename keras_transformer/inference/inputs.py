@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,47 @@ import numpy as np
 from keras_transformer.search import Search
 from keras_transformer.text import Tokenizer
 from keras_transformer.text.tokenizer import checked_texts
+
+
+@dataclass(frozen=True)
+class Request:
+    """Texts to translate, and what a caller wants of them besides the options of the search.
+
+    Args:
+        texts: Source texts.
+        prefixes: See `Translator.translate`.
+        tokens_per_batch: Maximum source tokens per batch, padding included.
+        strict: Whether a text that is too long raises ValueError; else it is cut with a warning.
+        seed: Seed of `Translator.sample`.
+        constraint: See `Translator.translate`.
+    """
+
+    texts: Sequence[str]
+    prefixes: Sequence[str] | None = None
+    tokens_per_batch: int = 4096
+    strict: bool = False
+    seed: int = 0
+    constraint: Any = None
+
+    def encoded(
+        self, tokenizer: Tokenizer, max_length: int
+    ) -> tuple[list[int], list[list[int]], list[list[int]]]:
+        """Return the ids of all texts that are not empty.
+
+        Args:
+            tokenizer: Tokenizer of the model.
+            max_length: The model's.
+
+        Returns:
+            The numbers of these texts; the ids of each; and the ids that its translation must begin
+            with. A text without tokens besides the frame is empty, and so is its translation.
+        """
+        texts = checked_texts(self.texts)
+        sources = encoded(tokenizer, texts, "texts", max_length, self.strict)
+        prefixes = encoded_prefixes(tokenizer, self.prefixes, len(texts), max_length - 2)
+        empty = sum(map(len, tokenizer.source_frame))
+        full = [i for i, ids in enumerate(sources) if len(ids) > empty]
+        return full, [sources[i] for i in full], [prefixes[i] for i in full]
 
 
 def require_match(tokenizer: Tokenizer, config: Any) -> None:
@@ -55,7 +97,7 @@ def encoded(
             )
             if strict:
                 raise ValueError(problem)
-            warnings.warn(f"{problem}: it is cut", stacklevel=4)
+            warnings.warn(f"{problem}: it is cut", stacklevel=5)
             content = tokens[len(frame.before) : -len(frame.after)]
             ids[i] = frame.around(content, limit)
     return ids

@@ -13,7 +13,7 @@ from keras_transformer.config import require, require_whole
 from keras_transformer.inference.engines.keras_engine import KerasEngine
 from keras_transformer.inference.engines.loading import load_engine
 from keras_transformer.inference.folder import save_folder
-from keras_transformer.inference.inputs import require_match
+from keras_transformer.inference.inputs import Request, require_match
 from keras_transformer.inference.pipeline import Hypothesis
 from keras_transformer.models import EncoderDecoder, Transformer
 from keras_transformer.search import NBEST, SAMPLE, TRANSLATE, Search, spelled_out
@@ -125,8 +125,8 @@ class Translator:
             ValueError: If an option is out of range, or a text is too long and `strict` is set.
         """
         search = self._engine.options(options, TRANSLATE, num_hypotheses=1)
-        given = prefixes, tokens_per_batch, strict
-        found = self._hypotheses(texts, search, *given, constraint=constraint)
+        request = Request(texts, prefixes, tokens_per_batch, strict, constraint=constraint)
+        found = self._hypotheses(request, search)
         return [hypotheses[0].text for hypotheses in found]
 
     @spelled_out(Search, NBEST)
@@ -155,8 +155,8 @@ class Translator:
         search = self._engine.options(options, NBEST)
         if search.num_hypotheses is None:
             search = replace(search, num_hypotheses=search.beam_size)
-        given = prefixes, tokens_per_batch, strict
-        found = self._hypotheses(texts, search, *given, constraint=constraint)
+        request = Request(texts, prefixes, tokens_per_batch, strict, constraint=constraint)
+        found = self._hypotheses(request, search)
         return [hypotheses[: search.num_hypotheses] for hypotheses in found]
 
     @spelled_out(Search, SAMPLE, temperature=1.0)
@@ -186,7 +186,8 @@ class Translator:
         require(options["temperature"] is not None, "temperature", None, "above 0")
         require_whole("seed", seed, 0)
         search = self._engine.options(options, SAMPLE, beam_size=1, length_penalty=0.0)
-        found = self._hypotheses(texts, search, prefixes, tokens_per_batch, strict, seed=seed)
+        request = Request(texts, prefixes, tokens_per_batch, strict, seed)
+        found = self._hypotheses(request, search)
         return [hypotheses[0].text for hypotheses in found]
 
     @spelled_out(Search, TRANSLATE)
@@ -214,7 +215,8 @@ class Translator:
 
         def stream(texts):
             while chunk := list(itertools.islice(texts, chunk_size)):
-                found = self._hypotheses(chunk, search, None, tokens_per_batch, strict)
+                request = Request(chunk, None, tokens_per_batch, strict)
+                found = self._hypotheses(request, search)
                 yield from (hypotheses[0].text for hypotheses in found)
 
         return stream(iter(texts))
@@ -235,8 +237,8 @@ class Translator:
         """
         return self._engine.score(self.tokenizer, sources, targets, tokens_per_batch)
 
-    def _hypotheses(self, texts, search, *given, **options):
-        return self._engine.search(self.tokenizer, texts, search, *given, **options)
+    def _hypotheses(self, request, search):
+        return self._engine.search(self.tokenizer, request, search)
 
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
         """Write `model.keras`, the tokenizer and `config.json` into a folder.

@@ -36,6 +36,15 @@ def test_a_stream_of_any_function_of_the_step():
 
 
 @pytest.mark.once("batches are NumPy's")
+@pytest.mark.parametrize("step", [1, 5])  # made in this process, and by a worker or a thread
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_a_step_without_a_batch_is_an_error(num_workers, step):
+    stream = Stream(lambda x: None if x == step else x, num_workers=num_workers)
+    with pytest.raises(ValueError, match=f"make must return a batch .*, got None for step {step}"):
+        list(stream)
+
+
+@pytest.mark.once("batches are NumPy's")
 def test_only_some_batches_are_made_ahead_of_time():
     made = []
     iterator = iter(Stream(lambda step: made.append(step) or step))

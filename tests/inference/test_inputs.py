@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.inference.inputs import (
+    Request,
     encoded,
     encoded_prefixes,
     extended,
@@ -58,6 +59,16 @@ def test_a_long_text_is_cut_or_refused(tokenizer):
     assert cut == [*whole[:3], tokenizer.eos_id]
     with pytest.raises(ValueError, match=message):
         encoded(tokenizer, [WORDS], "texts", 4, True)
+
+
+def test_an_empty_text_is_not_searched(tokenizer):
+    texts, prefixes = ["one", "", "two three"], ["ONE", "SIX", ""]
+    full, sources, begun = Request(texts, prefixes).encoded(tokenizer, 9)
+    assert full == [0, 2]
+    assert sources == tokenizer.encode_source(["one", "two three"])
+    assert begun == encoded_prefixes(tokenizer, ["ONE", ""], 2, 9)
+    with pytest.raises(ValueError, match="texts must have at most 3 tokens"):
+        Request(["one two three"], strict=True).encoded(tokenizer, 3)
 
 
 def test_prefixes_have_no_end(tokenizer):

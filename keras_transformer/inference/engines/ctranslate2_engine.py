@@ -8,6 +8,7 @@ import os
 import warnings
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from keras_transformer.inference.engines.ctranslate2_cache import converted
 from keras_transformer.inference.engines.ctranslate2_search import Row, RowSearch, shares
 from keras_transformer.inference.engines.keras_engine import KerasEngine
 from keras_transformer.inference.folder import load_model
-from keras_transformer.inference.inputs import encoded, encoded_prefixes, most_tokens
+from keras_transformer.inference.inputs import Request, encoded, most_tokens
 from keras_transformer.inference.pipeline import Hypothesis
 from keras_transformer.inference.runner import until_end
 from keras_transformer.inference.scoring import same_number
@@ -27,7 +28,6 @@ from keras_transformer.models import EncoderDecoder
 from keras_transformer.search import Search
 from keras_transformer.system.extras import missing
 from keras_transformer.text import Tokenizer
-from keras_transformer.text.tokenizer import checked_texts
 
 NAME = "ctranslate2"
 
@@ -82,47 +82,34 @@ class CTranslate2Engine:
         return KerasEngine(self.model)
 
     def search(
-        self,
-        tokenizer: Tokenizer,
-        texts: Sequence[str],
-        search: Search,
-        prefixes: Sequence[str] | None = None,
-        tokens_per_batch: int = 4096,
-        strict: bool = False,
-        *,
-        seed: int = 0,
-        constraint: Any = None,
+        self, tokenizer: Tokenizer, request: Request, search: Search
     ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each text; the arguments are those of `search_texts`.
+        """Return the hypotheses of each text, best first; an empty text gets one that is empty.
 
         Raises:
             ValueError: If an option is one that CTranslate2 cannot do.
         """
-        self._refuse(search, constraint)
-        texts, config = checked_texts(texts), self.config
-        source_ids = encoded(tokenizer, texts, "texts", config.max_length, strict)
-        prefix_ids = encoded_prefixes(tokenizer, prefixes, len(texts), config.max_length - 2)
-        empty = sum(map(len, tokenizer.source_frame))
-        full = [i for i, ids in enumerate(source_ids) if len(ids) > empty]
-        sources, begun = ([x[i] for i in full] for x in (source_ids, prefix_ids))
+        self._refuse(search, request.constraint)
+        config = self.config
+        full, sources, begun = request.encoded(tokenizer, config.max_length)
         limits = most_tokens(sources, begun, len(full), search, config.max_length).tolist()
         rows = [
             Row(self._tokens("source", source), tuple(prefix), max(limit, len(prefix) + 1))
             for source, prefix, limit in zip(sources, begun, limits, strict=True)
         ]
-        RowSearch(self, search, tokens_per_batch, float(np.quantile(self._growth, 0.9))).run(rows)
+        growth = float(np.quantile(self._growth, 0.9))
+        RowSearch(self, search, request.tokens_per_batch, growth).run(rows)
         self._growth.extend(len(x.found[0].ids) / len(x.source) for x in rows if x.found)
-        found = [[Hypothesis("", 0.0)] for _ in texts]
+        found = [[Hypothesis("", 0.0)] for _ in request.texts]
         self._decode(tokenizer, search, dict(zip(full, rows, strict=True)), found)
         if rest := [i for i, row in zip(full, rows, strict=True) if row.found is None]:
-            begins = None if prefixes is None else [prefixes[i] for i in rest]
+            texts, prefixes = [request.texts[i] for i in rest], request.prefixes
+            prefixes = None if prefixes is None else [prefixes[i] for i in rest]
+            again = replace(request, texts=texts, prefixes=prefixes)
             with warnings.catch_warnings():  # of texts that are cut: they were given above
                 warnings.simplefilter("ignore", UserWarning)
-                again = self._ours.search(
-                    tokenizer, [texts[i] for i in rest], search, begins, tokens_per_batch
-                )
-            for i, hypotheses in zip(rest, again, strict=True):
-                found[i] = hypotheses
+                for i, one in zip(rest, self._ours.search(tokenizer, again, search), strict=True):
+                    found[i] = one
         return found
 
     def score(

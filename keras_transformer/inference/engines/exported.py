@@ -10,6 +10,7 @@ from typing import Any
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.inference.engines.ctranslate2_search import shares
+from keras_transformer.inference.inputs import Request
 from keras_transformer.inference.pipeline import Hypothesis
 from keras_transformer.inference.scoring import same_number
 from keras_transformer.search import Search
@@ -101,30 +102,21 @@ class ExportedEngine(abc.ABC):
         """Return options of this engine that differ from those of `Search`."""
         return {}
 
-    def search(
-        self,
-        tokenizer: Any,
-        texts: Sequence[str],
-        search: Search,
-        prefixes: Sequence[str] | None = None,
-        tokens_per_batch: int = 4096,
-        strict: bool = False,
-        *,
-        seed: int = 0,
-        constraint: Any = None,
-    ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each text; the arguments are those of `search_texts`.
+    def search(self, tokenizer: Any, request: Request, search: Search) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each text, best first.
 
         Raises:
             ValueError: If an argument is given that an exported translator does not take.
         """
-        for name, value in dict(prefixes=prefixes, constraint=constraint).items():
+        for name, value in dict(prefixes=request.prefixes, constraint=request.constraint).items():
             require(value is None, name, value, f"None for {self.kind}")
-        require(not strict, "strict", strict, f"False for {self.kind}, which cuts long texts")
-        require_whole("tokens_per_batch", tokens_per_batch, 1)
-        texts = checked_texts(texts)
+        accepted = f"False for {self.kind}, which cuts long texts"
+        require(not request.strict, "strict", request.strict, accepted)
+        require_whole("tokens_per_batch", request.tokens_per_batch, 1)
+        texts = checked_texts(request.texts)
         found: list[list[Hypothesis]] = [[] for _ in texts]
-        for chosen in shares([estimate(text) for text in texts], tokens_per_batch):
+        costs = [estimate(text) for text in texts]
+        for chosen in shares(costs, request.tokens_per_batch):
             for i, one in zip(chosen, self.nbest([texts[i] for i in chosen], search), strict=True):
                 found[i] = one
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
+from keras_transformer.inference.inputs import Request
 from keras_transformer.inference.pipeline import Hypothesis, search_texts
 from keras_transformer.inference.runner import Runner
 from keras_transformer.inference.scoring import score_pairs
@@ -31,9 +32,9 @@ class Engine(Protocol):
         ...
 
     def search(
-        self, tokenizer: Tokenizer, texts: Sequence[str], search: Search, *given: Any, **more: Any
+        self, tokenizer: Tokenizer, request: Request, search: Search
     ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each text, as `pipeline.search_texts` does."""
+        """Return the hypotheses of each text, best first; an empty text gets one that is empty."""
         ...
 
     def score(
@@ -66,10 +67,10 @@ class KerasEngine:
     options = staticmethod(Search.of)
 
     def search(
-        self, tokenizer: Tokenizer, texts: Sequence[str], search: Search, *given: Any, **more: Any
+        self, tokenizer: Tokenizer, request: Request, search: Search
     ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each text; the arguments are those of `search_texts`."""
-        return search_texts(self._runner, self.model, tokenizer, texts, search, *given, **more)
+        """Return the hypotheses of each text, best first."""
+        return search_texts(self._runner, self.model, tokenizer, request, search)
 
     def score(
         self,

@@ -3,6 +3,7 @@
 import pytest
 
 from keras_transformer.inference.engines.keras_engine import KerasEngine
+from keras_transformer.inference.inputs import Request
 from keras_transformer.inference.translator import Translator
 from keras_transformer.search import Search
 from tests.inference.small_translator import SHORT, TEXTS, make
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.once("the translator's own tests run it on each backend
 def test_it_finds_what_the_translator_does(translator):
     engine = KerasEngine(translator.model)
     assert engine.config is translator.config is translator.model.config
-    found = engine.search(translator.tokenizer, TEXTS, Search(**SHORT))
+    found = engine.search(translator.tokenizer, Request(TEXTS), Search(**SHORT))
     assert found == translator.nbest(TEXTS, **SHORT)
     scores = engine.score(translator.tokenizer, TEXTS, TEXTS, 64)
     assert scores == pytest.approx(translator.score(TEXTS, TEXTS))
