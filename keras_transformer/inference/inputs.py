@@ -25,6 +25,9 @@ class Request:
         strict: Whether a text that is too long raises ValueError; else it is cut with a warning.
         seed: Seed of `Translator.sample`.
         constraint: See `Translator.translate`.
+
+    Raises:
+        ValueError: If the texts are not strings.
     """
 
     texts: Sequence[str]
@@ -33,6 +36,9 @@ class Request:
     strict: bool = False
     seed: int = 0
     constraint: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "texts", checked_texts(self.texts))
 
     def encoded(
         self, tokenizer: Tokenizer, max_length: int
@@ -47,9 +53,8 @@ class Request:
             The numbers of these texts; the ids of each; and the ids that its translation must begin
             with. A text without tokens besides the frame is empty, and so is its translation.
         """
-        texts = checked_texts(self.texts)
-        sources = encoded(tokenizer, texts, "texts", max_length, self.strict)
-        prefixes = encoded_prefixes(tokenizer, self.prefixes, len(texts), max_length - 2)
+        sources = encoded(tokenizer, self.texts, "texts", max_length, self.strict)
+        prefixes = encoded_prefixes(tokenizer, self.prefixes, len(self.texts), max_length - 2)
         empty = sum(map(len, tokenizer.source_frame))
         full = [i for i, ids in enumerate(sources) if len(ids) > empty]
         return full, [sources[i] for i in full], [prefixes[i] for i in full]

@@ -67,6 +67,9 @@ def test_an_empty_text_is_not_searched(tokenizer):
     assert full == [0, 2]
     assert sources == tokenizer.encode_source(["one", "two three"])
     assert begun == encoded_prefixes(tokenizer, ["ONE", ""], 2, 9)
+    assert Request(iter(texts)).texts == texts
+    with pytest.raises(ValueError, match="texts must hold strings, got int"):
+        Request([1])
     with pytest.raises(ValueError, match="texts must have at most 3 tokens"):
         Request(["one two three"], strict=True).encoded(tokenizer, 3)
 
