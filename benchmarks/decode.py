@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -131,6 +132,8 @@ def compete(
                 f"{same / len(lines):.1%}",
                 f"{sacrebleu.corpus_bleu(found, [references]).score:.2f}",
                 f"{max(x['peak_bytes'] for x in contestant.results) / 2**30:.2f}",
+                _processor_milliseconds(contestant, len(lines)),
+                *_latencies(contestant),
                 *[
                     "" if name == one else f"{contest.ratio(contestant, contestants[one]):.2f}"
                     for one in ours
@@ -138,6 +141,19 @@ def compete(
             ]
         )
     return rows
+
+
+def _processor_milliseconds(contestant, sentences):
+    seconds = (x["user_seconds"] + x["kernel_seconds"] for x in contestant.results)
+    return f"{1e3 * statistics.median(seconds) / sentences:.1f}"
+
+
+def _latencies(contestant):
+    """Return the median and the 99th percentile in milliseconds, if sentences come one by one."""
+    found = [1e3 * seconds for x in contestant.results for seconds in x["latencies"]]
+    if not found:
+        return []
+    return [f"{x:.0f}" for x in (statistics.median(found), statistics.quantiles(found, n=100)[98])]
 
 
 def toy(folder: Path) -> list[tuple[str, str]]:
@@ -208,7 +224,8 @@ def main() -> None:
         rows = compete(
             folder, pairs, options.beam_size, options.one_by_one, options.only, options.rounds
         )
-    header = ["", "sentences/s", "first s", "same as ours", "BLEU", "peak GiB"]
+    header = ["", "sentences/s", "first s", "same as ours", "BLEU", "peak GiB", "processor ms"]
+    header += ["p50 ms", "p99 ms"] if options.one_by_one else []
     header += [f"{one} is faster by" for one in options.only if one.startswith("ours")]
     how = "one by one" if options.one_by_one else "all at once"
     contest.report(

@@ -187,12 +187,13 @@ def _contestant(translate, lines, one_by_one):
 
     def run():
         if not one_by_one:
-            return translate(lines)
-        return [translation for line in lines for translation in translate([line])]
+            return translate(lines), []
+        found, latencies = [], []
+        for line in lines:
+            begin = time.perf_counter()
+            found += translate([line])
+            latencies.append(time.perf_counter() - begin)
+        return found, latencies
 
-    facts = {"translations": run(), "first_seconds": first}
-
-    def timed():
-        run()
-
-    return timed, facts
+    facts = {"translations": run()[0], "first_seconds": first}
+    return lambda: {"latencies": run()[1]}, facts

@@ -11,6 +11,58 @@ EVERY_CASE = BACKEND == "torch" or os.environ.get("KT_EVERY_CASE") == "1"
 # Each writes what the next one reads, so that among them they all read each other's files.
 NEXT = {"torch": "jax", "jax": "tensorflow", "tensorflow": "torch"}
 
+# Files and folders of tests of what knows no backend, or runs one of its own. They run once, under
+# PyTorch, as do single tests with the mark `once`, which says why no backend can change them.
+WITHOUT_BACKEND = (
+    "analysis/plots",
+    "benchmarks/test_cost.py",
+    "checkpoints/families/test_fields.py",
+    "checkpoints/families/test_rotary_fields.py",
+    "checkpoints/test_values.py",
+    "cli",
+    "corpora",
+    "data",
+    "distribution/test_launch.py",
+    "distribution/test_places.py",
+    "distribution/test_processes.py",
+    "docs",
+    "evaluation/test_assess.py",
+    "evaluation/test_scores.py",
+    "export/test_ctranslate2.py",
+    "export/test_hugging_face.py",
+    "export/test_onnx.py",
+    "inference/engines/test_onnx_runner.py",
+    # These export with TensorFlow under any backend; test_pretrained.py in its own process.
+    "export/test_graph.py",
+    "export/test_saved_model.py",
+    "serving",
+    "system",
+    "test_kubernetes.py",
+    "test_readme.py",
+    "test_sizes.py",
+    "text",
+    # The scripts of tasks call the library; tests/models trains their models under each.
+    "training/test_biology.py",
+    "training/test_parsing.py",
+    "training/test_preparation.py",
+    "training/test_question_answering.py",
+    "training/test_recipe.py",
+    "training/test_recipes.py",
+    "training/test_runs.py",
+    "training/test_senses.py",
+    "training/test_span_corruption.py",
+    "training/test_token_classification.py",
+)
+WITH_BACKEND = (
+    "analysis/plots/test_history.py",
+    "data/test_audio.py",
+    "data/test_prefetching.py",
+    "docs/test_add_a_family.py",
+    "serving/test_app.py",
+    "serving/test_engines.py",
+    "text/test_keras_hub.py",
+)
+
 
 def cases(every, *elsewhere):
     """All of these cases if `EVERY_CASE`, else those that are named."""

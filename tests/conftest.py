@@ -26,6 +26,7 @@ from keras_transformer.config import TransformerConfig  # isort: skip
 from keras_transformer.layers.head_groups import fuse, fused_layers  # isort: skip
 from keras_transformer.models import Transformer  # isort: skip
 from tests import pretrained_files  # isort: skip
+from tests.backends import BACKEND, WITH_BACKEND, WITHOUT_BACKEND  # isort: skip
 
 hypothesis.settings.register_profile("repository", deadline=None, database=None)
 hypothesis.settings.load_profile("repository")
@@ -36,58 +37,7 @@ def pytest_make_parametrize_id(val, argname):
     return argname if isinstance(val, bytes) else None
 
 
-# Files and folders of tests of what knows no backend, or runs one of its own. They run once, under
-# PyTorch, as do single tests with the mark `once`, which says why no backend can change them.
-_WITHOUT_BACKEND = (
-    "analysis/plots",
-    "benchmarks/test_cost.py",
-    "checkpoints/families/test_fields.py",
-    "checkpoints/families/test_rotary_fields.py",
-    "checkpoints/test_values.py",
-    "cli",
-    "corpora",
-    "data",
-    "distribution/test_launch.py",
-    "distribution/test_places.py",
-    "distribution/test_processes.py",
-    "docs",
-    "evaluation/test_assess.py",
-    "evaluation/test_scores.py",
-    "export/test_ctranslate2.py",
-    "export/test_hugging_face.py",
-    "export/test_onnx.py",
-    "inference/engines/test_onnx_runner.py",
-    # These export with TensorFlow under any backend; test_pretrained.py in its own process.
-    "export/test_graph.py",
-    "export/test_saved_model.py",
-    "serving",
-    "system",
-    "test_kubernetes.py",
-    "test_readme.py",
-    "test_sizes.py",
-    "text",
-    # The scripts of tasks call the library; tests/models trains their models under each.
-    "training/test_biology.py",
-    "training/test_parsing.py",
-    "training/test_preparation.py",
-    "training/test_question_answering.py",
-    "training/test_recipe.py",
-    "training/test_recipes.py",
-    "training/test_runs.py",
-    "training/test_senses.py",
-    "training/test_span_corruption.py",
-    "training/test_token_classification.py",
-)
-_WITH_BACKEND = (
-    "analysis/plots/test_history.py",
-    "data/test_audio.py",
-    "data/test_prefetching.py",
-    "docs/test_add_a_family.py",
-    "serving/test_app.py",
-    "serving/test_engines.py",
-    "text/test_keras_hub.py",
-)
-ONCE = keras.backend.backend() == "torch"
+ONCE = BACKEND == "torch"
 
 
 def pytest_ignore_collect(collection_path):
@@ -96,7 +46,7 @@ def pytest_ignore_collect(collection_path):
         return None
     path = collection_path.relative_to(Path(__file__).parent)
     names = {x.as_posix() for x in (path, *path.parents)}
-    return True if names & {*_WITHOUT_BACKEND} and path.as_posix() not in _WITH_BACKEND else None
+    return True if names & {*WITHOUT_BACKEND} and path.as_posix() not in WITH_BACKEND else None
 
 
 # Slow files come first: at the end one process would run them while the other has nothing to do.
@@ -113,6 +63,14 @@ def pytest_collection_modifyitems(config, items):
     left_out = [item for item in items if item.get_closest_marker("once")]
     items[:] = [item for item in items if not item.get_closest_marker("once")]
     config.hook.pytest_deselected(items=left_out)
+
+
+def _seeded():
+    keras.utils.set_random_seed(0)
+
+
+seeded_module = pytest.fixture(_seeded, scope="module", autouse=True)
+seeded = pytest.fixture(_seeded, autouse=True)  # weights are the same in every run
 
 
 @pytest.fixture(scope="session")
