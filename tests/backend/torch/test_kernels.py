@@ -1,16 +1,15 @@
-"""PyTorch's attention with tensors of any strides."""
+"""PyTorch's attention: tensors of any strides, and the kernel that a GPU computes it with."""
 
 import numpy as np
 import pytest
 
-from keras_transformer.backend import (
-    BACKEND,
-)
+from keras_transformer.backend import BACKEND
 
 if BACKEND != "torch":
     pytest.skip("kernels for PyTorch", allow_module_level=True)
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from keras_transformer.backend.torch import kernels as torch_kernels
 
@@ -24,3 +23,59 @@ def test_attention_takes_any_strides(rng):
         assert strided.stride(-1) != 1
         found = torch_kernels.attention(strided, key, value, None, None)
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+class Kernels(TorchDispatchMode):
+    """Records the attention kernels that are called, by the name of their operation."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = set()
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        name = function.overloadpacket.__name__
+        if "attention" in name:
+            self.names.add(name)
+        return function(*arguments, **(options or {}))
+
+
+def kernels_of(device, dtype, queries, keys, masked, causal, training):
+    """Return the attention kernels that the forward and, in training, backward pass call."""
+    query, key, value = (
+        torch.randn(2, 4, length, 32, device=device, dtype=dtype, requires_grad=training)
+        for length in (queries, keys, keys)
+    )
+    mask = torch.zeros(2, 1, 1, keys, device=device, dtype=dtype) if masked else None
+    with Kernels() as called, torch.set_grad_enabled(training):
+        found = torch_kernels.attention(query, key, value, mask, None, causal)
+        if training:
+            found.sum().backward()
+    return called.names
+
+
+PLACES = {  # queries, keys, whether padding is masked, whether causal, whether in training
+    "training": (64, 64, False, True, True),
+    "training, padded": (64, 64, True, False, True),
+    "prefill": (64, 64, False, True, False),
+    "prefill, padded": (64, 64, True, False, False),
+    "step": (1, 64, False, False, False),
+    "step, beams": (4, 256, True, False, False),
+}
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="names the kernels of a GPU")
+@pytest.mark.parametrize("place", PLACES)
+def test_a_gpu_computes_it_in_one_kernel(place):
+    *_, masked, _, training = PLACES[place]
+    called = kernels_of("cuda", torch.bfloat16, *PLACES[place])
+    # PyTorch's flash attention takes no mask; its other fused kernels need as little memory.
+    names = ("efficient", "cudnn") if masked else ("flash", "cudnn")
+    passes = ("", "_backward") if training else ("",)
+    allowed = {f"_scaled_dot_product_{x}_attention{y}" for x in names for y in passes}
+    assert called and called <= allowed and len(called) == len(passes)
+
+
+@pytest.mark.parametrize("place", ["prefill", "prefill, padded", "step", "step, beams"])
+def test_a_processor_computes_it_in_one_kernel_without_gradients(place):
+    called = kernels_of("cpu", torch.float32, *PLACES[place])
+    assert called == {"_scaled_dot_product_flash_attention_for_cpu"}
