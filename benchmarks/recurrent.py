@@ -1,7 +1,8 @@
 """The Transformer beside LSTMs with attention: BLEU, and time a step as sentences get longer.
 
     python -m benchmarks.recurrent ROOM [--data-folder FOLDER] [--steps 600]
-        [--rates 0.003 ...] [--precision mixed_bfloat16] [--lengths 16 32 ...] [--save]
+        [--rates 0.003 ...] [--seeds 0 1 2] [--precision mixed_bfloat16] [--lengths 16 32 ...]
+        [--save]
 
 Both models have the same number of weights and train for the same optimizer steps on the same
 batches of Multi30k, English to German. Of several rates, each takes the one with the lowest
@@ -43,9 +44,9 @@ TEST = "test_2016_flickr"
 NAMES = {"transformer": "Transformer", "lstm": "LSTM with attention"}
 
 
-def model_of(name: str, vocabulary: int, precision: str = "float32") -> Any:
+def model_of(name: str, vocabulary: int, precision: str = "float32", seed: int = 0) -> Any:
     """Return a model with about as many weights as the other one."""
-    keras.utils.set_random_seed(0)
+    keras.utils.set_random_seed(seed)
     sizes = dict(dropout=DROPOUT, max_length=2048)
     if name == "lstm":
         return AttentionalLSTM(LSTMConfig(vocabulary, vocabulary, units=194, **sizes), precision)
@@ -54,11 +55,18 @@ def model_of(name: str, vocabulary: int, precision: str = "float32") -> Any:
 
 
 def trained(
-    name: str, corpus: Corpus, tokenizer: kt.Tokenizer, precision: str, rate: float, steps: int
+    name: str,
+    corpus: Corpus,
+    tokenizer: kt.Tokenizer,
+    precision: str,
+    seed: int,
+    rate: float,
+    steps: int,
 ) -> tuple[kt.Translator, dict[str, float]]:
     """Train one model; return it with the seconds and the perplexity of the validation set."""
-    batches = TokenBatches(corpus.train, tokenizer, tokens_per_batch=TOKENS, max_length=256)
-    model = model_of(name, tokenizer.source_vocab_size, precision)
+    options = dict(tokens_per_batch=TOKENS, max_length=256, seed=seed)
+    batches = TokenBatches(corpus.train, tokenizer, **options)
+    model = model_of(name, tokenizer.source_vocab_size, precision, seed)
     optimizer = kt.adam(schedule_for(rate, WARMUP, steps), global_clipnorm=1.0)
     model.compile(optimizer, kt.LabelSmoothedCrossentropy(0.1), metrics=[kt.Perplexity()])
     begin = time.process_time()
@@ -67,16 +75,17 @@ def trained(
     translator = kt.Translator(model, tokenizer, "en", "de")
     found = perplexity(translator, corpus.validation)
     print(
-        f"{name}, rate {rate}, {steps} steps: perplexity {found:.2f}, {seconds:.0f} s", flush=True
+        f"{name}, seed {seed}, rate {rate}, {steps} steps: perplexity {found:.2f}, {seconds:.0f} s",
+        flush=True,
     )
     return translator, dict(rate=rate, seconds=seconds, perplexity=found)
 
 
 def measured(
-    name: str, corpus: Corpus, tokenizer: kt.Tokenizer, given: argparse.Namespace
+    name: str, corpus: Corpus, tokenizer: kt.Tokenizer, given: argparse.Namespace, seed: int
 ) -> dict[str, Any]:
     """Choose a learning rate, train, and translate the test set: whole, and in thirds by length."""
-    options, rates = (name, corpus, tokenizer, given.precision), given.rates
+    options, rates = (name, corpus, tokenizer, given.precision, seed), given.rates
     tried = {x: trained(*options, x, given.steps // 4)[1] for x in rates if rates[1:]}
     rate = min(tried, key=lambda x: tried[x]["perplexity"], default=rates[0])
     translator, results = trained(*options, rate, given.steps)
@@ -147,6 +156,12 @@ def kept(path: Path, make: Callable[[], Any]) -> Any:
     return json.loads(path.read_text("utf-8"))
 
 
+def _range(numbers, digits=1):
+    """Return the mean, with the least and the greatest if there are several."""
+    mean, *ends = (f"{x:.{digits}f}" for x in (np.mean(numbers), min(numbers), max(numbers)))
+    return f"{mean} ({' to '.join(ends)})" if len(numbers) > 1 else mean
+
+
 def main() -> None:
     """Train, measure, and print two tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -155,6 +170,7 @@ def main() -> None:
     parser.add_argument("--data-folder", type=Path, default=default, help="folder of Multi30k")
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--rates", type=float, nargs="+", default=[0.003])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--precision", default="float32", help="Keras dtype policy of the training")
     parser.add_argument("--lengths", type=int, nargs="+", default=[16, 32, 64, 128, 256])
     parser.add_argument("--save", action="store_true", help="write the tables to results/")
@@ -165,12 +181,18 @@ def main() -> None:
     tokenizer = kt.SentencePieceTokenizer.train(*sides, vocab_size=VOCABULARY)
     rows, edges = [], []
     for name, shown in NAMES.items():
-        make = functools.partial(measured, name, corpus, tokenizer, given)
-        found = kept(given.room / f"{name}.json", make)
-        cells = [f"{found['parameters']:,}", f"{found['rate']:g}", f"{found['seconds']:.0f}"]
-        cells += [f"{found['translating']:.0f}", f"{found['perplexity']:.2f}"]
-        rows.append([shown, *cells, *(f"{x:.1f}" for x in found["bleu"])])
-        edges = found["words"]
+        of_seeds = []
+        for seed in given.seeds:
+            make = functools.partial(measured, name, corpus, tokenizer, given, seed)
+            of_seeds.append(kept(given.room / f"{name}-{seed}.json", make))
+        rates = ", ".join(sorted({f"{x['rate']:g}" for x in of_seeds}))
+        cells = [f"{of_seeds[0]['parameters']:,}", rates]
+        cells += [_range([x[y] for x in of_seeds], 0) for y in ("seconds", "translating")]
+        cells.append(_range([x["perplexity"] for x in of_seeds], 2))
+        rows.append(
+            [shown, *cells, *(_range(x) for x in zip(*(x["bleu"] for x in of_seeds), strict=True))]
+        )
+        edges = of_seeds[0]["words"]
     columns = ["", "weights", "learning rate", "training", "translating", "perplexity", "BLEU"]
     columns += [f"up to {edges[0]} words", f"up to {edges[1]}", "longer"]
     grown = []
@@ -179,7 +201,8 @@ def main() -> None:
             grown.append([shown, model, *(f"{1000 * both[i]:,.0f}" for both in times[task])])
     parts = [
         f"Multi30k, English to German: {given.steps:,} steps of {TOKENS:,} tokens a side, "
-        f"{given.precision}, vocabulary {VOCABULARY:,}, dropout {DROPOUT}. Seconds of the "
+        f"{given.precision}, vocabulary {VOCABULARY:,}, dropout {DROPOUT}. Of {len(given.seeds)} "
+        "seeds the mean, the least and the greatest. Seconds of the "
         f"processor; perplexity on val; BLEU with a beam of 4 on {TEST}, whole and by the length "
         "of the source.",
         contest.table(columns, rows),

@@ -85,7 +85,8 @@ def beam_search(
 
     found = {"ids_BKL": no_ids_BKL, "scores_BK": none_BK}
     none_done_B = quick.zeros((rows,), dtype="bool")
-    first = loop.turn(0, index, loop.repeated(logits_BV), none_done_B, found, alive)
+    logits_BKV = quick.expand_dims(logits_BV, 1) if constraint is None else loop.repeated(logits_BV)
+    first = loop.turn(0, index, logits_BKV, none_done_B, found, alive)
     found = row_loop(body, length, *first)
     is_hypothesis_BK1 = quick.expand_dims(found["scores_BK"] > IMPOSSIBLE / 2, -1)
     return quick.where(is_hypothesis_BK1, found["ids_BKL"], pad_id), found["scores_BK"]
@@ -132,6 +133,8 @@ class _Beams:
             values_BKW = quick.where(too_early_BKW, IMPOSSIBLE, values_BKW)
         cost_BK1 = log_z_BK1 if rules.search.scoring == "transformers" else None
         values_BKW, tokens_BKW = self._force(values_BKW, tokens_BKW, logits_BKV, forced_B, cost_BK1)
+        if tokens_BKW.shape[1] < beam_size:  # the first turn has the logits of one beam
+            tokens_BKW = quick.repeat(tokens_BKW, beam_size, axis=1)
         total_BKW = quick.expand_dims(alive["total_BK"], 2) + values_BKW - log_z_BK1
         total_BC, flat_BC = quick.top_k(
             quick.reshape(total_BKW, (-1, beam_size * width)), min(choices, width) * beam_size

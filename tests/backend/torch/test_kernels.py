@@ -25,6 +25,42 @@ def test_attention_takes_any_strides(rng):
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+@pytest.fixture(params=[1, 2])
+def threads(request):
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("masked", ["", "boolean", "added", "causal"])
+def test_many_short_sequences(masked, dtype, threads, rng):
+    """By products or in one kernel, with gradients or without, it is the same attention."""
+    query, key, value = (
+        torch.tensor(x, dtype=torch.float64) for x in rng.standard_normal((3, 8, 4, 5, 16))
+    )
+    allowed = torch.tensor(rng.random((8, 1, 5, 5)) < 0.6) | torch.eye(5, dtype=torch.bool)
+    if masked == "causal":
+        allowed = torch.ones(5, 5, dtype=torch.bool).tril()
+    numbers = torch.where(allowed, 0.0, -1e9) if masked else None
+    expected = torch.nn.functional.scaled_dot_product_attention(query, key, value, numbers)
+    mask = {"boolean": allowed, "added": numbers}.get(masked)
+    inputs = [x.to(getattr(torch, dtype)).requires_grad_() for x in (query, key, value)]
+    found = torch_kernels.attention(*inputs, mask, None, masked == "causal")
+    tolerance = 1e-5 if dtype == "float32" else 0.05
+    np.testing.assert_allclose(found.detach().double(), expected, atol=tolerance)
+    with torch.no_grad():
+        alone = torch_kernels.attention(*inputs, mask, None, masked == "causal")
+    np.testing.assert_allclose(alone.double(), expected, atol=tolerance)
+    if dtype == "float32":
+        (gradient,) = torch.autograd.grad(found.sum(), inputs[1:2])
+        key.requires_grad_()
+        again = torch.nn.functional.scaled_dot_product_attention(query, key, value, numbers)
+        (own,) = torch.autograd.grad(again.sum(), key)
+        np.testing.assert_allclose(gradient, own, atol=1e-4)
+
+
 class Kernels(TorchDispatchMode):
     """Records the attention kernels that are called, by the name of their operation."""
 
