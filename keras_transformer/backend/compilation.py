@@ -36,6 +36,7 @@ IS_EAGER = BACKEND == "torch"
 
 class _Portable(threading.local):
     on: bool = False
+    known: bool | None = None  # the result of `is_portable`, inside `decided_portability`
 
 
 _portable = _Portable()
@@ -44,11 +45,22 @@ _portable = _Portable()
 @contextlib.contextmanager
 def portable() -> Iterator[None]:
     """Restrict the code inside to operations that other runtimes have, to export graphs."""
-    before, _portable.on = _portable.on, True
+    before = _portable.on, _portable.known
+    _portable.on, _portable.known = True, None
     try:
         yield
     finally:
-        _portable.on = before
+        _portable.on, _portable.known = before
+
+
+@contextlib.contextmanager
+def decided_portability() -> Iterator[None]:
+    """Decide `is_portable` once for the code inside, instead of a microsecond at each call."""
+    before, _portable.known = _portable.known, is_portable()
+    try:
+        yield
+    finally:
+        _portable.known = before
 
 
 def is_portable() -> bool:
@@ -57,6 +69,8 @@ def is_portable() -> bool:
     True inside `portable`, and while PyTorch records calls (`torch.compile`, `torch.export`,
     `torch.jit.trace`) or transforms them (`torch.func`).
     """
+    if _portable.known is not None:
+        return _portable.known
     return _portable.on or (BACKEND == "torch" and _is_recorded())
 
 

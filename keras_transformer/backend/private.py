@@ -76,6 +76,12 @@ def is_rematerialized(layer: keras.layers.Layer) -> bool:
     return bool(getattr(layer, "_remat_mode", None))
 
 
+def own_policy(layer: keras.layers.Layer) -> Any:
+    """Return the dtype policy object of a layer alone (`_dtype_policy`, 3.15), or None."""
+    policy = getattr(layer, "_dtype_policy", None)
+    return None if isinstance(policy, keras.dtype_policies.DTypePolicyMap) else policy
+
+
 def layers_inside(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     """Return all layers inside a layer or model, without duplicates (`_flatten_layers`, 3.15)."""
     flatten = getattr(layer, "_flatten_layers", None)

@@ -22,7 +22,9 @@ class Dense(WithRemainder, DirectCalls, keras.layers.Dense):
     matrix_name, scale_name = "_kernel", "kernel_scale"
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        return linear(inputs, self.kernel, self.bias, self.activation)
+        # Keras's property `kernel` takes longer than the product of a small layer.
+        kernel = self.kernel if self.lora_enabled else self._kernel
+        return linear(inputs, kernel, self.bias, self.activation)
 
     def quantized_call(self, inputs: Any, training: bool | None = None) -> Any:
         """Call the quantized layer; int8 weights use the backend's own kernel where possible."""

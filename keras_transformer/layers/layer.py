@@ -11,8 +11,13 @@ from typing import Any
 
 import keras
 
-from keras_transformer.backend import IS_EAGER
-from keras_transformer.backend.private import attached_mask, is_rematerialized, layers_inside
+from keras_transformer.backend import IS_EAGER, decided_portability
+from keras_transformer.backend.private import (
+    attached_mask,
+    is_rematerialized,
+    layers_inside,
+    own_policy,
+)
 
 
 class _Outer(threading.local):
@@ -73,13 +78,28 @@ class DirectCalls:
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Call the layer, directly where possible."""
-        is_direct = IS_EAGER and self.built and not is_rematerialized(self)
-        if is_direct and _outer.dtype == self.compute_dtype:
-            call = self.quantized_call if self.quantization_mode else self.call
+        found = self._direct_call() if IS_EAGER else None
+        if found and _outer.dtype == found[1]:
+            call = self.quantized_call if found[2] else self.call
             return call(*arguments, **options)
         arguments, options = self._with_masks(arguments, options)
-        with direct_calls(self) if is_direct else contextlib.nullcontext():
+        with direct_calls(self) if found else contextlib.nullcontext():
             return super().__call__(*arguments, **options)  # type: ignore[misc]
+
+    def _direct_call(self):
+        """Return the dtype policy, compute dtype and whether the layer is quantized.
+
+        None if calls must be complete. The result is kept for as long as the policy is the same:
+        Keras's properties take several microseconds.
+        """
+        found, policy = self.__dict__.get("_found_direct_call"), own_policy(self)
+        if found is None or found[0] is not policy:
+            if not self.built or is_rematerialized(self):
+                return None
+            found = policy, self.compute_dtype, bool(self.quantization_mode)
+            if policy is not None:
+                self.__dict__["_found_direct_call"] = found  # not tracked by Keras
+        return found
 
     def _with_masks(self, arguments, options):
         return arguments, options
@@ -98,7 +118,8 @@ def direct_calls(layer: keras.layers.Layer | None) -> Iterator[None]:
     """
     before, _outer.dtype = _outer.dtype, layer and layer.compute_dtype
     try:
-        yield
+        with decided_portability():
+            yield
     finally:
         _outer.dtype = before
 

@@ -13,7 +13,7 @@ import torch
 from keras import ops
 
 from keras_transformer.backend.chunked import Pattern
-from keras_transformer.backend.torch.matmul import computes_bfloat16, kept
+from keras_transformer.backend.torch.matmul import computes_bfloat16, in_dtype
 
 
 def layer_norm(x: torch.Tensor, gamma: Any, beta: Any, epsilon: float) -> torch.Tensor:
@@ -21,7 +21,7 @@ def layer_norm(x: torch.Tensor, gamma: Any, beta: Any, epsilon: float) -> torch.
     if torch.is_grad_enabled() or not isinstance(gamma, keras.Variable):
         gamma, beta = ops.cast(gamma, x.dtype), ops.cast(beta, x.dtype)
     else:
-        gamma, beta = kept(gamma, x.dtype, torch.clone), kept(beta, x.dtype, torch.clone)
+        gamma, beta = in_dtype(gamma, x.dtype), in_dtype(beta, x.dtype)
     return torch.nn.functional.layer_norm(x, x.shape[-1:], gamma, beta, epsilon)
 
 

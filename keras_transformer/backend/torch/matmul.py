@@ -60,21 +60,21 @@ def linear(
         bias = None if bias is None else ops.convert_to_tensor(bias).to(x.dtype)
     else:
         kernel_DF, packed = kept(kernel, x.dtype, _transposed if transposed else _plain)
-        bias = None if bias is None else kept(bias, x.dtype, torch.clone)
-    if packed is not None and not _by_plainproduct(x_ND, kernel_DF):
-        x_NF = private.onednn_linear(x_ND, packed, bias, relu)
-    elif bias is None:
-        x_NF = x_ND @ kernel_DF
-    else:
-        x_NF = torch.addmm(bias, x_ND, kernel_DF)
-        if relu:
-            torch.relu_(x_NF)
-    return x_NF.view(*x.shape[:-1], -1), None if relu else activation
+        if packed is not None and not _by_plain_product(x_ND, kernel_DF):
+            bias = None if bias is None else in_dtype(bias, x.dtype)
+            x_NF = private.onednn_linear(x_ND, packed, bias, relu)
+            return x_NF.view(*x.shape[:-1], -1), None if relu else activation
+        x_ND = x_ND.to(kernel_DF.dtype)
+        bias = None if bias is None else in_dtype(bias, kernel_DF.dtype)
+    x_NF = x_ND @ kernel_DF if bias is None else torch.addmm(bias, x_ND, kernel_DF)
+    if relu:
+        torch.relu_(x_NF)
+    return x_NF.to(x.dtype).view(*x.shape[:-1], -1), None if relu else activation
 
 
-def _by_plainproduct(x_ND, kernel_DF):
+def _by_plain_product(x_ND, kernel_DF):
     """Return whether the plain form of a weight is faster than the one in oneDNN's layout."""
-    if x_ND.dtype != torch.float32 or len(x_ND) > _FEW_ROWS:
+    if kernel_DF.dtype != torch.float32 or len(x_ND) > _FEW_ROWS:
         return False
     return not _BY_ONEDNN or kernel_DF.numel() <= _LARGE
 
@@ -133,7 +133,7 @@ def int8_linear(
     if bias is None:
         x_NF.mul_(unit_F)
     else:
-        x_NF = torch.addcmul(kept(bias, torch.float32, torch.clone), x_NF, unit_F)
+        x_NF = torch.addcmul(in_dtype(bias, torch.float32), x_NF, unit_F)
     return x_NF.to(x.dtype).view(*x.shape[:-1], -1)
 
 
@@ -155,11 +155,23 @@ def kept(variable: keras.Variable, dtype: torch.dtype, make: Callable) -> Any:
     return forms[dtype, make]
 
 
+def in_dtype(variable: keras.Variable, dtype: torch.dtype) -> torch.Tensor:
+    """Return a variable's own tensor, or a copy in another dtype, cached as by `kept`."""
+    value = tensor_of(variable)
+    return value if value.dtype is dtype else kept(variable, dtype, torch.clone)
+
+
 def _plain(kernel_DF):
-    """Return a matrix, and its form in oneDNN's layout where available, else None."""
+    """Return a matrix, and its form in oneDNN's layout where available, else None.
+
+    A small one in bfloat16 is returned in float32, for products with few rows: oneDNN takes longer
+    to start than these.
+    """
     packed = None
     if kernel_DF.device.type == "cpu" and kernel_DF.dtype in (torch.float32, torch.bfloat16):
         packed = private.onednn_weight(kernel_DF.t())
+        if packed is not None and kernel_DF.numel() <= _LARGE:
+            kernel_DF = kernel_DF.float()
     return kernel_DF, packed
 
 
