@@ -65,12 +65,16 @@ def pytest_collection_modifyitems(config, items):
     config.hook.pytest_deselected(items=left_out)
 
 
-def _seeded():
+@pytest.fixture(scope="module", autouse=True)
+def seeded_module():
+    """Makes what fixtures of a module draw the same in every run."""
+    keras.utils.set_random_seed(1)
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Makes what a test draws the same in every run, and other than what its module drew."""
     keras.utils.set_random_seed(0)
-
-
-seeded_module = pytest.fixture(_seeded, scope="module", autouse=True)
-seeded = pytest.fixture(_seeded, autouse=True)  # weights are the same in every run
 
 
 @pytest.fixture(scope="session")
