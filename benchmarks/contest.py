@@ -237,6 +237,13 @@ def versions(*packages: str) -> str:
     return ", ".join(found)
 
 
+def spread(numbers: Sequence[float], digits: int = 1) -> str:
+    """Return the mean, with the least and the greatest if there are several numbers."""
+    found = statistics.mean(numbers), min(numbers), max(numbers)
+    mean, *ends = (f"{x:.{digits}f}" for x in found)
+    return f"{mean} ({' to '.join(ends)})" if len(numbers) > 1 else mean
+
+
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return a Markdown table."""
     lines = [header, ["---"] * len(header), *rows]

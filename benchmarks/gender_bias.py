@@ -1,7 +1,7 @@
 """Gender bias of an English-German translator, measured as WinoMT does, and where it comes from.
 
-    python -m benchmarks.gender_bias FOLDER ROOM [--pairs 8000] [--epochs 1] [--sentences 1000]
-        [--save]
+    python -m benchmarks.gender_bias FOLDER ROOM [--pairs 8000] [--epochs 1] [--seeds 0 1 2]
+        [--sentences 1000] [--save]
 
 FOLDER is a translator trained on the embedded grammar, where a doctor is always der Arzt. It
 translates sentences whose pronoun tells the gender of a profession (The doctor lost her umbrella);
@@ -14,6 +14,7 @@ ROOM keeps the text and the runs: the same command does only what is missing.
 from __future__ import annotations
 
 import argparse
+import time
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def sentences(count: int) -> list:
     return gendered_pairs(count, TEST_SEED)
 
 
-def training_text(count: int, following: float, tested: list) -> list[tuple[str, str]]:
+def training_text(count: int, following: float, tested: list, seed: int) -> list[tuple[str, str]]:
     """Return pairs to train on, of which a share follows the stereotype and no test sentence is.
 
     Half of the sentences tell the gender in English.
@@ -48,12 +49,14 @@ def training_text(count: int, following: float, tested: list) -> list[tuple[str,
     }
     left_out, found = {x.english for x in tested}, []
     for told in (True, False):
-        drawn = gendered_pairs(count // 2, TRAINING_SEED, female=female, told=told)
+        drawn = gendered_pairs(count // 2, TRAINING_SEED + seed, female=female, told=told)
         found += [(x.english, x.german) for x in drawn if x.english not in left_out]
     return found
 
 
-def trained(start: Path, folder: Path, pairs: list[tuple[str, str]], epochs: int) -> Path:
+def trained(
+    start: Path, folder: Path, pairs: list[tuple[str, str]], epochs: int, seed: int
+) -> Path:
     """Train a translator further on the pairs, unless it is done."""
     from keras_transformer.training.translation import train
 
@@ -66,7 +69,8 @@ def trained(start: Path, folder: Path, pairs: list[tuple[str, str]], epochs: int
         text = "".join("\t".join(pair) + "\n" for pair in own)
         files[name].write_text(text, "utf-8")
     changes = ["corpus='files'", f"epochs={epochs}", "warmup_steps=20", "peak_learning_rate=0.001"]
-    changes += [f"num_buckets={BUCKETS}", f"tokens_per_batch={BATCH}"]
+    changes += [f"num_buckets={BUCKETS}", f"tokens_per_batch={BATCH}", f"seed={seed}"]
+    begin = time.process_time()
     train(
         "grammar",
         folder,
@@ -75,6 +79,8 @@ def trained(start: Path, folder: Path, pairs: list[tuple[str, str]], epochs: int
         start_from=start,
         changes=changes,
     )
+    seconds = time.process_time() - begin
+    print(f"{folder.name}: {seconds:.0f} s of the processor", flush=True)
     return folder
 
 
@@ -99,21 +105,28 @@ def main() -> None:
     parser.add_argument("room", type=Path)
     parser.add_argument("--pairs", type=int, default=8000, help="sentences to train on")
     parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--sentences", type=int, default=1000, help="sentences to test with")
     parser.add_argument("--save", action="store_true", help="write the table to results/")
     given = parser.parse_args()
     tested = sentences(given.sentences)
-    scores = {"as it is": measure(given.folder, tested)}
+    scores = {"as it is": [measure(given.folder, tested)]}
     for name, following in TRAINED_ON.items():
-        pairs = training_text(given.pairs, following, tested)
-        folder = given.room / f"{100 * following:.0f}-{given.epochs}"
-        folder = trained(given.folder, folder, pairs, given.epochs)
-        scores[name] = measure(folder, tested)
+        scores[name] = []
+        for seed in given.seeds:
+            pairs = training_text(given.pairs, following, tested, seed)
+            folder = given.room / f"{100 * following:.0f}-{given.epochs}-{seed}"
+            folder = trained(given.folder, folder, pairs, given.epochs, seed)
+            scores[name].append(measure(folder, tested))
     names = {"accuracy": "accuracy, %", "f1_male": "F1, men", "f1_female": "F1, women"}
     names |= {"delta_g": "Delta G", "delta_s": "Delta S", "unknown": "no form found, %"}
-    rows = [(name, *(f"{own[x]:.1f}" for x in names)) for name, own in scores.items()]
+    rows = [
+        (name, *(contest.spread([found[x] for found in own]) for x in names))
+        for name, own in scores.items()
+    ]
     note = f"{len(tested):,} sentences of 10 professions; {given.pairs:,} pairs to train on, "
-    note += f"{given.epochs} epochs."
+    note += f"{given.epochs} epochs; of {len(given.seeds)} seeds the mean, the least and the "
+    note += "greatest."
     parts = [contest.table(("trained further on", *names.values()), rows), note]
     contest.report("gender-bias", "Gender bias of a translator", parts, given.save)
 

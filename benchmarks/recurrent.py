@@ -156,12 +156,6 @@ def kept(path: Path, make: Callable[[], Any]) -> Any:
     return json.loads(path.read_text("utf-8"))
 
 
-def _range(numbers, digits=1):
-    """Return the mean, with the least and the greatest if there are several."""
-    mean, *ends = (f"{x:.{digits}f}" for x in (np.mean(numbers), min(numbers), max(numbers)))
-    return f"{mean} ({' to '.join(ends)})" if len(numbers) > 1 else mean
-
-
 def main() -> None:
     """Train, measure, and print two tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -187,10 +181,14 @@ def main() -> None:
             of_seeds.append(kept(given.room / f"{name}-{seed}.json", make))
         rates = ", ".join(sorted({f"{x['rate']:g}" for x in of_seeds}))
         cells = [f"{of_seeds[0]['parameters']:,}", rates]
-        cells += [_range([x[y] for x in of_seeds], 0) for y in ("seconds", "translating")]
-        cells.append(_range([x["perplexity"] for x in of_seeds], 2))
+        cells += [contest.spread([x[y] for x in of_seeds], 0) for y in ("seconds", "translating")]
+        cells.append(contest.spread([x["perplexity"] for x in of_seeds], 2))
         rows.append(
-            [shown, *cells, *(_range(x) for x in zip(*(x["bleu"] for x in of_seeds), strict=True))]
+            [
+                shown,
+                *cells,
+                *(contest.spread(x) for x in zip(*(x["bleu"] for x in of_seeds), strict=True)),
+            ]
         )
         edges = of_seeds[0]["words"]
     columns = ["", "weights", "learning rate", "training", "translating", "perplexity", "BLEU"]
