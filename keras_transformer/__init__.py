@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from keras_transformer.inference.causal_lm import CausalLM
     from keras_transformer.inference.chat import Chat
     from keras_transformer.inference.image_classifier import ImageClassifier
+    from keras_transformer.inference.image_embedder import ImageEmbedder
     from keras_transformer.inference.mask_filler import MaskFiller
     from keras_transformer.inference.parser import Parser
     from keras_transformer.inference.pipeline import Hypothesis
@@ -44,6 +45,7 @@ _HOMES = {
     "Chat": "inference.chat",
     "TransformerConfig": "config",
     "ImageClassifier": "inference.image_classifier",
+    "ImageEmbedder": "inference.image_embedder",
     "LabelSmoothedCrossentropy": "losses",
     "MaskFiller": "inference.mask_filler",
     "MaskedAccuracy": "metrics",
@@ -75,6 +77,7 @@ __all__ = [
     "Chat",
     "Hypothesis",
     "ImageClassifier",
+    "ImageEmbedder",
     "LabelSmoothedCrossentropy",
     "MaskFiller",
     "MaskedAccuracy",

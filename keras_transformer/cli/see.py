@@ -1,4 +1,4 @@
-"""Command that finds the classes of image files."""
+"""Command that finds the classes of image files, or their vectors."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from keras_transformer.cli.common import Precision
 
 
 def see(
-    folder: Annotated[Path, typer.Argument(help="A saved image classifier.", metavar="FOLDER")],
+    folder: Annotated[
+        Path, typer.Argument(help="A saved image classifier or encoder.", metavar="FOLDER")
+    ],
     images: Annotated[
         list[Path], typer.Argument(help="PNG, JPEG and other image files.", metavar="IMAGE")
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines, with all labels.")] = (
-        False
-    ),
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write JSON lines: all labels, the vector.")
+    ] = False,
     batch_size: Annotated[int, typer.Option(min=1, help="Images per batch.")] = 32,
     precision: Precision = None,
 ) -> None:
@@ -28,19 +30,33 @@ def see(
 
     Write one line for each file: the most probable label, its probability and the name of the
     file, with tabs between them. With --json, write the name and all labels, best first.
+    An image encoder, a ViT without a classifier, writes the numbers of the file's vector of
+    length 1, with spaces between them.
 
     \b
     Example:
         keras-transformer see saved_models/vit-mnist digit.png
     """
+    from keras_transformer.inference.folder import read_config
     from keras_transformer.inference.image_classifier import ImageClassifier
+    from keras_transformer.inference.image_embedder import ImageEmbedder
 
-    classifier = ImageClassifier.load(folder, precision)
+    is_encoder = read_config(folder, "image model").get("task") == ImageEmbedder.task
+    tool = (ImageEmbedder if is_encoder else ImageClassifier).load(folder, precision)
+
+    def answers(files):
+        if isinstance(tool, ImageEmbedder):
+            for file, vector in zip(files, tool.embed(files, batch_size=batch_size), strict=True):
+                numbers = [str(x) for x in vector]  # the shortest that give the same float32
+                yield " ".join(numbers), file, {"embedding": [float(x) for x in numbers]}
+            return
+        found = tool.classify(files, batch_size=batch_size)
+        for file, labels in zip(files, found, strict=True):
+            line = f"{labels[0].label}\t{labels[0].probability:.4f}\t{file}"
+            yield line, file, {"labels": [dataclasses.asdict(x) for x in labels]}
+
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     for start in range(0, len(images), batch_size):
-        files = images[start : start + batch_size]
-        found = classifier.classify(files, batch_size=batch_size)
-        for file, labels in zip(files, found, strict=True):
-            record = {"image": str(file), "labels": [dataclasses.asdict(x) for x in labels]}
-            line = f"{labels[0].label}\t{labels[0].probability:.4f}\t{file}"
+        for line, file, found in answers(images[start : start + batch_size]):
+            record = {"image": str(file)} | found
             print(json.dumps(record, ensure_ascii=False) if as_json else line, flush=True)

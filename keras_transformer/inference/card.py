@@ -37,6 +37,7 @@ TASKS = {
         "keras-transformer answer FOLDER < questions.tsv",
     ),
     "image_classification": ("image-classification", "keras-transformer see FOLDER image.png"),
+    "image_embedding": ("image-feature-extraction", "keras-transformer see FOLDER image.png"),
     "text_embedding": ("feature-extraction", "keras-transformer embed FOLDER < texts.txt"),
     "speech_synthesis": (
         "text-to-speech",

@@ -42,6 +42,7 @@ KINDS = (
     Kind("synthesizer", "Synthesizer", "speak", "speech_synthesis"),
     Kind("reward model", "Rewarder", None, "reward"),
     Kind("image classifier", "ImageClassifier", "see", "image_classification"),
+    Kind("image encoder", "ImageEmbedder", "see", "image_embedding"),
     Kind("parser", "Parser", "parse", "parsing"),
     Kind("text classifier", "TextClassifier", "classify", heads=("sequence_classification",)),
     Kind("token tagger", "TokenTagger", "tag", heads=("token_classification",)),

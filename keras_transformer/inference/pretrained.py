@@ -17,7 +17,9 @@ from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.inference.folder import FLOATS, PRECISIONS, in_precision, save_folder
 from keras_transformer.inference.hearing import hearing_of
 from keras_transformer.inference.image_classifier import ImageClassifier
+from keras_transformer.inference.image_embedder import ImageEmbedder
 from keras_transformer.inference.image_format import image_format_of
+from keras_transformer.inference.image_task import ImageTask
 from keras_transformer.inference.text_embedder import TextEmbedder, pooling_of
 from keras_transformer.inference.transcriber import Transcriber
 from keras_transformer.inference.translator import Translator
@@ -35,21 +37,21 @@ FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "*.jinja", "merges.txt",
 
 @dataclass(frozen=True)
 class PretrainedModel:
-    """A BERT, a variant of it (`models.BERT`), a DeBERTa or an ESM-2 to fine-tune, or a bare ViT.
+    """A BERT, a variant of it (`models.BERT`), a DeBERTa or an ESM-2 to fine-tune.
 
     Args:
         model: Model with its `config`; `with_head` gives it another head.
-        tokenizer: Tokenizer of the model; None for a ViT.
+        tokenizer: Tokenizer of the model.
 
     Raises:
         ValueError: If the tokenizer has more pieces than the model.
     """
 
     model: keras.Model
-    tokenizer: TextTokenizer | None
+    tokenizer: TextTokenizer
 
     def __post_init__(self):
-        if self.tokenizer and self.tokenizer.vocab_size > self.model.config.vocab_size:
+        if self.tokenizer.vocab_size > self.model.config.vocab_size:
             raise ValueError(
                 f"the tokenizer does not match the model: it has {self.tokenizer.vocab_size} "
                 f"pieces, the model {self.model.config.vocab_size}"
@@ -70,15 +72,15 @@ def load_pretrained(
     source_language: str | None = None,
     target_language: str | None = None,
     precision: str | None = None,
-) -> Translator | CausalLM | Transcriber | ImageClassifier | TextEmbedder | PretrainedModel:
+) -> Translator | CausalLM | Transcriber | ImageTask | TextEmbedder | PretrainedModel:
     """Load a model in Hugging Face's layout as an object for its task.
 
     Marian (the 1,400 models of OPUS-MT), M2M-100, NLLB-200, mBART-50, BART, T5, T5 v1.1, mT5,
     UMT5 and MADLAD-400 become a `Translator`; GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3 and Gemma
-    a `CausalLM`; Whisper a `Transcriber`; ViT an `ImageClassifier`; BERT, DistilBERT, RoBERTa,
-    XLM-RoBERTa, ALBERT, ELECTRA, DeBERTa-v2 and v3, ESM-2 and a ViT without a classifier a
-    `PretrainedModel`, or, in a folder of sentence-transformers, a `TextEmbedder` with its pooling.
-    All have `save(folder)`.
+    a `CausalLM`; Whisper a `Transcriber`; ViT an `ImageClassifier`, without a classifier an
+    `ImageEmbedder`; BERT, DistilBERT, RoBERTa, XLM-RoBERTa, ALBERT, ELECTRA, DeBERTa-v2 and v3
+    and ESM-2 a `PretrainedModel`, or, in a folder of sentence-transformers, a `TextEmbedder` with
+    its pooling. All have `save(folder)`.
 
     ```python
     translator = load_pretrained("Helsinki-NLP/opus-mt-en-de")
@@ -137,10 +139,10 @@ def load_pretrained(
         return Translator(_model(folder, precision), tokenizer, *chosen)
     if family.model is ViT:
         model = _model(folder, precision)
+        image_format = image_format_of(folder, model.config.num_channels)
         if not model.config.num_classes:
-            return PretrainedModel(model, None)
-        classes = labels_of(complete(theirs, family.fields))
-        return ImageClassifier(model, classes, image_format_of(folder, model.config.num_channels))
+            return ImageEmbedder(model, image_format)
+        return ImageClassifier(model, labels_of(complete(theirs, family.fields)), image_format)
     texts = TextTokenizer.read(folder)
     model = _model(folder, precision)
     if isinstance(model, Speech):

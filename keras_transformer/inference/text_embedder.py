@@ -116,7 +116,7 @@ class TextEmbedder(EncoderTask):
         vectors = np.empty((len(ids), self.model.config.d_model), "float32")
         for row, vector in enumerate(self._run(ids, tokens_per_batch)):
             vectors[row] = vector
-        return _unit(vectors) if normalize else vectors
+        return unit(vectors) if normalize else vectors
 
     def similar(
         self,
@@ -203,7 +203,8 @@ def pooling_of(folder: str | os.PathLike) -> str | None:
     return modes[0]
 
 
-def _unit(vectors):
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors (n, D) of length 1; those of zeros stay."""
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
@@ -212,7 +213,7 @@ def _nearest(queries, candidates, top_k):
     best_scores = np.empty((len(queries), 0), "float32")
     best = np.empty((len(queries), 0), "int64")
     for start in range(0, len(candidates), BLOCK):
-        block = _unit(candidates[start : start + BLOCK].astype("float32"))
+        block = unit(candidates[start : start + BLOCK].astype("float32"))
         indices = np.broadcast_to(np.arange(start, start + len(block)), (len(queries), len(block)))
         best = np.concatenate([best, indices], axis=1)
         best_scores = np.concatenate([best_scores, queries @ block.T], axis=1)

@@ -165,4 +165,5 @@ def tasks_of(folder: Path) -> list[str]:
     if not is_saved(folder):
         return []
     kinds = kinds_of(read_config(folder, "model"))
-    return [kind.command for kind in kinds if kind.command in TASKS]
+    served = {(name, task.kind.__name__) for name, task in TASKS.items()}
+    return [str(kind.command) for kind in kinds if (kind.command, kind.loader) in served]

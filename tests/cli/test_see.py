@@ -1,4 +1,4 @@
-"""`keras-transformer see`: a line for each image file."""
+"""`keras-transformer see`: a line for each image file, a class or a vector."""
 
 import json
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from keras_transformer import ImageClassifier
+from keras_transformer import ImageClassifier, ImageEmbedder
 from keras_transformer.inference.image_format import ImageFormat
 from keras_transformer.models import ViT, ViTConfig
 
@@ -36,8 +36,23 @@ def test_images(run, failure, classifier, tmp_path):
         ((tmp_path / "vit", files[0]), "must be L (grey): the model was trained on 1 channel"),
         ((tmp_path / "vit", tmp_path / "none.png"), "none.png"),
         ((tmp_path / "vit", tmp_path / "vit" / "config.json"), "cannot be read as an image"),
-        ((tmp_path, files[1]), "is not a saved image classifier: it has no config.json"),
+        ((tmp_path, files[1]), "is not a saved image model: it has no config.json"),
     ):
         assert message in failure(run("see", *arguments, status=2))
     message = "not a saved text classifier but an image classifier: use ImageClassifier and the"
     assert message in failure(run("classify", tmp_path / "vit", status=2))
+
+
+def test_vectors(run, classifier, tmp_path):
+    embedder = ImageEmbedder(classifier.model, classifier.image_format)
+    embedder.save(tmp_path / "vit")
+    files = [tmp_path / "a.png", tmp_path / "b.png"]
+    for value, file in enumerate(files):
+        Image.fromarray(np.full((4, 4), 99 * value, "uint8")).save(file)
+    expected = embedder.embed(files)
+    lines = run("see", tmp_path / "vit", *files).stdout.splitlines()
+    found = np.array([line.split(" ") for line in lines], "float32")
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    record = json.loads(run("see", tmp_path / "vit", "--json", files[1]).stdout)
+    assert record["image"] == str(files[1])
+    np.testing.assert_allclose(record["embedding"], expected[1], atol=1e-6)

@@ -23,7 +23,7 @@ def write(folder):
     vit = ViT(ViTConfig(10, image_size=28, patch_size=14, num_channels=1, **SIZES))
     digits = ImageClassifier(vit, list("0123456789"), ImageFormat([0.13], [0.31]))
     digits.save(saved / "vit-mnist")
-    _vit(folder / "google/vit-base-patch16-224")
+    _vits(folder / "google/vit-base-patch16-224", folder / "google/vit-base-patch16-224-in21k")
 
     residues = TextTokenizer.train(["M K V L A G I"], "wordpiece", 64, lowercase=False)
     sizes = SIZES | dict(pad_id=0, mask_id=4, max_length=32)
@@ -37,11 +37,13 @@ def write(folder):
     dna.save(saved / "dna")
 
 
-def _vit(folder):
+def _vits(classifier, bare):
     transformers = pytest.importorskip("transformers")
     config = transformers.ViTConfig(
         hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24,
         image_size=32, patch_size=16,
     )  # fmt: skip
-    transformers.ViTForImageClassification(config).save_pretrained(folder)
-    transformers.ViTImageProcessorPil().save_pretrained(folder)
+    kinds = transformers.ViTForImageClassification, transformers.ViTModel
+    for kind, folder in zip(kinds, (classifier, bare), strict=True):
+        kind(config).save_pretrained(folder)
+        transformers.ViTImageProcessorPil().save_pretrained(folder)

@@ -101,22 +101,3 @@ def test_a_folder_and_back(tmp_path, randomize):
         (tmp_path / "config.json").write_text(json.dumps(config | {name: value}))
         with pytest.raises(ValueError, match=f"config.json: {said}"):
             ImageClassifier.load(tmp_path)
-
-
-def test_bad_input(imported, images):
-    classifier = ImageClassifier.load(imported[2])
-    for given, said in (
-        (images[3], "images must be a sequence of images, got one"),
-        (images[0], r"images must be a sequence of images, got one: \(8, 8, 3\)"),
-        ([images[0][..., 0]], "the channels of an image must be 3, the number .*, got 1"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            classifier.classify(given)
-    with pytest.raises(ValueError, match="batch_size must be a whole number of at least 1"):
-        classifier.classify(images, batch_size=0)
-    with pytest.raises(ValueError, match="the channels of image_format must be 3, the model's"):
-        ImageClassifier(classifier.model, classifier.classes, ImageFormat([0.5], [0.5]))
-    weight = classifier.model.weights[0]
-    weight.assign(np.full(weight.shape, np.nan, "float32"))
-    with pytest.raises(ValueError, match="model must give finite logits"):
-        classifier.classify(images[:1])

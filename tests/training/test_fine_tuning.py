@@ -6,7 +6,14 @@ import keras
 import numpy as np
 import pytest
 
-from keras_transformer import Adapters, CausalLM, TextClassifier, Transcriber, load_pretrained
+from keras_transformer import (
+    Adapters,
+    CausalLM,
+    ImageEmbedder,
+    TextClassifier,
+    Transcriber,
+    load_pretrained,
+)
 from keras_transformer.checkpoints.hugging_face import write_model
 from keras_transformer.evaluation.assess import read_metrics
 from keras_transformer.inference.folder import (
@@ -16,6 +23,7 @@ from keras_transformer.inference.folder import (
     save_folder,
 )
 from keras_transformer.inference.hearing import Hearing
+from keras_transformer.inference.image_format import ImageFormat
 from keras_transformer.models import Speech, SpeechConfig, ViT, ViTConfig, merged
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training.fine_tuning import (
@@ -100,7 +108,7 @@ def test_a_head_with_the_same_labels_is_kept(base):
 def test_a_vit_gets_positions_for_other_sizes(tmp_path, randomize):
     sizes = dict(d_model=8, d_ff=8, num_layers=1, num_heads=2, patch_size=4)
     start = randomize(ViT(ViTConfig(5, image_size=8, **sizes)))
-    save_folder(tmp_path, start, None, {"task": "pretrained"})
+    ImageEmbedder(start, ImageFormat([0.5] * 3, [0.5] * 3)).save(tmp_path)
     model = fine_tuned_vit(tmp_path, (16, 8, 3), 2, dropout=0.0, lora_rank=2)
     found, old = values(model), values(start)
     assert found["embedding/positions"].shape == (1 + 4 * 2, 8)
