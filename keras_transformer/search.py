@@ -136,6 +136,11 @@ class Search(SearchOptions):
     min_length: int = _option(
         0, _whole(0), "Minimum tokens before EOS; the maximum length takes precedence."
     )
+    shortlist: bool = _option(
+        False,
+        lambda name, value: require(isinstance(value, bool), name, value, "True or False"),
+        "Choose only among the pieces that the folder's shortlist has for a source.",
+    )
 
 
 @dataclass(frozen=True)

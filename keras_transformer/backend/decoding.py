@@ -54,7 +54,7 @@ def _top_k(x, k):
     The k best are in the k groups with the highest maxima, which one pass finds.
     """
     size = x.shape[-1]
-    groups = size // _GROUP
+    groups = size // _GROUP if size else 0  # unknown only on TensorFlow
     if groups <= k:
         return quick.top_k(x, k)
     x_RV = quick.reshape(x, (-1, size))

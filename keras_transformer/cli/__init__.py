@@ -21,6 +21,7 @@ from keras_transformer.cli.plot import app as plot
 from keras_transformer.cli.plot_heads import draw_heads
 from keras_transformer.cli.see import see
 from keras_transformer.cli.serve import serve
+from keras_transformer.cli.shortlist import shortlist
 from keras_transformer.cli.speech import speak, transcribe
 from keras_transformer.cli.tasks import classify, fill, tag
 from keras_transformer.cli.train import train
@@ -76,7 +77,7 @@ for command in (evaluate, generate, chat, transcribe, speak, classify, tag, fill
 for command in (answer, embed, see, parse):
     app.command(cls=Command)(command)
 app.command("import", cls=Command)(import_)
-for command in (serve, export, average, merge, info):
+for command in (serve, export, average, merge, shortlist, info):
     app.command(cls=Command)(command)
 plot.command("heads", cls=Command)(draw_heads)
 app.add_typer(plot, name="plot")

@@ -27,17 +27,20 @@ from keras_transformer.decoding.frames import decode_frames
 from keras_transformer.decoding.greedy import greedy_search, penalize_repetition
 from keras_transformer.decoding.rules import IMPOSSIBLE, length_penalty_factor
 from keras_transformer.decoding.sampling import sample_rows, sampler, uniforms
+from keras_transformer.decoding.shortlist import allowed_ids, places_of
 from keras_transformer.decoding.tree_constraint import TreeConstraint
 
 __all__ = [
     "IMPOSSIBLE",
     "TreeConstraint",
+    "allowed_ids",
     "beam_search",
     "decode",
     "decode_frames",
     "greedy_search",
     "length_penalty_factor",
     "penalize_repetition",
+    "places_of",
     "sample_rows",
     "sampler",
     "sampler_of",

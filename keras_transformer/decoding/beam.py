@@ -124,7 +124,8 @@ class _Beams:
         # `choices` extensions per beam leave K unfinished ones even if each beam ends with every
         # EOS id. All of them may extend one beam, of whose best tokens some may be banned.
         choices = 1 + len(rules.eos_ids)
-        width = min(self.vocab_size, choices * beam_size + len(rules.never))
+        width = choices * beam_size + len(rules.never)
+        width = min(self.vocab_size or width, width)  # None: a part of a vocabulary, on TensorFlow
         forced_B = alive["forced_BL"][:, i]
         values_BKW, tokens_BKW, log_z_BK1 = self._best_of_each(logits_BKV, width, alive)
         if rules.search.min_length:

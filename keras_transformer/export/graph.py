@@ -15,6 +15,7 @@ from keras_transformer.decoding import IMPOSSIBLE
 from keras_transformer.export.saved_model import BAD_INPUT
 from keras_transformer.export.tf_tokenizers import side_of
 from keras_transformer.export.warmup import WARMUP_FILE, write_warmup
+from keras_transformer.inference.pipeline import shortlist_arrays
 from keras_transformer.inference.runner import score_function
 from keras_transformer.inference.search_functions import translation_function
 from keras_transformer.inference.translator import Translator
@@ -66,8 +67,8 @@ class TranslationModule(tf.Module):
         signature = [IDS, LENGTHS, IDS] if given else [IDS, LENGTHS]
         options = dict(input_signature=signature, jit_compile=jit_compile)
         best = dataclasses.replace(search, num_hypotheses=1)
-        self._search = _function(translation_function(search, model), **options)
-        self._best = _function(translation_function(best, model), **options)
+        self._search = _function(_with_lists(search, translator), **options)
+        self._best = _function(_with_lists(best, translator), **options)
         self._score = _function(
             score_function(model, given), input_signature=[IDS, IDS], jit_compile=jit_compile
         )
@@ -190,6 +191,13 @@ class ManyLanguagesModule(TranslationModule):
             frames.append((before, after))
         ids_BKL, _ = self._hypotheses(texts, self._best, *frames)
         return {"translations": self._decode(ids_BKL[:, 0])}
+
+
+def _with_lists(search, translator):
+    """Return `find(source, max_lengths, prefix=None)` with the arrays of the shortlist, if any."""
+    find = translation_function(search, translator.model)
+    lists = [tf.constant(x, tf.int32) for x in shortlist_arrays(search, translator.shortlist)]
+    return lambda source, limits, first=None: find(source, limits, first, None, None, *lists)
 
 
 def _columns(ids, rows):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from keras_transformer.config import require
 from keras_transformer.decoding import IMPOSSIBLE, uniforms
 from keras_transformer.inference.inputs import Request, extended, most_tokens, padded
 from keras_transformer.inference.runner import LENGTH_MULTIPLE, Runner, search_batches, until_end
@@ -13,6 +14,7 @@ from keras_transformer.inference.search_functions import translation_function
 from keras_transformer.models import Transformer
 from keras_transformer.search import Search
 from keras_transformer.text import Tokenizer
+from keras_transformer.text.shortlist import FILE, Shortlist
 from keras_transformer.text.tokenizer import round_up
 
 
@@ -28,7 +30,12 @@ class Hypothesis:
 
 
 def search_texts(
-    runner: Runner, model: Transformer, tokenizer: Tokenizer, request: Request, search: Search
+    runner: Runner,
+    model: Transformer,
+    tokenizer: Tokenizer,
+    request: Request,
+    search: Search,
+    shortlist: Shortlist | None = None,
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of each text, best first; an empty text gets one that is empty.
 
@@ -38,8 +45,15 @@ def search_texts(
         tokenizer: Its tokenizer.
         request: The texts.
         search: Options of the search.
+        shortlist: What the option `shortlist` needs.
+
+    Raises:
+        ValueError: If the option `shortlist` comes without one, or with a constraint.
     """
     config, constraint = model.config, request.constraint
+    lists = shortlist_arrays(search, shortlist)
+    fits = constraint is None or not lists
+    require(fits, "constraint", constraint, "None with shortlist=True")
     full, source_ids, prefix_ids = request.encoded(tokenizer, config.max_length)
     found = [[Hypothesis("", 0.0)] for _ in request.texts]
     lengths = [len(ids) for ids in source_ids]
@@ -66,11 +80,29 @@ def search_texts(
             model,
             (search, constraint),
             lambda: translation_function(search, model, constraint),
-            [source, limits, prefix, numbers, first],
+            [source, limits, prefix, numbers, first, *lists],
         )
         for i, ids_KL, scores_K in zip(chosen, ids, scores, strict=False):
             found[i] = _hypotheses(ids_KL, scores_K, model, tokenizer)
     return found
+
+
+def shortlist_arrays(search: Search, shortlist: Shortlist | None) -> list[np.ndarray]:
+    """Return the arrays that `translation_function` takes for the option `shortlist`, or none.
+
+    Args:
+        search: Options of the search.
+        shortlist: The shortlist, if there is one.
+
+    Raises:
+        ValueError: If the option comes without a shortlist.
+    """
+    if not search.shortlist:
+        return []
+    accepted = f"False: the folder has no {FILE}; `keras-transformer shortlist` makes one"
+    if shortlist is None:
+        raise ValueError(f"shortlist must be {accepted}, got True")
+    return [shortlist.candidates, shortlist.frequent]
 
 
 def _hypotheses(ids_KL: np.ndarray, scores_K: np.ndarray, model, tokenizer) -> list[Hypothesis]:

@@ -9,10 +9,13 @@ from typing import Any
 
 from keras import ops
 
+from keras_transformer.backend import gather
 from keras_transformer.decoding import (
     IMPOSSIBLE,
+    allowed_ids,
     decode,
     penalize_repetition,
+    places_of,
     sample_rows,
     sampler_of,
 )
@@ -25,14 +28,17 @@ def translation_function(search: Search, model: EncoderDecoder, constraint: Any 
 
     The arguments of `find` are tensors: source ids (B, S), maximum target tokens per row (B,),
     first target tokens (B, P), padded, random numbers (B, L) for sampling, and the state of the
-    `constraint` (see `decoding`); the last three may be None. It returns ids (B, K, L) and scores
-    (B, K), best first. If the model's `prefill` takes several tensors of the source, such as
-    features and their number, `source` is a dict of them.
+    `constraint` (see `decoding`); the last three may be None. With the option `shortlist`, `find`
+    takes two more, the arrays of a `text.shortlist.Shortlist`: candidates, frequent. It returns
+    ids (B, K, L) and scores (B, K), best first. If the model's `prefill` takes several tensors of
+    the source, such as features and their number, `source` is a dict of them.
     """
     config = model.config
     beam_size = 1 if search.temperature is not None else search.beam_size
 
-    def find(source, max_lengths, prefix=None, uniforms=None, constraint_state=None):
+    special_ids = tuple(dict.fromkeys((config.pad_id, config.bos_id, *config.eos_ids)))
+
+    def find(source, max_lengths, prefix=None, uniforms=None, constraint_state=None, *shortlist):
         source = source if isinstance(source, dict) else {model.source_name: source}
         rows, length = ops.shape(source[model.source_name])[:2]
         length = model.target_length(length)
@@ -40,24 +46,32 @@ def translation_function(search: Search, model: EncoderDecoder, constraint: Any 
             length = length + ops.shape(prefix)[1]
         length = length + search.max_extra_length
         first_ids = ops.full((rows, 1), config.bos_id, dtype="int32")
-        logits, state, step = model.prefill(
-            **source, first_ids=first_ids, length=length + 1, beam_size=beam_size
-        )
-        return decode(
+        sizes, place = dict(first_ids=first_ids, length=length + 1, beam_size=beam_size), int
+        if search.shortlist:  # the ids of the search are places in the list of their row
+            ids = source[model.source_name]
+            allowed = allowed_ids(ids, *shortlist, special_ids, prefix)
+            sizes["allowed_ids_BA"], place = allowed, special_ids.index
+            prefix = None if prefix is None else places_of(prefix, allowed)
+        logits, state, step = model.prefill(**source, **sizes)
+        ids, scores = decode(
             step,
             logits,
             state,
             search,
-            eos_ids=config.eos_ids,
+            eos_ids=tuple(map(place, config.eos_ids)),
             length=length,
             max_lengths_B=max_lengths,
-            pad_id=config.pad_id,
-            banned_ids=(config.bos_id,),
+            pad_id=place(config.pad_id),
+            banned_ids=(place(config.bos_id),),
             prefix_BP=prefix,
             uniforms_BL=uniforms,
             constraint=constraint,
             constraint_state=constraint_state,
         )
+        if search.shortlist:
+            rows = ops.reshape(ids, (ops.shape(ids)[0], -1))
+            ids = ops.reshape(gather(allowed, rows, axis=1), ops.shape(ids))
+        return ids, scores
 
     return find
 

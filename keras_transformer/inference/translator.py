@@ -7,6 +7,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require, require_whole
@@ -17,7 +18,9 @@ from keras_transformer.inference.inputs import Request, require_match
 from keras_transformer.inference.pipeline import Hypothesis
 from keras_transformer.models import EncoderDecoder, Transformer
 from keras_transformer.search import NBEST, SAMPLE, TRANSLATE, Search, spelled_out
+from keras_transformer.system.files import removed
 from keras_transformer.text import Tokenizer
+from keras_transformer.text.shortlist import FILE, Shortlist
 
 METRICS = "metrics.json"
 
@@ -68,7 +71,16 @@ class Translator:
 
     @model.setter
     def model(self, model: EncoderDecoder) -> None:
-        self._engine = KerasEngine(model)
+        self._engine = KerasEngine(model, self.shortlist)
+
+    @property
+    def shortlist(self) -> Shortlist | None:
+        """What the option `shortlist` of the searches needs; None: they do not take it."""
+        return getattr(self._engine, "shortlist", None)
+
+    @shortlist.setter
+    def shortlist(self, shortlist: Shortlist | None) -> None:
+        self._engine = KerasEngine(self.model, shortlist)
 
     @property
     def config(self) -> Any:
@@ -115,7 +127,7 @@ class Translator:
                 returns the state before the first token as NumPy arrays, one row per text;
                 `limits` holds the maximum tokens of each. None: no restriction.
             options: Options of `search.Search`: `beam_size=4`, `length_penalty=0.6`,
-                `max_extra_length=50`, `min_length=0` and `scoring="wu"`.
+                `max_extra_length=50`, `min_length=0`, `scoring="wu"` and `shortlist=False`.
 
         Returns:
             One translation per text, in order.
@@ -256,6 +268,10 @@ class Translator:
             "target_language": self.target_language,
         }
         save_folder(folder, self.model, self.tokenizer, languages, base=base)
+        if self.shortlist is None:
+            removed(Path(folder, FILE))
+        else:
+            self.shortlist.save(folder)
 
     @classmethod
     def load(

@@ -34,6 +34,14 @@ class Dense(WithRemainder, DirectCalls, keras.layers.Dense):
         x = int8_linear(inputs, self._kernel, self.kernel_scale, self.bias)
         return x if self.activation is None else self.activation(x)
 
+    def outputs(self, ids: Any) -> Any:
+        """Return the columns (..., D) of the kernel with these numbers."""
+        columns = ops.take(ops.transpose(self.kernel), ids, axis=0)
+        if self.quantization_mode != "int8":
+            return columns
+        scale = ops.expand_dims(ops.take(self.kernel_scale, ids, axis=0), -1)
+        return ops.cast(columns, self.compute_dtype) / ops.cast(scale, self.compute_dtype)
+
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class LayerNormalization(DirectCalls, keras.layers.LayerNormalization):

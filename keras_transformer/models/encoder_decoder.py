@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from keras_transformer.backend import mask_bias, quick
+from keras_transformer.backend import gather, mask_bias, quick
 from keras_transformer.layers import (
     Decoder,
     Encoder,
@@ -21,6 +21,7 @@ from keras_transformer.layers.layer import direct_calls
 from keras_transformer.models.caches import following, with_room
 from keras_transformer.models.training_step import VocabularyModel
 
+NO_LOGIT = -1e9  # of a token that a row does not have
 _SEGMENTS = frozenset({"source_segments", "target_segments"})
 
 
@@ -87,6 +88,24 @@ class Parts:
         """Return the logits (..., V) of hidden states (..., D)."""
         logits = self.target_embedding(x, reverse=True) if self.is_tied else self.output_layer(x)
         return self.output_bias(logits) if self.output_bias else logits
+
+    def narrowed(self, ids_BA: Any, dtype: Any) -> dict[str, Any]:
+        """Return the part of the output table that makes the logits of some ids of each row.
+
+        Args:
+            ids_BA: Ids; below 0: none, whose logit is `NO_LOGIT`.
+            dtype: Dtype of the hidden states.
+
+        Returns:
+            `ids_BA`; `table_BDA`, its columns; and `bias_BA`.
+        """
+        some_BA = keras.ops.maximum(ids_BA, 0)
+        table_BAD = keras.ops.cast(self.output_layer.outputs(some_BA), dtype)
+        bias_BA = keras.ops.where(ids_BA < 0, NO_LOGIT, 0.0)
+        if self.output_bias:
+            bias_BA += keras.ops.cast(keras.ops.take(self.output_bias.bias, some_BA), "float32")
+        table_BDA = keras.ops.transpose(table_BAD, (0, 2, 1))
+        return {"ids_BA": ids_BA, "table_BDA": table_BDA, "bias_BA": bias_BA}
 
 
 class EncoderDecoder(VocabularyModel):
@@ -167,7 +186,12 @@ class EncoderDecoder(VocabularyModel):
         return source_length
 
     def prefill(
-        self, source_ids: Any, first_ids: Any, length: Any, beam_size: int = 1
+        self,
+        source_ids: Any,
+        first_ids: Any,
+        length: Any,
+        beam_size: int = 1,
+        allowed_ids_BA: Any = None,
     ) -> tuple[Any, Any, Callable]:
         """Process the source and the first target tokens; return what a search needs.
 
@@ -180,15 +204,19 @@ class EncoderDecoder(VocabularyModel):
             first_ids: (B, P) int32, first tokens of the target, beginning with `config.bos_id`.
             length: M, maximum number of target positions, including the first P.
             beam_size: K, beams per sentence.
+            allowed_ids_BA: Target ids that each sentence may use, below 0 for none: the logits are
+                of these A tokens, and the steps take their places among them. None: all.
 
         Returns:
             Logits (B, V) of the next token; the state, a tree of tensors whose first axis is B;
             and `step`. On PyTorch a step may write into the given state: copy a state to use it
             twice.
         """
-        return self._prefill({"source_ids": source_ids}, first_ids, length, beam_size)
+        return self._prefill(
+            {"source_ids": source_ids}, first_ids, length, beam_size, allowed_ids_BA
+        )
 
-    def _prefill(self, source, first_ids, length, beam_size):
+    def _prefill(self, source, first_ids, length, beam_size, allowed_ids_BA=None):
         x, mask = self._parts.read(source)
         memory = self.encoder(x, attention_mask=mask)
         x, caches = self.decoder(
@@ -199,10 +227,16 @@ class EncoderDecoder(VocabularyModel):
         state = {"caches": caches}
         if mask is not None:  # converted to a bias once, not in each layer and step
             state["source_mask"] = mask_bias(mask, x.dtype)
-        return self._logits(x[:, -1:])[:, 0], state, self.step
+        if allowed_ids_BA is not None:
+            state["output"] = self._parts.narrowed(allowed_ids_BA, x.dtype)
+        return self._logits(x[:, -1:], state)[:, 0], state, self.step
 
-    def _logits(self, x):
-        return self._parts.project(self._parts.scaled(x))
+    def _logits(self, x, state):
+        x = self._parts.scaled(x)
+        if (output := state.get("output")) is None:
+            return self._parts.project(x)
+        logits = quick.cast(quick.matmul(x, output["table_BDA"]), "float32")
+        return logits + quick.expand_dims(output["bias_BA"], 1)
 
     def step(
         self, token_ids_BK: Any, state: Any, index: Any, ancestors_BKM: Any = None
@@ -227,6 +261,8 @@ class EncoderDecoder(VocabularyModel):
 
     def _direct_step(self, token_ids_BK, state, index, ancestors_BKM):
         beam_size = token_ids_BK.shape[1]
+        if (output := state.get("output")) is not None:
+            token_ids_BK = gather(output["ids_BA"], token_ids_BK, axis=1)
         # All beams are at one position: the embedding gets each as a row.
         x = self.target_embedding(quick.reshape(token_ids_BK, (-1, 1)), index=index)
         mask = None
@@ -243,7 +279,7 @@ class EncoderDecoder(VocabularyModel):
             index=index,
             beam_size=beam_size,
         )
-        return self._logits(x), {**state, "caches": caches}
+        return self._logits(x, state), {**state, "caches": caches}
 
 
 def _segments(inputs):

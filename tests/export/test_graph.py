@@ -14,14 +14,16 @@ import pytest
 from keras_transformer.decoding import IMPOSSIBLE
 from keras_transformer.export import saved_model
 from keras_transformer.inference.translator import Translator
-from tests.export.translators import ENGLISH, MAX_LENGTH, save_translator
+from keras_transformer.text.shortlist import Shortlist
+from tests.export.translators import ENGLISH, MADE_UP, MAX_LENGTH, save_translator
 
 pytest.importorskip("tensorflow_text")
 
-NAMES = ["plain", "jit"]
+NAMES = ["plain", "jit", "short"]
 
 # No value is the default: an option that is not passed on changes the results.
 OPTIONS = dict(beam_size=3, length_penalty=1.0, max_extra_length=6)
+SEARCHES = {name: OPTIONS | dict(shortlist=name == "short") for name in NAMES}
 BATCHES = {
     "many": [*ENGLISH[::9], "Ärger, naïve café: ½ ﬁne 😀!", "日本語", "e\u0301 \u200b\ufeff"],
     "one": ["the queen follows the sea at night"],
@@ -35,11 +37,16 @@ TARGETS = ["ehtö dloö namö seesö", "ehtö", "", "ö 😀"]
 
 @pytest.fixture(scope="module")
 def folders(randomize, tmp_path_factory):
-    """Saved translators: one with two vocabularies, and one with a single one for XLA."""
-    return {
+    """Saved translators: two with two vocabularies, and one with a single one for XLA."""
+    folders = {
         name: save_translator(randomize, tmp_path_factory.mktemp(name), shared=name == "jit")
         for name in NAMES
     }
+    short = Translator.load(folders["short"])
+    sizes = dict(per_piece=8, frequent=40)
+    short.shortlist = Shortlist.train(short.tokenizer, ENGLISH, MADE_UP, **sizes)
+    short.save(folders["short"])
+    return folders
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +57,10 @@ def translators(folders):
 @pytest.fixture(scope="module")
 def exported(folders, tmp_path_factory):
     out = tmp_path_factory.mktemp("serving")
-    changes = {"plain": dict(version=7), "jit": dict(jit_compile=True)}
+    changes = {"plain": dict(version=7), "jit": dict(jit_compile=True), "short": {}}
     return {
-        name: saved_model(folders[name], out / name, **changes[name], **OPTIONS) for name in NAMES
+        name: saved_model(folders[name], out / name, **changes[name], **SEARCHES[name])
+        for name in NAMES
     }
 
 
@@ -63,7 +71,7 @@ def answers(exported, tmp_path_factory):
         paths={name: str(path) for name, path in exported.items()},
         texts=BATCHES,
         # XLA takes seconds a shape; this batch has both short and long texts.
-        batches={"plain": list(BATCHES), "jit": ["mixed"]},
+        batches={"plain": list(BATCHES), "jit": ["mixed"], "short": ["mixed", "many"]},
         sources=SOURCES,
         targets=TARGETS,
         answers=str(folder / "answers.json"),
@@ -82,7 +90,8 @@ def answers(exported, tmp_path_factory):
 
 
 def cases():
-    return [("plain", batch) for batch in BATCHES] + [(name, "mixed") for name in NAMES[1:]]
+    others = [("jit", "mixed"), ("short", "mixed"), ("short", "many")]
+    return [("plain", batch) for batch in BATCHES] + others
 
 
 def test_is_laid_out_for_tensorflow_serving(exported):
@@ -106,7 +115,7 @@ def test_has_the_four_signatures(answers):
 @pytest.mark.filterwarnings("ignore:texts must have at most")
 @pytest.mark.parametrize(("name", "batch"), cases())
 def test_translates_as_the_translator(translators, answers, name, batch):
-    expected = translators[name].translate(BATCHES[batch], **OPTIONS)
+    expected = translators[name].translate(BATCHES[batch], **SEARCHES[name])
     assert answers[name]["translate"][batch] == expected
     assert answers[name]["serving_default"][batch] == expected
     if batch == "many":
@@ -116,7 +125,7 @@ def test_translates_as_the_translator(translators, answers, name, batch):
 @pytest.mark.filterwarnings("ignore:texts must have at most")
 @pytest.mark.parametrize(("name", "batch"), cases())
 def test_nbest_as_the_translator(translators, answers, name, batch):
-    expected = translators[name].nbest(BATCHES[batch], **OPTIONS)
+    expected = translators[name].nbest(BATCHES[batch], **SEARCHES[name])
     found = answers[name]["nbest"][batch]
     rows = zip(found["translations"], found["scores"], expected, strict=True)
     for texts, scores, hypotheses in rows:

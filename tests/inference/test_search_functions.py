@@ -1,5 +1,7 @@
 """Searches over a model as functions of tensors, against full passes of the model."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from keras import ops
@@ -144,3 +146,42 @@ def test_the_next_token_is_the_first_of_a_generation(writer, penalty):
     seen = np.stack([np.isin(np.arange(13), prompt) for prompt in PROMPTS])
     found = next_token(search, logits, ops.convert_to_tensor(seen), None)
     np.testing.assert_array_equal(ops.convert_to_numpy(found), ids[:, 0, 0])
+
+
+def lists(ids, vocab_size=13):
+    """The arrays of a shortlist that has these ids for every source."""
+    candidates = np.full((vocab_size, 1), -1, "int32")
+    return candidates, np.array(ids, "int32")
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_shortlist_of_all_ids_changes_nothing(translator, beam_size):
+    search = Search(beam_size, 0.6, max_extra_length=EXTRA)
+    shortlisted = dataclasses.replace(search, shortlist=True)
+    prefix = np.array([[9, 0], [9, 8], [0, 0]], "int32")
+    plain = over_arrays(translation_function(search, translator), translator)
+    find = over_arrays(translation_function(shortlisted, translator), translator)
+    for begun in (None, prefix):
+        ids, scores = plain(SOURCE, LIMITS, begun)
+        found, found_scores = find(SOURCE, LIMITS, begun, None, None, *lists(range(13)))
+        np.testing.assert_array_equal(found, ids)
+        np.testing.assert_allclose(found_scores, scores, atol=1e-4)
+
+
+def test_a_shortlist_limits_the_tokens(translator):
+    allowed = [5, 8, 9]
+    search = Search(2, 0.0, max_extra_length=EXTRA, shortlist=True)
+    find = over_arrays(translation_function(search, translator), translator)
+    ids, scores = find(SOURCE, LIMITS, None, None, None, *lists(allowed))
+    assert set(ids.flat) <= {0, EOS, *allowed} and len(set(ids.flat)) > 2
+    # The scores are those of the model's logits without the other tokens.
+    everything = [0, translator.config.bos_id, EOS, *allowed]
+    for row in range(3):
+        hypothesis = ids[row, 0]
+        length = hypothesis.tolist().index(EOS) + 1
+        target = np.array([[translator.config.bos_id, *hypothesis[: length - 1]]], "int32")
+        inputs = {"source_ids": SOURCE[row : row + 1], "target_ids": target}
+        logits = ops.convert_to_numpy(translator(inputs))[0][:, everything].astype("float64")
+        logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        total = sum(logs[i, everything.index(x)] for i, x in enumerate(hypothesis[:length]))
+        np.testing.assert_allclose(total, scores[row, 0], atol=1e-3)

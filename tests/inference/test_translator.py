@@ -4,8 +4,10 @@ import itertools
 
 import pytest
 
+from keras_transformer.decoding import TreeConstraint
 from keras_transformer.inference.translator import Translator
 from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.text.shortlist import Shortlist
 from tests.inference.small_translator import MAX_LENGTH, SHORT, TEXTS, make, random_weights
 
 
@@ -110,3 +112,25 @@ def test_refuses_a_tokenizer_of_another_size(tokenizer, translator):
     other = SentencePieceTokenizer.train(["one two"], ["two"], vocab_size=300)
     with pytest.raises(ValueError, match="source_vocab_size"):
         Translator(translator.model, other)
+
+
+def test_a_shortlist_is_saved_with_the_translator(translator, tmp_path):
+    own = Translator(translator.model, translator.tokenizer)
+    with pytest.raises(ValueError, match="shortlist must be False: the folder has no shortlist.s"):
+        own.translate(["six"], shortlist=True)
+    with pytest.raises(ValueError, match="shortlist must be True or False, got 1"):
+        own.translate(["six"], shortlist=1)
+    own.shortlist = Shortlist.train(own.tokenizer, TEXTS, TEXTS[::-1], per_piece=2, frequent=4)
+    expected = own.translate(TEXTS, shortlist=True, **SHORT)
+    alone = [own.translate([text], shortlist=True, **SHORT)[0] for text in TEXTS]
+    assert alone == expected != own.translate(TEXTS, **SHORT)
+    own.save(tmp_path)
+    again = Translator.load(tmp_path)
+    assert again.translate(TEXTS, shortlist=True, **SHORT) == expected
+    with pytest.raises(ValueError, match="constraint must be None with shortlist=True"):
+        again.translate(TEXTS, shortlist=True, constraint=TreeConstraint, **SHORT)
+    # Other weights keep it; another translator in the folder has none.
+    again.model = translator.model
+    assert again.translate(TEXTS, shortlist=True, **SHORT) == expected
+    Translator(translator.model, translator.tokenizer).save(tmp_path)
+    assert Translator.load(tmp_path).shortlist is None

@@ -12,6 +12,7 @@ from keras_transformer.inference.scoring import score_pairs
 from keras_transformer.models import EncoderDecoder
 from keras_transformer.search import Search
 from keras_transformer.text import Tokenizer
+from keras_transformer.text.shortlist import Shortlist
 
 
 class Engine(Protocol):
@@ -53,10 +54,11 @@ class KerasEngine:
 
     Args:
         model: The model.
+        shortlist: What the option `shortlist` needs; None: there is none.
     """
 
-    def __init__(self, model: EncoderDecoder):
-        self.model = model
+    def __init__(self, model: EncoderDecoder, shortlist: Shortlist | None = None):
+        self.model, self.shortlist = model, shortlist
         self._runner = Runner()
 
     @property
@@ -70,7 +72,8 @@ class KerasEngine:
         self, tokenizer: Tokenizer, request: Request, search: Search
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each text, best first."""
-        return search_texts(self._runner, self.model, tokenizer, request, search)
+        found = self._runner, self.model, tokenizer, request, search, self.shortlist
+        return search_texts(*found)
 
     def score(
         self,

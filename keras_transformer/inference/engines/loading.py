@@ -15,6 +15,7 @@ from keras_transformer.inference.engines.keras_engine import Engine, KerasEngine
 from keras_transformer.inference.folder import load_model, read_with_sides
 from keras_transformer.inference.inputs import require_match
 from keras_transformer.text import Tokenizer
+from keras_transformer.text.shortlist import Shortlist
 
 ENGINES = ("keras", ctranslate2_engine.NAME)
 
@@ -45,6 +46,7 @@ def load_engine(
     if engine == ctranslate2_engine.NAME:
         own: Engine = CTranslate2Engine(Path(folder), saved, tokenizer, precision)
     else:
-        own = KerasEngine(load_model(folder, saved, tokenizer, precision))
+        shortlist = Shortlist.read(folder, tokenizer)
+        own = KerasEngine(load_model(folder, saved, tokenizer, precision), shortlist)
     require_match(tokenizer, own.config)
     return own, tokenizer, saved

@@ -1,0 +1,48 @@
+"""The part of a vocabulary in which a search looks for the tokens of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from keras import ops
+
+NONE = -1  # the id of places without a token
+
+
+def allowed_ids(
+    source_ids_BS: Any,
+    candidates_VN: Any,
+    frequent_F: Any,
+    special_ids: Sequence[int],
+    prefix_BP: Any = None,
+) -> Any:
+    """Return the ids of the tokens that a row may use (B, A), int32, each once; -1 for none.
+
+    Args:
+        source_ids_BS: Source ids.
+        candidates_VN: Target ids for each source id, padded with -1.
+        frequent_F: Target ids for every row.
+        special_ids: Ids that every row begins with, in this order.
+        prefix_BP: Further ids of each row; None: no others.
+    """
+    rows = ops.shape(source_ids_BS)[0]
+    found = ops.take(candidates_VN, source_ids_BS, axis=0)
+    size = candidates_VN.shape[1]
+    parts = [ops.reshape(found, (rows, ops.shape(source_ids_BS)[1] * size))]
+    parts.append(ops.tile(frequent_F[None], (rows, 1)))
+    if prefix_BP is not None:
+        parts.append(prefix_BP)
+    sorted_BA = ops.sort(ops.concatenate([ops.cast(x, "int32") for x in parts], axis=1), axis=1)
+    repeated = ops.equal(sorted_BA[:, 1:], sorted_BA[:, :-1])
+    is_repeated_BA = ops.concatenate([ops.zeros_like(repeated[:, :1]), repeated], axis=1)
+    for one in special_ids:
+        is_repeated_BA = ops.logical_or(is_repeated_BA, ops.equal(sorted_BA, one))
+    special_BA = ops.tile(ops.convert_to_tensor([list(special_ids)], "int32"), (rows, 1))
+    return ops.concatenate([special_BA, ops.where(is_repeated_BA, NONE, sorted_BA)], axis=1)
+
+
+def places_of(ids_BP: Any, allowed_BA: Any) -> Any:
+    """Return the place (B, P), int32, of each id among the allowed ones of its row."""
+    found = ops.equal(ops.expand_dims(ids_BP, 2), ops.expand_dims(allowed_BA, 1))
+    return ops.cast(ops.argmax(ops.cast(found, "int32"), axis=-1), "int32")

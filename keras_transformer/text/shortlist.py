@@ -1,0 +1,158 @@
+"""The target pieces that a source piece can become, learned from a parallel text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from keras_transformer.config import require, require_whole
+from keras_transformer.system.files import replacing
+from keras_transformer.text.tokenizer import Tokenizer, checked_texts
+
+FILE = "shortlist.safetensors"
+NONE = -1  # pads the rows of `candidates`
+ITERATIONS = 5
+LEAST = 1e-3  # probability of a candidate
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """The vocabulary that a search may use for a source (Jean et al. 2015, section 3.2).
+
+    That of a sentence holds the candidates of each of its pieces and the pieces that are frequent
+    in all targets.
+
+    Args:
+        candidates: Target ids for each source id (V, N), int32, padded with -1.
+        frequent: Target ids for every source (F,), int32.
+        tokenizer: Fingerprint of the tokenizer whose ids these are.
+
+    Raises:
+        ValueError: If an array has another shape.
+    """
+
+    candidates: np.ndarray
+    frequent: np.ndarray
+    tokenizer: str
+
+    def __post_init__(self):
+        for name, axes in (("candidates", 2), ("frequent", 1)):
+            array = getattr(self, name)
+            fits = array.ndim == axes and np.issubdtype(array.dtype, np.integer)
+            require(fits, name, (array.shape, str(array.dtype)), f"{axes} axes of whole numbers")
+
+    @classmethod
+    def train(
+        cls,
+        tokenizer: Tokenizer,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        per_piece: int = 20,
+        frequent: int = 100,
+    ) -> Shortlist:
+        """Learn which target pieces a source piece becomes: IBM model 1 (Brown et al. 1993).
+
+        With one vocabulary for both languages, each piece is also a candidate of itself, as names
+        are copied. Time and memory grow with the number of pairs of pieces in a sentence: give
+        100,000 pairs of a large text, not all.
+
+        Args:
+            tokenizer: Tokenizer of the model.
+            sources: Source texts that the model was trained on, or similar ones.
+            targets: Their translations.
+            per_piece: Maximum candidates of a source piece.
+            frequent: Number of target pieces that are candidates for every source.
+
+        Raises:
+            ValueError: If an argument is out of range, or the numbers of texts differ.
+        """
+        require_whole("per_piece", per_piece, 1)
+        require_whole("frequent", frequent, 0)
+        sources, targets = checked_texts(sources, "sources"), checked_texts(targets, "targets")
+        require(len(sources) > 0, "sources", sources, "one or more texts")
+        accepted = f"{len(sources)} texts, one per source"
+        require(len(targets) == len(sources), "targets", f"{len(targets)} texts", accepted)
+        ids_of_pairs = (tokenizer.encode_source(sources), tokenizer.encode_target(targets))
+        count, vocab_size = tokenizer.source_vocab_size, tokenizer.target_vocab_size
+        source, target, probability = _model_1(*ids_of_pairs, vocab_size)
+        own = np.full((count, per_piece), NONE, "int32")
+        if tokenizer.shared:
+            own[:, 0] = np.arange(count)
+        _write_best(own, source, target, probability, first=int(tokenizer.shared))
+        totals = np.bincount(np.concatenate([np.asarray(x, "int64") for x in ids_of_pairs[1]]))
+        order = np.argsort(-totals, kind="stable")[:frequent]
+        common = order[totals[order] > 0].astype("int32")
+        return cls(own, common, tokenizer.fingerprint())
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Write the file `shortlist.safetensors` into a folder."""
+        from safetensors.numpy import save_file
+
+        arrays = {"candidates": self.candidates, "frequent": self.frequent}
+        with replacing(Path(folder, FILE)) as temporary:
+            save_file(arrays, temporary, {"tokenizer": self.tokenizer})
+
+    @classmethod
+    def read(cls, folder: str | os.PathLike, tokenizer: Tokenizer) -> Shortlist | None:
+        """Read what `save` wrote; None if the folder has no such file.
+
+        Args:
+            folder: Folder of the translator.
+            tokenizer: Its tokenizer.
+
+        Raises:
+            ValueError: If the file is broken, or of another tokenizer.
+        """
+        from safetensors import SafetensorError, safe_open
+
+        path = Path(folder, FILE)
+        if not path.is_file():
+            return None
+        try:
+            with safe_open(path, "numpy") as file:
+                arrays = {name: file.get_tensor(name) for name in ("candidates", "frequent")}
+                found = cls(tokenizer=(file.metadata() or {}).get("tokenizer", ""), **arrays)
+        except (SafetensorError, ValueError) as error:
+            raise ValueError(f"{path} is not a shortlist: {error}") from error
+        if found.tokenizer != tokenizer.fingerprint():
+            raise ValueError(f"{path} is of another tokenizer: make it again, or remove it")
+        return found
+
+
+def _model_1(sources, targets, vocab_size):
+    """Return pairs of ids that share a sentence pair, and p(target | source) of each."""
+    cells, places, first = [], [], 0
+    for source, target in zip(sources, targets, strict=True):
+        if source and target:
+            own = np.unique(np.asarray(source, "int64"))
+            each = np.asarray(target, "int64")
+            cells.append((own[:, None] * vocab_size + each).reshape(-1))
+            places.append(np.tile(np.arange(first, first + len(each)), len(own)))
+            first += len(each)
+    require(first > 0, "sources", sources, "texts with tokens, and so targets")
+    keys, pair = np.unique(np.concatenate(cells), return_inverse=True)
+    source, target, place = keys // vocab_size, keys % vocab_size, np.concatenate(places)
+    probability = np.ones(len(keys))
+    for _ in range(ITERATIONS):
+        share = probability[pair]  # of a target token, by each of the source pieces
+        share /= np.bincount(place, share, first)[place]
+        counts = np.bincount(pair, share, len(keys))
+        probability = counts / np.bincount(source, counts)[source]
+    return source, target, probability
+
+
+def _write_best(candidates, source, target, probability, first):
+    """Write the most probable targets of each source into its row, from column `first` on."""
+    is_probable = probability > LEAST
+    source, target, probability = (x[is_probable] for x in (source, target, probability))
+    order = np.lexsort((-probability, source))
+    source, target = source[order], target[order]
+    starts = np.searchsorted(source, source)  # where the row of each begins
+    column = first + np.arange(len(source)) - starts
+    fits = column < candidates.shape[1]
+    candidates[source[fits], column[fits]] = target[fits]
