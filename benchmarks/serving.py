@@ -1,17 +1,18 @@
-"""The server under load: many clients at once, with batching, without it, and with a short queue.
+"""The server under load: batching or not, a short queue, and the engine of CTranslate2.
 
     python -m benchmarks.serving FOLDER [--texts FILE] [--clients 64] [--seconds 60] [--save]
 
 FOLDER is a saved translator. The clients run in a separate process, over loopback; each sends its
 next request when the previous one is answered. A request is one line of FILE (by default of the
 grammar corpus's test set); every fourth has two or three. Every answer is compared with the
-`Translator`'s translation of each sentence alone. The queue of the last run holds 200 tokens.
+`Translator`'s translation of each sentence alone. The short queue holds 200 tokens.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib.util
 import json
 import os
 import random
@@ -175,7 +176,7 @@ def measured(
 
 
 def main() -> None:
-    """Run the server three times and print the table."""
+    """Run the servers one after another and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", help="a saved translator")
     parser.add_argument(
@@ -195,17 +196,22 @@ def main() -> None:
         parser.error("give the folder of a saved translator")
     prepared = prepared_for(options.folder, options.texts)
     rates, rows = [], []
-    for name, own in {
+    runs = {
         "batching": (),
         "no batching": ("--tokens-per-batch", 1, "--delay", 0),
         "queue of 200 tokens": ("--most-waiting", 200),
-    }.items():
+    }
+    if importlib.util.find_spec("ctranslate2"):
+        runs["batching, engine ctranslate2"] = ("--engine", "ctranslate2")
+    for name, own in runs.items():
         row, found = measured(name, options.folder, own, prepared, options.clients, options.seconds)
         rows.append(row)
         rates.append(found["sentences"] / found["took"])
     header = "|requests|answered|429|lost|wrong|sentences/s|p50 ms|p95 ms|p99 ms|MiB before|after"
     about = f"{options.clients} clients for {options.seconds:g} seconds"
     ratio = f"Batching: {rates[0] / rates[1]:.2f} times as many sentences per second."
+    if len(rates) > 3:
+        ratio += f" The engine ctranslate2: {rates[3] / rates[0]:.2f} times those of batching."
     backend = os.environ.get("KERAS_BACKEND", "tensorflow")
     parts = [f"## {about}, {backend}", contest.table(header.split("|"), rows), ratio]
     contest.report(f"serving-{backend}", "The server under load", parts, options.save)
