@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import keras
 from keras import ops
 
-from keras_transformer.backend import projected_cross_entropy, replica_sum, smoothed_cross_entropy
+from keras_transformer.backend import (
+    projected_cross_entropy,
+    projected_r_drop,
+    replica_sum,
+    smoothed_cross_entropy,
+)
 
 
 def token_weights(labels_BT: Any, pad_id: int, sample_weight: Any = None) -> Any:
@@ -37,6 +43,8 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
     Args:
         label_smoothing: Probability in [0, 1) that is spread evenly over the vocabulary.
         pad_id: Label that is excluded from the sum and the mean.
+        r_drop: Weight alpha of the divergence between two passes with different dropout, at least 0
+            (R-Drop, Liang et al. 2021): `fit` runs each batch twice, see `of_two`. 0: one pass.
 
     Call arguments:
         y_true: Labels (B, T), integers.
@@ -44,21 +52,25 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
         sample_weight: Optional weights, per sentence (B,) or per token (B, T).
 
     Raises:
-        ValueError: If `label_smoothing` is out of range.
+        ValueError: If `label_smoothing` or `r_drop` is out of range.
     """
 
     def __init__(
         self,
         label_smoothing: float = 0.1,
         pad_id: int = 0,
+        r_drop: float = 0.0,
         name: str = "label_smoothed_crossentropy",
         dtype: Any = None,
     ):
         super().__init__(name=name, dtype=dtype)
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"label_smoothing must be in [0, 1), got {label_smoothing!r}")
+        if not 0 <= r_drop < math.inf:
+            raise ValueError(f"r_drop must be at least 0, got {r_drop!r}")
         self.label_smoothing = label_smoothing
         self.pad_id = pad_id
+        self.r_drop = r_drop
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         return smoothed_cross_entropy(y_pred, y_true, self.label_smoothing)
@@ -87,6 +99,25 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
         )
         return self._mean(loss_BT, y_true, sample_weight), likelihood_BT
 
+    def of_two(
+        self, y_true: Any, hidden: Any, table: Any, sample_weight: Any = None
+    ) -> tuple[Any, Any]:
+        """Return R-Drop's loss of two passes, see `backend.projected_r_drop`.
+
+        Args:
+            y_true, table, sample_weight: See `of_hidden`.
+            hidden: Hidden states (2 B, T, D), those of the second pass after those of the first.
+
+        Returns:
+            As `of_hidden`; the likelihood is that of the first pass.
+        """
+        y_true = ops.convert_to_tensor(y_true)
+        hidden = ops.reshape(hidden, (2, -1, *hidden.shape[1:]))
+        loss_BT, likelihood_BT = projected_r_drop(
+            hidden, table, y_true, self.label_smoothing, self.r_drop, self.pad_id
+        )
+        return self._mean(loss_BT, y_true, sample_weight), likelihood_BT
+
     def _mean(self, loss_BT, y_true, sample_weight):
         weight_BT = token_weights(y_true, self.pad_id, sample_weight)
         total = replica_sum(ops.sum(weight_BT))
@@ -99,6 +130,7 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
             **config,
             "label_smoothing": self.label_smoothing,
             "pad_id": self.pad_id,
+            "r_drop": self.r_drop,
         }
 
 

@@ -141,11 +141,12 @@ def test_the_gradient_is_p_minus_q_and_zero_at_padding(labels):
 
 
 def test_serialization():
-    loss = LabelSmoothedCrossentropy(0.2, pad_id=4, name="mine")
+    loss = LabelSmoothedCrossentropy(0.2, pad_id=4, r_drop=2.0, name="mine")
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(loss))
     assert isinstance(again, LabelSmoothedCrossentropy)
     assert again.get_config() == loss.get_config()
     assert (again.label_smoothing, again.pad_id, again.name) == (0.2, 4, "mine")
+    assert again.r_drop == 2.0
 
 
 @pytest.mark.parametrize("label_smoothing", [-0.1, 1.0])
@@ -153,6 +154,8 @@ def test_label_smoothing_out_of_range(label_smoothing):
     message = rf"label_smoothing must be in \[0, 1\), got {label_smoothing}"
     with pytest.raises(ValueError, match=message):
         LabelSmoothedCrossentropy(label_smoothing)
+    with pytest.raises(ValueError, match="r_drop must be at least 0, got -1"):
+        LabelSmoothedCrossentropy(r_drop=-1)
 
 
 @pytest.fixture

@@ -38,7 +38,11 @@ from keras_transformer.backend.devices import count_gpus
 from keras_transformer.backend.dropout import dropout
 from keras_transformer.backend.gradients import gradients
 from keras_transformer.backend.linear import has_int8_linear, int8_linear, linear, lookup
-from keras_transformer.backend.loss import projected_cross_entropy, smoothed_cross_entropy
+from keras_transformer.backend.loss import (
+    projected_cross_entropy,
+    projected_r_drop,
+    smoothed_cross_entropy,
+)
 from keras_transformer.backend.normalization import layer_norm, rms_norm
 from keras_transformer.backend.optimizer import adam_update, has_adam_update
 from keras_transformer.backend.precision import is_strict, usable_precision
@@ -115,6 +119,7 @@ __all__ = [
     "num_replicas",
     "portable",
     "projected_cross_entropy",
+    "projected_r_drop",
     "put_rows",
     "random_state",
     "rematerialized",

@@ -15,7 +15,7 @@ if BACKEND == "tensorflow":
 elif BACKEND == "torch":
     import torch
 
-    from keras_transformer.backend.torch import cross_entropy
+    from keras_transformer.backend.torch import cross_entropy, r_drop
 
 
 def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: float) -> Any:
@@ -82,3 +82,47 @@ def projected_cross_entropy(
     mean_BT = ops.matmul(hidden_BTD, ops.mean(table_VD, axis=0))
     loss_BT = likelihood_BT + label_smoothing * (chosen_BT - mean_BT)
     return loss_BT, ops.stop_gradient(likelihood_BT)
+
+
+def projected_r_drop(
+    hidden_2BTD: Any,
+    table_VD: Any,
+    labels_BT: Any,
+    label_smoothing: float,
+    alpha: float,
+    pad_id: int,
+) -> tuple[Any, Any]:
+    """Return R-Drop's loss of two passes with different dropout (Liang et al. 2021, equation 4).
+
+    Half of the paper's: (c1 + c2) / 2 + alpha / 2 (KL(p1, p2) + KL(p2, p1)) / 2, where c are the
+    smoothed cross-entropies and p the distributions of the two passes. So it equals the
+    cross-entropy where the passes agree.
+
+    Args:
+        hidden_2BTD: Output of the last layer in each pass.
+        table_VD: Output projection, of the same dtype.
+        labels_BT: Integer labels.
+        label_smoothing: Label smoothing.
+        alpha: Weight of the divergence.
+        pad_id: Label of tokens that do not count: their loss is an arbitrary finite number.
+
+    Returns:
+        The loss (B, T), and the negative log-likelihood of the first pass (B, T), which has no
+        gradient.
+    """
+    if by_kernel(hidden_2BTD):
+        return r_drop.projected_r_drop(
+            hidden_2BTD, table_VD, labels_BT, label_smoothing, alpha, pad_id
+        )
+    labels_BT = ops.maximum(ops.cast(labels_BT, "int32"), 0)
+    logits_2BTV = at_least_float32(ops.matmul(hidden_2BTD, ops.transpose(table_VD)))
+    logs_2BTV = ops.log_softmax(logits_2BTV, axis=-1)
+    places_2BT1 = ops.expand_dims(ops.stack([labels_BT, labels_BT]), -1)
+    chosen_2BT = ops.take_along_axis(logs_2BTV, places_2BT1, axis=-1)[..., 0]
+    smoothed_2BT = -(1 - label_smoothing) * chosen_2BT
+    if label_smoothing:
+        smoothed_2BT -= label_smoothing * ops.mean(logs_2BTV, axis=-1)
+    apart_BTV = ops.exp(logs_2BTV[0]) - ops.exp(logs_2BTV[1])
+    divergence_BT = ops.sum(apart_BTV * (logs_2BTV[0] - logs_2BTV[1]), axis=-1)
+    loss_BT = ops.mean(smoothed_2BT, axis=0) + alpha / 4 * divergence_BT
+    return loss_BT, ops.stop_gradient(-chosen_2BT[0])

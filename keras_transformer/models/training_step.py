@@ -102,9 +102,12 @@ class VocabularyModel(ConfiguredModel):
                 f"and quantization, got {own!r} and {self.output_layer!r}: compute the loss "
                 "from the logits, `loss(labels, model(inputs))`"
             )
+        of_hidden = own.of_hidden
+        if training and own.r_drop:
+            inputs = keras.tree.map_structure(lambda x: ops.concatenate([x, x]), inputs)
+            of_hidden = own.of_two
         hidden = self.hidden(inputs, training=training)
-        table = self._table(hidden.dtype)
-        loss, likelihood = own.of_hidden(labels, hidden, table, sample_weight)
+        loss, likelihood = of_hidden(labels, hidden, self._table(hidden.dtype), sample_weight)
         added = sum(self.losses)  # each replica adds the same
         return loss + added / num_replicas(), likelihood
 
@@ -135,6 +138,11 @@ class VocabularyModel(ConfiguredModel):
 
     def train_step(self, *arguments: Any) -> Any:
         """Run one step of `fit` on `data`; with JAX on `state, data`."""
+        if getattr(self.loss, "r_drop", 0) and not self._is_fused():
+            raise ValueError(
+                "r_drop must be 0 with metrics other than Perplexity, in a portable step, and if "
+                f"the output layer has a bias, a cap, LoRA or 8 bits, got {self.loss.r_drop}"
+            )
         if is_portable():  # `torch.compile` (2.13) fails on graph breaks inside a context
             return super().train_step(*arguments)
         with training_step():

@@ -57,6 +57,8 @@ class TranslationRecipe:
         decay: Decay after the peak, "inverse_sqrt" (the paper), or "linear" to zero at the last
             epoch.
         label_smoothing: Label smoothing in [0, 1).
+        r_drop: Weight of the divergence of two passes with different dropout (R-Drop, Liang et al.
+            2021), such as 5, which doubles the time of a step; 0: one pass.
         gradient_accumulation: Batches per update.
         lora_rank: Rank of the LoRA products, if a run that starts from a translator trains only
             these; 0: all weights are trained.
@@ -95,6 +97,7 @@ class TranslationRecipe:
     warmup_steps: int = 4000
     decay: str = "inverse_sqrt"
     label_smoothing: float = 0.1
+    r_drop: float = 0.0
     gradient_accumulation: int = 1
     lora_rank: int = 0
     precision: str = "float32"
@@ -145,7 +148,7 @@ _LEAST = dict.fromkeys(
 _LEAST |= dict.fromkeys(("vocab_size", "tokens_per_batch", "num_buckets", "max_words"), 1)
 _LEAST |= dict.fromkeys(("train_size", "patience"), 1)
 _LEAST |= dict.fromkeys(
-    ("checkpoint_every", "bleu_every", "lora_rank", "length_penalty", "seed"), 0
+    ("checkpoint_every", "bleu_every", "lora_rank", "length_penalty", "r_drop", "seed"), 0
 )
 _RANGES = {
     "max_length_ratio": ("at least 1", lambda x: x >= 1),

@@ -37,6 +37,7 @@ OF_A_RUN = (CHECKPOINTS, "tensorboard", ADAPTER_FOLDER, MODEL, CONFIG, METRICS, 
 # Options that a resumed run may change; with others changed, it is a different run.
 NOT_THE_RUN = ("epochs", "patience", "bleu_every", "average_last", "beam_size", "length_penalty")
 NOT_THE_RUN += ("checkpoint_every", "distribution", "remat")
+ADDED = {"r_drop": 0.0}  # options with their defaults that checkpoints of older versions lack
 
 
 @run_into(lambda given: Path("saved_models") / Path(given["recipe"]).stem, joins=True)
@@ -175,7 +176,7 @@ def _model(options, beginning, total_steps):
     schedule = make(peak, options.warmup_steps * accumulation, total_steps)
     model.compile(
         adam(schedule, gradient_accumulation_steps=accumulation if accumulation > 1 else None),
-        LabelSmoothedCrossentropy(options.label_smoothing, config.pad_id),
+        LabelSmoothedCrossentropy(options.label_smoothing, config.pad_id, options.r_drop),
         metrics=[Perplexity(config.pad_id)],
     )
     return model
@@ -184,6 +185,7 @@ def _model(options, beginning, total_steps):
 def _checkpoints(options, folder, beginning, count, total_steps, team):
     """Return the checkpoints of this run; those of a different run raise an error."""
     run = {k: v for k, v in options.to_dict().items() if k not in NOT_THE_RUN}
+    run = {k: v for k, v in run.items() if k not in ADDED or v != ADDED[k]}
     run |= {"pairs": count, "tokenizer": beginning.tokenizer.fingerprint()}
     run |= {"backend": keras.backend.backend(), "total_steps": total_steps}
     run |= {"starts": beginning.start is not None, "languages": list(beginning.languages)}

@@ -182,3 +182,43 @@ def test_a_loss_of_something_else_is_refused_there(tiny_transformer, pairs):
             model.compile("sgd", "sparse_categorical_crossentropy")
         with pytest.raises(ValueError, match="loss must be a LabelSmoothedCrossentropy"):
             model.loss_and_likelihood(*pairs[:2])
+
+
+def test_r_drop_runs_each_batch_twice(tiny_transformer, pairs):
+    inputs, labels, _ = pairs
+    for dropout in (0.0, 0.5):
+        model = tiny_transformer(dropout=dropout)
+        model.compile("sgd", LabelSmoothedCrossentropy(0.1))
+        plain = float(model.loss_and_likelihood(inputs, labels, training=True)[0])
+        model.compile("sgd", LabelSmoothedCrossentropy(0.1, r_drop=5.0), metrics=[Perplexity()])
+        evaluated = model.evaluate(inputs, labels, verbose=0)[0]
+        loss, likelihood = model.loss_and_likelihood(inputs, labels, training=True)
+        assert likelihood.shape == labels.shape
+        # Without dropout, the two passes agree; evaluation runs each batch once.
+        assert (float(loss) == pytest.approx(plain, rel=1e-4)) == (dropout == 0)
+        expected = float(model.loss_and_likelihood(inputs, labels)[0])
+        assert evaluated == pytest.approx(expected, rel=1e-4)
+    losses = model.fit(inputs, labels, epochs=3, batch_size=2, verbose=0).history["loss"]
+    assert np.isfinite(losses).all()
+
+
+def test_r_drop_lessens_the_divergence(tiny_transformer, pairs):
+    inputs, labels, _ = pairs
+
+    def apart(r_drop):
+        keras.utils.set_random_seed(0)
+        model = tiny_transformer(dropout=0.3)
+        model.compile(keras.optimizers.Adam(0.01), LabelSmoothedCrossentropy(r_drop=r_drop))
+        model.fit(inputs, labels, epochs=20, batch_size=8, verbose=0)
+        found = [ops.convert_to_numpy(model(inputs, training=True)) for _ in range(8)]
+        return np.std(found, axis=0).mean()
+
+    assert apart(20.0) < 0.85 * apart(0.0)
+
+
+@pytest.mark.once("an error before the first step")
+def test_r_drop_without_the_fused_loss_is_refused(tiny_transformer, pairs):
+    model = tiny_transformer()
+    model.compile("sgd", LabelSmoothedCrossentropy(r_drop=1.0), metrics=[MaskedAccuracy()])
+    with pytest.raises(ValueError, match="r_drop must be 0 with metrics other than Perplexity"):
+        model.fit(*pairs[:2], verbose=0)

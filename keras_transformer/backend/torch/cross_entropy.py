@@ -28,7 +28,7 @@ class _Workspace:
         self.free[buffer.dtype, buffer.device].append(buffer)
 
 
-_workspace = _Workspace()
+workspace = _Workspace()
 
 
 class ProjectedCrossEntropy(torch.autograd.Function):
@@ -49,10 +49,10 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         label_smoothing: float,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         size, vocab_size = len(hidden_ND), len(table_VD)
-        buffer = _workspace.take(size * vocab_size, hidden_ND)
+        buffer = workspace.take(size * vocab_size, hidden_ND)
         logits_NV = buffer[: size * vocab_size].view(size, vocab_size)
         torch.mm(hidden_ND, table_VD.t(), out=logits_NV)
-        rows = _rows(hidden_ND, vocab_size)
+        rows = chunk_rows(hidden_ND, vocab_size)
         chunk = torch.empty((min(rows, size), vocab_size), device=hidden_ND.device)
         chosen_N = logits_NV.gather(1, labels_N[:, None])[:, 0].float()
         likelihood_N = torch.empty_like(chosen_N)
@@ -73,7 +73,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
             ctx.save_for_backward(hidden_ND, table_VD, labels_N, log_sum_N, mean_D)
             ctx.buffer, ctx.chunk, ctx.label_smoothing = buffer, chunk, label_smoothing
         else:
-            _workspace.give(buffer)
+            workspace.give(buffer)
         ctx.mark_non_differentiable(likelihood_N)
         return loss_N, likelihood_N
 
@@ -104,14 +104,26 @@ class ProjectedCrossEntropy(torch.autograd.Function):
             factor_N = (gradient_N * smoothing).to(hidden_ND.dtype)
             hidden_gradient_ND.addr_(factor_N, mean_D, alpha=-1)
             table_gradient_VD.sub_((factor_N @ hidden_ND) / vocab_size)
-        _workspace.give(ctx.buffer)
+        workspace.give(ctx.buffer)
         ctx.buffer = ctx.chunk = None
         return hidden_gradient_ND, table_gradient_VD, None, None
 
 
-def _rows(hidden_ND, vocab_size):
+def chunk_rows(hidden: torch.Tensor, vocab_size: int) -> int:
     """Return the number of tokens whose logits are processed at a time."""
-    return max(1, _CHUNK // vocab_size) if hidden_ND.device.type == "cpu" else 2048
+    return max(1, _CHUNK // vocab_size) if hidden.device.type == "cpu" else 2048
+
+
+def real_tokens(labels_BT: torch.Tensor, pad_id: int) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Return the labels (N,), and on a CPU the places of those that are not padding.
+
+    None: all places count.
+    """
+    labels_N = labels_BT.reshape(-1).long()
+    if labels_N.device.type != "cpu":
+        return labels_N.clamp(min=0), None
+    (real_M,) = torch.nonzero(labels_N != pad_id, as_tuple=True)
+    return labels_N, real_M if len(real_M) < len(labels_N) else None
 
 
 def projected_cross_entropy(
@@ -122,16 +134,12 @@ def projected_cross_entropy(
     pad_id: int,
 ) -> list[torch.Tensor]:
     """Kernel of `backend.projected_cross_entropy`; on a CPU it also skips padding in products."""
-    hidden_ND, labels_N = hidden_BTD.reshape(-1, hidden_BTD.shape[-1]), labels_BT.reshape(-1).long()
-    if hidden_ND.device.type != "cpu":
-        labels_N = labels_N.clamp(min=0)
-        both = ProjectedCrossEntropy.apply(hidden_ND, table_VD, labels_N, label_smoothing)
-        return [x.view(labels_BT.shape) for x in both]
-    (real_M,) = torch.nonzero(labels_N != pad_id, as_tuple=True)
-    if len(real_M) < len(labels_N):
+    hidden_ND = hidden_BTD.reshape(-1, hidden_BTD.shape[-1])
+    labels_N, real_M = real_tokens(labels_BT, pad_id)
+    if real_M is not None:
         hidden_ND, labels_N = hidden_ND.index_select(0, real_M), labels_N[real_M]
     both = ProjectedCrossEntropy.apply(hidden_ND, table_VD, labels_N, label_smoothing)
-    if len(real_M) == labels_BT.numel():
+    if real_M is None:
         return [x.view(labels_BT.shape) for x in both]
     return [
         x.new_zeros(labels_BT.numel()).index_copy(0, real_M, x).view(labels_BT.shape) for x in both
