@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import keras
@@ -14,6 +15,11 @@ from keras_transformer.backend import (
     is_portable,
     replica_sums,
 )
+from keras_transformer.config import require
+
+DECAYS = ("linear", "cosine", "cooldown")  # to zero at the end of a run
+COOLDOWN = 0.2  # share of a run
+UNDECAYED = ["(^|/)(bias|gamma|beta|scale)$"]  # paths of biases and of the weights of norms
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -21,19 +27,22 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """Linear warmup, then the inverse square root of the step (section 5.3, equation 3).
 
     rate(step) = peak * min(step / warmup_steps, sqrt(warmup_steps / step)), where steps count from
-    1. In a run of known length the rate may instead fall linearly to zero, which ends with a
-    better model.
+    1. In a run of known length the rate may instead fall to zero, which ends with a better model.
 
     Args:
         peak: Highest rate, reached at step `warmup_steps`. In the paper it is
             `d_model**-0.5 * warmup_steps**-0.5`; see `WarmupSchedule.paper`.
         warmup_steps: Updates until the peak, at least 1.
-        total_steps: Update at which a linear decay reaches zero, more than `warmup_steps`; None:
-            the paper's inverse square root.
+        total_steps: Update at which the rate reaches zero, more than `warmup_steps`; None: the
+            paper's inverse square root.
         name: Name of the schedule.
+        decay: How it falls to zero: "linear"; "cosine", a half period (Loshchilov and Hutter 2017,
+            equation 5, without restarts); or "cooldown", the inverse square root until the last
+            fifth of the run, and linearly from there (Zhai et al. 2022, section 3.5).
 
     Raises:
-        ValueError: If an argument is not positive, or `total_steps` is within the warmup.
+        ValueError: If an argument is not positive, `decay` is unknown, or `total_steps` is within
+            the warmup.
     """
 
     def __init__(
@@ -42,8 +51,10 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         warmup_steps: int = 4000,
         total_steps: int | None = None,
         name: str = "warmup",
+        decay: str = "linear",
     ):
         super().__init__()
+        require(decay in DECAYS, "decay", decay, f"one of {DECAYS}")
         for argument, value in (("peak", peak), ("warmup_steps", warmup_steps)):
             if not value > 0:
                 raise ValueError(f"{argument} must be positive, got {value!r}")
@@ -55,6 +66,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         self.warmup_steps = warmup_steps
         self.total_steps = total_steps
         self.name = name
+        self.decay = decay
 
     @classmethod
     def paper(cls, d_model: int, warmup_steps: int = 4000) -> WarmupSchedule:
@@ -65,10 +77,16 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         # Keras counts steps from 0, the paper from 1.
         step = ops.cast(step, "float32") + 1.0
         warmup = float(self.warmup_steps)
+        root = ops.minimum(step / warmup, ops.sqrt(warmup / step))
         if self.total_steps is None:
-            return self.peak * ops.minimum(step / warmup, ops.sqrt(warmup / step))
-        falling = (self.total_steps - step) / (self.total_steps - warmup)
-        return self.peak * ops.maximum(ops.minimum(step / warmup, falling), 0.0)
+            return self.peak * root
+        left = ops.maximum((self.total_steps - step) / (self.total_steps - warmup), 0.0)
+        if self.decay == "cooldown":
+            cooldown = (self.total_steps - step) / (COOLDOWN * self.total_steps)
+            return self.peak * root * ops.clip(cooldown, 0.0, 1.0)
+        if self.decay == "cosine":
+            left = 0.5 * (1.0 - ops.cos(math.pi * ops.minimum(left, 1.0)))
+        return self.peak * ops.minimum(step / warmup, left)
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -76,6 +94,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
             "warmup_steps": self.warmup_steps,
             "total_steps": self.total_steps,
             "name": self.name,
+            "decay": self.decay,
         }
 
 
@@ -146,6 +165,10 @@ def adam(learning_rate: Any, **options: Any) -> Adam:
         options: Further arguments of `keras.optimizers.Adam`, such as
             `gradient_accumulation_steps` or `global_clipnorm`. With accumulation, Keras 3.15 asks
             a schedule for the rate of each batch, so its steps are batches, not updates.
+            `weight_decay` spares biases and the weights of norms.
     """
     settings = dict(beta_1=0.9, beta_2=0.98, epsilon=1e-9) | options
-    return Adam(learning_rate, **settings)
+    optimizer = Adam(learning_rate, **settings)
+    if optimizer.weight_decay:
+        optimizer.exclude_from_weight_decay(var_names=UNDECAYED)
+    return optimizer

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_transformer import optimizers
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.optimizers import Adam, WarmupSchedule, adam
+from keras_transformer.training import recipe
 
 
 def equation_3(step, d_model, warmup_steps):
@@ -35,6 +37,47 @@ def test_a_linear_decay_to_zero():
     updates = np.arange(1, 111)
     expected = 0.005 * np.interp(updates, [0, 20, 100], [0, 1, 0])
     np.testing.assert_allclose(rates, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("decay", optimizers.DECAYS)
+def test_decays_to_zero_by_hand(decay):
+    schedule = WarmupSchedule(0.005, warmup_steps=20, total_steps=100, decay=decay)
+    updates = np.arange(1, 111)
+    expected = {
+        "linear": np.interp(updates, [0, 20, 100], [0, 1, 0]),
+        "cosine": np.where(
+            updates < 20,
+            updates / 20,
+            (1 + np.cos(np.pi * np.clip((updates - 20) / 80, 0, 1))) / 2,
+        ),
+        "cooldown": np.minimum(updates / 20, (20 / updates) ** 0.5)
+        * np.clip((100 - updates) / 20, 0, 1),
+    }[decay]
+    rates = [float(schedule(step)) for step in range(110)]
+    np.testing.assert_allclose(rates, 0.005 * expected, atol=1e-8)
+    assert max(rates) == pytest.approx(0.005) and rates[99:] == pytest.approx([0.0] * 11, abs=1e-9)
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(schedule))
+    assert again.decay == decay
+    assert decay in recipe.DECAYS
+    with pytest.raises(ValueError, match="decay must be one of .*, got 'steps'"):
+        WarmupSchedule(0.005, 20, 100, decay="steps")
+
+
+def test_weight_decay_spares_biases_and_norms(tiny_transformer):
+    model = tiny_transformer(num_encoder_layers=1, num_decoder_layers=1)
+    # A rate of 1 and no gradient: Adam itself changes nothing.
+    optimizer = adam(1.0, weight_decay=0.25)
+    optimizer.build(model.trainable_variables)
+    before = [ops.convert_to_numpy(x) for x in model.trainable_variables]
+    optimizer.apply([ops.convert_to_tensor(np.zeros_like(x)) for x in before])
+    decayed = 0
+    for variable, value in zip(model.trainable_variables, before, strict=True):
+        spared = variable.path.rpartition("/")[2] in ("bias", "gamma", "beta")
+        assert spared == (value.ndim == 1)
+        factor = 1.0 if spared else 0.75
+        np.testing.assert_allclose(ops.convert_to_numpy(variable), factor * value, atol=1e-6)
+        decayed += not spared
+    assert decayed > 5
 
 
 def test_takes_an_integer_tensor():

@@ -12,7 +12,7 @@ from keras_transformer.config import TransformerConfig, check_names, check_types
 
 FOLDER = Path(__file__).parent / "recipes"  # of the built-in recipes
 MONITORS = ("val_bleu", "val_loss")
-DECAYS = ("inverse_sqrt", "linear")
+DECAYS = ("inverse_sqrt", "linear", "cosine", "cooldown")
 _TABLES = ("model", "distribution")
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 
@@ -54,8 +54,12 @@ class TranslationRecipe:
         peak_learning_rate: Peak of the warmup schedule; None: the paper's
             d_model^-0.5 warmup^-0.5.
         warmup_steps: Updates until the peak.
-        decay: Decay after the peak, "inverse_sqrt" (the paper), or "linear" to zero at the last
-            epoch.
+        decay: Decay after the peak: "inverse_sqrt" (the paper); or "linear", "cosine" or "cooldown"
+            to zero at the last epoch, see `WarmupSchedule`.
+        clip_norm: Largest norm of the gradient of all weights, by which a longer one is divided
+            (Pascanu et al. 2013, algorithm 1); None: no limit.
+        weight_decay: Share of the weights that is subtracted in each update, times the learning
+            rate (Loshchilov and Hutter 2019, algorithm 2), in [0, 1); biases and norms are spared.
         label_smoothing: Label smoothing in [0, 1).
         r_drop: Weight of the divergence of two passes with different dropout (R-Drop, Liang et al.
             2021), such as 5, which doubles the time of a step; 0: one pass.
@@ -96,6 +100,8 @@ class TranslationRecipe:
     peak_learning_rate: float | None = None
     warmup_steps: int = 4000
     decay: str = "inverse_sqrt"
+    clip_norm: float | None = None
+    weight_decay: float = 0.0
     label_smoothing: float = 0.1
     r_drop: float = 0.0
     gradient_accumulation: int = 1
@@ -155,6 +161,8 @@ _RANGES = {
     "subword_sampling": ("in [0, 1)", lambda x: 0 <= x < 1),
     "label_smoothing": ("in [0, 1)", lambda x: 0 <= x < 1),
     "peak_learning_rate": ("above 0 or none", lambda x: x is None or x > 0),
+    "clip_norm": ("above 0 or none", lambda x: x is None or x > 0),
+    "weight_decay": ("in [0, 1)", lambda x: 0 <= x < 1),
 }
 _CHOICES = {
     "tokenizer": ("bpe", "unigram"),

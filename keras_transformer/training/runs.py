@@ -178,13 +178,16 @@ def facts(model: keras.Model, begun: float) -> dict[str, Any]:
     }
 
 
-def schedule_for(peak: float, warmup_steps: int, total_steps: int) -> WarmupSchedule:
-    """Return a warmup and linear decay over a run; a warmup that does not fit takes a tenth of it.
+def schedule_for(
+    peak: float, warmup_steps: int, total_steps: int, decay: str = "linear"
+) -> WarmupSchedule:
+    """Return a warmup and a decay over a run; a warmup that does not fit takes a tenth of it.
 
     Args:
         peak: Highest learning rate.
         warmup_steps: Steps until the peak.
         total_steps: Steps of the run.
+        decay: See `WarmupSchedule`.
 
     Raises:
         ValueError: If `WarmupSchedule` does not accept a value.
@@ -194,7 +197,7 @@ def schedule_for(peak: float, warmup_steps: int, total_steps: int) -> WarmupSche
         if shorter < warmup_steps:
             say(f"warmup_steps is {shorter}, not {warmup_steps}: the run has {total_steps} steps")
         warmup_steps, total_steps = shorter, max(total_steps, shorter + 1)
-    return WarmupSchedule(peak, warmup_steps, total_steps)
+    return WarmupSchedule(peak, warmup_steps, total_steps, decay=decay)
 
 
 def main(train: Callable) -> None:

@@ -37,7 +37,8 @@ OF_A_RUN = (CHECKPOINTS, "tensorboard", ADAPTER_FOLDER, MODEL, CONFIG, METRICS, 
 # Options that a resumed run may change; with others changed, it is a different run.
 NOT_THE_RUN = ("epochs", "patience", "bleu_every", "average_last", "beam_size", "length_penalty")
 NOT_THE_RUN += ("checkpoint_every", "distribution", "remat")
-ADDED = {"r_drop": 0.0}  # options with their defaults that checkpoints of older versions lack
+# Options, with their defaults, that checkpoints of older versions lack.
+ADDED = {"r_drop": 0.0, "clip_norm": None, "weight_decay": 0.0}
 
 
 @run_into(lambda given: Path("saved_models") / Path(given["recipe"]).stem, joins=True)
@@ -78,7 +79,7 @@ def train(
         spread = distribute(**options.distribution)
     batches, validation = _batches(options, corpus, pairs, beginning, spread.data)
     team.agree({"numbers of batches": [len(batches), len(validation)]})
-    total_steps = options.epochs * len(batches) if options.decay == "linear" else None
+    total_steps = options.epochs * len(batches) if options.decay != "inverse_sqrt" else None
     model = _model(options, beginning, total_steps)
     say(
         f"{model.count_params():,} parameters, {beginning.tokenizer.source_vocab_size} pieces, "
@@ -172,10 +173,18 @@ def _model(options, beginning, total_steps):
     accumulation = options.gradient_accumulation
     # Keras 3.15 calls a schedule once per batch, not per update: its steps are batches.
     peak = options.peak_learning_rate or (config.d_model * options.warmup_steps) ** -0.5
-    make = WarmupSchedule if total_steps is None else runs.schedule_for
-    schedule = make(peak, options.warmup_steps * accumulation, total_steps)
+    warmup_steps = options.warmup_steps * accumulation
+    if total_steps is None:
+        schedule = WarmupSchedule(peak, warmup_steps)
+    else:
+        schedule = runs.schedule_for(peak, warmup_steps, total_steps, options.decay)
     model.compile(
-        adam(schedule, gradient_accumulation_steps=accumulation if accumulation > 1 else None),
+        adam(
+            schedule,
+            gradient_accumulation_steps=accumulation if accumulation > 1 else None,
+            global_clipnorm=options.clip_norm,
+            weight_decay=options.weight_decay or None,
+        ),
         LabelSmoothedCrossentropy(options.label_smoothing, config.pad_id, options.r_drop),
         metrics=[Perplexity(config.pad_id)],
     )

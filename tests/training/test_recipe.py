@@ -43,6 +43,9 @@ def test_each_choice_is_accepted(name, choices):
         ("subword_sampling", 0.9, 1.0),
         ("label_smoothing", 0.0, 1.0),
         ("peak_learning_rate", 1e-9, 0.0),
+        ("clip_norm", 1e-9, 0.0),
+        ("weight_decay", 0.0, 1.0),
+        ("r_drop", 0.0, -0.1),
     ],
 )
 def test_the_end_of_each_range(name, least, wrong):
