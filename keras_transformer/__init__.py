@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from keras_transformer.inference.adapters import Adapters
     from keras_transformer.inference.causal_lm import CausalLM
     from keras_transformer.inference.chat import Chat
+    from keras_transformer.inference.ensemble import ensemble
     from keras_transformer.inference.image_classifier import ImageClassifier
     from keras_transformer.inference.image_embedder import ImageEmbedder
     from keras_transformer.inference.mask_filler import MaskFiller
@@ -56,6 +57,7 @@ _HOMES = {
     "WarmupSchedule": "optimizers",
     "adam": "optimizers",
     "distribute": "distribution",
+    "ensemble": "inference.ensemble",
     "SentencePieceTokenizer": "text",
     "load_tokenizer": "text",
     "QuestionAnswerer": "inference.question_answerer",
@@ -97,6 +99,7 @@ __all__ = [
     "WarmupSchedule",
     "adam",
     "distribute",
+    "ensemble",
     "load_pretrained",
     "load_tokenizer",
     "score_corpus",

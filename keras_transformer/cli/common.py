@@ -79,6 +79,15 @@ Engine = Annotated[
         help="What computes: keras, on the backend; or ctranslate2, with the same translations."
     ),
 ]
+EnsembleOf = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--ensemble",
+        metavar="FOLDER",
+        help="A further translator with the same tokenizer, to average log-probabilities with; may "
+        "be repeated.",
+    ),
+]
 TokensPerBatch = Annotated[
     int, typer.Option(min=1, help="Maximum number of source tokens per batch.")
 ]
@@ -104,6 +113,21 @@ def searching(options: type[Any], names: Collection[str]) -> Callable:
         return Annotated[hint, typer.Option(help=field.metadata["help"], callback=checked)]
 
     return spelled_out(options, names, flag)
+
+
+def loaded(folder: Path, others: list[Path] | None, **loading: Any) -> Any:
+    """Return the translator of a folder, or its ensemble with others.
+
+    Args:
+        folder: Folder of a saved translator.
+        others: Folders of further ones; None: there are none.
+        loading: Further arguments of `Translator.load`.
+    """
+    from keras_transformer.inference.ensemble import ensemble
+    from keras_transformer.inference.translator import Translator
+
+    translators = [Translator.load(x, **loading) for x in (folder, *(others or []))]
+    return ensemble(translators) if others else translators[0]
 
 
 def read_lines(path: Path | None) -> Iterator[str]:

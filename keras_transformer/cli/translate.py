@@ -11,12 +11,14 @@ import typer
 
 from keras_transformer.cli.common import (
     Engine,
+    EnsembleOf,
     Folder,
     Precision,
     SourceLanguage,
     TargetLanguage,
     TokensPerBatch,
     counted,
+    loaded,
     opened,
     read_lines,
     searching,
@@ -60,6 +62,18 @@ def translate(
             "folder as JSON.",
         ),
     ] = None,
+    mbr: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Take the translation that agrees most with N candidates (minimum Bayes risk).",
+        ),
+    ] = None,
+    mbr_source: Annotated[
+        str,
+        typer.Option(help="Candidates of --mbr: nbest, of a beam search of size N; or samples."),
+    ] = "nbest",
     tokens_per_batch: TokensPerBatch = 4096,
     chunk_size: Annotated[
         int | None,
@@ -75,6 +89,7 @@ def translate(
     ] = False,
     precision: Precision = None,
     engine: Engine = "keras",
+    ensemble: EnsembleOf = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
     text_field: Annotated[
@@ -97,6 +112,7 @@ def translate(
         keras-transformer translate saved_models/grammar -i news.en.gz -o news.de --beam-size 5
         keras-transformer translate saved_models/grammar -n 4 < news.en > news.nbest
         keras-transformer translate saved_models/grammar --engine ctranslate2 --precision int8
+        keras-transformer translate saved_models/grammar --mbr 16 --mbr-source samples
         keras-transformer translate saved_models/nllb --target-language fra_Latn < news.en
         keras-transformer translate saved_models/grammar -i crawl/ -o out/ --processes 8
     """
@@ -110,6 +126,8 @@ def translate(
     options |= dict(tokens_per_batch=tokens_per_batch, strict=strict)
     if is_folder(output):
         require(bool(inputs), "--input", inputs, "given when --output is a folder")
+        for name, value in {"--ensemble": ensemble, "--mbr": mbr}.items():
+            require(not value, name, value, "left out if --output is a folder")
         require(chunk_size is None, "--chunk-size", chunk_size, "left out if --output is a folder")
         from keras_transformer.corpora import translate_corpus
 
@@ -125,20 +143,24 @@ def translate(
     accepted = 'one file, unless --output is a folder, such as "out/"'
     require(len(inputs or []) <= 1, "--input", inputs, accepted)
     input_file = Path(inputs[0]) if inputs else None
-    _stream(
-        folder, input_file, output and Path(output), num_hypotheses, chunk_size, loading, options
-    )
+    if mbr is not None:
+        for name in ("beam_size", "num_hypotheses"):
+            given = dict(options, num_hypotheses=num_hypotheses).get(name)
+            flag = f"--{name.replace('_', '-')}"
+            require(given is None, flag, given, "left out with --mbr, which names the number")
+        options |= dict(count=mbr, source=mbr_source)
+    translator = loaded(folder, ensemble, **loading)
+    _stream(translator, input_file, output and Path(output), num_hypotheses, chunk_size, options)
 
 
-def _stream(folder, input_file, output_file, num_hypotheses, chunk_size, loading, options):
+def _stream(translator, input_file, output_file, num_hypotheses, chunk_size, options):
     """Translate stdin or one file to stdout or one file."""
-    from keras_transformer.inference.translator import Translator
-
-    translator = Translator.load(folder, **loading)
     is_typed = input_file is None and sys.stdin.isatty()
     chunk_size = chunk_size or (1 if is_typed else 2048)
     lines = read_lines(input_file)
-    if num_hypotheses is None:
+    if "count" in options:
+        found = _by_risk(translator, lines, chunk_size, options)
+    elif num_hypotheses is None:
         found = map(one_line, translator.translate_stream(lines, chunk_size=chunk_size, **options))
     else:
         options["num_hypotheses"] = num_hypotheses
@@ -149,6 +171,13 @@ def _stream(folder, input_file, output_file, num_hypotheses, chunk_size, loading
             out.write(line + "\n")
             if number % chunk_size == 0:
                 out.flush()
+
+
+def _by_risk(translator, lines, chunk_size, options):
+    from keras_transformer.evaluation.minimum_bayes_risk import translate_by_risk
+
+    while chunk := list(itertools.islice(lines, chunk_size)):
+        yield from map(one_line, translate_by_risk(translator, chunk, **options))
 
 
 def _nbest_lines(translator, lines, chunk_size, options):
@@ -189,6 +218,7 @@ def evaluate(
     tokens_per_batch: TokensPerBatch = 4096,
     precision: Precision = None,
     engine: Engine = "keras",
+    ensemble: EnsembleOf = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
     lowercase: Annotated[
@@ -210,7 +240,8 @@ def evaluate(
     """Measure quality and speed on a test set.
 
     Print a table of BLEU, chrF, TER, exact match, perplexity, time and tokens per second, and save
-    it in the folder's metrics.json under the name of the test set.
+    it in the folder's metrics.json under the name of the test set; that of an ensemble is only
+    printed.
 
     \b
     Examples:
@@ -221,7 +252,6 @@ def evaluate(
     from keras_transformer.data.text_files import read_pairs
     from keras_transformer.evaluation.assess import assess, save_metrics
     from keras_transformer.evaluation.scores import table
-    from keras_transformer.inference.translator import Translator
     from keras_transformer.text.languages import short_code
 
     if (source is None) == (corpus is None):
@@ -230,7 +260,13 @@ def evaluate(
         raise ValueError("--reference belongs to --source, not to --corpus")
     if corpus is None and data_folder is not None:
         raise ValueError("--data-folder belongs to --corpus, not to --source")
-    translator = Translator.load(folder, precision, source_language, target_language, engine)
+    loading = dict(
+        precision=precision,
+        engine=engine,
+        source_language=source_language,
+        target_language=target_language,
+    )
+    translator = loaded(folder, ensemble, **loading)
     languages = dict(
         source_language=short_code(translator.source_language or "en"),
         target_language=short_code(translator.target_language or "de"),
@@ -253,5 +289,6 @@ def evaluate(
         summaries=rouge,
         **search,
     )
-    save_metrics(folder, name, metrics)
+    if not ensemble:
+        save_metrics(folder, name, metrics)
     typer.echo(table({"test_set": name, **metrics}))

@@ -16,7 +16,7 @@ from keras_transformer.inference.engines.loading import load_engine
 from keras_transformer.inference.folder import save_folder
 from keras_transformer.inference.inputs import Request, require_match
 from keras_transformer.inference.pipeline import Hypothesis
-from keras_transformer.models import EncoderDecoder, Transformer
+from keras_transformer.models import EncoderDecoder, Ensemble, Transformer
 from keras_transformer.search import NBEST, SAMPLE, TRANSLATE, Search, spelled_out
 from keras_transformer.system.files import removed
 from keras_transformer.text import Tokenizer
@@ -61,8 +61,7 @@ class Translator:
     def _begin(self, engine, tokenizer, source_language, target_language):
         self._engine = engine
         self.tokenizer = tokenizer.between(source_language, target_language)
-        self.source_language = source_language
-        self.target_language = target_language
+        self.source_language, self.target_language = source_language, target_language
 
     @property
     def model(self) -> EncoderDecoder:
@@ -91,8 +90,7 @@ class Translator:
         """Return a translator with the same model for another pair of its languages.
 
         Args:
-            source_language: Language code to translate from.
-            target_language: Language code to translate to.
+            source_language, target_language: Language codes to translate from and to.
 
         Raises:
             ValueError: If the model does not know a language; the message lists similar codes.
@@ -156,10 +154,7 @@ class Translator:
 
         Args:
             texts: Source texts.
-            prefixes: See `translate`.
-            tokens_per_batch: See `translate`.
-            strict: See `translate`.
-            constraint: See `translate`.
+            prefixes, tokens_per_batch, strict, constraint: See `translate`.
             options: See `translate`; in addition `num_hypotheses`, the number of translations per
                 text, by default and at most `beam_size`. Fewer are returned where the search
                 found no more.
@@ -188,9 +183,7 @@ class Translator:
             texts: Source texts.
             seed: Seed of the random choices, at least 0. The i-th translation does not depend on
                 the other texts.
-            prefixes: See `translate`.
-            tokens_per_batch: See `translate`.
-            strict: See `translate`.
+            prefixes, tokens_per_batch, strict: See `translate`.
             options: Options of `search.Search`: `temperature=1.0`, `top_k=0`, `top_p=1.0`,
                 `min_p=0.0`, `max_extra_length=50` and `min_length=0`.
         """
@@ -218,9 +211,7 @@ class Translator:
             texts: Any iterable of texts, such as an open file.
             chunk_size: Number of texts that are read, sorted and batched together; with 1, each
                 text is answered before the next is read.
-            tokens_per_batch: See `translate`.
-            strict: See `translate`.
-            options: See `translate`.
+            tokens_per_batch, strict, options: See `translate`.
         """
         require_whole("chunk_size", chunk_size, 1)
         search = self._engine.options(options, TRANSLATE, num_hypotheses=1)
@@ -263,14 +254,12 @@ class Translator:
             base: Folder of the translator that training with LoRA started from: write an adapter
                 of it, `adapter.safetensors` in place of `model.keras`. None: the whole model.
         """
-        languages = {
-            "source_language": self.source_language,
-            "target_language": self.target_language,
-        }
-        save_folder(folder, self.model, self.tokenizer, languages, base=base)
-        if self.shortlist is None:
-            removed(Path(folder, FILE))
-        else:
+        if isinstance(self.model, Ensemble):
+            raise ValueError("an ensemble cannot be saved: save its translators")
+        sides = dict(source_language=self.source_language, target_language=self.target_language)
+        save_folder(folder, self.model, self.tokenizer, sides, base=base)
+        removed(Path(folder, FILE))
+        if self.shortlist is not None:
             self.shortlist.save(folder)
 
     @classmethod
@@ -293,8 +282,7 @@ class Translator:
                 on a machine that is slower in it, with a warning. "int8": dense and token weights
                 rounded to 8 bits and 4 of their remainder, in which `save` writes them, 40 % of the
                 size; arithmetic in float32. None: as saved.
-            source_language: See the class; None: as saved.
-            target_language: See the class; None: as saved.
+            source_language, target_language: See the class; None: as saved.
             engine: What computes: "keras", the model itself on the chosen backend; "ctranslate2",
                 a C++ runtime, with the same results. It converts the model once, into
                 `.ctranslate2` inside the folder, and does not take every option.
@@ -305,8 +293,8 @@ class Translator:
                 not the model's, or the precision, a language or the engine is unknown.
         """
         own, tokenizer, config = load_engine(folder, engine, precision)
-        source_language = source_language or config.get("source_language")
-        target_language = target_language or config.get("target_language")
+        source = source_language or config.get("source_language")
+        target = target_language or config.get("target_language")
         translator = cls.__new__(cls)
-        translator._begin(own, tokenizer, source_language, target_language)
+        translator._begin(own, tokenizer, source, target)
         return translator

@@ -10,6 +10,7 @@ from keras_transformer.models.deberta import DeBERTa, DeBERTaConfig
 from keras_transformer.models.decoder_only import DecoderOnly
 from keras_transformer.models.encoder_decoder import EncoderDecoder
 from keras_transformer.models.encoder_only import EncoderOnly
+from keras_transformer.models.ensemble import Ensemble
 from keras_transformer.models.esm import ESM, ESMConfig
 from keras_transformer.models.gemma import Gemma, GemmaConfig
 from keras_transformer.models.gpt import GPT, GPTConfig
@@ -36,6 +37,7 @@ __all__ = [
     "ESMConfig",
     "EncoderDecoder",
     "EncoderOnly",
+    "Ensemble",
     "GPTConfig",
     "Gemma",
     "GemmaConfig",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from keras_transformer.evaluation.minimum_bayes_risk import translate_by_risk
 from keras_transformer.inference.translator import Translator
 
 ROOT = Path(__file__).parents[2]
@@ -168,3 +169,34 @@ def test_in_a_pipe_whose_reader_leaves(folder):
     _, errors = process.communicate(b"two\n" * 100)
     assert process.returncode == 1
     assert b"Traceback" not in errors and b"BrokenPipe" not in errors
+
+
+def test_an_ensemble(run, failure, folder, translator, tmp_path):
+    plain = run("translate", folder, stdin="one two\n").stdout
+    assert run("translate", folder, "--ensemble", folder, stdin="one two\n").stdout == plain
+    (tmp_path / "x.en").write_text("one\n")
+    arguments = "--source", tmp_path / "x.en", "--reference", tmp_path / "x.en", "--test-set", "e"
+    assert "bleu" in run("evaluate", folder, "--ensemble", folder, *arguments).stdout
+    metrics = folder / "metrics.json"
+    assert not metrics.exists() or "e" not in json.loads(metrics.read_text())
+    output = ("--input", tmp_path / "x.en", "--output", f"{tmp_path}/out/")
+    message = failure(run("translate", folder, "--ensemble", folder, *output, status=2))
+    assert "--ensemble must be left out if --output is a folder" in message
+
+
+def test_minimum_bayes_risk(run, failure, folder, translator):
+    found = run("translate", folder, "--mbr", 3, stdin="one two\ntwo\n").stdout.splitlines()
+    assert found == translate_by_risk(translator, ["one two", "two"], 3)
+    options = "--mbr", 3, "--mbr-source", "samples"
+    found = run("translate", folder, *options, stdin="one two\n").stdout.splitlines()
+    assert found == translate_by_risk(translator, ["one two"], 3, source="samples")
+    for arguments, said in (
+        (
+            ("--beam-size", 5),
+            "--beam-size must be left out with --mbr, which names the number, got",
+        ),
+        (("--num-hypotheses", 2), "--num-hypotheses must be left out with --mbr"),
+        (("--mbr-source", "x"), "source must be one of ('samples', 'nbest'), got 'x'"),
+    ):
+        message = failure(run("translate", folder, "--mbr", 3, *arguments, stdin="x", status=2))
+        assert said in message
