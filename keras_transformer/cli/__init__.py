@@ -11,6 +11,7 @@ from keras_transformer import __version__
 from keras_transformer.cli.answer import answer
 from keras_transformer.cli.chat import chat
 from keras_transformer.cli.common import Command, Commands, say
+from keras_transformer.cli.compare import compare
 from keras_transformer.cli.convert import average, export, import_, info, merge
 from keras_transformer.cli.corpora import CorpusCommand, score
 from keras_transformer.cli.embed import embed
@@ -77,7 +78,7 @@ for command in (evaluate, generate, chat, transcribe, speak, classify, tag, fill
 for command in (answer, embed, see, parse):
     app.command(cls=Command)(command)
 app.command("import", cls=Command)(import_)
-for command in (serve, export, average, merge, shortlist, info):
+for command in (compare, serve, export, average, merge, shortlist, info):
     app.command(cls=Command)(command)
 plot.command("heads", cls=Command)(draw_heads)
 app.add_typer(plot, name="plot")

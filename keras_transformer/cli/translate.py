@@ -27,7 +27,7 @@ from keras_transformer.cli.corpora import finish, is_folder
 from keras_transformer.config import require
 from keras_transformer.corpora.lines import one_line
 from keras_transformer.corpora.options import NAMES, CorpusOptions
-from keras_transformer.search import TRANSLATE, Search
+from keras_transformer.search import SAMPLE, TRANSLATE, Search
 
 
 @searching(CorpusOptions, NAMES)
@@ -148,6 +148,10 @@ def translate(
             given = dict(options, num_hypotheses=num_hypotheses).get(name)
             flag = f"--{name.replace('_', '-')}"
             require(given is None, flag, given, "left out with --mbr, which names the number")
+        for name, value in options.items() if mbr_source == "samples" else ():
+            fits = name in (*SAMPLE, "tokens_per_batch", "strict")
+            flag = f"--{name.replace('_', '-')}"
+            require(fits, flag, value, "left out with --mbr-source samples")
         options |= dict(count=mbr, source=mbr_source)
     translator = loaded(folder, ensemble, **loading)
     _stream(translator, input_file, output and Path(output), num_hypotheses, chunk_size, options)

@@ -196,6 +196,10 @@ def test_minimum_bayes_risk(run, failure, folder, translator):
             "--beam-size must be left out with --mbr, which names the number, got",
         ),
         (("--num-hypotheses", 2), "--num-hypotheses must be left out with --mbr"),
+        (
+            ("--mbr-source", "samples", "--length-penalty", 1),
+            "--length-penalty must be left out with --mbr-source samples, got 1.0",
+        ),
         (("--mbr-source", "x"), "source must be one of ('samples', 'nbest'), got 'x'"),
     ):
         message = failure(run("translate", folder, "--mbr", 3, *arguments, stdin="x", status=2))

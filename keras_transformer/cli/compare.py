@@ -1,0 +1,53 @@
+"""Command that tests whether systems differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keras_transformer.cli.common import read_lines
+
+
+def compare(
+    systems: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="Translations by each system; first the baseline."),
+    ],
+    reference: Annotated[Path, typer.Option(help="Reference translations, one per line.")],
+    test: Annotated[
+        str,
+        typer.Option(help="bootstrap (Koehn 2004), or randomization (Riezler and Maxwell 2005)."),
+    ] = "bootstrap",
+    samples: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of resamplings.  [default: 1000; 10000 of randomization]"),
+    ] = None,
+) -> None:
+    """Test whether the translations of each file are better than those of the first.
+
+    Print BLEU and chrF of each with the half width of the 95 % confidence interval, if the test has
+    one, and the p-value: the probability of a difference as large as this if both were as good.
+
+    \b
+    Example:
+        keras-transformer compare baseline.de ours.de --reference test.de
+    """
+    from keras_transformer.evaluation import significance
+
+    texts = {str(path): list(read_lines(path)) for path in systems}
+    if len(texts) < len(systems):
+        raise ValueError(f"systems must be different files, got {[str(x) for x in systems]}")
+    references = list(read_lines(reference))
+    found = significance.compare(texts, references, test=test, samples=samples)
+    width = max(map(len, found))
+    for name, scores in found.items():
+        parts = [f"{metric} {_shown(one)}" for metric, one in scores.items()]
+        typer.echo(f"{name:<{width}}  {'  '.join(parts)}")
+
+
+def _shown(one):
+    interval = "" if one.interval is None else f" ± {one.interval:.2f}"
+    p_value = "" if one.p_value is None else f" (p = {one.p_value:.4f})"
+    return f"{one.score:.2f}{interval}{p_value}"

@@ -1,0 +1,93 @@
+"""Whether one system is better than another, or only on these sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sacrebleu
+from sacrebleu.significance import PairedTest
+
+from keras_transformer.config import require, require_whole
+from keras_transformer.text.tokenizer import checked_texts
+
+TESTS = {"bootstrap": "bs", "randomization": "ar"}
+SEED = 12345  # sacreBLEU's own
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A score of a system and how it compares with that of the first system.
+
+    Args:
+        score: The score of the whole test set.
+        interval: Half of the width of the 95 % confidence interval of the score, by the bootstrap;
+            None with randomization.
+        p_value: Probability of a difference at least this large if the systems were equally good;
+            None for the first system.
+    """
+
+    score: float
+    interval: float | None
+    p_value: float | None
+
+
+def compare(
+    systems: Mapping[str, Sequence[str]],
+    references: Sequence[str],
+    *,
+    test: str = "bootstrap",
+    samples: int | None = None,
+) -> dict[str, dict[str, Compared]]:
+    """Test the difference of each system from the first one, by sacreBLEU.
+
+    ```python
+    compare({"baseline": one, "ours": other}, references)["ours"]["BLEU"].p_value
+    ```
+
+    Args:
+        systems: Translations of the same sources, by the system's name; the first is the baseline.
+        references: Reference translations.
+        test: "bootstrap", the paired test of Koehn 2004 on resampled sentences; or
+            "randomization", the approximate one of Riezler and Maxwell 2005, which swaps
+            translations.
+        samples: Number of resamplings; None: 1,000 of the bootstrap, 10,000 of randomization.
+
+    Returns:
+        BLEU and chrF of each system.
+
+    Raises:
+        ValueError: If there are fewer than two systems, numbers of texts differ, there are none, or
+            an option is out of range.
+    """
+    require(test in TESTS, "test", test, f"one of {tuple(TESTS)}")
+    require_whole("samples", 0 if samples is None else samples, 0 if samples is None else 1)
+    require(len(systems) >= 2, "systems", list(systems), "two or more")
+    references = checked_texts(references, "references")
+    require(len(references) > 0, "references", references, "one or more")
+    named = [(name, checked_texts(texts, name)) for name, texts in systems.items()]
+    for name, texts in named:
+        accepted = f"{len(references)} texts, one per reference"
+        require(len(texts) == len(references), name, f"{len(texts)} texts", accepted)
+    run = PairedTest(
+        named,
+        {"BLEU": sacrebleu.BLEU(), "chrF": sacrebleu.CHRF()},
+        references=[references],
+        test_type=TESTS[test],
+        n_samples=samples or 0,
+        n_jobs=1,
+    )
+    _, found = run()
+    names = found.pop("System")
+    return {
+        str(name): {
+            "BLEU" if metric == "BLEU" else "chrF": Compared(*_facts(row[i]))
+            for metric, row in found.items()
+        }
+        for i, name in enumerate(names)
+    }
+
+
+def _facts(result):
+    numbers = result.score, result.ci, result.p_value
+    return [None if x is None else float(x) for x in numbers]

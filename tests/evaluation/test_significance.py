@@ -1,0 +1,47 @@
+"""Paired tests: equal systems, clearly different ones, and sacreBLEU's own scores."""
+
+import pytest
+import sacrebleu
+
+from keras_transformer.evaluation.significance import TESTS, compare
+
+pytestmark = pytest.mark.once("texts: no tensor is read")
+
+REFERENCES = [f"the {i} dogs run over the green field number {i * i}" for i in range(40)]
+WORSE = [x.replace("dogs run", "dog walk") for x in REFERENCES]
+OTHER = [x.replace("the", "a", 1) if i % 2 else x for i, x in enumerate(REFERENCES)]
+SAME = [x if i % 2 else x.replace("the", "a", 1) for i, x in enumerate(REFERENCES)]
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_better_and_equal_systems(test):
+    found = compare({"worse": WORSE, "best": REFERENCES}, REFERENCES, test=test, samples=200)
+    assert list(found) == ["worse", "best"]
+    for metric, theirs in (("BLEU", sacrebleu.BLEU()), ("chrF", sacrebleu.CHRF())):
+        expected = theirs.corpus_score(WORSE, [REFERENCES]).score
+        assert found["worse"][metric].score == pytest.approx(expected)
+        assert found["worse"][metric].p_value is None
+        assert found["best"][metric].score == pytest.approx(100)
+        assert found["best"][metric].p_value < 0.01
+        assert (found["worse"][metric].interval is not None) == (test == "bootstrap")
+    found = compare({"one": OTHER, "other": SAME}, REFERENCES, test=test, samples=200)
+    assert found["other"]["BLEU"].p_value > 0.2
+    again = compare({"one": OTHER, "other": SAME}, REFERENCES, test=test, samples=200)
+    assert again == found
+
+
+def test_bad_input():
+    for systems, options, said in (
+        ({"one": OTHER}, {}, "systems must be two or more, got .'one'."),
+        (
+            {"one": OTHER, "two": SAME[1:]},
+            {},
+            "two must be 40 texts, one per reference, got '39 te",
+        ),
+        ({"one": OTHER, "two": SAME}, dict(test="t"), "test must be one of .*, got 't'"),
+        ({"one": OTHER, "two": SAME}, dict(samples=0), "samples must be a whole number of at leas"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            compare(systems, REFERENCES, **options)
+    with pytest.raises(ValueError, match="references must be one or more"):
+        compare({"one": [], "two": []}, [])
