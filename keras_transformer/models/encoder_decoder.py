@@ -262,7 +262,8 @@ class EncoderDecoder(VocabularyModel):
     def _direct_step(self, token_ids_BK, state, index, ancestors_BKM):
         beam_size = token_ids_BK.shape[1]
         if (output := state.get("output")) is not None:
-            token_ids_BK = gather(output["ids_BA"], token_ids_BK, axis=1)
+            # A beam that nothing is left for holds a token that is none.
+            token_ids_BK = quick.maximum(gather(output["ids_BA"], token_ids_BK, axis=1), 0)
         # All beams are at one position: the embedding gets each as a row.
         x = self.target_embedding(quick.reshape(token_ids_BK, (-1, 1)), index=index)
         mask = None

@@ -168,6 +168,15 @@ def test_a_shortlist_of_all_ids_changes_nothing(translator, beam_size):
         np.testing.assert_allclose(found_scores, scores, atol=1e-4)
 
 
+def test_a_shortlist_with_fewer_tokens_than_beams(translator):
+    search = Search(4, 0.0, max_extra_length=EXTRA, shortlist=True)
+    find = over_arrays(translation_function(search, translator), translator)
+    ids, scores = find(SOURCE, LIMITS, None, None, None, *lists([8]))
+    real = scores > -1e8
+    assert real[:, :2].all() and set(ids[real].flat) == {0, EOS, 8}
+    assert (ids[~real] == 0).all()
+
+
 def test_a_shortlist_limits_the_tokens(translator):
     allowed = [5, 8, 9]
     search = Search(2, 0.0, max_extra_length=EXTRA, shortlist=True)
