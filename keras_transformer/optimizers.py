@@ -77,12 +77,12 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         # Keras counts steps from 0, the paper from 1.
         step = ops.cast(step, "float32") + 1.0
         warmup = float(self.warmup_steps)
-        root = ops.minimum(step / warmup, ops.sqrt(warmup / step))
         if self.total_steps is None:
-            return self.peak * root
+            return self.peak * ops.minimum(step / warmup, ops.sqrt(warmup / step))
         left = ops.maximum((self.total_steps - step) / (self.total_steps - warmup), 0.0)
         if self.decay == "cooldown":
             cooldown = (self.total_steps - step) / (COOLDOWN * self.total_steps)
+            root = ops.minimum(step / warmup, ops.sqrt(warmup / step))
             return self.peak * root * ops.clip(cooldown, 0.0, 1.0)
         if self.decay == "cosine":
             left = 0.5 * (1.0 - ops.cos(math.pi * ops.minimum(left, 1.0)))

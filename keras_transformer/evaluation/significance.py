@@ -65,7 +65,9 @@ def compare(
     require(len(systems) >= 2, "systems", list(systems), "two or more")
     references = checked_texts(references, "references")
     require(len(references) > 0, "references", references, "one or more")
-    named = [(name, checked_texts(texts, name)) for name, texts in systems.items()]
+    named: list[tuple[str, Sequence[str]]] = [
+        (name, checked_texts(texts, name)) for name, texts in systems.items()
+    ]
     for name, texts in named:
         accepted = f"{len(references)} texts, one per reference"
         require(len(texts) == len(references), name, f"{len(texts)} texts", accepted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from typing import Any
 
 from keras_transformer.config import require
 from keras_transformer.inference.engines.keras_engine import KerasEngine
@@ -38,5 +39,6 @@ def ensemble(translators: Sequence[Translator]) -> Translator:
         pair = one.source_language, one.target_language
         require(pair == languages, "the languages of a translator", pair, f"{languages}")
     chosen = copy.copy(first)
-    chosen._engine = KerasEngine(Ensemble([one.model for one in translators]), first.shortlist)
+    joined: Any = Ensemble([one.model for one in translators])  # searches like a model
+    chosen._engine = KerasEngine(joined, first.shortlist)
     return chosen

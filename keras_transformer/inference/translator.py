@@ -293,8 +293,7 @@ class Translator:
                 not the model's, or the precision, a language or the engine is unknown.
         """
         own, tokenizer, config = load_engine(folder, engine, precision)
-        source = source_language or config.get("source_language")
-        target = target_language or config.get("target_language")
+        given = dict(source_language=source_language, target_language=target_language)
         translator = cls.__new__(cls)
-        translator._begin(own, tokenizer, source, target)
+        translator._begin(own, tokenizer, *(code or config.get(x) for x, code in given.items()))
         return translator
