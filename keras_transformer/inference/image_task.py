@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -19,7 +20,7 @@ from keras_transformer.models import ViT
 Images = Sequence[str | os.PathLike | BinaryIO | np.ndarray] | np.ndarray
 
 
-class ImageTask:
+class ImageTask(abc.ABC):
     """A ViT with the format of its images, and the function that it computes.
 
     Images are resized to the model's size, without regard to their proportions, and normalized
@@ -77,17 +78,17 @@ class ImageTask:
             raise ValueError(f"{Path(folder, CONFIG)}: {error}") from error
 
     @classmethod
+    @abc.abstractmethod
     def _of(cls, model: ViT, image_format: ImageFormat, config: Mapping[str, Any]) -> Self:
         """Return the object of a folder with this `config.json`."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _facts(self) -> dict[str, Any]:
         """Return what `config.json` says besides the format of the images."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _function(self) -> Callable:
         """Return the function from normalized images (B, height, width, channels) to rows."""
-        raise NotImplementedError
 
     def _run(self, images: Images, batch_size: int) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the index of each image and the row that the function computes for it."""

@@ -45,7 +45,7 @@ def search_texts(
         tokenizer: Its tokenizer.
         request: The texts.
         search: Options of the search.
-        shortlist: What the option `shortlist` needs.
+        shortlist: The translator's shortlist, for the option `shortlist`.
 
     Raises:
         ValueError: If the option `shortlist` comes without one, or with a constraint.

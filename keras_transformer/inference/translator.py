@@ -74,7 +74,7 @@ class Translator:
 
     @property
     def shortlist(self) -> Shortlist | None:
-        """What the option `shortlist` of the searches needs; None: they do not take it."""
+        """The shortlist of the translator; None: searches refuse the option `shortlist`."""
         return getattr(self._engine, "shortlist", None)
 
     @shortlist.setter

@@ -79,10 +79,6 @@ class WithRemainder:
             rounded = rounded + unpack(ops.convert_to_numpy(self.remainder), rounded.shape)
         return rounded / scale
 
-    def outputs(self, ids: Any) -> Any:
-        """Return the vectors (..., D) of the matrix whose product with x (D,) is output `ids`."""
-        raise NotImplementedError
-
     @property
     def variable_serialization_spec(self) -> dict[Any, list[str]]:
         """Names of the attributes that Keras saves, by quantization mode."""

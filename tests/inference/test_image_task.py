@@ -1,4 +1,4 @@
-"""What the objects of a ViT share: the images that they take, and those that they refuse."""
+"""Tests of `ImageTask`: images and weights that it refuses, and saved folders."""
 
 import numpy as np
 import pytest

@@ -54,7 +54,7 @@ class KerasEngine:
 
     Args:
         model: The model.
-        shortlist: What the option `shortlist` needs; None: there is none.
+        shortlist: The translator's shortlist; None: searches refuse the option `shortlist`.
     """
 
     def __init__(self, model: EncoderDecoder, shortlist: Shortlist | None = None):
