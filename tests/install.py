@@ -23,7 +23,7 @@ LINES = [
     f"{word} and {other}" for word in ("one", "two") for other in "six ten red sun sea".split()
 ]
 OPTIONS = """
-vocab_size=40 byte_fallback=false epochs=1 warmup_steps=1 tokens_per_batch=64 num_buckets=1
+vocab_size=40 byte_fallback=false epochs=1 warmup_steps=1 tokens_per_batch=64 packed_length=32
 model.d_model=8 model.d_ff=8 model.num_heads=2 model.num_encoder_layers=1
 model.num_decoder_layers=1
 """
