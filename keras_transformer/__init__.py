@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from keras_transformer.models import Transformer
     from keras_transformer.optimizers import WarmupSchedule, adam
     from keras_transformer.text import SentencePieceTokenizer, load_tokenizer
+    from keras_transformer.text.glossary import Glossary
 
 __version__ = "0.1.0"
 
@@ -45,6 +46,7 @@ _HOMES = {
     "CausalLM": "inference.causal_lm",
     "Chat": "inference.chat",
     "TransformerConfig": "config",
+    "Glossary": "text.glossary",
     "ImageClassifier": "inference.image_classifier",
     "ImageEmbedder": "inference.image_embedder",
     "LabelSmoothedCrossentropy": "losses",
@@ -77,6 +79,7 @@ __all__ = [
     "Adapters",
     "CausalLM",
     "Chat",
+    "Glossary",
     "Hypothesis",
     "ImageClassifier",
     "ImageEmbedder",

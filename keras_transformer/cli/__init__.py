@@ -15,6 +15,7 @@ from keras_transformer.cli.compare import compare
 from keras_transformer.cli.convert import average, export, import_, info, merge
 from keras_transformer.cli.corpora import CorpusCommand, score
 from keras_transformer.cli.embed import embed
+from keras_transformer.cli.evaluate import evaluate
 from keras_transformer.cli.generate import generate
 from keras_transformer.cli.launch import launch
 from keras_transformer.cli.parse import parse
@@ -26,7 +27,7 @@ from keras_transformer.cli.shortlist import shortlist
 from keras_transformer.cli.speech import speak, transcribe
 from keras_transformer.cli.tasks import classify, fill, tag
 from keras_transformer.cli.train import train
-from keras_transformer.cli.translate import evaluate, translate
+from keras_transformer.cli.translate import translate
 
 app = typer.Typer(
     cls=Commands,

@@ -1,4 +1,4 @@
-"""Commands that translate text and evaluate translations."""
+"""Command that translates text."""
 
 from __future__ import annotations
 
@@ -90,6 +90,13 @@ def translate(
     precision: Precision = None,
     engine: Engine = "keras",
     ensemble: EnsembleOf = None,
+    glossary: Annotated[
+        Path | None,
+        typer.Option(
+            help="Text file of terms that translations must have, with a source term and its forms "
+            "per line, between tabs."
+        ),
+    ] = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
     text_field: Annotated[
@@ -113,6 +120,7 @@ def translate(
         keras-transformer translate saved_models/grammar -n 4 < news.en > news.nbest
         keras-transformer translate saved_models/grammar --engine ctranslate2 --precision int8
         keras-transformer translate saved_models/grammar --mbr 16 --mbr-source samples
+        keras-transformer translate saved_models/grammar --glossary terms.tsv < news.en
         keras-transformer translate saved_models/nllb --target-language fra_Latn < news.en
         keras-transformer translate saved_models/grammar -i crawl/ -o out/ --processes 8
     """
@@ -126,7 +134,8 @@ def translate(
     options |= dict(tokens_per_batch=tokens_per_batch, strict=strict)
     if is_folder(output):
         require(bool(inputs), "--input", inputs, "given when --output is a folder")
-        for name, value in {"--ensemble": ensemble, "--mbr": mbr}.items():
+        refused = {"--ensemble": ensemble, "--mbr": mbr, "--glossary": glossary}
+        for name, value in refused.items():
             require(not value, name, value, "left out if --output is a folder")
         require(chunk_size is None, "--chunk-size", chunk_size, "left out if --output is a folder")
         from keras_transformer.corpora import translate_corpus
@@ -148,11 +157,16 @@ def translate(
             given = dict(options, num_hypotheses=num_hypotheses).get(name)
             flag = f"--{name.replace('_', '-')}"
             require(given is None, flag, given, "left out with --mbr, which names the number")
-        for name, value in options.items() if mbr_source == "samples" else ():
+        named = {**options, **({"glossary": glossary} if glossary else {})}
+        for name, value in named.items() if mbr_source == "samples" else ():
             fits = name in (*SAMPLE, "tokens_per_batch", "strict")
             flag = f"--{name.replace('_', '-')}"
             require(fits, flag, value, "left out with --mbr-source samples")
         options |= dict(count=mbr, source=mbr_source)
+    if glossary is not None:
+        from keras_transformer.text.glossary import Glossary
+
+        options["constraint"] = Glossary.read(glossary)
     translator = loaded(folder, ensemble, **loading)
     _stream(translator, input_file, output and Path(output), num_hypotheses, chunk_size, options)
 
@@ -190,109 +204,3 @@ def _nbest_lines(translator, lines, chunk_size, options):
         for hypotheses in translator.nbest(chunk, **options):
             i = next(index)
             yield "\n".join(f"{i} ||| {one_line(h.text)} ||| {h.score:.4f}" for h in hypotheses)
-
-
-@searching(Search, TRANSLATE)
-def evaluate(
-    folder: Folder,
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            help="Text to translate, one text per line; or a .tsv, .tmx or .jsonl file with both "
-            "sides."
-        ),
-    ] = None,
-    reference: Annotated[
-        Path | None, typer.Option(help="Reference translations, one per line of the source.")
-    ] = None,
-    corpus: Annotated[
-        str | None, typer.Option(help="A built-in corpus instead of files: grammar or multi30k.")
-    ] = None,
-    data_folder: Annotated[
-        Path | None,
-        typer.Option(help="Folder with the files of the corpus.  [default: download them]"),
-    ] = None,
-    test_set: Annotated[
-        str | None,
-        typer.Option(
-            help="Test set of the corpus, or the name under which to save the scores of files.  "
-            "[default: the corpus's first, or the file's name]"
-        ),
-    ] = None,
-    tokens_per_batch: TokensPerBatch = 4096,
-    precision: Precision = None,
-    engine: Engine = "keras",
-    ensemble: EnsembleOf = None,
-    source_language: SourceLanguage = None,
-    target_language: TargetLanguage = None,
-    lowercase: Annotated[
-        bool, typer.Option("--lowercase", help="Ignore case in BLEU, chrF and exact match.")
-    ] = False,
-    moses: Annotated[
-        bool,
-        typer.Option(
-            "--moses",
-            help="Also compute BLEU as papers on Multi30k do: lower-cased, Moses-tokenised.",
-        ),
-    ] = False,
-    rouge: Annotated[
-        bool,
-        typer.Option("--rouge", help="Also compute ROUGE-1, ROUGE-2 and ROUGE-L of summaries."),
-    ] = False,
-    **search: Any,
-) -> None:
-    """Measure quality and speed on a test set.
-
-    Print a table of BLEU, chrF, TER, exact match, perplexity, time and tokens per second, and save
-    it in the folder's metrics.json under the name of the test set; that of an ensemble is only
-    printed.
-
-    \b
-    Examples:
-        keras-transformer evaluate saved_models/wmt --source test.en --reference test.de
-        keras-transformer evaluate saved_models/multi30k --corpus multi30k --moses
-    """
-    from keras_transformer.data.built_in_corpora import load_corpus
-    from keras_transformer.data.text_files import read_pairs
-    from keras_transformer.evaluation.assess import assess, save_metrics
-    from keras_transformer.evaluation.scores import table
-    from keras_transformer.text.languages import short_code
-
-    if (source is None) == (corpus is None):
-        raise ValueError("give either --source (and --reference) or --corpus")
-    if source is None and reference is not None:
-        raise ValueError("--reference belongs to --source, not to --corpus")
-    if corpus is None and data_folder is not None:
-        raise ValueError("--data-folder belongs to --corpus, not to --source")
-    loading = dict(
-        precision=precision,
-        engine=engine,
-        source_language=source_language,
-        target_language=target_language,
-    )
-    translator = loaded(folder, ensemble, **loading)
-    languages = dict(
-        source_language=short_code(translator.source_language or "en"),
-        target_language=short_code(translator.target_language or "de"),
-    )
-    if source is not None:
-        pairs = read_pairs(source, reference, **languages)
-        name = test_set or source.name.split(".")[0]
-    else:
-        tests = load_corpus(corpus, data_folder, train_size=1, **languages).tests
-        name = test_set or next(iter(tests))
-        if name not in tests:
-            raise ValueError(f"--test-set of {corpus} must be one of {list(tests)}, got {name!r}")
-        pairs = tests[name]
-    metrics = assess(
-        translator,
-        pairs,
-        tokens_per_batch=tokens_per_batch,
-        lowercase=lowercase,
-        published_language=languages["target_language"] if moses else None,
-        summaries=rouge,
-        **search,
-    )
-    if not ensemble:
-        save_metrics(folder, name, metrics)
-    typer.echo(table({"test_set": name, **metrics}))

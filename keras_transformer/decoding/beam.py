@@ -9,6 +9,7 @@ from typing import Any
 import keras
 
 from keras_transformer.backend import best_tokens, gather, quick, row_loop
+from keras_transformer.decoding.banks import best_of_all, in_turn, with_proposals
 from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, pick, write
 from keras_transformer.search import SearchOptions
 
@@ -100,6 +101,7 @@ class _Candidates:
     beam_BC: Any  # the beam that each extends
     token_BC: Any
     is_eos_BC: Any
+    key_BC: Any  # by which they are in order
 
 
 @dataclass(frozen=True)
@@ -137,11 +139,20 @@ class _Beams:
         if tokens_BKW.shape[1] < beam_size:  # the first turn has the logits of one beam
             tokens_BKW = quick.repeat(tokens_BKW, beam_size, axis=1)
         total_BKW = quick.expand_dims(alive["total_BK"], 2) + values_BKW - log_z_BK1
-        total_BC, flat_BC = quick.top_k(
-            quick.reshape(total_BKW, (-1, beam_size * width)), min(choices, width) * beam_size
+        count = min(choices, width) * beam_size
+        width = quick.shape(tokens_BKW)[2]  # more with phrases
+        total_BM, token_BM = (
+            quick.reshape(x, (-1, beam_size * width)) for x in (total_BKW, tokens_BKW)
         )
-        token_BC = gather(quick.reshape(tokens_BKW, (-1, beam_size * width)), flat_BC, axis=1)
-        return _Candidates(total_BC, flat_BC // width, token_BC, rules.is_end(token_BC))
+        key_BM = total_BM
+        if (phrases := rules.phrases) is not None:
+            progress_BKW = phrases.progress(alive["constraint"], tokens_BKW)
+            key_BM = in_turn(total_BM, quick.reshape(progress_BKW, (-1, beam_size * width)))
+        key_BC, flat_BC = quick.top_k(key_BM, count)
+        total_BC = key_BC if phrases is None else gather(total_BM, flat_BC, axis=1)
+        token_BC = gather(token_BM, flat_BC, axis=1)
+        is_eos_BC = rules.is_end(token_BC)
+        return _Candidates(total_BC, flat_BC // width, token_BC, is_eos_BC, key_BC)
 
     def _best_of_each(self, logits_BKV, width, alive):
         """Return the `width` best tokens of each beam, their logits, and log Z (B, K, 1).
@@ -149,8 +160,11 @@ class _Beams:
         A constraint limits the tokens to those it allows; log Z is always over all tokens.
         """
         rules = self.rules
-        if rules.constraint is None:
+        if rules.constraint is None or rules.phrases is not None:
             values_BKW, tokens_BKW, log_z_BK1 = best_tokens(logits_BKV, width)
+            if rules.phrases is not None:
+                found = rules.phrases, alive["constraint"], values_BKW, tokens_BKW, logits_BKV
+                values_BKW, tokens_BKW = with_proposals(*found)
         else:
             may_BKV = rules.constraint.allowed(alive["constraint"], self.vocab_size)
             logits_BKV = quick.cast(logits_BKV, "float32")
@@ -194,8 +208,11 @@ class _Beams:
 
     def advance(self, i, index, candidates, alive):
         """Keep the K best unfinished hypotheses, each in the slot of its new number."""
-        going_BC = quick.where(candidates.is_eos_BC, IMPOSSIBLE, candidates.total_BC)
+        going_BC = quick.where(candidates.is_eos_BC, IMPOSSIBLE, candidates.key_BC)
         total_BK, choice_BK = quick.top_k(going_BC, self.beam_size)
+        if self.rules.phrases is not None:
+            total_BC = quick.where(candidates.is_eos_BC, IMPOSSIBLE, candidates.total_BC)
+            total_BK = gather(total_BC, choice_BK, axis=1)
         beam_BK = gather(candidates.beam_BC, choice_BK, axis=1)
         token_BK = gather(candidates.token_BC, choice_BK, axis=1)
         alive = {
@@ -217,12 +234,15 @@ class _Beams:
         """Return which rows need no further iteration."""
         rules, scores_BK = self.rules, found["scores_BK"]
         done_B = done_B | rules.is_end(alive["forced_BL"][:, i])
-        best_alive_B = alive["total_BK"][:, 0] / rules.penalty(1 + i)
+        best_B = whole_B = alive["total_BK"][:, 0]
+        if (phrases := rules.phrases) is not None:
+            best_B, whole_B = best_of_all(phrases, alive["constraint"], alive["total_BK"])
+        best_alive_B = whole_B / rules.penalty(1 + i)
         decisive_B = scores_BK[:, -1 if rules.search.scoring == "transformers" else 0]
         is_full_B = scores_BK[:, -1] > IMPOSSIBLE / 2  # the last score is the worst
         done_B = done_B | (is_full_B & (decisive_B >= best_alive_B))
         # A bound: log-probabilities are at most 0, and the full length has the largest divisor.
-        reachable_B = alive["total_BK"][:, 0] / rules.penalty(self.length)
+        reachable_B = best_B / rules.penalty(self.length)
         return done_B | (scores_BK[:, self.wanted - 1] >= reachable_B)
 
     def repeated(self, x):

@@ -11,6 +11,7 @@ from typing import Any
 import keras
 
 from keras_transformer.backend import gather, quick
+from keras_transformer.decoding.phrases import Phrases
 from keras_transformer.search import SearchOptions
 
 IMPOSSIBLE = -1e9  # log-probability of a forbidden token; finite, so that sums are not NaN
@@ -43,6 +44,11 @@ class Rules:
     def never(self) -> tuple[int, ...]:
         """Padding and the banned ids, except EOS ids: Whisper pads with its EOS."""
         return tuple(one for one in (self.pad_id, *self.banned_ids) if one not in self.eos_ids)
+
+    @property
+    def phrases(self) -> Phrases | None:
+        """The constraint, if it is one to phrases."""
+        return self.constraint if isinstance(self.constraint, Phrases) else None
 
     def is_end(self, token_ids: Any) -> Any:
         """Return which of the tokens are EOS ids."""

@@ -120,10 +120,10 @@ class Translator:
             tokens_per_batch: Maximum source tokens per batch, padding included.
             strict: Whether a text longer than the model's `max_length` raises ValueError; else it
                 is cut with a warning.
-            constraint: Restriction of the translations, such as `decoding.TreeConstraint`: a
-                hashable object as `decoding` describes, with a method `start(texts, limits)` that
-                returns the state before the first token as NumPy arrays, one row per text;
-                `limits` holds the maximum tokens of each. None: no restriction.
+            constraint: Restriction of the translations: a `Glossary`; or a hashable object as
+                `decoding` describes, such as `decoding.TreeConstraint`, with a method
+                `start(texts, limits)` that returns the state before the first token as NumPy
+                arrays, a row per text; `limits` has the maximum tokens of each. None: none.
             options: Options of `search.Search`: `beam_size=4`, `length_penalty=0.6`,
                 `max_extra_length=50`, `min_length=0`, `scoring="wu"` and `shortlist=False`.
 
@@ -203,6 +203,7 @@ class Translator:
         chunk_size: int = 2048,
         tokens_per_batch: int = 4096,
         strict: bool = False,
+        constraint: Any = None,
         **options: Any,
     ) -> Iterator[str]:
         """Translate a stream of any length: yield in order, with `chunk_size` texts in memory.
@@ -211,14 +212,14 @@ class Translator:
             texts: Any iterable of texts, such as an open file.
             chunk_size: Number of texts that are read, sorted and batched together; with 1, each
                 text is answered before the next is read.
-            tokens_per_batch, strict, options: See `translate`.
+            tokens_per_batch, strict, constraint, options: See `translate`.
         """
         require_whole("chunk_size", chunk_size, 1)
         search = self._engine.options(options, TRANSLATE, num_hypotheses=1)
 
         def stream(texts):
             while chunk := list(itertools.islice(texts, chunk_size)):
-                request = Request(chunk, None, tokens_per_batch, strict)
+                request = Request(chunk, None, tokens_per_batch, strict, constraint=constraint)
                 found = self._hypotheses(request, search)
                 yield from (hypotheses[0].text for hypotheses in found)
 
@@ -246,8 +247,7 @@ class Translator:
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
         """Write `model.keras`, the tokenizer and `config.json` into a folder.
 
-        Other files in the folder are kept. Files are written under temporary names and then
-        renamed: after an error the folder is as it was. Any backend can load the folder.
+        Other files are kept. After an error the folder is as it was. Any backend can load it.
 
         Args:
             folder: Folder to write to; created if missing.

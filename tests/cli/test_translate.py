@@ -11,6 +11,7 @@ import pytest
 
 from keras_transformer.evaluation.minimum_bayes_risk import translate_by_risk
 from keras_transformer.inference.translator import Translator
+from keras_transformer.text.glossary import Glossary
 
 ROOT = Path(__file__).parents[2]
 LINES = ["one two", "", "three", "two two one"]
@@ -110,48 +111,6 @@ def test_says_which_line_of_stdin_is_no_text(run, failure, folder):
     assert "stdin, line 2: invalid UTF-8" in failure(result)
 
 
-def test_evaluates_files_and_keeps_other_entries(run, translator, folder, tmp_path):
-    (folder / "metrics.json").write_text('{"other": {"bleu": 1.5}}')
-    sources = ["one two", "three"]
-    references = translator.translate(sources, max_extra_length=4)
-    for name, lines in {"dev.en": sources, "dev.de": references}.items():
-        (tmp_path / name).write_text("".join(line + "\n" for line in lines))
-    files = ["--source", tmp_path / "dev.en", "--reference", tmp_path / "dev.de"]
-    result = run("evaluate", folder, *files, "--max-extra-length", 4)
-    metrics = json.loads((folder / "metrics.json").read_text())
-    assert metrics["other"] == {"bleu": 1.5}
-    dev = metrics["dev"]
-    assert dev["exact_match"] == 100 and dev["sentences"] == 2 and dev["ter"] == 0
-    assert dev["perplexity"] > 1 and dev["seconds"] > 0 and dev["tokens_per_second"] > 0
-    for name in dev:
-        assert name in result.stdout
-    run("evaluate", folder, *files, "--test-set", "mine", "--beam-size", 1, "--lowercase")
-    metrics = json.loads((folder / "metrics.json").read_text())
-    assert metrics.keys() == {"other", "dev", "mine"} and metrics["mine"]["beam_size"] == 1
-    assert "case:lc" in metrics["mine"]["bleu_signature"]
-    shown = run("info", folder).stdout
-    assert "1.50" in shown and "exact_match" in shown
-
-
-def test_evaluates_a_known_corpus_as_papers_do(run, folder, tmp_path):
-    pytest.importorskip("sacremoses")
-    pytest.importorskip("rouge_score")
-    for name in ("train", "val", "test_2016_flickr", "test_2017_flickr"):
-        (tmp_path / f"{name}.en").write_text("one two\n")
-        (tmp_path / f"{name}.de").write_text("three\n")
-    corpus = ["--corpus", "multi30k", "--data-folder", tmp_path, "--moses"]
-    run("evaluate", folder, *corpus, "--max-extra-length", 4)
-    test_2017 = ["--test-set", "test_2017_flickr", "--rouge"]
-    run("evaluate", folder, *corpus, "--max-extra-length", 4, *test_2017)
-    metrics = json.loads((folder / "metrics.json").read_text())
-    for name in ("test_2016_flickr", "test_2017_flickr"):
-        assert "tok:none" in metrics[name]["published_bleu_signature"]
-    assert (
-        0 <= metrics["test_2017_flickr"]["rougeL"] <= metrics["test_2017_flickr"]["rouge1"] <= 100
-    )
-    assert "rouge1" not in metrics["test_2016_flickr"]
-
-
 def test_in_a_pipe_whose_reader_leaves(folder):
     command = [sys.executable, "-m", "keras_transformer.cli", "translate", str(folder)]
     process = subprocess.Popen(
@@ -204,3 +163,31 @@ def test_minimum_bayes_risk(run, failure, folder, translator):
     ):
         message = failure(run("translate", folder, "--mbr", 3, *arguments, stdin="x", status=2))
         assert said in message
+
+
+def test_a_glossary(run, failure, folder, translator, tmp_path):
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("# numbers\ntwo\tthree one\nthree\tone one\ttwo\n")
+    given = ["--glossary", terms, "--max-extra-length", 8]
+    lines = run("translate", folder, *given, stdin="one two\nthree\n").stdout.splitlines()
+    assert "three one" in lines[0]
+    assert "one one" in lines[1] or "two" in lines[1].split()
+    glossary = Glossary({"two": ["three one"], "three": ["one one", "two"]})
+    options = dict(constraint=glossary, max_extra_length=8)
+    assert lines == translator.translate(["one two", "three"], **options)
+    terms.write_text("two\n")
+    result = run("translate", folder, *given, stdin="one\n", status=2)
+    assert "terms.tsv, line 1: must have a source term, a tab and a target" in failure(result)
+    terms.write_text("two\tzebra\n")
+    result = run("translate", folder, *given, stdin="one\n", status=2)
+    assert "a term of the glossary must be text that the vocabulary" in failure(result)
+    terms.write_text("two\tone\n")
+    result = run("translate", folder, *given, "--shortlist", stdin="two\n", status=2)
+    assert "constraint must be None with shortlist=True" in failure(result)
+    result = run("translate", folder, *given, "--engine", "ctranslate2", stdin="two\n", status=2)
+    assert 'constraint must be None with engine="ctranslate2"' in failure(result)
+    samples = ["--mbr", 2, "--mbr-source", "samples"]
+    result = run("translate", folder, "--glossary", terms, *samples, stdin="two\n", status=2)
+    assert "--glossary must be left out with --mbr-source samples" in failure(result)
+    result = run("translate", folder, *given, "-i", terms, "-o", f"{tmp_path}/o/", status=2)
+    assert "--glossary must be left out if --output is a folder" in failure(result)

@@ -9,9 +9,11 @@ from keras_transformer.inference.inputs import Request
 from keras_transformer.inference.pipeline import Hypothesis, search_texts
 from keras_transformer.inference.runner import Runner
 from keras_transformer.inference.scoring import score_pairs
+from keras_transformer.inference.terminology import search_with_terms
 from keras_transformer.models import EncoderDecoder
 from keras_transformer.search import Search
 from keras_transformer.text import Tokenizer
+from keras_transformer.text.glossary import Glossary
 from keras_transformer.text.shortlist import Shortlist
 
 
@@ -72,8 +74,15 @@ class KerasEngine:
         self, tokenizer: Tokenizer, request: Request, search: Search
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each text, best first."""
-        found = self._runner, self.model, tokenizer, request, search, self.shortlist
-        return search_texts(*found)
+
+        def find(request, search):
+            run = self._runner, self.model, tokenizer, request, search, self.shortlist
+            return search_texts(*run)
+
+        if isinstance(request.constraint, Glossary):
+            ends = self.config.eos_ids
+            return search_with_terms(find, tokenizer, ends, request, search)
+        return find(request, search)
 
     def score(
         self,

@@ -1,0 +1,131 @@
+"""A glossary: source terms, and the target terms that stand for them."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from keras_transformer.config import require
+
+# Scripts without spaces between words: Thai, Lao, Burmese, Khmer, Chinese, Japanese; and Korean,
+# which adds particles to words.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+)
+_WORD = rf"[^\W{_UNSPACED}]"
+
+
+def goes_on(text: str) -> bool:
+    """Return whether a text that follows a word would go on with it."""
+    return re.match(rf"{_WORD}|\ufffd", text) is not None
+
+
+class Glossary:
+    """Source terms and the target terms that their translations must contain.
+
+    ```python
+    glossary = Glossary({"dog": ["Hund", "Hunde", "Hunden"], "couch": ["Sofa"]})
+    translator.translate(["A dog sleeps on the couch ."], constraint=glossary)
+    ```
+
+    A term is found in a source as whole words, in whatever case; of overlapping ones the longest
+    counts. Its translation must contain one of its forms as whole words, and once, however often
+    the term occurs; the first letter may be a capital.
+
+    Args:
+        terms: The forms that are allowed for each source term, such as its inflections.
+
+    Raises:
+        ValueError: If there are no terms, or a side is empty.
+    """
+
+    def __init__(self, terms: Mapping[str, Sequence[str]]):
+        require(len(terms) > 0, "terms", terms, "one or more")
+        self._terms: dict[str, list[str]] = {}
+        for term, forms in terms.items():
+            require(not isinstance(forms, str), f"forms of {term!r}", forms, "a list of texts")
+            sides = [" ".join(x.split()) for x in (term, *forms)]
+            fits = all(sides) and len(sides) > 1
+            require(fits, "a term", (term, *forms), "a source and its forms, none of them empty")
+            known = self._terms.setdefault(sides[0].casefold(), [])
+            known += [x for x in dict.fromkeys(sides[1:]) if x not in known]
+
+    @classmethod
+    def read(cls, path: str | os.PathLike) -> Glossary:
+        """Read a text file with a term per line: source, target and other forms, between tabs.
+
+        Empty lines and lines that begin with "#" are left out.
+
+        Raises:
+            ValueError: If a line has no target or an empty side; names the line.
+        """
+        terms: dict[str, list[str]] = {}
+        try:
+            lines = Path(path).read_text("utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} must be UTF-8 text ({error})") from error
+        for number, line in enumerate(lines, 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            source, *forms = (x.strip() for x in line.rstrip().split("\t"))
+            if not source or not forms or not all(forms):
+                raise ValueError(
+                    f"{path}, line {number}: must have a source term, a tab and a target term, "
+                    f"none of them empty, got {line!r:.80}"
+                )
+            terms.setdefault(source, []).extend(forms)
+        require(bool(terms), "the terms", 0, f"at least one in {path}")
+        return cls(terms)
+
+    def __len__(self) -> int:
+        """Return the number of source terms."""
+        return len(self._terms)
+
+    def __repr__(self) -> str:
+        return f"a glossary of {len(self)} terms"
+
+    def forms(self) -> list[str]:
+        """Return the forms of all terms, each once."""
+        return list(dict.fromkeys(form for row in self._terms.values() for form in row))
+
+    def terms_in(self, source: str) -> list[tuple[str, ...]]:
+        """Return the forms of each term that a source has, in their order, each term once.
+
+        Args:
+            source: A source text.
+        """
+        found = dict.fromkeys(
+            " ".join(match.group().split()).casefold() for match in self._pattern.finditer(source)
+        )
+        return [tuple(self._terms[term]) for term in found if term in self._terms]
+
+    @functools.cached_property
+    def _pattern(self):
+        longest_first = sorted(self._terms, key=len, reverse=True)
+        return re.compile("|".join(map(_whole, longest_first)), re.IGNORECASE)
+
+
+def is_kept(forms: Sequence[str], translation: str) -> bool:
+    """Return whether a translation has one of the forms of a term.
+
+    Args:
+        forms: The forms of the term.
+        translation: The translation.
+    """
+    return any(re.search(_whole(x), translation) for form in forms for x in spellings(form))
+
+
+def spellings(form: str) -> list[str]:
+    """Return a form as it is, and with a capital as its first letter."""
+    return list(dict.fromkeys([form, form[:1].upper() + form[1:]]))
+
+
+def _whole(term):
+    """Return a pattern of a term that is not a part of a longer word."""
+    words = r"\s+".join(map(re.escape, term.split()))
+    before = f"(?<!{_WORD})" if re.match(_WORD, term[0]) else ""
+    after = f"(?!{_WORD})" if re.match(_WORD, term[-1]) else ""
+    return f"{before}{words}{after}"
