@@ -86,7 +86,7 @@ def search_with_terms(
     continues = _continues(tokenizer, glossary)
     constraint = _Terms(tuple(eos_ids), tokenizer.fingerprint(), continues, of_text)
     prefixes = request.prefixes and [request.prefixes[i] for i in again]
-    changes = dict(texts=texts, prefixes=prefixes, constraint=constraint)
+    changes: dict[str, Any] = dict(texts=texts, prefixes=prefixes, constraint=constraint)
     beams = max(LEAST_BEAMS, search.beam_size)
     more = search_texts(
         dataclasses.replace(request, **changes),

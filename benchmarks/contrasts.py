@@ -1,0 +1,49 @@
+"""What translators of the embedded grammar have learnt: contrastive pairs of sixteen phenomena.
+
+    python -m benchmarks.contrasts FOLDER [FOLDER ...] [--pairs 200] [--seed 0] [--save]
+
+Each FOLDER is a translator from English to German. A pair is an English sentence with a right and a
+wrong German translation, which differ in one point; the table has the share of the pairs in which
+the right one is more probable. A guess gives 50 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from benchmarks import contest
+
+
+def main() -> None:
+    """Score and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
+    parser.add_argument("--pairs", type=int, default=200, help="of each phenomenon")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--save", action="store_true", help="write the table to results/")
+    given = parser.parse_args()
+
+    from keras_transformer import Translator
+    from keras_transformer.data.grammar.contrasts import PHENOMENA, contrasts
+    from keras_transformer.evaluation.contrastive import contrastive_accuracy
+
+    suite = {name: contrasts(name, given.pairs, given.seed) for name in PHENOMENA}
+    found, columns = [], ["phenomenon"]
+    for folder in given.folders:
+        translator = Translator.load(folder)
+        columns.append(f"{folder.name}: {translator.model.count_params():,} weights")
+        found.append(contrastive_accuracy(translator, suite))
+    rows = [(name, *(f"{x[name]:.1f}" for x in found)) for name in suite]
+    rows.append(("mean", *(f"{sum(x.values()) / len(x):.1f}" for x in found)))
+    example = [(name, pairs[0].right, pairs[0].wrong) for name, pairs in suite.items()]
+    parts = [
+        contest.table(columns, rows),
+        f"Accuracy in percent, of {given.pairs} pairs each (seed {given.seed}). The first pairs:",
+        contest.table(("phenomenon", "right", "wrong"), example),
+    ]
+    contest.report("contrasts", "Contrastive pairs of the grammar", parts, given.save)
+
+
+if __name__ == "__main__":
+    main()
