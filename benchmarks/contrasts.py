@@ -1,4 +1,4 @@
-"""What translators of the embedded grammar have learnt: contrastive pairs of sixteen phenomena.
+"""What translators of the embedded grammar have learnt: contrastive pairs.
 
     python -m benchmarks.contrasts FOLDER [FOLDER ...] [--pairs 200] [--seed 0] [--save]
 

@@ -84,7 +84,10 @@ class SearchOptions:
         draws=True,
     )
 
-    min_length = 0  # minimum number of tokens before EOS; an option in some subclasses
+    # Options in some subclasses.
+    min_length = 0  # minimum number of tokens before EOS
+    no_repeat_ngram_size = 0
+    diversity_rate = 0.0
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -135,6 +138,15 @@ class Search(SearchOptions):
     )
     min_length: int = _option(
         0, _whole(0), "Minimum tokens before EOS; the maximum length takes precedence."
+    )
+    no_repeat_ngram_size: int = _option(
+        0, _whole(0), "No sequence of this many tokens occurs twice in a translation; 0: it may."
+    )
+    diversity_rate: float = _option(
+        0.0,
+        _at_least_0,
+        "Log-probability by which each further extension of a hypothesis falls behind, for beams "
+        "that differ more (Li et al. 2016).",
     )
     shortlist: bool = _option(
         False,

@@ -33,7 +33,7 @@ from keras_transformer.backend.compilation import (
     training_step,
     without_gradients,
 )
-from keras_transformer.backend.decoding import best_tokens, gather, row_loop
+from keras_transformer.backend.decoding import best_tokens, forbid, gather, row_loop
 from keras_transformer.backend.devices import count_gpus
 from keras_transformer.backend.dropout import dropout
 from keras_transformer.backend.gradients import gradients
@@ -95,6 +95,7 @@ __all__ = [
     "differ_by_process",
     "dropout",
     "first_part",
+    "forbid",
     "gather",
     "gradients",
     "has_adam_update",

@@ -87,6 +87,22 @@ def gather(x: Any, indices: Any, axis: int) -> Any:
     return ops.take_along_axis(x, indices, axis=axis)
 
 
+def forbid(logits: Any, ids: Any, value: float) -> Any:
+    """Return logits (..., V) with a value at the ids (..., M) that are not negative.
+
+    Args:
+        logits: Logits in float32.
+        ids: Ids of each row, int32, as often as they like; -1 for none.
+        value: The value.
+    """
+    logits_RV = quick.reshape(logits, (-1, quick.shape(logits)[-1]))
+    ids_RM = quick.reshape(ids, (-1, quick.shape(ids)[-1]))
+    present_RM = gather(logits_RV, quick.maximum(ids_RM, 0), axis=1)
+    values_RM = quick.where(ids_RM >= 0, value, present_RM)
+    written = kernels.write_at(logits_RV, quick.maximum(ids_RM, 0), values_RM)
+    return quick.reshape(written, quick.shape(logits))
+
+
 def row_loop(body: Callable, length: Any, done_B: Any, found: Any, alive: Any) -> Any:
     """Call `body` for i = 1 to `length` - 1, or until all rows are done.
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import keras
+from keras import ops
 
-from keras_transformer.backend import best_tokens, gather, quick, row_loop
+from keras_transformer.backend import best_tokens, forbid, gather, quick, row_loop
 from keras_transformer.decoding.banks import best_of_all, in_turn, with_proposals
 from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, pick, write
 from keras_transformer.search import SearchOptions
@@ -129,7 +130,7 @@ class _Beams:
         width = choices * beam_size + len(rules.never)
         width = min(self.vocab_size or width, width)  # None: a part of a vocabulary, on TensorFlow
         forced_B = alive["forced_BL"][:, i]
-        values_BKW, tokens_BKW, log_z_BK1 = self._best_of_each(logits_BKV, width, alive)
+        values_BKW, tokens_BKW, log_z_BK1 = self._best_of_each(i, logits_BKV, width, alive)
         if rules.search.min_length:
             too_early_B11 = quick.expand_dims(forced_B == NOT_EOS, (1, 2))
             too_early_BKW = rules.is_end(tokens_BKW) & too_early_B11
@@ -145,32 +146,39 @@ class _Beams:
             quick.reshape(x, (-1, beam_size * width)) for x in (total_BKW, tokens_BKW)
         )
         key_BM = total_BM
+        if rate := rules.search.diversity_rate:
+            is_real_BKW = quick.cast(values_BKW > IMPOSSIBLE / 2, "float32")
+            behind_BKW = rate * (quick.cumsum(is_real_BKW, axis=-1) - 1.0)
+            key_BM = quick.reshape(total_BKW - behind_BKW, (-1, beam_size * width))
         if (phrases := rules.phrases) is not None:
             progress_BKW = phrases.progress(alive["constraint"], tokens_BKW)
-            key_BM = in_turn(total_BM, quick.reshape(progress_BKW, (-1, beam_size * width)))
+            key_BM = in_turn(key_BM, quick.reshape(progress_BKW, (-1, beam_size * width)))
         key_BC, flat_BC = quick.top_k(key_BM, count)
-        total_BC = key_BC if phrases is None else gather(total_BM, flat_BC, axis=1)
+        total_BC = key_BC if key_BM is total_BM else gather(total_BM, flat_BC, axis=1)
         token_BC = gather(token_BM, flat_BC, axis=1)
         is_eos_BC = rules.is_end(token_BC)
         return _Candidates(total_BC, flat_BC // width, token_BC, is_eos_BC, key_BC)
 
-    def _best_of_each(self, logits_BKV, width, alive):
+    def _best_of_each(self, i, logits_BKV, width, alive):
         """Return the `width` best tokens of each beam, their logits, and log Z (B, K, 1).
 
-        A constraint limits the tokens to those it allows; log Z is always over all tokens.
+        Rules limit the tokens to those that they allow; log Z is always over all tokens.
         """
-        rules = self.rules
-        if rules.constraint is None or rules.phrases is not None:
-            values_BKW, tokens_BKW, log_z_BK1 = best_tokens(logits_BKV, width)
-            if rules.phrases is not None:
-                found = rules.phrases, alive["constraint"], values_BKW, tokens_BKW, logits_BKV
-                values_BKW, tokens_BKW = with_proposals(*found)
-        else:
+        rules, allowed_BKV = self.rules, logits_BKV
+        if rules.constraint is not None and rules.phrases is None:
             may_BKV = rules.constraint.allowed(alive["constraint"], self.vocab_size)
-            logits_BKV = quick.cast(logits_BKV, "float32")
-            log_z_BK1 = quick.logsumexp(logits_BKV, axis=-1, keepdims=True)
-            allowed_BKV = quick.where(may_BKV, logits_BKV, IMPOSSIBLE)
-            values_BKW, tokens_BKW = quick.top_k(allowed_BKV, width)
+            allowed_BKV = quick.where(may_BKV, quick.cast(logits_BKV, "float32"), IMPOSSIBLE)
+        if rules.search.no_repeat_ngram_size:
+            beams = logits_BKV.shape[1]  # one in the first turn
+            repeats_BKM = rules.repeats(alive["ids_BKL"][:, :beams], i)
+            allowed_BKV = forbid(quick.cast(allowed_BKV, "float32"), repeats_BKM, IMPOSSIBLE)
+        values_BKW, tokens_BKW, log_z_BK1 = best_tokens(allowed_BKV, width)
+        if allowed_BKV is not logits_BKV:
+            all_BKV = quick.cast(logits_BKV, "float32")
+            log_z_BK1 = quick.logsumexp(all_BKV, axis=-1, keepdims=True)
+        if rules.phrases is not None:
+            found = rules.phrases, alive["constraint"], values_BKW, tokens_BKW, logits_BKV
+            values_BKW, tokens_BKW = with_proposals(*found)
         for banned_id in rules.never:
             values_BKW = quick.where(tokens_BKW == banned_id, IMPOSSIBLE, values_BKW)
         return values_BKW, tokens_BKW, log_z_BK1
@@ -210,7 +218,7 @@ class _Beams:
         """Keep the K best unfinished hypotheses, each in the slot of its new number."""
         going_BC = quick.where(candidates.is_eos_BC, IMPOSSIBLE, candidates.key_BC)
         total_BK, choice_BK = quick.top_k(going_BC, self.beam_size)
-        if self.rules.phrases is not None:
+        if candidates.key_BC is not candidates.total_BC:
             total_BC = quick.where(candidates.is_eos_BC, IMPOSSIBLE, candidates.total_BC)
             total_BK = gather(total_BC, choice_BK, axis=1)
         beam_BK = gather(candidates.beam_BC, choice_BK, axis=1)
@@ -235,6 +243,8 @@ class _Beams:
         rules, scores_BK = self.rules, found["scores_BK"]
         done_B = done_B | rules.is_end(alive["forced_BL"][:, i])
         best_B = whole_B = alive["total_BK"][:, 0]
+        if rules.search.diversity_rate:  # beams are not in order
+            best_B = whole_B = ops.max(alive["total_BK"], axis=1)
         if (phrases := rules.phrases) is not None:
             best_B, whole_B = best_of_all(phrases, alive["constraint"], alive["total_BK"])
         best_alive_B = whole_B / rules.penalty(1 + i)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keras_transformer.backend import gather, quick, row_loop
+from keras_transformer.backend import forbid, gather, quick, row_loop
 from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, write
 from keras_transformer.search import SearchOptions
 
@@ -108,12 +108,12 @@ class _Greedy:
     penalizes: bool
 
     def turn(self, i, logits_BV, done_B, found, alive):
-        chosen_B, value_B = self.propose(i, logits_BV, alive)
+        chosen_B, value_B = self.propose(i, logits_BV, found, alive)
         chosen_B = quick.where(done_B, self.rules.pad_id, chosen_B)
         done_B, found = self.finish(i, chosen_B, value_B, done_B, found)
         return done_B, found, self.advance(chosen_B, alive)
 
-    def propose(self, i, logits_BV, alive):
+    def propose(self, i, logits_BV, found, alive):
         """Return the token of each row and its log-probability."""
         rules = self.rules
         logits_BV = quick.cast(logits_BV, "float32")
@@ -123,6 +123,9 @@ class _Greedy:
         log_z_B1 = quick.logsumexp(logits_BV, axis=-1, keepdims=True)
         forced_B = rules.best_end(alive["forced_BL"][:, i], logits_BV)
         allowed_BV = self._allowed(logits_BV, forced_B, alive)
+        if rules.search.no_repeat_ngram_size:
+            repeats_BM = rules.repeats(found["ids_BL"], i)
+            allowed_BV = forbid(allowed_BV, repeats_BM, IMPOSSIBLE)
         if self.choose is None:
             chosen_B = quick.argmax(allowed_BV, axis=-1)
         else:

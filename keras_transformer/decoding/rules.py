@@ -77,6 +77,25 @@ class Rules:
         prefix_BL = quick.concatenate([quick.cast(prefix_BP, "int32"), rest], axis=1)
         return quick.where(prefix_BL == self.pad_id, forced_BL, prefix_BL)
 
+    def repeats(self, ids_L: Any, i: Any) -> Any:
+        """Return the tokens (..., L + 1) that would repeat a sequence at position i; -1 for none.
+
+        Args:
+            ids_L: The tokens so far (..., L).
+            i: How many there are.
+        """
+        size = self.search.no_repeat_ngram_size
+        before = size - 1
+        count = quick.shape(ids_L)[-1] + 1
+        none = quick.zeros_like(ids_L[..., :1]) - 1
+        ids = quick.concatenate([ids_L, *[none] * size], axis=-1)
+        may_follow = quick.arange(count, dtype="int32") + before < i
+        places = quick.arange(count + before, dtype="int32")
+        for k in range(before):
+            last = quick.sum(quick.where(places == i - before + k, ids, 0), axis=-1)
+            may_follow = may_follow & (ids[..., k : k + count] == quick.expand_dims(last, -1))
+        return quick.where(may_follow, ids[..., before : before + count], -1)
+
     def best_end(self, forced: Any, logits: Any) -> Any:
         """Return `forced` (...) with each EOS id replaced by the one with the highest logit."""
         if len(self.eos_ids) == 1:

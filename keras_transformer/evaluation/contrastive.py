@@ -13,11 +13,11 @@ class Sides(Protocol):
     """A source with a right and a wrong translation, such as `data.grammar.contrasts.Contrast`."""
 
     @property
-    def english(self) -> str: ...  # noqa: D102
+    def english(self) -> str: ...
     @property
-    def right(self) -> str: ...  # noqa: D102
+    def right(self) -> str: ...
     @property
-    def wrong(self) -> str: ...  # noqa: D102
+    def wrong(self) -> str: ...
 
 
 def contrastive_accuracy(

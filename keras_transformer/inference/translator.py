@@ -122,10 +122,11 @@ class Translator:
                 is cut with a warning.
             constraint: Restriction of the translations: a `Glossary`; or a hashable object as
                 `decoding` describes, such as `decoding.TreeConstraint`, with a method
-                `start(texts, limits)` that returns the state before the first token as NumPy
-                arrays, a row per text; `limits` has the maximum tokens of each. None: none.
+                `start(texts, limits)` that returns the state before the first token, NumPy arrays
+                with a row per text; `limits` has the maximum tokens of each. None: none.
             options: Options of `search.Search`: `beam_size=4`, `length_penalty=0.6`,
-                `max_extra_length=50`, `min_length=0`, `scoring="wu"` and `shortlist=False`.
+                `max_extra_length=50`, `min_length=0`, `no_repeat_ngram_size=0`,
+                `diversity_rate=0.0`, `scoring="wu"`, `shortlist=False`.
 
         Returns:
             One translation per text, in order.
@@ -210,8 +211,7 @@ class Translator:
 
         Args:
             texts: Any iterable of texts, such as an open file.
-            chunk_size: Number of texts that are read, sorted and batched together; with 1, each
-                text is answered before the next is read.
+            chunk_size: Number of texts that are read and sorted together; 1 answers each at once.
             tokens_per_batch, strict, constraint, options: See `translate`.
         """
         require_whole("chunk_size", chunk_size, 1)
@@ -247,7 +247,7 @@ class Translator:
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
         """Write `model.keras`, the tokenizer and `config.json` into a folder.
 
-        Other files are kept. After an error the folder is as it was. Any backend can load it.
+        Other files are kept; after an error all are as they were. Any backend can load the folder.
 
         Args:
             folder: Folder to write to; created if missing.

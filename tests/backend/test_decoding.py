@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.backend import best_tokens, compiled, gather, row_loop
+from keras_transformer.backend import best_tokens, forbid, compiled, gather, row_loop
 
 numpy = ops.convert_to_numpy
 
@@ -32,6 +32,17 @@ def test_best_tokens_of_any_size_and_equal_logits(rng, size, k):
     if keras.backend.backend() != "torch":
         np.testing.assert_array_equal(tokens, expected)
     np.testing.assert_allclose(log_z[:, 0], np.log(np.exp(logits).sum(-1)), rtol=1e-5)
+
+
+def test_forbid(rng):
+    logits = rng.standard_normal((2, 3, 5)).astype("float32")
+    ids = np.full((2, 3, 4), -1, "int32")
+    ids[0, 1] = [2, 4, 2, -1]
+    ids[1, 2] = [1, -1, -1, 3]
+    expected = logits.copy()
+    expected[0, 1, [2, 4]] = expected[1, 2, [1, 3]] = -9
+    found = forbid(ops.convert_to_tensor(logits), ops.convert_to_tensor(ids), -9.0)
+    np.testing.assert_array_equal(ops.convert_to_numpy(found), expected)
 
 
 def test_gather_repeats_axes_of_size_one(rng):

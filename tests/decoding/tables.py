@@ -126,6 +126,8 @@ def naive_beam_search(
     pad_id=PAD,
     eos_ids=(EOS,),
     constraint=None,
+    no_repeat_ngram_size=0,
+    diversity_rate=0.0,
 ):
     """The same search for one row with lists: return [(score, ids), ...], best first.
 
@@ -133,7 +135,7 @@ def naive_beam_search(
     """
     alive, finished = [(0.0, ())], []
     for i in range(max_length):
-        candidates = []
+        candidates, places = [], {}
         for total, ids in alive:
             values = log_probs(ids)
             if i < len(prefix):
@@ -144,8 +146,11 @@ def naive_beam_search(
                 tokens = set(range(len(values))) - {pad_id, *banned_ids}
                 tokens -= {*eos_ids} if i < min_length else set()
                 tokens -= {ids[-1]} if constraint and ids else set()
+                tokens -= {x for x in tokens if repeats((*ids, x), no_repeat_ngram_size)}
             candidates += [(total + values[token], (*ids, token)) for token in tokens]
-        candidates.sort(reverse=True)
+            order = sorted(tokens, key=lambda x: -values[x])
+            places |= {(*ids, token): place for place, token in enumerate(order)}
+        candidates.sort(key=lambda x: x[0] - diversity_rate * places[x[1]], reverse=True)
         finished += [
             (total / ((5 + i + 1) / 6) ** length_penalty, ids)
             for total, ids in candidates[:beam_size]
@@ -157,6 +162,12 @@ def naive_beam_search(
         if len(finished) >= beam_size and max(finished)[0] >= best_alive:
             break
     return sorted(finished, reverse=True)[:beam_size]
+
+
+def repeats(ids, size):
+    """Whether the last `size` tokens occurred before."""
+    earlier = [ids[i : i + size] for i in range(len(ids) - size)]
+    return size > 0 and ids[len(ids) - size :] in earlier
 
 
 def assert_found(ids, scores, expected, eos_ids=(EOS,)):

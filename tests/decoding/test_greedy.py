@@ -44,6 +44,7 @@ def test_greedy_takes_the_most_probable_token_each_time():
         dict(length_penalty=0.6, min_length=2, banned_ids=(C,)),
         dict(length_penalty=0.6, constraint=NONE_TWICE),
         dict(length_penalty=0.6, min_length=1, eos_ids=(EOS, C)),
+        dict(no_repeat_ngram_size=1),
     ],
     ids=str,
 )

@@ -59,3 +59,22 @@ def test_length_penalty_factor_is_equation_14_of_wu_et_al():
     lengths = np.array([1, 7, 13], "int32")
     factor = ops.convert_to_numpy(length_penalty_factor(ops.convert_to_tensor(lengths), 0.6))
     np.testing.assert_allclose(factor, [1, 2**0.6, 3**0.6], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "size,ids,expected",
+    [
+        (1, [7, 8, 7], {7, 8}),
+        (2, [7, 8, 7], {8}),
+        (2, [7, 8, 9], set()),
+        (3, [7, 8, 9, 7, 8], {9}),
+        (3, [7, 7, 7], {7}),
+        (3, [7, 7], set()),
+        (2, [], set()),
+    ],
+)
+def test_tokens_that_would_repeat_a_sequence(size, ids, expected):
+    rules = Rules(Search(no_repeat_ngram_size=size), (3,))
+    row = ops.convert_to_tensor([[*ids, 0, 0, 0][:6], [0] * 6][:1], dtype="int32")
+    found = ops.convert_to_numpy(rules.repeats(row, len(ids)))
+    assert set(found[0]) - {-1} == expected

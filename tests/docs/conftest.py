@@ -101,6 +101,7 @@ def _corpora(folder, sides):
     rows = ("\t".join(pair) for pair in zip(*sides["test"], strict=True))
     write(folder / "test.tsv", rows)
     write(folder / "english.txt", sides["test"][0][:3])
+    write(folder / "terms.tsv", ["dog\tKöter\tKöters\tKötern", "lamp\tLeuchte\tLeuchten"])
     write(folder / "articles.txt", sides["test"][0][:3])
     write(folder / "mine.toml", RECIPE.splitlines())
     write(folder / "input.txt", sides["train"][0])

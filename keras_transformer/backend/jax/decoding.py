@@ -38,3 +38,8 @@ def row_loop(body: Callable, length: Any, done_B: Any, found: Any, alive: Any) -
         places_B = order_C if places_B is None else places_B[order_C]
         state = done_B, found, alive
         done_B, found, alive = jax.tree.map(lambda x, order=order_C: x[order], state)
+
+
+def write_at(x_RV: jax.Array, ids_RM: jax.Array, values_RM: jax.Array) -> jax.Array:
+    """Kernel of `backend.forbid`: return x with the values at the ids of each row."""
+    return x_RV.at[jnp.arange(len(x_RV))[:, None], ids_RM].set(values_RM)

@@ -53,3 +53,9 @@ def _put(results, places_B, found):
     return keras.tree.map_structure(
         lambda x, y: tf.tensor_scatter_nd_update(x, places_B1, y), results, found
     )
+
+
+def write_at(x_RV: tf.Tensor, ids_RM: tf.Tensor, values_RM: tf.Tensor) -> tf.Tensor:
+    """Kernel of `backend.forbid`: return x with the values at the ids of each row."""
+    rows_RM = tf.zeros_like(ids_RM) + tf.range(tf.shape(ids_RM)[0])[:, None]
+    return tf.tensor_scatter_nd_update(x_RV, tf.stack([rows_RM, ids_RM], axis=-1), values_RM)

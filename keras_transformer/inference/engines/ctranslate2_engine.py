@@ -209,7 +209,8 @@ class CTranslate2Engine:
 
         check(search.temperature is None, "temperature", search.temperature, "None")
         check(constraint is None, "constraint", constraint, "None")
-        check(search.min_length == 0, "min_length", search.min_length, "0")
+        for name in ("min_length", "no_repeat_ngram_size", "diversity_rate"):
+            check(getattr(search, name) == 0, name, getattr(search, name), "0")
         check(not search.shortlist, "shortlist", search.shortlist, "False")
         check(search.beam_size <= most, "beam_size", search.beam_size, f"at most {most}")
 
