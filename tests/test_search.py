@@ -8,11 +8,12 @@ import pytest
 
 from keras_transformer import CausalLM, Transcriber, Translator, export
 from keras_transformer.cli.convert import export as export_command
+from keras_transformer.cli.evaluate import evaluate
 from keras_transformer.cli.generate import generate
 from keras_transformer.cli.plot import draw_lengths, draw_reliability
 from keras_transformer.cli.serve import serve
 from keras_transformer.cli.speech import transcribe
-from keras_transformer.cli.translate import evaluate, translate
+from keras_transformer.cli.translate import translate
 from keras_transformer.evaluation.assess import assess
 from keras_transformer.search import (
     GENERATE,

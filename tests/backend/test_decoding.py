@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.backend import best_tokens, forbid, compiled, gather, row_loop
+from keras_transformer.backend import best_tokens, compiled, forbid, gather, row_loop
 
 numpy = ops.convert_to_numpy
 
