@@ -154,6 +154,11 @@ class Search(SearchOptions):
         "Choose only among the pieces that the folder's shortlist has for a source.",
     )
 
+    def __post_init__(self):
+        super().__post_init__()
+        if self.diversity_rate and self.beam_size == 1:
+            raise ValueError("diversity_rate needs beam_size above 1, got beam_size=1")
+
 
 @dataclass(frozen=True)
 class Generation(SearchOptions):

@@ -23,6 +23,7 @@ elif BACKEND == "torch":
     from keras_transformer.backend.torch import decoding as kernels
 
 
+_HIGHEST = 3e38  # float32; above all logits
 _GROUP = 64  # tokens per group in the first pass of `_top_k`
 
 
@@ -88,7 +89,7 @@ def gather(x: Any, indices: Any, axis: int) -> Any:
 
 
 def forbid(logits: Any, ids: Any, value: float) -> Any:
-    """Return logits (..., V) with a value at the ids (..., M) that are not negative.
+    """Return logits (..., V) that are at most `value` at the ids (..., M) that are not negative.
 
     Args:
         logits: Logits in float32.
@@ -97,10 +98,9 @@ def forbid(logits: Any, ids: Any, value: float) -> Any:
     """
     logits_RV = quick.reshape(logits, (-1, quick.shape(logits)[-1]))
     ids_RM = quick.reshape(ids, (-1, quick.shape(ids)[-1]))
-    present_RM = gather(logits_RV, quick.maximum(ids_RM, 0), axis=1)
-    values_RM = quick.where(ids_RM >= 0, value, present_RM)
-    written = kernels.write_at(logits_RV, quick.maximum(ids_RM, 0), values_RM)
-    return quick.reshape(written, quick.shape(logits))
+    values_RM = quick.where(ids_RM >= 0, value, quick.cast(ids_RM * 0, "float32") + _HIGHEST)
+    lowered = kernels.lower_at(logits_RV, quick.maximum(ids_RM, 0), values_RM)
+    return quick.reshape(lowered, quick.shape(logits))
 
 
 def row_loop(body: Callable, length: Any, done_B: Any, found: Any, alive: Any) -> Any:

@@ -166,6 +166,8 @@ def translate(
     if glossary is not None:
         from keras_transformer.text.glossary import Glossary
 
+        require(engine == "keras", "--engine", engine, "keras with --glossary")
+        require(not options.get("shortlist"), "--shortlist", True, "left out with --glossary")
         options["constraint"] = Glossary.read(glossary)
     translator = loaded(folder, ensemble, **loading)
     _stream(translator, input_file, output and Path(output), num_hypotheses, chunk_size, options)

@@ -52,6 +52,10 @@ class Job:
     gpus: float = 0
 
 
+# Options that are off where a job's manifest, perhaps of an earlier version, does not have them.
+_LATER = ("shortlist", "no_repeat_ngram_size", "diversity_rate")
+
+
 @spelled_out(CorpusOptions, NAMES)
 @spelled_out(Search, TRANSLATE)
 def translate_corpus(
@@ -112,6 +116,7 @@ def translate_corpus(
         Search.of(options, NBEST)
     search = dataclasses.asdict(Search(**options))
     asked = {name: value for name, value in search.items() if name in (*TRANSLATE, *options)}
+    asked = {x: value for x, value in asked.items() if x not in _LATER or value}
     loading = dict(
         precision=precision,
         engine=engine,

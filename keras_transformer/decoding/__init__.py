@@ -13,7 +13,8 @@ with `allowed(state, vocab_size) -> boolean (..., V)` and `advance(state, token_
 tensors have the rows, or the rows and beams, as first axes, and fewer than four axes. Tokens that
 are not allowed are never taken; log-probabilities stay those of the whole vocabulary, so the
 search ranks the allowed hypotheses as the model does. Renormalizing at each step would favour
-hypotheses whose beginning leaves few choices.
+hypotheses whose beginning leaves few choices. `Phrases` is another kind of constraint, for beam
+search alone: it proposes tokens, and the search keeps beams that have followed it.
 
 The loop has fixed shapes, so each search can be compiled, or traced into a SavedModel. Each row
 has its own length limit and stops independently: the other rows of its batch do not change its

@@ -192,7 +192,7 @@ class _Beams:
         value_BK1 = cost_BK1
         if cost_BK1 is None:
             value_BK1 = quick.cast(gather(logits_BKV, forced_BK1, axis=2), "float32")
-        is_first_W = quick.arange(values_BKW.shape[-1], dtype="int32") == 0
+        is_first_W = quick.arange(quick.shape(values_BKW)[-1], dtype="int32") == 0
         only_BKW = quick.where(is_first_W, value_BK1, IMPOSSIBLE)
         is_free_B11 = forced_B11 < 0
         return (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keras_transformer.backend import forbid, gather, quick, row_loop
+from keras_transformer.config import require
 from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, write
 from keras_transformer.search import SearchOptions
 
@@ -73,6 +74,7 @@ def greedy_search(
         divided by the length penalty. `beam_search` returns the same form.
     """
     rules = Rules(search, eos_ids, pad_id, banned_ids, constraint)
+    require(rules.phrases is None, "beam_size", search.beam_size, "more than 1 with phrases")
     loop = _Greedy(rules, logits_BV.shape[-1], choose, seen_BV is not None)
     rows = quick.shape(logits_BV)[0]
     found = {

@@ -68,7 +68,7 @@ class Parser:
             strict: Whether a sentence longer than the model's `max_length` raises ValueError; else
                 the words that are too many are left out with a warning.
             options: Options of `search.Search`: `beam_size=4`, `length_penalty=0.6`,
-                `max_extra_length=180`, `min_length=0` and `scoring="wu"`.
+                `max_extra_length=180`, `min_length=0`, `diversity_rate=0.0` and `scoring="wu"`.
 
         Raises:
             TypeError: If an option is unknown.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from keras_transformer.config import require
-from keras_transformer.decoding import IMPOSSIBLE, uniforms
+from keras_transformer.decoding import IMPOSSIBLE, Phrases, uniforms
 from keras_transformer.inference.inputs import Request, extended, most_tokens, padded
 from keras_transformer.inference.runner import LENGTH_MULTIPLE, Runner, search_batches, until_end
 from keras_transformer.inference.search_functions import translation_function
@@ -54,6 +54,8 @@ def search_texts(
     lists = shortlist_arrays(search, shortlist)
     fits = constraint is None or not lists
     require(fits, "constraint", constraint, "None with shortlist=True")
+    fits = constraint is None or isinstance(constraint, Phrases) or not search.no_repeat_ngram_size
+    require(fits, "no_repeat_ngram_size", search.no_repeat_ngram_size, "0 with a constraint")
     full, source_ids, prefix_ids = request.encoded(tokenizer, config.max_length)
     found = [[Hypothesis("", 0.0)] for _ in request.texts]
     lengths = [len(ids) for ids in source_ids]

@@ -12,11 +12,11 @@ import numpy as np
 
 from keras_transformer.config import require
 from keras_transformer.decoding import Phrases
-from keras_transformer.inference.inputs import Request
+from keras_transformer.inference.inputs import Request, encoded_prefixes
 from keras_transformer.inference.pipeline import Hypothesis
 from keras_transformer.search import Search
 from keras_transformer.text import Tokenizer
-from keras_transformer.text.glossary import Glossary, goes_on, is_kept, spellings
+from keras_transformer.text.glossary import Glossary, goes_on, is_kept, is_unspaced, spellings
 
 LEAST_BEAMS = 6  # of a search with phrases, which gives some to each part of a phrase
 
@@ -26,13 +26,14 @@ class _Terms(Phrases):
     """The phrases of each text."""
 
     of_text: Mapping[str, Any] = field(compare=False, repr=False, default_factory=dict)
+    begun: Mapping[str, int] = field(compare=False, repr=False, default_factory=dict)  # of prefixes
 
     def start(self, texts: Sequence[Any], limits: Sequence[int]) -> dict[str, np.ndarray]:
         """Return the state before the first token of the translations of texts."""
         rows = [self.of_text[text] for text in texts]
         for text, row, limit in zip(texts, rows, limits, strict=True):
-            need = sum(min(map(len, forms)) for forms in row) + 1
-            accepted = f"terms of at most {limit} tokens with EOS, the longest translation"
+            need = sum(min(map(len, forms)) for forms in row) + 1 + self.begun.get(text, 0)
+            accepted = f"at most {limit} tokens, with a prefix and EOS: the longest translation"
             require(need <= limit, f"the glossary for {text!r:.60}", f"{need} tokens", accepted)
         return super().start(rows, limits)
 
@@ -40,7 +41,7 @@ class _Terms(Phrases):
 def search_with_terms(
     search_texts: Callable[[Request, Search], list[list[Hypothesis]]],
     tokenizer: Tokenizer,
-    eos_ids: Sequence[int],
+    config: Any,
     request: Request,
     search: Search,
 ) -> list[list[Hypothesis]]:
@@ -53,7 +54,7 @@ def search_with_terms(
     Args:
         search_texts: Searches for the hypotheses of a request.
         tokenizer: Tokenizer of the model.
-        eos_ids: EOS ids of the model.
+        config: Config of the model.
         request: The texts; its constraint is a `Glossary`.
         search: Options of the search.
 
@@ -84,9 +85,17 @@ def search_with_terms(
         for i in again
     }
     continues = _continues(tokenizer, glossary)
-    constraint = _Terms(tuple(eos_ids), tokenizer.fingerprint(), continues, of_text)
     prefixes = request.prefixes and [request.prefixes[i] for i in again]
+    begun: dict[str, int] = {}
+    all_prefix_ids = encoded_prefixes(tokenizer, prefixes, len(texts), config.max_length - 2)
+    for text, ids in zip(texts, all_prefix_ids, strict=True):
+        begun[text] = max(len(ids), begun.get(text, 0))
+    constraint = _Terms(tuple(config.eos_ids), tokenizer.fingerprint(), continues, of_text, begun)
+    # A search compares each form with each, at each extension of a beam.
+    forms = max(sum(map(len, row)) for row in of_text.values())
+    tokens = max(1, request.tokens_per_batch // max(1, forms**2 // 64))
     changes: dict[str, Any] = dict(texts=texts, prefixes=prefixes, constraint=constraint)
+    changes["tokens_per_batch"] = tokens
     beams = max(LEAST_BEAMS, search.beam_size)
     more = search_texts(
         dataclasses.replace(request, **changes),
@@ -99,19 +108,21 @@ def search_with_terms(
 
 @functools.lru_cache(maxsize=8)
 def _spelled(tokenizer, glossary):
-    """Return the sequences of ids of each form: as first word, later, and with a capital."""
-    before, after = map(len, tokenizer.target_frame)
+    """Return the sequences of ids of each form inside a text, also with a capital."""
+    begin, end = map(len, tokenizer.target_frame)
 
     def content(texts):
-        return [ids[before : len(ids) - after] for ids in tokenizer.encode_target(texts)]
+        return [ids[begin : len(ids) - end] for ids in tokenizer.encode_target(texts)]
 
     (start,) = content(["a"])
     found = {}
     for form in glossary.forms():
         both = spellings(form)
-        first, later = content(both), content([f"a {x}" for x in both])
-        later = [x[len(start) :] for x in later if x[: len(start)] == start]
-        ways = dict.fromkeys(map(tuple, [*first, *later]))
+        first = content(both)
+        # A byte-level tokenizer spells the first word of a text otherwise than the same word later.
+        after = [f"{before}{x}" for x in both for before in ("a ", "a")[: 1 + is_unspaced(form)]]
+        later = [x[len(start) :] for x in content(after) if x[: len(start)] == start]
+        ways = dict.fromkeys(map(tuple, later or first))
         found[form] = [list(x) for x in ways if x and tokenizer.unk_id not in x]
         is_spelled = bool(first[0]) and tokenizer.unk_id not in first[0]
         accepted = "text that the vocabulary of the translator can spell"

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from keras_transformer.config import require
+from keras_transformer.text.tokenizer import checked_texts
 
 # Scripts without spaces between words: Thai, Lao, Burmese, Khmer, Chinese, Japanese; and Korean,
 # which adds particles to words.
@@ -16,6 +17,11 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 )
 _WORD = rf"[^\W{_UNSPACED}]"
+
+
+def is_unspaced(text: str) -> bool:
+    """Return whether a text begins with a letter of a script without spaces between words."""
+    return re.match(f"[{_UNSPACED}]", text) is not None
 
 
 def goes_on(text: str) -> bool:
@@ -31,9 +37,11 @@ class Glossary:
     translator.translate(["A dog sleeps on the couch ."], constraint=glossary)
     ```
 
-    A term is found in a source as whole words, in whatever case; of overlapping ones the longest
-    counts. Its translation must contain one of its forms as whole words, and once, however often
-    the term occurs; the first letter may be a capital.
+    A term is found in a source as whole words, in whatever case; of two that overlap the one that
+    begins first counts, and of two that begin together the longer one. (What ends a word is told by
+    letters and digits; vowel signs of Indic scripts do not count as such.) Its translation must
+    contain one of its forms as whole words, and once, however often the term occurs; the first
+    letter may be a capital.
 
     Args:
         terms: The forms that are allowed for each source term, such as its inflections.
@@ -43,13 +51,18 @@ class Glossary:
     """
 
     def __init__(self, terms: Mapping[str, Sequence[str]]):
-        require(len(terms) > 0, "terms", terms, "one or more")
+        fits = isinstance(terms, Mapping) and len(terms) > 0
+        require(fits, "terms", terms, "one or more source terms with their forms")
         self._terms: dict[str, list[str]] = {}
+        self._spelled: dict[str, None] = {}  # source terms as they are given
         for term, forms in terms.items():
-            require(not isinstance(forms, str), f"forms of {term!r}", forms, "a list of texts")
-            sides = [" ".join(x.split()) for x in (term, *forms)]
+            is_list = isinstance(forms, Sequence) and not isinstance(forms, str)
+            require(is_list, f"forms of {term!r}", forms, "a list of texts")
+            every = checked_texts([term, *forms], "a term and its forms")
+            sides = [" ".join(x.split()) for x in every]
             fits = all(sides) and len(sides) > 1
-            require(fits, "a term", (term, *forms), "a source and its forms, none of them empty")
+            require(fits, "a term", tuple(every), "a source and its forms, none of them empty")
+            self._spelled[sides[0]] = None
             known = self._terms.setdefault(sides[0].casefold(), [])
             known += [x for x in dict.fromkeys(sides[1:]) if x not in known]
 
@@ -104,7 +117,7 @@ class Glossary:
 
     @functools.cached_property
     def _pattern(self):
-        longest_first = sorted(self._terms, key=len, reverse=True)
+        longest_first = sorted(self._spelled, key=len, reverse=True)
         return re.compile("|".join(map(_whole, longest_first)), re.IGNORECASE)
 
 

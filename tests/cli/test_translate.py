@@ -183,9 +183,9 @@ def test_a_glossary(run, failure, folder, translator, tmp_path):
     assert "a term of the glossary must be text that the vocabulary" in failure(result)
     terms.write_text("two\tone\n")
     result = run("translate", folder, *given, "--shortlist", stdin="two\n", status=2)
-    assert "constraint must be None with shortlist=True" in failure(result)
+    assert "--shortlist must be left out with --glossary" in failure(result)
     result = run("translate", folder, *given, "--engine", "ctranslate2", stdin="two\n", status=2)
-    assert 'constraint must be None with engine="ctranslate2"' in failure(result)
+    assert "--engine must be keras with --glossary" in failure(result)
     samples = ["--mbr", 2, "--mbr-source", "samples"]
     result = run("translate", folder, "--glossary", terms, *samples, stdin="two\n", status=2)
     assert "--glossary must be left out with --mbr-source samples" in failure(result)

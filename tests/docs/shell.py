@@ -44,6 +44,8 @@ TINY = {
     "keras-transformer train": _RUN,
     "training.translation": _RUN,
     "keras-transformer translate": "--max-extra-length 2".split(),
+    "keras-transformer distill": "--max-extra-length 2".split(),
+    "keras-transformer back-translate": "--max-extra-length 2".split(),
     "keras-transformer evaluate": "--max-extra-length 2".split(),
     "keras-transformer generate": "--max-new-tokens 5".split(),
     "keras-transformer chat": "--max-new-tokens 5".split(),

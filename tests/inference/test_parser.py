@@ -80,6 +80,11 @@ def test_what_is_no_sentence(parser):
 
 
 @pytest.mark.once("texts: no tensor differs")
+def test_a_tree_closes_many_brackets(parser):
+    with pytest.raises(ValueError, match="no_repeat_ngram_size must be 0 with a constraint, got 1"):
+        parser.parse(SENTENCES, no_repeat_ngram_size=1)
+
+
 def test_a_sentence_that_is_too_long(parser):
     most = MAX_LENGTH - 4
     with pytest.warns(UserWarning, match=f"at most {most} words each, .*, got 50 .*it is cut"):

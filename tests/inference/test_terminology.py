@@ -44,6 +44,15 @@ def test_all_hypotheses_have_the_terms_and_the_model_scores_them(translator):
         assert scores == sorted(scores, reverse=True)
 
 
+def test_forms_of_any_number(translator):
+    """TensorFlow traces a search again when numbers change."""
+    words = "one two three four five six seven eight nine ten".split()
+    for count in (1, 3, 5, 10):
+        glossary = Glossary({"six": [f"{x} {y}" for x in words[:count] for y in words[:2]]})
+        (found,) = translator.translate(["six"], constraint=glossary, **OPTIONS)
+        assert is_kept(glossary.forms(), found)
+
+
 def test_a_prefix_comes_first(translator):
     prefixes = ["seven seven"] * len(TEXTS)
     given = dict(prefixes=prefixes, constraint=GLOSSARY, **OPTIONS)
@@ -65,8 +74,8 @@ def test_only_texts_that_lack_a_term_are_searched_again(translator):
         asked.clear()
         request = terminology.Request(TEXTS, constraint=glossary)
         options = terminology.Search(num_hypotheses=1, **OPTIONS)
-        ends = translator.config.eos_ids
-        return terminology.search_with_terms(search, translator.tokenizer, ends, request, options)
+        given = translator.tokenizer, translator.config, request, options
+        return terminology.search_with_terms(search, *given)
 
     assert [x[0].text for x in translate(Glossary({own: [words[0]]}))] == plain
     assert asked == [(TEXTS, 4)]
@@ -93,5 +102,8 @@ def test_bad_input(translator):
     refused("a term of the glossary must be text that the voc.*'zebra'", Glossary({"x": ["zebra"]}))
     refused("constraint must be None with shortlist=True, got a glossary of 4 te", shortlist=True)
     many = Glossary({"one": [" ".join(["nine"] * 60)]})
-    message = "the glossary for 'one' must be terms of at most .* tokens with EOS, the longest tra"
+    message = "the glossary for 'one' must be at most .* tokens, with a prefix and EOS: the longe"
     refused(message, many, max_extra_length=5)
+    refused(message, Glossary({"one": ["nine nine"]}), max_extra_length=1, prefixes=["six " * 5])
+    with pytest.raises(ValueError, match="constraint must be None, a Glossary, or an object with"):
+        translator.translate(["one"], constraint="terms.tsv")

@@ -7,6 +7,7 @@ from keras_transformer.text.glossary import Glossary, goes_on, is_kept, spelling
 pytestmark = pytest.mark.once("texts: no tensor is read")
 
 TERMS = {"dog": ["Hund", "Hunde"], "Hot  dog": ["Hotdog"], "C++": ["C++"], "狗": ["Hund"]}
+TERMS |= {"Straße": ["street"], "man of war ship": ["warship"], "war": ["Krieg"]}
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,8 @@ TERMS = {"dog": ["Hund", "Hunde"], "Hot  dog": ["Hotdog"], "C++": ["C++"], "狗"
         ("C++, not C+++", [("C++",)]),
         ("一只狗在跑", [("Hund",)]),
         ("", []),
+        ("Die straße, die STRAßE", [("street",)]),
+        ("man of war ship", [("warship",)]),
     ],
 )
 def test_terms_are_whole_words_and_the_longest_count(source, expected):
@@ -68,8 +71,14 @@ def test_a_line_without_a_side(tmp_path, line):
 
 
 def test_bad_input(tmp_path):
-    with pytest.raises(ValueError, match="terms must be one or more"):
-        Glossary({})
+    for terms in ({}, [("dog", ["Hund"])]):
+        with pytest.raises(ValueError, match="terms must be one or more source terms with their f"):
+            Glossary(terms)
+    for forms in (None, 1):
+        with pytest.raises(ValueError, match="forms of 'dog' must be a list of texts, got"):
+            Glossary({"dog": forms})
+    with pytest.raises(ValueError, match="a term and its forms must hold strings, got int at"):
+        Glossary({"dog": ["Hund", 1]})
     with pytest.raises(ValueError, match="a term must be a source and its forms, none of them em"):
         Glossary({"dog": ["  "]})
     with pytest.raises(ValueError, match="a term must be a source and its forms, none of them em"):

@@ -40,6 +40,6 @@ def row_loop(body: Callable, length: Any, done_B: Any, found: Any, alive: Any) -
         done_B, found, alive = jax.tree.map(lambda x, order=order_C: x[order], state)
 
 
-def write_at(x_RV: jax.Array, ids_RM: jax.Array, values_RM: jax.Array) -> jax.Array:
-    """Kernel of `backend.forbid`: return x with the values at the ids of each row."""
-    return x_RV.at[jnp.arange(len(x_RV))[:, None], ids_RM].set(values_RM)
+def lower_at(x_RV: jax.Array, ids_RM: jax.Array, values_RM: jax.Array) -> jax.Array:
+    """Kernel of `backend.forbid`: return x, at the ids of each row at most the values."""
+    return x_RV.at[jnp.arange(len(x_RV))[:, None], ids_RM].min(values_RM)

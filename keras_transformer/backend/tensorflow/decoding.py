@@ -55,7 +55,7 @@ def _put(results, places_B, found):
     )
 
 
-def write_at(x_RV: tf.Tensor, ids_RM: tf.Tensor, values_RM: tf.Tensor) -> tf.Tensor:
-    """Kernel of `backend.forbid`: return x with the values at the ids of each row."""
+def lower_at(x_RV: tf.Tensor, ids_RM: tf.Tensor, values_RM: tf.Tensor) -> tf.Tensor:
+    """Kernel of `backend.forbid`: return x, at the ids of each row at most the values."""
     rows_RM = tf.zeros_like(ids_RM) + tf.range(tf.shape(ids_RM)[0])[:, None]
-    return tf.tensor_scatter_nd_update(x_RV, tf.stack([rows_RM, ids_RM], axis=-1), values_RM)
+    return tf.tensor_scatter_nd_min(x_RV, tf.stack([rows_RM, ids_RM], axis=-1), values_RM)

@@ -114,6 +114,6 @@ def _put(results, places, found):
         result[places] = x
 
 
-def write_at(x_RV: torch.Tensor, ids_RM: torch.Tensor, values_RM: torch.Tensor) -> torch.Tensor:
-    """Kernel of `backend.forbid`: return x with the values at the ids of each row."""
-    return x_RV.scatter(1, ids_RM.long(), values_RM)
+def lower_at(x_RV: torch.Tensor, ids_RM: torch.Tensor, values_RM: torch.Tensor) -> torch.Tensor:
+    """Kernel of `backend.forbid`: return x, at the ids of each row at most the values."""
+    return x_RV.scatter_reduce(1, ids_RM.long(), values_RM, "amin")

@@ -11,7 +11,7 @@ from random import Random
 
 from keras_transformer.data.grammar import lexicon
 from keras_transformer.data.grammar.compound import JUDGEMENTS
-from keras_transformer.data.grammar.events import ASKABLE, DYNAMIC, NAMED, event, state
+from keras_transformer.data.grammar.events import ASKABLE, DYNAMIC, NAMED, POOLS, event, state
 from keras_transformer.data.grammar.inflection import THE, A, clock, number, possessive
 from keras_transformer.data.grammar.phrases import GOODS, NOUNS, PEOPLE, pick, spot, subject, suited
 from keras_transformer.data.grammar.relations import JUDGED, SEPARABLE
@@ -42,6 +42,7 @@ PAST = [  # the perfect with one auxiliary; English "read" may be present or pas
     and verb.english[0] != verb.english[2]
     and verb.english[0] not in EITHER
 ]
+PROGRESSIVE = [verb for verb in POOLS["progressive"] if not verb.reflexive]
 WITH_PREPOSITION = [
     verb
     for verb in ASKABLE
@@ -210,15 +211,6 @@ def feminine(rng: Random) -> Sides:
     return _sides(*(state(who, (f"{article} {english}", x)).main() for x in both))
 
 
-def posture(rng: Random) -> Sides:
-    """What is somewhere lies or stands: Die Tomate liegt, not steht."""
-    (role, lies, _), (other, stands, _) = rng.sample(POSTURES[:2], 2)
-    noun = pick(rng, [x for x in NOUNS[role] if x not in NOUNS[other]])
-    what, there = noun_phrase(THE, suited(rng, noun), noun), spot(rng, "dat", noun)
-    when = pick(rng, ("present", "past"))
-    return _sides(*(Clause(what, verb, [there], when).main() for verb in (lies, stands)))
-
-
 def dative(rng: Random) -> Sides:
     """Who gets something is in the dative: dem Arzt, not den Arzt."""
     noun, given = pick(rng, [x for x in PEOPLE if x.gender == "m"]), pick(rng, NOUNS["give"])
@@ -242,7 +234,7 @@ def genitive_ending(rng: Random) -> Sides:
 
 
 def question_word(rng: Random) -> Sides:
-    """What one waits for is worauf, not womit."""
+    """What one looks forward to is worauf, not woran."""
     verb = pick(rng, WITH_PREPOSITION)
     clause = event(rng, subject(rng), "past", verb=verb)
     clause.parts[0] = Part(verb.preposition, "", "prepositional")
@@ -253,9 +245,8 @@ def question_word(rng: Random) -> Sides:
 
 def agreement_last(rng: Random) -> Sides:
     """The last verb of a subordinate clause has its person, too: ob du lernst, not lernen."""
-    who, clause = subject(rng), event(rng, subject(rng), "progressive")
-    row = pick(rng, ("I", "you", "he", "we"))
-    clause = replace(clause, verb=clause.verb._replace(reflexive=False))
+    who, row = subject(rng), pick(rng, ("I", "you", "he", "we"))
+    clause = event(rng, subject(rng), "progressive", verb=pick(rng, PROGRESSIVE))
     other = replace(clause, subject=clause.subject._replace(german_row=row))
     know = Clause(who, KNOW, [], modal=lexicon.MODAL_LIST[1]).main()
     subs = (x.subordinate("whether", "ob") for x in (clause, other))
@@ -293,7 +284,7 @@ PHENOMENA: dict[str, Callable[[Random], Sides]] = {
     for function in (
         agreement, case, case_after_preposition, gender, adjective_ending, plural, possession,
         pronoun_gender, prefix, auxiliary, tense, verb_last, verb_second, negation, numerals,
-        clock_times, feminine, posture, dative, genitive_ending, question_word, agreement_last,
+        clock_times, feminine, dative, genitive_ending, question_word, agreement_last,
         modal_tense,
     )
 }  # fmt: skip

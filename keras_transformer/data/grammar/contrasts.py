@@ -2,7 +2,7 @@
 
 A model that prefers the right one by its score has learnt the point (Sennrich 2017, "How
 Grammatical is Character-level Neural Machine Translation?"). The rules make both sides, so the
-wrong one is certainly wrong. `evaluation.contrastive` scores them.
+wrong one is wrong by them. `evaluation.contrastive` scores them.
 """
 
 from __future__ import annotations

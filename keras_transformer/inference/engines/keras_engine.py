@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
+from keras_transformer.config import require
 from keras_transformer.inference.inputs import Request
 from keras_transformer.inference.pipeline import Hypothesis, search_texts
 from keras_transformer.inference.runner import Runner
@@ -80,8 +81,10 @@ class KerasEngine:
             return search_texts(*run)
 
         if isinstance(request.constraint, Glossary):
-            ends = self.config.eos_ids
-            return search_with_terms(find, tokenizer, ends, request, search)
+            return search_with_terms(find, tokenizer, self.config, request, search)
+        fits = request.constraint is None or hasattr(request.constraint, "start")
+        accepted = "None, a Glossary, or an object with a method start"
+        require(fits, "constraint", request.constraint, accepted)
         return find(request, search)
 
     def score(

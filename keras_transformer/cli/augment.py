@@ -1,0 +1,168 @@
+"""Commands that make training text with translators: back-translate, distill."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from keras_transformer.cli.common import (
+    EnsembleOf,
+    Folder,
+    Precision,
+    SourceLanguage,
+    TargetLanguage,
+    TokensPerBatch,
+    loaded,
+    say,
+    searching,
+)
+from keras_transformer.search import SAMPLE, TRANSLATE, Search
+
+Input = Annotated[
+    Path, typer.Option("--input", "-i", help="Text file, one text per line; may be .gz.")
+]
+Output = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        help="File of pairs to write, for --train: source, tab, target. The same command goes on "
+        "where it was stopped.",
+    ),
+]
+ChunkSize = Annotated[
+    int, typer.Option(min=1, help="Number of lines to read, sort by length and write together.")
+]
+
+
+@searching(Search, SAMPLE)
+def back_translate(
+    folder: Folder,
+    input_file: Input,
+    output: Output,
+    tag: Annotated[
+        str, typer.Option(help="Word before each source, by which the model knows it; '' for none.")
+    ] = "<BT>",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
+    chunk_size: ChunkSize = 2048,
+    tokens_per_batch: TokensPerBatch = 4096,
+    precision: Precision = None,
+    source_language: SourceLanguage = None,
+    target_language: TargetLanguage = None,
+    **options: Any,
+) -> None:
+    """Translate monolingual text back into the source language, as training text.
+
+    FOLDER is a translator of the other direction. Its sampled translations are the sources, with a
+    tag before them, and the lines of the input the targets (Caswell et al. 2019).
+
+    \b
+    Example, for a translator from English to German:
+        keras-transformer back-translate saved_models/de-en --input news.de --output back.tsv
+        cat train.tsv back.tsv > both.tsv
+        keras-transformer train --train both.tsv --validation dev.tsv
+    """
+    from keras_transformer.training.augmentation import back_translated
+
+    sides = dict(source_language=source_language, target_language=target_language)
+    translator = loaded(folder, None, precision=precision, **sides)
+    _check_language("--input", input_file, translator)
+    options["temperature"] = options["temperature"] or 1.0
+    options |= dict(tag=tag, tokens_per_batch=tokens_per_batch)
+
+    def pairs(number, lines):
+        return back_translated(translator, lines, seed=seed + number * chunk_size, **options)
+
+    run = dict(folder=str(folder), input=str(input_file), seed=seed, **options)
+    _write(output, pairs, run, input_file, None, chunk_size)
+
+
+@searching(Search, TRANSLATE)
+def distill(
+    folder: Folder,
+    input_file: Input,
+    output: Output,
+    reference: Annotated[
+        Path | None,
+        typer.Option(
+            help="The lines' translations: of the hypotheses, only the one closest to it is "
+            "written."
+        ),
+    ] = None,
+    num_hypotheses: Annotated[
+        int, typer.Option("--num-hypotheses", "-n", min=1, help="Number of translations per line.")
+    ] = 1,
+    chunk_size: ChunkSize = 2048,
+    tokens_per_batch: TokensPerBatch = 4096,
+    precision: Precision = None,
+    ensemble: EnsembleOf = None,
+    source_language: SourceLanguage = None,
+    target_language: TargetLanguage = None,
+    **options: Any,
+) -> None:
+    """Translate training text with a teacher, to train a student with.
+
+    Write each line with its translation, or with several (Kim and Rush 2016).
+
+    \b
+    Example:
+        keras-transformer distill saved_models/teacher --input train.en --output distilled.tsv
+        keras-transformer train --recipe student --train distilled.tsv --validation dev.tsv
+    """
+    from keras_transformer.training.augmentation import distilled
+
+    sides = dict(source_language=source_language, target_language=target_language)
+    teacher = loaded(folder, ensemble, precision=precision, **sides)
+    _check_language("--input", input_file, teacher)
+    options |= dict(num_hypotheses=num_hypotheses, tokens_per_batch=tokens_per_batch)
+
+    def pairs(number, lines):
+        sources, *references = zip(*lines, strict=True) if reference else (lines,)
+        return distilled(teacher, list(sources), *map(list, references), **options)
+
+    run = dict(folder=str(folder), input=str(input_file), reference=reference and str(reference))
+    run |= dict(ensemble=list(map(str, ensemble or [])), **options)
+    _write(output, pairs, run, input_file, reference, chunk_size)
+
+
+def _check_language(name: str, path: Path, translator: Any) -> None:
+    """Refuse a file that is named after the language that the translator writes."""
+    code = path.name.removesuffix(".gz").rpartition(".")[2]
+    if code == translator.target_language != translator.source_language:
+        raise ValueError(
+            f"{name} must be text in {translator.source_language}, which the translator reads, "
+            f"got {path}: it writes {code}"
+        )
+
+
+def _write(
+    output: Path,
+    pairs: Callable[[int, list], Iterable[tuple[str, str]]],
+    run: dict[str, Any],
+    input_file: Path,
+    reference: Path | None,
+    chunk_size: int,
+) -> None:
+    """Write the pairs of each chunk of lines."""
+    from keras_transformer.data.resumable import write_in_chunks
+    from keras_transformer.data.text_files import iterate_lines, read_pairs
+
+    lines: Iterator[Any] = iterate_lines(input_file)
+    if reference is not None:
+        lines = iter(read_pairs(input_file, reference))
+
+    def chunks():
+        while chunk := list(itertools.islice(lines, chunk_size)):
+            yield chunk
+
+    def lines_of(number, chunk):
+        return ["\t".join(" ".join(x.split()) for x in pair) for pair in pairs(number, chunk)]
+
+    done = write_in_chunks(output, chunks(), lines_of, {**run, "chunk_size": chunk_size})
+    if done:
+        say(f"went on after {done * chunk_size} lines")
+    typer.echo(output)

@@ -1,0 +1,82 @@
+"""Training text that translators make: back-translations, and the translations of a teacher."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from keras_transformer.config import require
+from keras_transformer.inference.translator import Translator
+from keras_transformer.text.tokenizer import checked_texts
+
+Pairs = list[tuple[str, str]]
+
+
+def back_translated(
+    reverse: Translator,
+    texts: Sequence[str],
+    *,
+    tag: str = "<BT>",
+    seed: int = 0,
+    **options: Any,
+) -> Pairs:
+    """Return pairs of a sampled source and a text (Sennrich et al. 2016; Edunov et al. 2018).
+
+    Sampling gives more varied sources than a beam search, and the tag tells the model that a source
+    is synthetic (Caswell et al. 2019, section 3).
+
+    Args:
+        reverse: A translator from the language of the texts into the source language.
+        texts: Monolingual text in the target language. Empty texts, and those whose translation is
+            empty, give no pair.
+        tag: Word before each source; "" for none.
+        seed: Seed of the samples.
+        options: Further options of `Translator.sample`.
+    """
+    texts = [text for text in checked_texts(texts) if text.strip()]
+    found = reverse.sample(texts, seed=seed, **options)
+    tag = f"{tag} " if tag else ""
+    return [(tag + source, text) for source, text in zip(found, texts, strict=True) if source]
+
+
+def distilled(
+    teacher: Translator,
+    texts: Sequence[str],
+    references: Sequence[str] | None = None,
+    *,
+    num_hypotheses: int = 1,
+    **options: Any,
+) -> Pairs:
+    """Return pairs of a text and translations of a teacher (Kim and Rush 2016).
+
+    Args:
+        teacher: The teacher, or an ensemble of several.
+        texts: Source texts of the training data. Empty texts, and empty translations, give no pair.
+        references: Their translations, to take of the hypotheses the one with the highest BLEU
+            (section 3.3, sequence-level interpolation). None: take all.
+        num_hypotheses: Number of translations of each text.
+        options: Further options of `Translator.nbest`.
+
+    Raises:
+        ValueError: If the numbers of texts differ.
+    """
+    texts = checked_texts(texts)
+    if references is not None:
+        references = checked_texts(references, "references")
+        accepted = f"{len(texts)} texts, one per source"
+        require(len(references) == len(texts), "references", f"{len(references)} texts", accepted)
+    wide = {"beam_size": max(num_hypotheses, options.pop("beam_size", 4))}
+    found = teacher.nbest(texts, num_hypotheses=num_hypotheses, **wide, **options)
+    pairs = []
+    for i, text in enumerate(texts):
+        written = [x.text for x in found[i] if x.text]
+        if references is not None and written:
+            written = [max(written, key=lambda x: _bleu(x, references[i]))]
+        pairs += [(text, x) for x in dict.fromkeys(written) if text.strip()]
+    return pairs
+
+
+def _bleu(text, reference):
+    import sacrebleu
+
+    return sacrebleu.sentence_bleu(text, [reference]).score
