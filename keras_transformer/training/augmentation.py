@@ -36,7 +36,9 @@ def back_translated(
     texts = [text for text in checked_texts(texts) if text.strip()]
     found = reverse.sample(texts, seed=seed, **options)
     tag = f"{tag} " if tag else ""
-    return [(tag + source, text) for source, text in zip(found, texts, strict=True) if source]
+    return [
+        (tag + source, text) for source, text in zip(found, texts, strict=True) if source.strip()
+    ]
 
 
 def distilled(
@@ -69,7 +71,7 @@ def distilled(
     found = teacher.nbest(texts, num_hypotheses=num_hypotheses, **wide, **options)
     pairs = []
     for i, text in enumerate(texts):
-        written = [x.text for x in found[i] if x.text]
+        written = [x.text for x in found[i] if x.text.strip()]
         if references is not None and written:
             written = [max(written, key=lambda x: _bleu(x, references[i]))]
         pairs += [(text, x) for x in dict.fromkeys(written) if text.strip()]

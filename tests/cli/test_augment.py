@@ -22,7 +22,7 @@ def test_distill(run, failure, translator, folder, text, tmp_path):
     given = ["--input", text, "--max-extra-length", 4]
     run("distill", folder, *given, "--output", tmp_path / "pairs.tsv", "--chunk-size", 2)
     best = dict(zip(LINES, translator.translate(LINES, max_extra_length=4), strict=True))
-    expected = [[x, y] for x, y in best.items() if y]
+    expected = [[x, " ".join(y.split())] for x, y in best.items() if y.strip()]
     assert rows(tmp_path / "pairs.tsv") == expected and expected
     result = run("distill", folder, *given, "--output", tmp_path / "pairs.tsv", status=2)
     assert "pairs.tsv must not exist" in failure(result)
