@@ -1,4 +1,4 @@
-"""What translators of the embedded grammar have learnt: contrastive pairs.
+"""Accuracy of translators of the embedded grammar on contrastive pairs, by phenomenon.
 
     python -m benchmarks.contrasts FOLDER [FOLDER ...] [--pairs 200] [--seed 0] [--save]
 

@@ -68,8 +68,10 @@ def back_translate(
     """
     from keras_transformer.training.augmentation import back_translated
 
-    sides = dict(source_language=source_language, target_language=target_language)
-    translator = loaded(folder, None, precision=precision, **sides)
+    loading: dict[str, str | None] = dict(
+        precision=precision, source_language=source_language, target_language=target_language
+    )
+    translator = loaded(folder, None, **loading)
     _check_language("--input", input_file, translator)
     options["temperature"] = options["temperature"] or 1.0
     options |= dict(tag=tag, tokens_per_batch=tokens_per_batch)
@@ -77,7 +79,7 @@ def back_translate(
     def pairs(number, lines):
         return back_translated(translator, lines, seed=seed + number * chunk_size, **options)
 
-    run = dict(folder=str(folder), input=str(input_file), seed=seed, **options)
+    run = dict(folder=str(folder), input=str(input_file), seed=seed, **options, **loading)
     _write(output, pairs, run, input_file, None, chunk_size)
 
 
@@ -115,8 +117,10 @@ def distill(
     """
     from keras_transformer.training.augmentation import distilled
 
-    sides = dict(source_language=source_language, target_language=target_language)
-    teacher = loaded(folder, ensemble, precision=precision, **sides)
+    loading: dict[str, str | None] = dict(
+        precision=precision, source_language=source_language, target_language=target_language
+    )
+    teacher = loaded(folder, ensemble, **loading)
     _check_language("--input", input_file, teacher)
     options |= dict(num_hypotheses=num_hypotheses, tokens_per_batch=tokens_per_batch)
 
@@ -125,7 +129,7 @@ def distill(
         return distilled(teacher, list(sources), *map(list, references), **options)
 
     run = dict(folder=str(folder), input=str(input_file), reference=reference and str(reference))
-    run |= dict(ensemble=list(map(str, ensemble or [])), **options)
+    run |= dict(ensemble=list(map(str, ensemble or [])), **options, **loading)
     _write(output, pairs, run, input_file, reference, chunk_size)
 
 

@@ -1,4 +1,4 @@
-"""How good translations are: files, a known corpus, other entries."""
+"""The command `evaluate`: on files, on a known corpus, and what it leaves of metrics.json."""
 
 import json
 

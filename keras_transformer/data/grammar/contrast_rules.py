@@ -170,7 +170,7 @@ def verb_second(rng: Random) -> Sides:
 
 
 def negation(rng: Random) -> Sides:
-    """What is denied has nicht."""
+    """A negated clause has nicht: hat nicht gelacht, not hat gelacht."""
     while True:
         clause = event(rng, subject(rng), "past", verb=pick(rng, PAST), negated=True)
         right, wrong = clause.main(), replace(clause, negated=False).main()
@@ -234,7 +234,7 @@ def genitive_ending(rng: Random) -> Sides:
 
 
 def question_word(rng: Random) -> Sides:
-    """What one looks forward to is worauf, not woran."""
+    """The question word has the preposition of the verb: Worauf ... gefreut, not Woran."""
     verb = pick(rng, WITH_PREPOSITION)
     clause = event(rng, subject(rng), "past", verb=verb)
     clause.parts[0] = Part(verb.preposition, "", "prepositional")
