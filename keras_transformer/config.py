@@ -123,6 +123,8 @@ class TransformerConfig(Config):
         decoder_d_ff: Width inside the feed-forward sub-layers of the decoder; None: `d_ff`.
         num_decoder_heads: Number of attention heads in the decoder; None: `num_heads`.
         dropout: Dropout rate in [0, 1) on sub-layer outputs and embeddings (section 5.4).
+        layer_drop: Probability in [0, 1) that a block is skipped in a training step (LayerDrop, Fan
+            et al. 2020).
         activation: Activation of the feed-forward sub-layers, one of `ACTIVATIONS`.
         norm_first: False is the paper's post-norm; True is pre-norm, with a final norm per stack.
         positions: Kind of positional encoding, one of `POSITIONS` (section 3.5).
@@ -153,6 +155,7 @@ class TransformerConfig(Config):
     decoder_d_ff: int | None = None
     num_decoder_heads: int | None = None
     dropout: float = 0.1
+    layer_drop: float = 0.0
     activation: str = "relu"
     norm_first: bool = False
     positions: str = "sinusoidal"
@@ -178,6 +181,7 @@ class TransformerConfig(Config):
         if self.num_decoder_heads is not None:
             self._check_multiple("d_model", "num_decoder_heads")
         self._check_rates()
+        require(0 <= self.layer_drop < 1, "layer_drop", self.layer_drop, "in [0, 1)")
         self._check_choice("activation", ACTIVATIONS)
         self._check_choice("positions", POSITIONS)
         if self.positions in SINUSOIDS:

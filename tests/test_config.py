@@ -56,6 +56,7 @@ CASES = {
     "decoder_d_ff": (12, shapes, {}),
     "num_decoder_heads": (3, logits, {}),
     "dropout": (0.0, randomness, {}),
+    "layer_drop": (0.9, randomness, dict(dropout=0.0)),
     "activation": ("silu", logits, {}),
     "norm_first": (True, logits, {}),
     "positions": ("none", logits, {}),
@@ -192,6 +193,7 @@ WHOLE = "a whole number of at least 1"
         ({"d_model": 9, "num_heads": 3}, "d_model must be even for sinusoidal positions, got 9"),
         ({"dropout": 1}, "dropout must be in [0, 1), got 1"),
         ({"dropout": -0.1}, "dropout must be in [0, 1), got -0.1"),
+        ({"layer_drop": 1.0}, "layer_drop must be in [0, 1), got 1.0"),
         (
             {"activation": "swoosh"},
             "activation must be one of ('gelu', 'gelu_tanh', 'relu', 'silu'), got 'swoosh'",

@@ -208,10 +208,11 @@ class Decoder(Stack):
         for block, block_cache, mask, bias, rotation in of_blocks:
             options = dict(attention_mask=mask, bias=bias, rotation=rotation, **shared)
             if self.remat and training and cache is None:
-                x, new_cache = self._rematerialized(block, x, **options), {}
+                output, new_cache = self._rematerialized(block, x, **options), {}
             else:
                 place = dict(cache=block_cache, index=index * beam_size)
-                x, new_cache = block(x, training=training, **place, **options)
+                output, new_cache = block(x, training=training, **place, **options)
+            x = self._dropped(x, output) if training else output
             caches.append(new_cache)
         return (self.norm(x) if self.norm else x), caches
 

@@ -155,9 +155,10 @@ class Encoder(Stack):
         for block, bias, rotation in of_blocks:
             options = dict(attention_mask=attention_mask, bias=bias, rotation=rotation)
             if self.remat and training:
-                x = self._rematerialized(block, x, **options)
+                output = self._rematerialized(block, x, **options)
             else:
-                x = block(x, training=training, **options)
+                output = block(x, training=training, **options)
+            x = self._dropped(x, output) if training else output
         return self.norm(x) if self.norm else x
 
     def compute_output_spec(self, x: Any, *arguments: Any, **options: Any) -> Any:

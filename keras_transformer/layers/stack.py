@@ -32,12 +32,14 @@ class Stack(Layer):
         relative_by_layer: Whether each block has a `RelativeBias` of its own (UMT5).
         rotary: Arguments of a `Rotary` that all blocks share in their self-attention; None: no
             rotary positions.
+        layer_drop: Probability in [0, 1) that a block is skipped in a training step (LayerDrop, Fan
+            et al. 2020, section 3.1). The stack then also works with some of its blocks removed.
         by_layer: Options that differ between blocks: those of block i are in entry i modulo the
             number of entries. The keys are fields of `BlockOptions` and "rotary".
         options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
 
     Raises:
-        ValueError: If `by_layer` has an unknown key, there are relative positions and a kernel, or
+        ValueError: If `layer_drop` is out of range, `by_layer` has an unknown key, there are relative positions and a kernel, or
             `relative_by_layer` without relative positions.
 
     Attributes:
@@ -55,6 +57,7 @@ class Stack(Layer):
         relative_positions: tuple[int, int] | None = None,
         relative_by_layer: bool = False,
         rotary: dict[str, Any] | None = None,
+        layer_drop: float = 0.0,
         by_layer: Sequence[Mapping[str, Any]] = (),
         **options: Any,
     ):
@@ -66,6 +69,10 @@ class Stack(Layer):
             relative_by_layer=relative_by_layer,
             rotary=rotary,
         )
+        require(0 <= layer_drop < 1, "layer_drop", layer_drop, "in [0, 1)")
+        self.layer_drop = layer_drop
+        if layer_drop:
+            self.seed_generator = keras.random.SeedGenerator()
         self.by_layer = tuple(dict(entry) for entry in by_layer)
         if relative_positions and own.kernel:
             raise ValueError(
@@ -152,6 +159,13 @@ class Stack(Layer):
         found = [rotary(positions, lengths=lengths) for rotary in self.rotaries]
         return [None if i is None else found[i] for i in self._rotary_of]
 
+    def _dropped(self, x, output):
+        """Return a block's output; in training, with probability `layer_drop`, its input x."""
+        if not self.layer_drop:
+            return output
+        is_kept = keras.random.uniform((), seed=self.seed_generator) >= self.layer_drop
+        return keras.ops.where(is_kept, output, x)
+
     def _rematerialized(self, block, x, **options):
         """Return a block's output in training, without cache; its backward pass runs it again."""
 
@@ -172,4 +186,5 @@ class Stack(Layer):
 
     def get_config(self) -> dict[str, Any]:
         own = {"num_layers": self.num_layers, **self._positions, "by_layer": self.by_layer}
+        own |= {"layer_drop": self.layer_drop}
         return {**super().get_config(), **own, **self.options.to_dict()}

@@ -39,6 +39,7 @@ class Transformer(EncoderDecoder):
             num_heads=config.num_heads,
             d_ff=config.d_ff,
             dropout=config.dropout,
+            layer_drop=config.layer_drop,
             activation=config.activation,
             norm_first=config.norm_first,
             epsilon=config.epsilon,

@@ -73,6 +73,10 @@ class TranslationRecipe:
         bleu_every: Epochs between beam search translations of the validation set; 0: never.
         checkpoint_every: Batches between two saves of the state inside an epoch; 0: none.
         average_last: Number of last checkpoints whose weights are averaged at the end.
+        ema_decay: Decay per update of an exponential moving average of the weights (Polyak and
+            Juditsky 1992; Tarvainen and Valpola 2017, equation 1), such as 0.999, in [0, 1). It is
+            saved in place of the mean of the last checkpoints; validation in training is without
+            it. 0: none.
         beam_size: Beam size of the translations.
         length_penalty: Length penalty of the translations.
         seed: Seed of weights, dropout, order and sampling.
@@ -113,6 +117,7 @@ class TranslationRecipe:
     bleu_every: int = 0
     checkpoint_every: int = 0
     average_last: int = 5
+    ema_decay: float = 0.0
     beam_size: int = 4
     length_penalty: float = 0.6
     seed: int = 0
@@ -159,6 +164,7 @@ _LEAST |= dict.fromkeys(
 _RANGES = {
     "max_length_ratio": ("at least 1", lambda x: x >= 1),
     "subword_sampling": ("in [0, 1)", lambda x: 0 <= x < 1),
+    "ema_decay": ("in [0, 1)", lambda x: 0 <= x < 1),
     "label_smoothing": ("in [0, 1)", lambda x: 0 <= x < 1),
     "peak_learning_rate": ("above 0 or none", lambda x: x is None or x > 0),
     "clip_norm": ("above 0 or none", lambda x: x is None or x > 0),

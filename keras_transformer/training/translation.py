@@ -13,7 +13,7 @@ import keras
 from keras_transformer.backend import keep_compilations, usable_precision
 from keras_transformer.callbacks import Checkpoints, Progress, TensorBoard, TranslationQuality
 from keras_transformer.checkpoints import assign_weights, average_weights, weights_of
-from keras_transformer.checkpoints.state import CHECKPOINTS
+from keras_transformer.checkpoints.state import CHECKPOINTS, restore_state
 from keras_transformer.data.pair_batches import TokenBatches
 from keras_transformer.distribution import Spread, distribute, gather, processes
 from keras_transformer.evaluation.assess import assess, save_metrics
@@ -38,7 +38,7 @@ OF_A_RUN = (CHECKPOINTS, "tensorboard", ADAPTER_FOLDER, MODEL, CONFIG, METRICS, 
 NOT_THE_RUN = ("epochs", "patience", "bleu_every", "average_last", "beam_size", "length_penalty")
 NOT_THE_RUN += ("checkpoint_every", "distribution", "remat")
 # Options, with their defaults, that checkpoints of older versions lack.
-ADDED = {"r_drop": 0.0, "clip_norm": None, "weight_decay": 0.0}
+ADDED = {"r_drop": 0.0, "clip_norm": None, "weight_decay": 0.0, "ema_decay": 0.0}
 
 
 @run_into(lambda given: Path("saved_models") / Path(given["recipe"]).stem, joins=True)
@@ -106,7 +106,7 @@ def train(
     gather()
     if team.index:  # process 0 does the rest alone
         return
-    trained, averaged = _averaged(options, beginning, checkpoints)
+    trained, averaged = _averaged(options, beginning, checkpoints, model.optimizer)
     save_run(trained.save, folder, start_from, options.lora_rank)
     translator = beginning.translator(merged(trained.model))
     facts = _facts(options, translator, checkpoints, batches) | {"pairs": len(pairs)}
@@ -184,6 +184,8 @@ def _model(options, beginning, total_steps):
             gradient_accumulation_steps=accumulation if accumulation > 1 else None,
             global_clipnorm=options.clip_norm,
             weight_decay=options.weight_decay or None,
+            use_ema=options.ema_decay > 0,
+            ema_momentum=options.ema_decay,
         ),
         LabelSmoothedCrossentropy(options.label_smoothing, config.pad_id, options.r_drop),
         metrics=[Perplexity(config.pad_id)],
@@ -231,16 +233,23 @@ def _callbacks(options, folder, corpus, beginning, model, batches, tensorboard):
     return callbacks
 
 
-def _averaged(options, beginning, checkpoints):
-    """Return a translator with the mean of the last checkpoints (section 6.1), and their number.
+def _averaged(options, beginning, checkpoints, optimizer):
+    """Return a translator with averaged weights (section 6.1), and the number of checkpoints.
 
-    In float32. With LoRA, only the last counts: a mean of products is not a product of means.
+    In float32. With LoRA, only the last counts: a mean of products is not a product of means. A
+    moving average is in the state of the optimizer, so that its last checkpoint is all.
     """
-    last = checkpoints.paths()[-1 if options.lora_rank else -options.average_last :]
+    single = options.lora_rank or options.ema_decay
+    last = checkpoints.paths()[-1 if single else -options.average_last :]
     averaged = beginning.family(beginning.config, dtype="float32")
     if options.lora_rank:
         enable_lora(averaged, options.lora_rank)
-    assign_weights(average_weights(last), averaged)
+    if options.ema_decay:
+        averaged.compile(optimizer.from_config(optimizer.get_config()))
+        restore_state(last[0], averaged)
+        averaged.optimizer.finalize_variable_values(averaged.trainable_variables)
+    else:
+        assign_weights(average_weights(last), averaged)
     return beginning.translator(averaged), len(last)
 
 

@@ -20,7 +20,12 @@ OPTIMIZERS = {
     "clipping": lambda: keras.optimizers.SGD(0.1, global_clipnorm=0.5),
     # Nor this one, whose epsilon is far above rounding.
     "accumulating": lambda: kt.adam(
-        0.03, epsilon=1e-3, gradient_accumulation_steps=2, global_clipnorm=0.5, weight_decay=0.01
+        0.03,
+        epsilon=1e-3,
+        gradient_accumulation_steps=2,
+        global_clipnorm=0.5,
+        weight_decay=0.01,
+        use_ema=True,
     ),
 }
 

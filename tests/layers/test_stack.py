@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keras
+import numpy as np
 import pytest
 
 from keras_transformer.layers import Decoder, Encoder
@@ -53,6 +54,42 @@ def test_decoder(options, dtype, cross_attention):
         mask = keras.ops.ones((2, 1, 1, 7), dtype="bool")
         more = dict(memory=keras.ops.ones((2, 7, 8)), cross_attention_mask=mask)
     assert_told(layer, keras.ops.ones((2, 5, 8)), **more)
+
+
+@pytest.mark.parametrize("remat", [False, True])
+@pytest.mark.parametrize("family", [Encoder, Decoder])
+def test_layer_drop_skips_blocks_in_training(family, remat, rng):
+    stack = family(2, 2, 16, dropout=0.0, layer_drop=0.25)
+    stack.remat = remat
+    x = keras.ops.convert_to_tensor(rng.standard_normal((1, 3, 8)).astype("float32"))
+    more = {"memory": x} if family is Decoder else {}
+
+    def output(found):
+        return keras.ops.convert_to_numpy(found[0] if family is Decoder else found)
+
+    def through(*blocks):
+        out = x
+        for i in blocks:
+            found = stack.blocks[i](out, **more)
+            out = found[0] if family is Decoder else found
+        return keras.ops.convert_to_numpy(out)
+
+    assert np.allclose(output(stack(x, **more)), through(0, 1), atol=1e-5)
+    expected = {kept: through(*kept) for kept in [(), (0,), (1,), (0, 1)]}
+    counts = dict.fromkeys(expected, 0)
+    for _ in range(100):
+        found = output(stack(x, training=True, **more))
+        (kept,) = (k for k, v in expected.items() if np.allclose(found, v, atol=1e-5))
+        counts[kept] += 1
+    # Of 100 draws 6, 19, 19 and 56 are expected: with probability 0.75 each block is kept.
+    assert min(counts.values()) >= 1 and counts[0, 1] == max(counts.values())
+    assert 60 < counts[0, 1] + counts[0,] < 90 and 60 < counts[0, 1] + counts[1,] < 90
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.0])
+def test_layer_drop_in_range(value):
+    with pytest.raises(ValueError, match=rf"layer_drop must be in \[0, 1\), got {value}"):
+        Encoder(2, 2, 16, layer_drop=value)
 
 
 ROTARY, LOCAL = dict(head_dim=4), dict(head_dim=4, theta=10.0)

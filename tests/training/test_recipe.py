@@ -46,6 +46,7 @@ def test_each_choice_is_accepted(name, choices):
         ("clip_norm", 1e-9, 0.0),
         ("weight_decay", 0.0, 1.0),
         ("r_drop", 0.0, -0.1),
+        ("ema_decay", 0.0, 1.0),
     ],
 )
 def test_the_end_of_each_range(name, least, wrong):

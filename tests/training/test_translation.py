@@ -164,6 +164,29 @@ def test_a_run_starts_from_a_translator(runs, files, tmp_path, lora_rank):
         np.testing.assert_allclose(adapted, after.score(sources, targets), atol=1e-4)
 
 
+def test_a_moving_average_of_the_weights_is_saved(files, tmp_path):
+    # Of one batch per epoch, so that the checkpoints hold the weights after each update.
+    settings = ["epochs=4", "average_last=4", "tokens_per_batch=4096", "num_buckets=1"]
+    settings += ["peak_learning_rate=0.1", "warmup_steps=1", "ema_decay=0.9"]
+    train(
+        output=tmp_path,
+        train_files=[files / "test.tsv"],
+        validation_files=[files / "validation.tsv"],
+        changes=[*SETTINGS, *settings],
+    )
+    paths = sorted((tmp_path / "checkpoints").glob("epoch-*/weights.safetensors"))
+    first, *later = [load_file(path) for path in paths]
+    assert len(later) == 3
+    saved = {x.path: keras.ops.convert_to_numpy(x) for x in Translator.load(tmp_path).model.weights}
+    for name, average in first.items():
+        for weights in later:
+            average = 0.9 * average + 0.1 * weights[name]
+        np.testing.assert_allclose(saved[name], average, atol=1e-5, err_msg=name)
+        assert np.abs(average - later[-1][name]).max() > 1e-3, name
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert metrics["training"]["averaged_checkpoints"] == 1
+
+
 @pytest.mark.once("options of the run: batches, weights and files")
 def test_lora_needs_a_start(files, tmp_path):
     with pytest.raises(ValueError, match="lora_rank needs --start-from"):
