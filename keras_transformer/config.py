@@ -133,6 +133,8 @@ class TransformerConfig(Config):
         norm_embeddings: Whether the input of each stack is layer-normalized.
         epsilon: Epsilon of the norms.
         output_bias: Whether the logits have a bias, which is not trained.
+        guided_alignment: Weight of the loss that trains the first head of a cross-attention to
+            align words (Garg et al. 2019), such as 0.05; 0: none.
         max_length: Longest sequence in tokens, on either side.
         share_embeddings: Whether source and target share one token embedding (needs one
             vocabulary) and, unless each side has its own norm, one table of learned positions.
@@ -164,6 +166,7 @@ class TransformerConfig(Config):
     norm_embeddings: bool = False
     epsilon: float = 1e-6
     output_bias: bool = False
+    guided_alignment: float = 0.0
     max_length: int = 1024
     share_embeddings: bool = True
     tie_output: bool = True
@@ -181,6 +184,7 @@ class TransformerConfig(Config):
         if self.num_decoder_heads is not None:
             self._check_multiple("d_model", "num_decoder_heads")
         self._check_rates()
+        require(self.guided_alignment >= 0, "guided_alignment", self.guided_alignment, "at least 0")
         require(0 <= self.layer_drop < 1, "layer_drop", self.layer_drop, "in [0, 1)")
         self._check_choice("activation", ACTIVATIONS)
         self._check_choice("positions", POSITIONS)

@@ -134,6 +134,21 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
         }
 
 
+def alignment_loss(weights_BTS: Any, alignment_BT: Any) -> Any:
+    """Return the mean of -log(attention to the aligned source token) (Garg et al. 2019, eq. 3).
+
+    Args:
+        weights_BTS: Weights of one attention head; rows sum to 1.
+        alignment_BT: Place of the source token that each target token translates; below 0: none,
+            such tokens do not count.
+    """
+    places_BT1 = ops.expand_dims(ops.maximum(alignment_BT, 0), -1)
+    weight_BT = ops.cast(ops.take_along_axis(weights_BTS, places_BT1, axis=-1)[..., 0], "float32")
+    counts_BT = ops.cast(alignment_BT >= 0, "float32")
+    loss_BT = -ops.log(ops.maximum(weight_BT, 1e-9))
+    return ops.sum(loss_BT * counts_BT) / ops.maximum(ops.sum(counts_BT), 1.0)
+
+
 KINDS = ("sigmoid", "ipo", "hinge", "cpo")
 
 

@@ -36,6 +36,14 @@ def randomness(model):
     return bool(np.abs(once - again).max() > 1e-3)
 
 
+def added_losses(model):
+    inputs = {"source_ids": SOURCE, "target_ids": TARGET, "alignment": np.zeros_like(TARGET)}
+    if not model.config.guided_alignment:
+        inputs.pop("alignment")
+    model(inputs)
+    return len(model.losses)
+
+
 def translations(model):
     search = translation_function(Search(beam_size=1, max_extra_length=4), model)
     ids, _ = search(*map(ops.convert_to_tensor, (SOURCE, np.array([10, 10], "int32"))))
@@ -65,6 +73,7 @@ CASES = {
     "norm_embeddings": (True, shapes, {}),
     "epsilon": (0.5, logits, {}),
     "output_bias": (True, shapes, {}),
+    "guided_alignment": (0.5, added_losses, {}),
     "max_length": (40, tables, {}),
     "share_embeddings": (False, shapes, {}),
     "tie_output": (False, shapes, {}),
@@ -194,6 +203,7 @@ WHOLE = "a whole number of at least 1"
         ({"dropout": 1}, "dropout must be in [0, 1), got 1"),
         ({"dropout": -0.1}, "dropout must be in [0, 1), got -0.1"),
         ({"layer_drop": 1.0}, "layer_drop must be in [0, 1), got 1.0"),
+        ({"guided_alignment": -1}, "guided_alignment must be at least 0, got -1"),
         (
             {"activation": "swoosh"},
             "activation must be one of ('gelu', 'gelu_tanh', 'relu', 'silu'), got 'swoosh'",

@@ -9,6 +9,7 @@ from keras_transformer.losses import (
     LabelSmoothedCrossentropy,
     PreferenceLoss,
     RewardLoss,
+    alignment_loss,
     log_probabilities,
 )
 from keras_transformer.metrics import PreferenceAccuracy
@@ -138,6 +139,13 @@ def test_the_gradient_is_p_minus_q_and_zero_at_padding(labels):
     np.testing.assert_allclose(gradient[real], expected[real], atol=1e-6)
     assert (gradient[~real] == 0).all()
     assert float(loss) == pytest.approx(per_token(labels, before, 1.0), rel=1e-5)
+
+
+def test_alignment_by_hand():
+    weights = np.array([[[0.5, 0.25, 0.25], [0.1, 0.2, 0.7], [1.0, 0.0, 0.0]]], "float32")
+    found = alignment_loss(weights, np.array([[1, 2, -1]], "int32"))
+    assert float(found) == pytest.approx(-(np.log(0.25) + np.log(0.7)) / 2)
+    assert float(alignment_loss(weights, np.full((1, 3), -1, "int32"))) == 0
 
 
 def test_serialization():

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_transformer.data.alignments import NONE, align_tokens, in_rows
 from keras_transformer.data.buckets import Buckets
 from keras_transformer.data.encoded import PairTokenizer, encode_pairs
 from keras_transformer.data.packing import Packing
@@ -49,6 +50,11 @@ class TokenBatches:
     Kudo 2018, "Subword Regularization"). This makes them longer: the growth is estimated from a
     sample, and texts that outgrow their row keep their plain segmentation in that epoch.
 
+    With `aligned`, `inputs` has one more array, from which attention can learn (Garg et al. 2019):
+
+    - `inputs["alignment"]` (rows, T): for each label the place of the token of `source_ids` that it
+      translates, as `align_tokens` finds it; -1: none, or padding.
+
     Args:
         pairs: (source, target) texts; any iterable, read once.
         tokenizer: A tokenizer with `pad_id`, `bos_id`, `eos_id`, and with `encode_source(texts,
@@ -64,6 +70,7 @@ class TokenBatches:
             `tokens_per_batch`; None: one pair per row. Longer rows hold less padding, and cost
             more attention, which is computed over whole rows.
         sampling: Strength of subword sampling, in [0, 1), passed to the tokenizer; 0: none.
+        aligned: Whether to align the tokens of each pair; not with `sampling`.
         shuffle: Whether each epoch has its own order. False (for validation): all epochs have the
             same order.
         seed: Seed of order and sampling, at least 0.
@@ -93,6 +100,7 @@ class TokenBatches:
         max_length: int = 256,
         packed_length: int | None = None,
         sampling: float = 0.0,
+        aligned: bool = False,
         shuffle: bool = True,
         seed: int = 0,
         divisible_by: int = 1,
@@ -116,11 +124,16 @@ class TokenBatches:
                 )
         if not 0 <= sampling < 1:
             raise ValueError(f"sampling must be in [0, 1), got {sampling}")
+        if aligned and sampling:
+            raise ValueError(f"sampling must be 0 with aligned tokens, got {sampling}")
         self.tokenizer = tokenizer
         self.sampling = sampling
         self.shuffle = shuffle
         self.seed = seed
         self._sides, self.dropped = encode_pairs(pairs, tokenizer, max_length, sampling)
+        self._links = None
+        if aligned:
+            self._links = Ragged.pack(align_tokens(*(list(side.ids) for side in self._sides)))
         lengths = [side.ids.lengths for side in self._sides]
         planned = [side.planned_lengths(seed) for side in self._sides]
         self._packed = packed_length is not None
@@ -186,6 +199,9 @@ class TokenBatches:
             for name, ids, length in (("source", sources, S), ("target", targets, T)):
                 segments = Ragged(np.repeat(numbers, ids.lengths), ids.starts)
                 inputs[f"{name}_segments"] = cells(segments, length, 0)
+        if self._links is not None:
+            links = self._links.take(pairs.values)
+            inputs["alignment"] = cells(in_rows(links, sources, pairs.starts), T, NONE)
         return inputs, cells(targets, T)
 
     def stream(

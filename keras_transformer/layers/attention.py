@@ -27,7 +27,7 @@ from keras_transformer.layers.head_groups import FusedDense, scaled_queries
 from keras_transformer.layers.layer import Layer
 from keras_transformer.layers.linear_attention import KernelAttention
 from keras_transformer.layers.options import AttentionOptions
-from keras_transformer.layers.recording import is_recording, record
+from keras_transformer.layers.recording import is_recorded, record
 from keras_transformer.layers.residual import normalization
 from keras_transformer.layers.rotary import rotate
 
@@ -192,7 +192,7 @@ class MultiHeadAttention(KernelAttention, Layer):
             query_BNTH, cache = self._self(query, memory, rotation, cache, index)
         key_BNSH, value_BNSH = self._for_each_head(cache)
         inputs = query_BNTH, key_BNSH, value_BNSH
-        if is_recording():
+        if is_recorded(self.path):
             mask = masked_by(self.pattern, query_BNTH, key_BNSH, attention_mask)
             attended_BNTH, weights_BNTS = dot_product_attention(
                 *inputs, mask, bias, self.options.soft_cap

@@ -15,7 +15,7 @@ from keras_transformer.layers.encoder import Encoder, EncoderBlock
 from keras_transformer.layers.feed_forward import activation_of
 from keras_transformer.layers.layer import initializer
 from keras_transformer.layers.options import AddNormOptions
-from keras_transformer.layers.recording import is_recording, record
+from keras_transformer.layers.recording import is_recorded, record
 from keras_transformer.layers.residual import AddNorm, normalization
 
 OTHERS = (  # options of `Encoder` that `DisentangledEncoder` refuses
@@ -75,7 +75,7 @@ class DisentangledAttention(MultiHeadAttention):
         attended_BNTH, weights_BNTS = dot_product_attention(
             query_BNTH, key_BNSH, value_BNSH, attention_mask, bias_BNTS * self.head_dim**-0.5
         )
-        if is_recording():
+        if is_recorded(self.path):
             record(self.path, weights_BNTS)
         return self._output(attended_BNTH, query), {"key": key_BNSH, "value": value_BNSH}
 

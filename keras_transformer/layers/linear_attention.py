@@ -16,7 +16,7 @@ import keras
 from keras import ops
 
 from keras_transformer.backend import Pattern, masked_by, quick
-from keras_transformer.layers.recording import is_recording, record
+from keras_transformer.layers.recording import is_recorded, record
 
 CHUNK = 128  # queries and keys whose weights are computed as a matrix
 _LEAST = 1e-6  # added to random features, so that no sum of weights is 0
@@ -178,12 +178,12 @@ class KernelAttention:
         causal = self.pattern.causal
         of_keys = mask if mask is not None and mask.shape[2] == 1 else None
         attended, state = linear_attention(query_BNTF, key_BNSF, value_BNSH, of_keys, causal)
-        if is_recording() or (mask is not None and of_keys is None):
+        if is_recorded(self.path) or (mask is not None and of_keys is None):
             # A mask of every pair, as that of packed rows, needs the matrix.
             allowed = masked_by(Pattern(causal), query_BNTF, key_BNSF, mask)
             weights_BNTS = linear_weights(query_BNTF, key_BNSF, allowed)
             attended = quick.matmul(weights_BNTS, quick.cast(value_BNSH, "float32"))
-            if is_recording():
+            if is_recorded(self.path):
                 record(self.path, weights_BNTS)
         return self._kernel_output(attended, query), {"state": state}
 

@@ -9,15 +9,17 @@ from typing import Any
 
 
 class _Recorders(threading.local):
-    active: tuple[dict[str, Any], ...] = ()  # per thread: calls in other threads are not recorded
+    """Per thread, the weights collected and the one layer they are of: calls in others are not."""
+
+    active: tuple[tuple[dict[str, Any], str | None], ...] = ()
 
 
 _recorders = _Recorders()
 
 
 @contextlib.contextmanager
-def record_attention() -> Iterator[dict[str, Any]]:
-    """Collect the attention weights of every layer called in the context, for plots.
+def record_attention(only: str | None = None) -> Iterator[dict[str, Any]]:
+    """Collect the attention weights of the layers called in the context, for plots.
 
     ```python
     with record_attention() as weights:
@@ -28,24 +30,28 @@ def record_attention() -> Iterator[dict[str, Any]]:
     Call the model itself: `predict` and `fit` run compiled code, from which nothing is collected.
     Calls in other threads are not collected.
 
+    Args:
+        only: Path of the one layer whose weights are collected; None: those of all.
+
     Yields:
         A dict from layer path to weights (B, N, T, S), filled by the calls.
     """
     weights: dict[str, Any] = {}
     outer = _recorders.active
-    _recorders.active = (*outer, weights)
+    _recorders.active = (*outer, (weights, only))
     try:
         yield weights
     finally:
         _recorders.active = outer
 
 
-def is_recording() -> bool:
-    """Return whether a `record_attention` is active in this thread."""
-    return bool(_recorders.active)
+def is_recorded(path: str) -> bool:
+    """Return whether a `record_attention` in this thread collects the weights of a layer."""
+    return any(only in (None, path) for _, only in _recorders.active)
 
 
 def record(path: str, weights_BNTS: Any) -> None:
     """Give the weights of a layer to each active `record_attention`."""
-    for recorder in _recorders.active:
-        recorder[path] = weights_BNTS
+    for weights, only in _recorders.active:
+        if only in (None, path):
+            weights[path] = weights_BNTS

@@ -39,8 +39,8 @@ class Stack(Layer):
         options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
 
     Raises:
-        ValueError: If `layer_drop` is out of range, `by_layer` has an unknown key, there are relative positions and a kernel, or
-            `relative_by_layer` without relative positions.
+        ValueError: If `layer_drop` is out of range, `by_layer` has an unknown key, there are
+            relative positions and a kernel, or `relative_by_layer` without relative positions.
 
     Attributes:
         remat: Whether training stores only the input of each block, and computes the block again

@@ -12,6 +12,7 @@ from keras_transformer.backend import gather, mask_bias, quick
 from keras_transformer.layers import (
     Decoder,
     Encoder,
+    MultiHeadAttention,
     PositionalEmbedding,
     padding_mask,
     segment_mask,
@@ -160,6 +161,15 @@ class EncoderDecoder(VocabularyModel):
         self.output_bias = parts.output_bias
         self._policy = policy
         self._parts = parts
+
+    @property
+    def aligning(self) -> MultiHeadAttention:
+        """The cross-attention that best aligns words (Garg et al. 2019, section 4.1).
+
+        That of the last decoder block but one; with one or two blocks, of the last.
+        """
+        blocks = self.decoder.blocks
+        return blocks[-2 if len(blocks) > 2 else -1].cross_attention
 
     def compute_hidden(self, inputs: dict[str, Any]) -> Any:
         """Return the last hidden states (B, T, D), inside a call of Keras."""

@@ -6,9 +6,10 @@ from typing import Any
 
 import keras
 
-from keras_transformer.config import TransformerConfig
-from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding
+from keras_transformer.config import TransformerConfig, require
+from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding, record_attention
 from keras_transformer.layers.basic import Bias, Dense
+from keras_transformer.losses import alignment_loss
 from keras_transformer.models.encoder_decoder import EncoderDecoder, Parts
 
 
@@ -28,10 +29,14 @@ class Transformer(EncoderDecoder):
         config: The model's config.
         dtype: Keras dtype policy such as "mixed_bfloat16"; None: the global one.
 
-    Call arguments, return value and errors are those of `EncoderDecoder`.
+    Call arguments, return value and errors are those of `EncoderDecoder`. With
+    `guided_alignment` in the config, `inputs` may also have `alignment` (B, T), int32: for each
+    label the place of the source token that it translates, -1 for none. A call then adds the loss
+    of the first head of `aligning` with that alignment.
     """
 
     config_class = TransformerConfig
+    optional_inputs = EncoderDecoder.optional_inputs | {"alignment"}
 
     def __init__(self, config: TransformerConfig, dtype: Any = None, **kwargs: Any):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
@@ -70,6 +75,19 @@ class Transformer(EncoderDecoder):
             output_bias,
         )
         super().__init__(config, policy, parts, **kwargs)
+
+    def compute_hidden(self, inputs: dict[str, Any]) -> Any:
+        """Return the last hidden states (B, T, D); add the loss of an `alignment` in the inputs."""
+        alignment_BT, weight = inputs.get("alignment"), self.config.guided_alignment
+        if alignment_BT is None:
+            return super().compute_hidden(inputs)
+        require(weight > 0, "guided_alignment", weight, "above 0 for an alignment in the inputs")
+        require(not self.decoder.remat, "guided_alignment", weight, "0 with remat")
+        with record_attention(self.aligning.path) as weights:
+            hidden = super().compute_hidden(inputs)
+        weights_BNTS = weights[self.aligning.path]
+        self.decoder.add_loss(weight * alignment_loss(weights_BNTS[:, 0], alignment_BT))
+        return hidden
 
 
 def _embedding(config, vocab_size, policy, name, tokens=None):

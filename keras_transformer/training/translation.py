@@ -155,7 +155,10 @@ def _batches(options, corpus, pairs, beginning, divisible_by):
         divisible_by=divisible_by,
     )
     tokenizer = beginning.tokenizer
-    batches = TokenBatches(pairs, tokenizer, sampling=options.subword_sampling, **budget)
+    aligned = getattr(beginning.config, "guided_alignment", 0) > 0
+    batches = TokenBatches(
+        pairs, tokenizer, sampling=options.subword_sampling, aligned=aligned, **budget
+    )
     return batches, TokenBatches(corpus.validation, tokenizer, shuffle=False, **budget)
 
 

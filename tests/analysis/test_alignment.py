@@ -154,17 +154,25 @@ def test_words():
 
 
 def test_alignment_by_hand(randomize, monkeypatch):
-    """An alignment from the mean of the heads of the middle of three layers, without EOS."""
+    """An alignment from the mean of the heads, without EOS."""
     translator = make(WordTokenizer.train(["a b c"] * 2, ["x y z"]), randomize)
     # Columns: a, b, c, </s>; rows: what predicts x, y, z, </s>.
     heads = [
         [[0.1, 0.5, 0.0, 0.4], [0.6, 0.1, 0.0, 0.3], [0.0, 0.0, 0.1, 0.9], [0, 0, 0, 1]],
         [[0.6, 0.0, 0.0, 0.4], [0.0, 0.4, 0.3, 0.3], [0.0, 0.0, 0.1, 0.9], [0, 0, 0, 1]],
     ]
-    others = np.tile([0.0, 0.0, 1.0, 0.0], (1, 2, 4, 1))
-    cross = [others, np.array([heads]), others]
-    monkeypatch.setattr(alignment, "_recorded", lambda *inputs: [([0], {"cross": cross})])
+    found = {"aligning": [np.array([heads])]}
+    monkeypatch.setattr(alignment, "_recorded", lambda *inputs: [([0], found)])
     assert align(translator, ["a b  c"], ["x y z"]) == [[(0, 0), (0, 1), (2, 2)]]
+    guided = make(translator.tokenizer, randomize, guided_alignment=0.05)  # its first head aligns
+    assert align(guided, ["a b  c"], ["x y z"]) == [[(1, 0), (0, 1), (2, 2)]]
+
+
+def test_the_last_layer_but_one_aligns(randomize):
+    tokenizer = WordTokenizer.train(["a b c"] * 2, ["x y z"])
+    for count, chosen in ((1, 0), (2, 1), (3, 1), (6, 4)):
+        model = make(tokenizer, randomize, num_decoder_layers=count).model
+        assert model.aligning is model.decoder.blocks[chosen].cross_attention
 
 
 @pytest.mark.once("words and names: no tensor differs")
@@ -176,8 +184,8 @@ def test_pieces_of_a_word_count_together(translator, monkeypatch):
     # The first word's one piece has more than each of the second's, which together have more.
     row = np.where(second, 0.6 / sum(second), 0.0)
     row[0] = 0.4
-    cross = [np.tile(row, (1, 1, 4, 1))]
-    monkeypatch.setattr(alignment, "_recorded", lambda *inputs: [([0], {"cross": cross})])
+    weights = {"aligning": [np.tile(row, (1, 1, 4, 1))]}
+    monkeypatch.setattr(alignment, "_recorded", lambda *inputs: [([0], weights)])
     assert len(ids) == len(row)
     assert align(translator, ["Two oqvd"], ["dogs"]) == [[(1, 0)]]
 

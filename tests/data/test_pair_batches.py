@@ -68,6 +68,36 @@ def test_counts_agree_with_the_batches(layout):
     assert batches.padding == pytest.approx(1 - filled.total() / cells)
 
 
+@both_layouts
+def test_labels_are_aligned_with_tokens_of_their_source(layout):
+    pairs = make_pairs(200)
+    batches = make_batches(pairs, aligned=True, **layout)
+    plain = make_batches(pairs, **layout)
+    count = 0
+    for step in range(2 * len(batches)):
+        inputs, labels = batches.batch(step)
+        (expected, same), links = plain.batch(step), inputs.pop("alignment")
+        assert_same([(inputs, labels)], [(expected, same)])
+        assert links.dtype == np.int32 and links.shape == labels.shape
+        rows, columns = np.nonzero(links >= 0)
+        assert (labels[rows, columns] != PAD).all()
+        sources = inputs["source_ids"][rows, links[rows, columns]]
+        assert (sources != PAD).all()
+        # Each text ends in EOS, in the last place of both.
+        ends = labels[rows, columns] == EOS
+        assert ends.any() and (sources[ends] == EOS).mean() > 0.9
+        if "source_segments" in inputs:
+            own = inputs["target_segments"][rows, columns]
+            assert (inputs["source_segments"][rows, links[rows, columns]] == own).all()
+        count += len(rows)
+    assert count > 2 * len(pairs)
+
+
+def test_sampled_tokens_are_not_aligned():
+    with pytest.raises(ValueError, match="sampling must be 0 with aligned tokens, got 0.1"):
+        make_batches(aligned=True, sampling=0.1)
+
+
 @pytest.mark.parametrize("packed_length", [None, 10, 48])
 def test_pairs_that_are_too_long_are_left_out_and_counted(packed_length):
     pairs = make_pairs(100)

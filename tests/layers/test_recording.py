@@ -66,3 +66,14 @@ def test_an_error_ends_the_recording(rng):
         raise KeyError
     layer(x)
     assert recorded == {}
+
+
+def test_one_layer_alone(rng):
+    x = rng.standard_normal((BATCH, QUERIES, WIDTH)).astype("float32")
+    layers = [MultiHeadAttention(HEADS, name=name) for name in ("first", "second")]
+    for layer in layers:
+        layer.build(x.shape)
+    with record_attention() as every, record_attention("second") as one:
+        for layer in layers:
+            layer(x)
+    assert list(every) == ["first", "second"] and list(one) == ["second"]

@@ -9,7 +9,9 @@ from keras import ops
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.layers import record_attention, sinusoids
-from keras_transformer.models import Transformer
+from keras_transformer.losses import LabelSmoothedCrossentropy, alignment_loss
+from keras_transformer.models import Transformer, enable_remat
+from keras_transformer.optimizers import adam
 
 SOURCE = np.array([[4, 1, 3, 0], [8, 9, 11, 3]], "int32")
 TARGET = np.array([[2, 7, 8, 4, 1], [2, 5, 6, 3, 0]], "int32")
@@ -249,3 +251,42 @@ def test_which_embeddings_are_shared(tiny_transformer):
     own = {f"{x}_embedding/norm/{y}" for x in ("source", "target") for y in ("gamma", "beta")}
     own |= {learned, learned.replace("target", "source"), table}
     assert embeddings(positions="learned", norm_embeddings=True) == own
+
+
+SOURCE_IDS = np.array([[5, 6, 7, 3], [8, 9, 3, 0]], "int32")
+LABELS = np.array([[10, 11, 3, 0], [12, 10, 11, 3]], "int32")
+TARGET_IDS = np.array([[2, 10, 11, 3], [2, 12, 10, 11]], "int32")
+ALIGNMENT = np.array([[1, 0, 3, -1], [-1, 0, 1, 2]], "int32")
+
+
+def test_a_head_learns_an_alignment(tiny_transformer):
+    model = tiny_transformer(guided_alignment=0.5, dropout=0.0)
+    model.compile(adam(0.03), LabelSmoothedCrossentropy())
+    inputs = {"source_ids": SOURCE_IDS, "target_ids": TARGET_IDS}
+    aligned = {**inputs, "alignment": ALIGNMENT}
+
+    def added():
+        with record_attention() as weights:
+            model(inputs)
+        own = weights[model.aligning.path][:, 0]
+        return float(ops.convert_to_numpy(alignment_loss(own, ALIGNMENT)))
+
+    plain, _ = model.loss_and_likelihood(inputs, LABELS)
+    guided, _ = model.loss_and_likelihood(aligned, LABELS)
+    before = added()
+    assert float(guided) - float(plain) == pytest.approx(0.5 * before, abs=1e-4)
+    model.fit(aligned, LABELS, batch_size=2, epochs=60, verbose=0)
+    assert added() < before / 4
+    # Logits are the same with an alignment, and the graph without one is unchanged.
+    with_one, without = (ops.convert_to_numpy(model(x)) for x in (aligned, inputs))
+    np.testing.assert_allclose(with_one, without, atol=1e-5)
+
+
+def test_an_alignment_needs_its_weight(tiny_transformer):
+    inputs = {"source_ids": SOURCE_IDS, "target_ids": TARGET_IDS, "alignment": ALIGNMENT}
+    with pytest.raises(ValueError, match="guided_alignment must be above 0 for an alignment"):
+        tiny_transformer()(inputs)
+    model = tiny_transformer(guided_alignment=0.5)
+    enable_remat(model)
+    with pytest.raises(ValueError, match="guided_alignment must be 0 with remat, got 0.5"):
+        model(inputs)
