@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from keras_transformer.config import require
 from keras_transformer.text.tokenizer import checked_texts
 
+# Written into sources, around a term and its translation.
+TERM_TAGS = ("<term>", "<is>", "</term>")
 # Scripts without spaces between words: Thai, Lao, Burmese, Khmer, Chinese, Japanese; and Korean,
 # which adds particles to words.
 _UNSPACED = (
@@ -27,6 +29,27 @@ def is_unspaced(text: str) -> bool:
 def goes_on(text: str) -> bool:
     """Return whether a text that follows a word would go on with it."""
     return re.match(rf"{_WORD}|\ufffd", text) is not None
+
+
+def tagged(term: str, form: str) -> str:
+    """Return a source term with its translation, as `Glossary.inlined` writes it into a source."""
+    begin, middle, end = TERM_TAGS
+    return f"{begin} {term} {middle} {form} {end}"
+
+
+def without_tags(texts: Iterable[str], name: str) -> None:
+    """Check that texts have none of the tags of terms.
+
+    Args:
+        texts: The texts.
+        name: The argument that an error names.
+
+    Raises:
+        ValueError: If one has.
+    """
+    for text in texts:
+        found = next((tag for tag in TERM_TAGS if tag in text), None)
+        require(found is None, name, f"{text:.80}", f"text without {found}")
 
 
 class Glossary:
@@ -114,6 +137,26 @@ class Glossary:
             " ".join(match.group().split()).casefold() for match in self._pattern.finditer(source)
         )
         return [tuple(self._terms[term]) for term in found if term in self._terms]
+
+    def inlined(self, source: str) -> str:
+        """Return a source in which each term carries its first form, for a model trained with them.
+
+        "A dog sleeps." becomes "A <term> dog <is> Hund </term> sleeps.": see
+        `training.terms.with_terms`.
+
+        Args:
+            source: A source text.
+
+        Raises:
+            ValueError: If the text has one of the tags already.
+        """
+        without_tags([source], "source")
+
+        def with_form(match):
+            forms = self._terms.get(" ".join(match.group().split()).casefold())
+            return tagged(match.group(), forms[0]) if forms else match.group()
+
+        return self._pattern.sub(with_form, source)
 
     @functools.cached_property
     def _pattern(self):
