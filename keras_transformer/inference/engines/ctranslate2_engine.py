@@ -211,6 +211,8 @@ class CTranslate2Engine:
         check(constraint is None, "constraint", constraint, "None")
         for name in ("min_length", "no_repeat_ngram_size", "diversity_rate"):
             check(getattr(search, name) == 0, name, getattr(search, name), "0")
+        penalty = search.repetition_penalty
+        check(penalty == 1, "repetition_penalty", penalty, "1")
         check(not search.shortlist, "shortlist", search.shortlist, "False")
         check(search.beam_size <= most, "beam_size", search.beam_size, f"at most {most}")
 

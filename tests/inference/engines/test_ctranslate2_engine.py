@@ -79,6 +79,7 @@ def test_a_text_too_long_is_cut_with_a_warning_or_refused(theirs, ours):
     ("options", "message"),
     [
         (dict(min_length=2), 'min_length must be 0 with engine="ctranslate2"; .*, got 2'),
+        (dict(repetition_penalty=1.2), "repetition_penalty must be 1 with .*, got 1.2"),
         (dict(shortlist=True), 'shortlist must be False with engine="ctranslate2"; .*, got True'),
         (dict(beam_size=40), "beam_size must be at most 28 with .*, got 40"),
         (dict(beam_size=0), "beam_size must be .*, got 0"),
