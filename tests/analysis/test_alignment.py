@@ -163,7 +163,7 @@ def test_alignment_by_hand(randomize, monkeypatch):
     ]
     others = np.tile([0.0, 0.0, 1.0, 0.0], (1, 2, 4, 1))
     cross = [others, np.array([heads]), others]
-    monkeypatch.setattr(alignment, "_recorded", lambda *inputs: [([0], {"cross": cross})])
+    monkeypatch.setattr(alignment, "attention_weights", lambda *inputs: [([0], {"cross": cross})])
     assert align(translator, ["a b  c"], ["x y z"]) == [[(0, 0), (0, 1), (2, 2)]]
 
 
@@ -177,7 +177,7 @@ def test_pieces_of_a_word_count_together(translator, monkeypatch):
     row = np.where(second, 0.6 / sum(second), 0.0)
     row[0] = 0.4
     cross = [np.tile(row, (1, 1, 4, 1))]
-    monkeypatch.setattr(alignment, "_recorded", lambda *inputs: [([0], {"cross": cross})])
+    monkeypatch.setattr(alignment, "attention_weights", lambda *inputs: [([0], {"cross": cross})])
     assert len(ids) == len(row)
     assert align(translator, ["Two oqvd"], ["dogs"]) == [[(1, 0)]]
 
