@@ -72,8 +72,9 @@ class Reranker:
 
     def __post_init__(self) -> None:
         accepted = f"some of {FEATURES[1:]} with their numbers"
-        fits = isinstance(self.weights, Mapping) and set(self.weights) - {"forward"}
-        require(fits and set(self.weights) <= set(FEATURES), "weights", self.weights, accepted)
+        names = set(self.weights) if isinstance(self.weights, Mapping) else set()
+        fits = bool(names - {"forward"}) and names <= set(FEATURES)
+        require(fits, "weights", self.weights, accepted)
         for name, value in self.weights.items():
             is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
             accepted = "a finite number"
