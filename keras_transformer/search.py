@@ -88,6 +88,7 @@ class SearchOptions:
     min_length = 0  # minimum number of tokens before EOS
     no_repeat_ngram_size = 0
     diversity_rate = 0.0
+    repetition_penalty = 1.0
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -148,6 +149,9 @@ class Search(SearchOptions):
         "Log-probability by which each further extension of a hypothesis falls behind, for beams "
         "that differ more (Li et al. 2016).",
     )
+    repetition_penalty: float = _option(
+        1.0, _above_0, "Penalty on tokens that the translation already has; above 1: less probable."
+    )
     shortlist: bool = _option(
         False,
         lambda name, value: require(isinstance(value, bool), name, value, "True or False"),
@@ -178,9 +182,8 @@ class Generation(SearchOptions):
 
     def __post_init__(self):
         super().__post_init__()
-        for name, plain in dict(temperature=None, repetition_penalty=1.0).items():
-            if self.beam_size > 1 and getattr(self, name) != plain:
-                raise ValueError(f"{name} needs beam_size=1, got beam_size={self.beam_size}")
+        if self.beam_size > 1 and self.temperature is not None:
+            raise ValueError(f"temperature needs beam_size=1, got beam_size={self.beam_size}")
 
     @property
     def min_length(self) -> int:  # type: ignore[override]
@@ -206,7 +209,7 @@ def _all_but_count(names):
 # The options of each method and its command.
 NBEST = tuple(Search.names(draws=False))
 TRANSLATE = _all_but_count(NBEST)
-SAMPLE = (*Search.names(draws=True), "max_extra_length", "min_length")
+SAMPLE = (*Search.names(draws=True), "max_extra_length", "min_length", "repetition_penalty")
 GENERATE = _all_but_count(Generation.names())
 STREAM = (*Generation.names(draws=True), "repetition_penalty", "max_new_tokens")
 TRANSCRIBE = _all_but_count(Transcription.names(draws=False))

@@ -83,6 +83,7 @@ def test_each_option_has_a_check_and_a_help():
         (dict(temperature=0), "temperature must be above 0, got 0"),
         (dict(top_p=0), r"top_p must be in \(0, 1\], got 0"),
         (dict(min_p=2), r"min_p must be in \[0, 1\], got 2"),
+        (dict(repetition_penalty=0), "repetition_penalty must be above 0, got 0"),
         (dict(scoring="x"), "scoring must be one of"),
         (dict(diversity_rate=1.0, beam_size=1), "diversity_rate needs beam_size above 1"),
         (dict(num_hypotheses=5), "num_hypotheses must be at most beam_size=4, got 5"),

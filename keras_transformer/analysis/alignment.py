@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from keras import ops
 
-from keras_transformer.backend import without_gradients
 from keras_transformer.config import require
-from keras_transformer.inference.runner import search_batches
+from keras_transformer.inference.attention_weights import alignment_weights, attention_weights
 from keras_transformer.inference.translator import Translator
-from keras_transformer.layers import record_attention
 from keras_transformer.text.pieces import SPACE
 from keras_transformer.text.tokenizer import Tokenizer, checked_texts
 
-TOKENS_PER_BATCH = 4096
 PARTS = ("encoder", "decoder", "cross")
 # In scripts without spaces between words, each character counts as a word.
 _WORD = re.compile(r"[぀-ヿ㐀-䶿一-鿿豈-﫿]|[^\W぀-ヿ㐀-䶿一-鿿豈-﫿]+(?:['’-]\w+)*|[^\w\s]")
@@ -75,7 +71,7 @@ def attention(translator: Translator, source: str, target: str) -> Attention:
     for name, text in {"source": source, "target": target}.items():
         require(isinstance(text, str), name, text, "a string")
     rows = _encoded(translator, [source], [target], ("source", "target"))
-    ((_, weights),) = _recorded(translator, *rows)
+    ((_, weights),) = attention_weights(translator.model, *rows)
     (source_ids,), (target_ids,) = rows
     sizes = {"S": len(source_ids), "T": len(target_ids)}
     encoder, decoder, cross = (
@@ -101,16 +97,10 @@ def align(
 ) -> list[list[tuple[int, int]]]:
     """Align each word of a target with the source word that it translates.
 
-    The alignment follows the cross-attention of the last decoder layer but one: of six layers, Garg
-    et al. 2019 ("Jointly Learning to Align and Translate with Transformer Models", section 4.1)
-    find the best alignments there. With one or two decoder layers the last one is used. It is the
-    mean over the heads, or the first head of a model trained with `guided_alignment`. The weights
-    of a word are the sum over its pieces.
+    The alignment follows the cross-attention that `attention_weights.alignment_weights` chooses.
+    The weights of a word are the sum over its pieces.
 
-    Accuracy after five minutes of training, over 1,550 pairs of words that mostly occur together in
-    sentences of the grammar: 86 % with two decoder layers (the first layer: 75 %), 78 % with four
-    (the last: 83 %, the mean of all: 86 %). With the queries that read a word instead of those that
-    predict it, it is 33 % at most.
+    `python -m benchmarks.alignment` measures it on the embedded grammar.
 
     Args:
         translator: Translator with any encoder-decoder model.
@@ -127,9 +117,8 @@ def align(
     source_ids, target_ids = _encoded(translator, sources, targets, ("sources", "targets"))
     found: list[list[tuple[int, int]]] = [[] for _ in source_ids]
     guided = getattr(translator.model.config, "guided_alignment", 0) > 0
-    for chosen, weights in _recorded(translator, source_ids, target_ids):
-        weights_BNTS = weights["aligning"][0]
-        weights_BTS = weights_BNTS[:, 0] if guided else weights_BNTS.mean(axis=1)
+    for chosen, weights in attention_weights(translator.model, source_ids, target_ids):
+        weights_BTS = alignment_weights(weights["cross"], guided)
         for i, weights_TS in zip(chosen, weights_BTS, strict=False):
             sides = []
             for language, text, ids in (
@@ -230,38 +219,6 @@ def _encoded(translator, sources, targets, names):
             f"{len(found[1])}"
         )
     return found
-
-
-def _recorded(
-    translator: Translator, source_ids: list[list[int]], target_ids: list[list[int]]
-) -> Iterator[tuple[list[int], dict[str, list[np.ndarray]]]]:
-    """Yield the pairs of each batch as indices, and each kind's weights per layer (B, N, T, S)."""
-    model, tokenizer = translator.model, translator.tokenizer
-    longest = [max(len(s), len(t)) for s, t in zip(source_ids, target_ids, strict=True)]
-    parts = {
-        "encoder": [block.attention for block in model.encoder.blocks],
-        "decoder": [block.self_attention for block in model.decoder.blocks],
-        "cross": [block.cross_attention for block in model.decoder.blocks],
-        "aligning": [model.aligning],
-    }
-    batches = search_batches(longest, TOKENS_PER_BATCH, model.config.max_length)
-    for chosen, rows, length in batches:
-        source, target = (np.full((rows, length), tokenizer.pad_id, "int32") for _ in range(2))
-        target[:, 0] = tokenizer.bos_id
-        for row, i in enumerate(chosen):
-            source[row, : len(source_ids[i])] = source_ids[i]
-            target[row, 1 : len(target_ids[i])] = target_ids[i][:-1]
-        inputs = {"source_ids": source, "target_ids": target}
-        with record_attention() as weights, without_gradients():
-            model({name: ops.convert_to_tensor(x) for name, x in inputs.items()})
-        yield (
-            chosen,
-            {name: [_array(weights[x.path]) for x in layers] for name, layers in parts.items()},
-        )
-
-
-def _array(x: Any) -> np.ndarray:
-    return ops.convert_to_numpy(ops.cast(x, "float32"))
 
 
 def _spans(tokenizer: Tokenizer, language: str, text: str, ids: Sequence[int]) -> Spans:

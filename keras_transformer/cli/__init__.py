@@ -22,6 +22,7 @@ from keras_transformer.cli.launch import launch
 from keras_transformer.cli.parse import parse
 from keras_transformer.cli.plot import app as plot
 from keras_transformer.cli.plot_heads import draw_heads
+from keras_transformer.cli.rerank import tune_reranking
 from keras_transformer.cli.see import see
 from keras_transformer.cli.serve import serve
 from keras_transformer.cli.shortlist import shortlist
@@ -80,7 +81,7 @@ for command in (evaluate, generate, chat, transcribe, speak, classify, tag, fill
 for command in (answer, embed, see, parse, back_translate, distill):
     app.command(cls=Command)(command)
 app.command("import", cls=Command)(import_)
-for command in (compare, serve, export, average, merge, shortlist, info):
+for command in (compare, tune_reranking, serve, export, average, merge, shortlist, info):
     app.command(cls=Command)(command)
 plot.command("heads", cls=Command)(draw_heads)
 app.add_typer(plot, name="plot")

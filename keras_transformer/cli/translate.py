@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
 from pathlib import Path
@@ -24,6 +25,12 @@ from keras_transformer.cli.common import (
     searching,
 )
 from keras_transformer.cli.corpora import finish, is_folder
+from keras_transformer.cli.rerank import (
+    RerankLanguageModel,
+    RerankReverse,
+    RerankWeight,
+    reranker,
+)
 from keras_transformer.config import require
 from keras_transformer.corpora.lines import one_line
 from keras_transformer.corpora.options import NAMES, CorpusOptions
@@ -74,6 +81,17 @@ def translate(
         str,
         typer.Option(help="Candidates of --mbr: nbest, of a beam search of size N; or samples."),
     ] = "nbest",
+    rerank: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            metavar="N",
+            help="Take the best of the N best translations by a weighted sum of several models.",
+        ),
+    ] = None,
+    rerank_reverse: RerankReverse = None,
+    rerank_language_model: RerankLanguageModel = None,
+    rerank_weight: RerankWeight = None,
     tokens_per_batch: TokensPerBatch = 4096,
     chunk_size: Annotated[
         int | None,
@@ -120,6 +138,8 @@ def translate(
         keras-transformer translate saved_models/grammar -n 4 < news.en > news.nbest
         keras-transformer translate saved_models/grammar --engine ctranslate2 --precision int8
         keras-transformer translate saved_models/grammar --mbr 16 --mbr-source samples
+        keras-transformer translate saved_models/en-de --rerank 8 --rerank-weight reverse=0.5
+            --rerank-reverse saved_models/de-en
         keras-transformer translate saved_models/grammar --glossary terms.tsv < news.en
         keras-transformer translate saved_models/nllb --target-language fra_Latn < news.en
         keras-transformer translate saved_models/grammar -i crawl/ -o out/ --processes 8
@@ -134,7 +154,7 @@ def translate(
     options |= dict(tokens_per_batch=tokens_per_batch, strict=strict)
     if is_folder(output):
         require(bool(inputs), "--input", inputs, "given when --output is a folder")
-        refused = {"--ensemble": ensemble, "--mbr": mbr, "--glossary": glossary}
+        refused = {"--ensemble": ensemble, "--mbr": mbr, "--rerank": rerank, "--glossary": glossary}
         for name, value in refused.items():
             require(not value, name, value, "left out if --output is a folder")
         require(chunk_size is None, "--chunk-size", chunk_size, "left out if --output is a folder")
@@ -152,17 +172,13 @@ def translate(
     accepted = 'one file, unless --output is a folder, such as "out/"'
     require(len(inputs or []) <= 1, "--input", inputs, accepted)
     input_file = Path(inputs[0]) if inputs else None
-    if mbr is not None:
-        for name in ("beam_size", "num_hypotheses"):
-            given = dict(options, num_hypotheses=num_hypotheses).get(name)
-            flag = f"--{name.replace('_', '-')}"
-            require(given is None, flag, given, "left out with --mbr, which names the number")
-        named = {**options, **({"glossary": glossary} if glossary else {})}
-        for name, value in named.items() if mbr_source == "samples" else ():
-            fits = name in (*SAMPLE, "tokens_per_batch", "strict")
-            flag = f"--{name.replace('_', '-')}"
-            require(fits, flag, value, "left out with --mbr-source samples")
-        options |= dict(count=mbr, source=mbr_source)
+    models = dict(
+        rerank_weight=rerank_weight,
+        rerank_reverse=rerank_reverse,
+        rerank_language_model=rerank_language_model,
+    )
+    named = dict(options, num_hypotheses=num_hypotheses, glossary=glossary, **models)
+    _check_choice(mbr, mbr_source, rerank, named)
     if glossary is not None:
         from keras_transformer.text.glossary import Glossary
 
@@ -170,16 +186,45 @@ def translate(
         require(not options.get("shortlist"), "--shortlist", True, "left out with --glossary")
         options["constraint"] = Glossary.read(glossary)
     translator = loaded(folder, ensemble, **loading)
-    _stream(translator, input_file, output and Path(output), num_hypotheses, chunk_size, options)
+    choose = None
+    if mbr is not None:
+        from keras_transformer.evaluation.minimum_bayes_risk import translate_by_risk
+
+        choose = functools.partial(translate_by_risk, translator, count=mbr, source=mbr_source)
+    elif rerank is not None:
+        del loading["engine"]
+        choose = functools.partial(
+            reranker(translator, *models.values(), **loading).translate, count=rerank
+        )
+    given = num_hypotheses, chunk_size, options
+    _stream(translator, choose, input_file, output and Path(output), *given)
 
 
-def _stream(translator, input_file, output_file, num_hypotheses, chunk_size, options):
+def _check_choice(mbr, mbr_source, rerank, named):
+    """Refuse options that do not go with --mbr and --rerank, or need them."""
+    flags = {x: f"--{x.replace('_', '-')}" for x in named}
+    require(mbr is None or rerank is None, "--rerank", rerank, "left out with --mbr")
+    chosen = "--mbr" if mbr is not None else "--rerank"
+    for name in ("beam_size", "num_hypotheses") if mbr or rerank else ():
+        given = named.get(name)
+        accepted = f"left out with {chosen}, which names the number"
+        require(given is None, flags.get(name), given, accepted)
+    samples = mbr is not None and mbr_source == "samples"
+    for name, value in named.items():
+        if name.startswith("rerank"):
+            require(not value or rerank, flags[name], value, "left out without --rerank")
+        elif samples and value is not None:
+            fits = name in (*SAMPLE, "tokens_per_batch", "strict")
+            require(fits, flags[name], value, "left out with --mbr-source samples")
+
+
+def _stream(translator, choose, input_file, output_file, num_hypotheses, chunk_size, options):
     """Translate stdin or one file to stdout or one file."""
     is_typed = input_file is None and sys.stdin.isatty()
     chunk_size = chunk_size or (1 if is_typed else 2048)
     lines = read_lines(input_file)
-    if "count" in options:
-        found = _by_risk(translator, lines, chunk_size, options)
+    if choose is not None:
+        found = _chosen(choose, lines, chunk_size, options)
     elif num_hypotheses is None:
         found = map(one_line, translator.translate_stream(lines, chunk_size=chunk_size, **options))
     else:
@@ -193,11 +238,9 @@ def _stream(translator, input_file, output_file, num_hypotheses, chunk_size, opt
                 out.flush()
 
 
-def _by_risk(translator, lines, chunk_size, options):
-    from keras_transformer.evaluation.minimum_bayes_risk import translate_by_risk
-
+def _chosen(choose, lines, chunk_size, options):
     while chunk := list(itertools.islice(lines, chunk_size)):
-        yield from map(one_line, translate_by_risk(translator, chunk, **options))
+        yield from map(one_line, choose(chunk, **options))
 
 
 def _nbest_lines(translator, lines, chunk_size, options):

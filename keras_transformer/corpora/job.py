@@ -52,8 +52,8 @@ class Job:
     gpus: float = 0
 
 
-# Options that are off where a job's manifest, perhaps of an earlier version, does not have them.
-_LATER = ("shortlist", "no_repeat_ngram_size", "diversity_rate")
+# Options that have their default where a manifest, perhaps of an earlier version, lacks them.
+_LATER = ("shortlist", "no_repeat_ngram_size", "diversity_rate", "repetition_penalty")
 
 
 @spelled_out(CorpusOptions, NAMES)
@@ -116,7 +116,8 @@ def translate_corpus(
         Search.of(options, NBEST)
     search = dataclasses.asdict(Search(**options))
     asked = {name: value for name, value in search.items() if name in (*TRANSLATE, *options)}
-    asked = {x: value for x, value in asked.items() if x not in _LATER or value}
+    changed = Search.changed(asked)
+    asked = {x: value for x, value in asked.items() if x not in _LATER or x in changed}
     loading = dict(
         precision=precision,
         engine=engine,

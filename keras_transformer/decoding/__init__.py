@@ -25,9 +25,13 @@ hypotheses that end, `advance` those that continue.
 from keras_transformer.decoding.beam import beam_search
 from keras_transformer.decoding.entry import decode, sampler_of
 from keras_transformer.decoding.frames import decode_frames
-from keras_transformer.decoding.greedy import greedy_search, penalize_repetition
+from keras_transformer.decoding.greedy import greedy_search
 from keras_transformer.decoding.phrases import Phrases
-from keras_transformer.decoding.rules import IMPOSSIBLE, length_penalty_factor
+from keras_transformer.decoding.rules import (
+    IMPOSSIBLE,
+    length_penalty_factor,
+    penalize_repetition,
+)
 from keras_transformer.decoding.sampling import sample_rows, sampler, uniforms
 from keras_transformer.decoding.shortlist import allowed_ids, places_of
 from keras_transformer.decoding.tree_constraint import TreeConstraint

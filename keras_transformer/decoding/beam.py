@@ -11,7 +11,7 @@ from keras import ops
 
 from keras_transformer.backend import best_tokens, forbid, gather, quick, row_loop
 from keras_transformer.decoding.banks import best_of_all, in_turn, with_proposals
-from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, pick, write
+from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, pick, with_token, write
 from keras_transformer.search import SearchOptions
 
 
@@ -28,6 +28,7 @@ def beam_search(
     pad_id: int = 0,
     banned_ids: Sequence[int] = (),
     prefix_BP: Any = None,
+    seen_BV: Any = None,
     constraint: Any = None,
     constraint_state: Any = None,
 ) -> tuple[Any, Any]:
@@ -52,7 +53,7 @@ def beam_search(
             until the worst of its finished hypotheses is no worse than any unfinished one, and
             forced tokens, including EOS at the limit, cost nothing.
         logits_BV, state, eos_ids, length, max_lengths_B, index, pad_id, banned_ids, prefix_BP,
-            constraint, constraint_state: See `greedy_search`.
+            seen_BV, constraint, constraint_state: See `greedy_search`.
 
     Returns:
         Ids (B, K, L), EOS included, best first, and scores (B, K). If a row has fewer than K
@@ -76,6 +77,8 @@ def beam_search(
         is_past_M = quick.arange(index + length, dtype="int32") < index
         slots_BKM = quick.zeros((rows, beam_size, 1), dtype="int32") - 1
         alive["ancestors_BKM"] = quick.where(is_past_M, 0, slots_BKM)
+    if (seen_BV := rules.seen(logits_BV, seen_BV)) is not None:
+        alive["seen_BKV"] = loop.repeated(seen_BV)
     if constraint is not None:
         alive["constraint"] = keras.tree.map_structure(loop.repeated, constraint_state)
 
@@ -129,6 +132,9 @@ class _Beams:
         choices = 1 + len(rules.eos_ids)
         width = choices * beam_size + len(rules.never)
         width = min(self.vocab_size or width, width)  # None: a part of a vocabulary, on TensorFlow
+        if "seen_BKV" in alive:  # the first turn has the logits of one beam
+            beams = logits_BKV.shape[1]
+            logits_BKV = rules.penalized(logits_BKV, alive["seen_BKV"][:, :beams])
         forced_B = alive["forced_BL"][:, i]
         values_BKW, tokens_BKW, log_z_BK1 = self._best_of_each(i, logits_BKV, width, alive)
         if rules.search.min_length:
@@ -229,6 +235,8 @@ class _Beams:
             "total_BK": total_BK,
             "ids_BKL": write(pick(alive["ids_BKL"], beam_BK), token_BK, i),
         }
+        if "seen_BKV" in alive:
+            alive["seen_BKV"] = with_token(pick(alive["seen_BKV"], beam_BK), token_BK)
         if (constraint := self.rules.constraint) is not None:
             followed = keras.tree.map_structure(lambda x: pick(x, beam_BK), alive["constraint"])
             alive["constraint"] = constraint.advance(followed, token_BK)

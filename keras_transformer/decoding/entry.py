@@ -34,7 +34,7 @@ def decode(
     """
     choose = sampler_of(search)
     if search.beam_size > 1 and choose is None:
-        return beam_search(step, logits_BV, state, search, **sequences)
+        return beam_search(step, logits_BV, state, search, seen_BV=seen_BV, **sequences)
     drawn = dict(choose=choose, uniforms_BL=uniforms_BL, seen_BV=seen_BV)
     return greedy_search(step, logits_BV, state, search, **drawn, **sequences)
 

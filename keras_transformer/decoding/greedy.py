@@ -8,18 +8,8 @@ from typing import Any
 
 from keras_transformer.backend import forbid, gather, quick, row_loop
 from keras_transformer.config import require
-from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, write
+from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, with_token, write
 from keras_transformer.search import SearchOptions
-
-
-def penalize_repetition(logits_BV: Any, seen_BV: Any, penalty: float) -> Any:
-    """Return logits that make tokens seen earlier less probable.
-
-    Positive logits are divided by `penalty` and negative ones multiplied by it, as in
-    `transformers`; Keskar et al. 2019, section 4.1, divide all, which raises negative logits.
-    """
-    less_BV = quick.where(logits_BV > 0, logits_BV / penalty, logits_BV * penalty)
-    return quick.where(seen_BV, less_BV, logits_BV)
 
 
 def greedy_search(
@@ -62,7 +52,7 @@ def greedy_search(
         choose: `choose(log_probs_BV, uniform_B) -> token ids (B,)`; None: argmax.
         uniforms_BL: Random numbers for `choose`, one per row and token.
         seen_BV: Which tokens are in the prompt, boolean, for a search with a repetition penalty;
-            None: no penalty.
+            None: none.
         constraint: Constraint as described in `keras_transformer.decoding`. It must always allow
             at least one token that is not otherwise forbidden. Forced tokens are taken even if it
             does not allow them. None: no constraint.
@@ -75,7 +65,7 @@ def greedy_search(
     """
     rules = Rules(search, eos_ids, pad_id, banned_ids, constraint)
     require(rules.phrases is None, "beam_size", search.beam_size, "more than 1 with phrases")
-    loop = _Greedy(rules, logits_BV.shape[-1], choose, seen_BV is not None)
+    loop = _Greedy(rules, logits_BV.shape[-1], choose)
     rows = quick.shape(logits_BV)[0]
     found = {
         "ids_BL": quick.full((rows, length), pad_id, dtype="int32"),
@@ -85,7 +75,7 @@ def greedy_search(
     alive = {"state": state, "forced_BL": rules.forced(length, max_lengths_B, prefix_BP)}
     if choose is not None:
         alive["uniforms_BL"] = uniforms_BL
-    if seen_BV is not None:
+    if (seen_BV := rules.seen(logits_BV, seen_BV)) is not None:
         alive["seen_BV"] = seen_BV
     if constraint is not None:
         alive["constraint"] = constraint_state
@@ -107,7 +97,6 @@ class _Greedy:
     rules: Rules
     vocab_size: int
     choose: Callable | None
-    penalizes: bool
 
     def turn(self, i, logits_BV, done_B, found, alive):
         chosen_B, value_B = self.propose(i, logits_BV, found, alive)
@@ -119,9 +108,8 @@ class _Greedy:
         """Return the token of each row and its log-probability."""
         rules = self.rules
         logits_BV = quick.cast(logits_BV, "float32")
-        if self.penalizes:
-            penalty = rules.search.repetition_penalty
-            logits_BV = penalize_repetition(logits_BV, alive["seen_BV"], penalty)
+        if "seen_BV" in alive:
+            logits_BV = rules.penalized(logits_BV, alive["seen_BV"])
         log_z_B1 = quick.logsumexp(logits_BV, axis=-1, keepdims=True)
         forced_B = rules.best_end(alive["forced_BL"][:, i], logits_BV)
         allowed_BV = self._allowed(logits_BV, forced_B, alive)
@@ -165,7 +153,6 @@ class _Greedy:
         alive = {**alive, "token_B1": chosen_B[:, None]}
         if self.rules.constraint is not None:
             alive["constraint"] = self.rules.constraint.advance(alive["constraint"], chosen_B)
-        if self.penalizes:
-            places_V = quick.arange(self.vocab_size, dtype="int32")
-            alive["seen_BV"] = alive["seen_BV"] | (places_V == alive["token_B1"])
+        if "seen_BV" in alive:
+            alive["seen_BV"] = with_token(alive["seen_BV"], chosen_B)
         return alive

@@ -30,6 +30,16 @@ def length_penalty_factor(length: Any, length_penalty: float, scoring: str = "wu
     return (length if scoring == "transformers" else (5.0 + length) / 6.0) ** length_penalty
 
 
+def penalize_repetition(logits: Any, seen: Any, penalty: Any) -> Any:
+    """Return logits (..., V) that make the tokens seen earlier (..., V) less probable.
+
+    Positive logits are divided by `penalty` and negative ones multiplied by it, as in
+    `transformers`; Keskar et al. 2019, section 4.1, divide all, which raises negative logits.
+    """
+    less = quick.where(logits > 0, logits / penalty, logits * penalty)
+    return quick.where(seen, less, logits)
+
+
 @dataclass(frozen=True)
 class Rules:
     """Rules that greedy and beam search share; the arguments are those of `greedy_search`."""
@@ -77,6 +87,25 @@ class Rules:
         prefix_BL = quick.concatenate([quick.cast(prefix_BP, "int32"), rest], axis=1)
         return quick.where(prefix_BL == self.pad_id, forced_BL, prefix_BL)
 
+    def seen(self, logits_BV: Any, seen_BV: Any) -> Any:
+        """Return which tokens precede the search (B, V); None without a repetition penalty.
+
+        Args:
+            logits_BV: The first logits.
+            seen_BV: Which tokens are in the prompt; None: there is no prompt.
+        """
+        if self.search.repetition_penalty == 1.0:
+            return None
+        return quick.cast(quick.zeros_like(logits_BV), "bool") if seen_BV is None else seen_BV
+
+    def penalized(self, logits: Any, seen: Any) -> Any:
+        """Return the logits (..., V) after the repetition penalty, which is part of the model.
+
+        Log-probabilities are those of these logits, as in the paper, so they count in scores.
+        """
+        logits = quick.cast(logits, "float32")
+        return penalize_repetition(logits, seen, self.search.repetition_penalty)
+
     def repeats(self, ids_L: Any, i: Any) -> Any:
         """Return the tokens (..., L + 1) that would repeat a sequence at position i; -1 for none.
 
@@ -104,6 +133,12 @@ class Rules:
         ends = keras.ops.convert_to_tensor(self.eos_ids, dtype="int32")
         best = quick.take(ends, quick.argmax(of_ends, axis=-1), axis=0)
         return quick.where(self.is_end(forced), best, forced)
+
+
+def with_token(seen: Any, token: Any) -> Any:
+    """Return which tokens have been seen (..., V), with `token` (...) among them."""
+    places_V = quick.arange(quick.shape(seen)[-1], dtype="int32")
+    return seen | (places_V == quick.expand_dims(token, -1))
 
 
 def write(ids: Any, token: Any, i: Any) -> Any:

@@ -126,7 +126,7 @@ class Translator:
                 with a row per text; `limits` has the maximum tokens of each. None: none.
             options: Options of `search.Search`: `beam_size=4`, `length_penalty=0.6`,
                 `max_extra_length=50`, `min_length=0`, `no_repeat_ngram_size=0`,
-                `diversity_rate=0.0`, `scoring="wu"`, `shortlist=False`.
+                `diversity_rate=0.0`, `repetition_penalty=1.0`, `scoring="wu"`, `shortlist=False`.
 
         Returns:
             One translation per text, in order.
@@ -186,7 +186,7 @@ class Translator:
                 the other texts.
             prefixes, tokens_per_batch, strict: See `translate`.
             options: Options of `search.Search`: `temperature=1.0`, `top_k=0`, `top_p=1.0`,
-                `min_p=0.0`, `max_extra_length=50` and `min_length=0`.
+                `min_p=0.0`, `repetition_penalty=1.0`, `max_extra_length=50` and `min_length=0`.
         """
         options = {"temperature": 1.0, **options}
         require(options["temperature"] is not None, "temperature", None, "above 0")

@@ -175,7 +175,7 @@ def parse(text: str) -> tuple[Path, Pair | None]:
 
 
 def _exported(folder, pair, exported, options):
-    accepted = f"SOURCE-TARGET={folder}, for {exported.kind}"
+    accepted = f"SOURCE-TARGET={folder}, for {exported.carried.kind}"
     require(pair is not None, "model", str(folder), accepted)
     place = folder.resolve()
     is_version = place.name.isdecimal() and (place / "saved_model.pb").is_file()

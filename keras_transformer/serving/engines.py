@@ -115,8 +115,10 @@ class ExportedEngine:
 
     Args:
         exported: Its engine.
-        options: Search options, as in `Translator.nbest`; those that were fixed at the export are
-            ignored.
+        options: Search options, as in `Translator.nbest`.
+
+    Raises:
+        ValueError: If an option that the exported translator does not carry is not the default.
     """
 
     can_attend = False
@@ -124,7 +126,8 @@ class ExportedEngine:
 
     def __init__(self, exported: SavedModelEngine | OnnxEngine, **options: Any):
         self._exported = exported
-        self._given = {name: x for name, x in options.items() if name in exported.accepted}
+        self._given = Search.changed(options)  # the command line gives them all
+        exported.carried.check(self._given)
 
     def costs(self, texts: Sequence[str]) -> list[int]:
         """Return an estimate of the number of tokens of each text."""
@@ -140,7 +143,7 @@ class ExportedEngine:
         if num_hypotheses == 1 and isinstance(self._exported, SavedModelEngine):
             return [[text] for text in self._exported.translations(texts)]
         search = self._exported.options(self._given, TRANSLATE)
-        if search.beam_size < num_hypotheses and "beam_size" in self._exported.accepted:
+        if search.beam_size < num_hypotheses and "beam_size" in self._exported.carried.names:
             search = replace(search, beam_size=num_hypotheses)
         found = self._exported.nbest(texts, search)
         return [[x.text for x in hypotheses][:num_hypotheses] for hypotheses in found]

@@ -161,8 +161,9 @@ def test_alignment_by_hand(randomize, monkeypatch):
         [[0.1, 0.5, 0.0, 0.4], [0.6, 0.1, 0.0, 0.3], [0.0, 0.0, 0.1, 0.9], [0, 0, 0, 1]],
         [[0.6, 0.0, 0.0, 0.4], [0.0, 0.4, 0.3, 0.3], [0.0, 0.0, 0.1, 0.9], [0, 0, 0, 1]],
     ]
-    found = {"aligning": [np.array([heads])]}
-    monkeypatch.setattr(alignment, "_recorded", lambda *inputs: [([0], found)])
+    others = np.tile([0.0, 0.0, 1.0, 0.0], (1, 2, 4, 1))
+    cross = [others, np.array([heads]), others]
+    monkeypatch.setattr(alignment, "attention_weights", lambda *inputs: [([0], {"cross": cross})])
     assert align(translator, ["a b  c"], ["x y z"]) == [[(0, 0), (0, 1), (2, 2)]]
     guided = make(translator.tokenizer, randomize, guided_alignment=0.05)  # its first head aligns
     assert align(guided, ["a b  c"], ["x y z"]) == [[(1, 0), (0, 1), (2, 2)]]
@@ -184,8 +185,8 @@ def test_pieces_of_a_word_count_together(translator, monkeypatch):
     # The first word's one piece has more than each of the second's, which together have more.
     row = np.where(second, 0.6 / sum(second), 0.0)
     row[0] = 0.4
-    weights = {"aligning": [np.tile(row, (1, 1, 4, 1))]}
-    monkeypatch.setattr(alignment, "_recorded", lambda *inputs: [([0], weights)])
+    cross = [np.tile(row, (1, 1, 4, 1))]
+    monkeypatch.setattr(alignment, "attention_weights", lambda *inputs: [([0], {"cross": cross})])
     assert len(ids) == len(row)
     assert align(translator, ["Two oqvd"], ["dogs"]) == [[(1, 0)]]
 

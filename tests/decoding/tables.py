@@ -107,6 +107,18 @@ def log_probs_of(table):
     return lambda ids: table[history_number(ids)]
 
 
+def penalized_log_probs_of(table, penalty):
+    """Return the same function of the table after a repetition penalty."""
+
+    def log_probs(ids):
+        logits = table[history_number(ids)].copy()
+        for token in set(ids):
+            logits[token] *= penalty if logits[token] < 0 else 1 / penalty
+        return logits - np.log(np.exp(logits).sum())
+
+    return log_probs
+
+
 def ids_of(row, eos_ids=(EOS,)):
     """Return a row as a tuple; assert that only padding follows its first end."""
     row = list(row)

@@ -3,10 +3,11 @@
 import itertools
 
 import hypothesis
+import hypothesis.strategies as st
 import numpy as np
 import pytest
 
-from keras_transformer.decoding import IMPOSSIBLE, beam_search
+from keras_transformer.decoding import IMPOSSIBLE, beam_search, greedy_search
 from tests.decoding.tables import (
     EOS,
     GARDEN_PATH,
@@ -23,6 +24,7 @@ from tests.decoding.tables import (
     limits,
     log_probs_of,
     naive_beam_search,
+    penalized_log_probs_of,
     random_tables,
     searcher,
     seeds,
@@ -121,6 +123,30 @@ def test_beam_search_equals_the_naive_one(options, seed, max_lengths):
     for row, limit in enumerate(max_lengths):
         expected = naive_beam_search(log_probs_of(tables[row]), limit, **options)
         assert_found(ids[row], scores[row], expected, options.get("eos_ids", (EOS,)))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        dict(beam_size=3, length_penalty=0.6),
+        dict(beam_size=2, length_penalty=0.0, eos_ids=(EOS, C), min_length=2),
+        dict(beam_size=3, length_penalty=0.6, constraint=NONE_TWICE),
+        dict(beam_size=1, length_penalty=0.6),
+    ],
+    ids=str,
+)
+@examples
+@hypothesis.given(seed=seeds, max_lengths=limits, penalty=st.sampled_from((0.5, 3.0)))
+def test_a_repetition_penalty_is_a_search_over_other_logits(options, seed, max_lengths, penalty):
+    tables = random_tables(seed)
+    both = [beam_search, greedy_search] if options["beam_size"] == 1 else [beam_search]
+    for function in both:
+        run = searcher(function, repetition_penalty=penalty, **options)
+        ids, scores = run(tables, max_lengths)
+        for row, limit in enumerate(max_lengths):
+            log_probs = penalized_log_probs_of(tables[row], penalty)
+            expected = naive_beam_search(log_probs, limit, **options)
+            assert_found(ids[row], scores[row], expected, options.get("eos_ids", (EOS,)))
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6])

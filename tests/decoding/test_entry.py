@@ -39,9 +39,9 @@ def test_drawing_is_greedy_search_with_a_sampler():
     assert sampler_of(Search()) is None
 
 
-def test_tokens_seen_are_penalized():
-    seen = ops.convert_to_tensor(np.eye(6, dtype=bool)[[0, 0]])
-    search = Generation(repetition_penalty=1e6)
-    [[row], _] = found(search, seen_BV=seen)
-    tokens = [token for token in row if token]
-    assert len(set(tokens)) == len(tokens) > 2
+@pytest.mark.parametrize("beam_size,function", [(1, greedy_search), (2, beam_search)])
+def test_tokens_seen_are_penalized(beam_size, function):
+    seen = ops.convert_to_tensor(np.eye(6, dtype=bool)[[4, 4]])
+    search = Generation(beam_size, length_penalty=3.0, repetition_penalty=9.0)
+    penalized = found(search, seen_BV=seen)
+    assert penalized == found(search, function, seen_BV=seen) != found(search)

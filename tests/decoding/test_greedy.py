@@ -6,7 +6,6 @@ import pytest
 from keras import ops
 
 from keras_transformer.decoding import beam_search, greedy_search
-from keras_transformer.decoding.greedy import penalize_repetition
 from keras_transformer.search import Generation, Search
 from tests.decoding.tables import (
     EOS,
@@ -62,19 +61,13 @@ def test_greedy_search_equals_the_naive_one_and_a_beam_of_one(options, seed, max
     np.testing.assert_allclose(beam_scores, scores, atol=1e-5)
 
 
-def test_the_repetition_penalty_by_hand():
-    logits = ops.convert_to_tensor([[2.0, -2.0, 3.0, -3.0]])
-    seen = ops.convert_to_tensor([[True, True, False, False]])
-    found = ops.convert_to_numpy(penalize_repetition(logits, seen, 4.0))
-    np.testing.assert_allclose(found, [[0.5, -8.0, 3.0, -3.0]])
-
-
 @pytest.mark.parametrize("in_prompt,expected", [((), (A, B, C, EOS)), ((B,), (A, C, EOS))])
-def test_tokens_of_the_prompt_and_of_the_output_are_penalized(in_prompt, expected):
+@pytest.mark.parametrize("search", [greedy_search, beam_search])
+def test_tokens_of_the_prompt_and_of_the_output_are_penalized(search, in_prompt, expected):
     """The logits are the same at each step, so that without a penalty A would follow A."""
     table = np.zeros((1, HISTORIES, VOCABULARY), "float32")
     table[..., [A, B, C, EOS]] = 4.0, 3.0, 2.0, 1.0
-    ids, _ = greedy_search(
+    ids, _ = search(
         **follow(ops.convert_to_tensor(table)),
         search=Generation(repetition_penalty=100.0),
         eos_ids=(EOS,),

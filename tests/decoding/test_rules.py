@@ -9,7 +9,9 @@ from keras_transformer.decoding.rules import (
     NOT_EOS,
     Rules,
     length_penalty_factor,
+    penalize_repetition,
     pick,
+    with_token,
     write,
 )
 from keras_transformer.search import Search
@@ -78,3 +80,21 @@ def test_tokens_that_would_repeat_a_sequence(size, ids, expected):
     row = ops.convert_to_tensor([[*ids, 0, 0, 0][:6], [0] * 6][:1], dtype="int32")
     found = ops.convert_to_numpy(rules.repeats(row, len(ids)))
     assert set(found[0]) - {-1} == expected
+
+
+def test_the_repetition_penalty_by_hand():
+    logits = ops.convert_to_tensor([[2.0, -2.0, 3.0, -3.0]])
+    seen = ops.convert_to_tensor([[True, True, False, False]])
+    found = numpy(penalize_repetition(logits, seen, 4.0))
+    np.testing.assert_allclose(found, [[0.5, -8.0, 3.0, -3.0]])
+
+
+def test_tokens_seen():
+    logits, prompt = ops.zeros((2, 3)), ops.convert_to_tensor([[True, False, False]] * 2)
+    rules = Rules(Search(repetition_penalty=2.0), (1,))
+    assert Rules(Search(), (1,)).seen(logits, prompt) is None
+    assert rules.seen(logits, prompt) is prompt
+    first = rules.seen(logits, None)
+    assert not numpy(first).any()
+    tokens = ops.convert_to_tensor([2, 0], "int32")
+    assert numpy(with_token(first, tokens)).tolist() == [[0, 0, 1], [1, 0, 0]]

@@ -39,6 +39,8 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     tokenizer = SentencePieceTokenizer.train(english, german, vocab_size=400)
     for name in ("grammar", "multi30k"):
         _translator(tiny_transformer, tokenizer).save(folder / "saved_models" / name)
+    back = _translator(tiny_transformer, tokenizer, "de", "en")
+    back.save(folder / "saved_models/grammar-de-en")
     data_sets.write(folder / "DATA", pairs["train"])
     shutil.copy(folder / "DATA/squad/dev-v1.1.reconstructed.json.gz", folder / "squad.json.gz")
     shutil.copy(folder / "DATA/squad/suggested_article_split.tsv", folder / "split.tsv")
@@ -53,6 +55,8 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     sizes = dict(d_model=16, d_ff=16, num_layers=1, num_heads=2, max_length=128)
     writer = CausalLM(GPT(GPTConfig(280, **sizes)), text)
     writer.save(folder / "saved_models/shakespeare")
+    sizes["max_length"] = 512
+    CausalLM(GPT(GPTConfig(280, **sizes)), text).save(folder / "saved_models/deutsch")
     sizes["max_length"] = 256
     tutor = GPT(GPTConfig(280, **sizes))
     CausalLM(tutor, text, ChatTemplate.named("chatml")).save(folder / "saved_models/tutor")
@@ -78,7 +82,7 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     return folder
 
 
-def _translator(tiny_transformer, tokenizer):
+def _translator(tiny_transformer, tokenizer, source_language="en", target_language="de"):
     model = tiny_transformer(
         source_vocab_size=tokenizer.source_vocab_size,
         target_vocab_size=tokenizer.target_vocab_size,
@@ -88,7 +92,7 @@ def _translator(tiny_transformer, tokenizer):
         bos_id=tokenizer.bos_id,
         eos_id=tokenizer.eos_id,
     )
-    return Translator(model, tokenizer, "en", "de")
+    return Translator(model, tokenizer, source_language, target_language)
 
 
 def _corpora(folder, sides):

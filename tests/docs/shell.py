@@ -44,6 +44,7 @@ TINY = {
     "keras-transformer train": _RUN,
     "training.translation": _RUN,
     "keras-transformer translate": "--max-extra-length 2".split(),
+    "keras-transformer tune-reranking": "--max-extra-length 2".split(),
     "keras-transformer distill": "--max-extra-length 2".split(),
     "keras-transformer back-translate": "--max-extra-length 2".split(),
     "keras-transformer evaluate": "--max-extra-length 2".split(),

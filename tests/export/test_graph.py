@@ -22,7 +22,7 @@ pytest.importorskip("tensorflow_text")
 NAMES = ["plain", "jit", "short"]
 
 # No value is the default: an option that is not passed on changes the results.
-OPTIONS = dict(beam_size=3, length_penalty=1.0, max_extra_length=6)
+OPTIONS = dict(beam_size=3, length_penalty=1.0, max_extra_length=6, repetition_penalty=1.5)
 SEARCHES = {name: OPTIONS | dict(shortlist=name == "short") for name in NAMES}
 BATCHES = {
     "many": [*ENGLISH[::9], "Ärger, naïve café: ½ ﬁne 😀!", "日本語", "e\u0301 \u200b\ufeff"],

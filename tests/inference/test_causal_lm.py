@@ -130,8 +130,8 @@ def test_stop_and_limits(pair):
         writer.generate(["a"], max_new_tokens=0)
     with pytest.raises(ValueError, match="min_p must be in"):
         writer.generate(["a"], min_p=2)
-    with pytest.raises(ValueError, match="repetition_penalty needs beam_size=1"):
-        writer.generate(["a"], repetition_penalty=2, beam_size=2)
+    with pytest.raises(ValueError, match="temperature needs beam_size=1"):
+        writer.generate(["a"], temperature=2, beam_size=2)
 
 
 def test_a_row_that_is_full_while_others_go_on(tokenizer):

@@ -100,6 +100,22 @@ def test_prefixes_are_forced(translator, alone, tokens_per_batch):
     )
 
 
+def test_a_repetition_penalty_leaves_fewer_repetitions(translator, alone):
+    def repeated(texts):
+        return sum(len(x) - len(set(x)) for x in translator.tokenizer.encode_target(texts))
+
+    options = dict(repetition_penalty=3.0, **SHORT)
+    found = translator.translate(TEXTS, **options)
+    assert repeated(found) < repeated(list(alone.values()))
+    assert [translator.translate([text], **options)[0] for text in TEXTS] == found
+    prefixes = ["six"] * len(TEXTS)
+    begun, others = (
+        translator.sample(TEXTS, repetition_penalty=x, top_k=1, prefixes=prefixes, **SHORT)
+        for x in (9.0, 1.0)
+    )
+    assert repeated(begun) < repeated(others)
+
+
 @pytest.mark.once("texts, files and options: no tensor differs")
 def test_refuses_prefixes_that_do_not_fit(translator):
     with pytest.raises(ValueError, match="one entry per text, got 1 for 2"):

@@ -154,9 +154,10 @@ def lists(ids, vocab_size=13):
     return candidates, np.array(ids, "int32")
 
 
+@pytest.mark.parametrize("penalty", [1.0, 2.0])
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_a_shortlist_of_all_ids_changes_nothing(translator, beam_size):
-    search = Search(beam_size, 0.6, max_extra_length=EXTRA)
+def test_a_shortlist_of_all_ids_changes_nothing(translator, beam_size, penalty):
+    search = Search(beam_size, 0.6, max_extra_length=EXTRA, repetition_penalty=penalty)
     shortlisted = dataclasses.replace(search, shortlist=True)
     prefix = np.array([[9, 0], [9, 8], [0, 0]], "int32")
     plain = over_arrays(translation_function(search, translator), translator)

@@ -99,7 +99,10 @@ def test_onnx_graphs(monkeypatch, tmp_path):
     monkeypatch.setattr(catalogue_module, "exported_engine", lambda folder: engine)
     with pytest.raises(ValueError, match="must be SOURCE-TARGET=.*for ONNX graphs"):
         Catalogue.load([tmp_path / "graphs"])
-    catalogue = Catalogue.load([f"en-de={tmp_path / 'graphs'}"], beam_size=2, min_length=3)
+    with pytest.raises(ValueError, match="min_length must be left out for ONNX graphs, got 3"):
+        Catalogue.load([f"en-de={tmp_path / 'graphs'}"], beam_size=2, min_length=3)
+    given = dict(beam_size=2, min_length=0)  # the default, which the command line gives
+    catalogue = Catalogue.load([f"en-de={tmp_path / 'graphs'}"], **given)
     (served,) = catalogue.route("en", "de")
     asked.clear()
     assert served.search(["one"], 2) == [["best", "other"]]

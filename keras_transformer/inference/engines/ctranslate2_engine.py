@@ -16,6 +16,7 @@ import numpy as np
 
 from keras_transformer.config import require
 from keras_transformer.inference.engines.beams import Beam, penalty
+from keras_transformer.inference.engines.carried import CTRANSLATE2
 from keras_transformer.inference.engines.ctranslate2_cache import converted
 from keras_transformer.inference.engines.ctranslate2_search import Row, RowSearch, shares
 from keras_transformer.inference.engines.keras_engine import KerasEngine
@@ -70,7 +71,7 @@ class CTranslate2Engine:
                 intra_threads=_threads(),
             )
 
-    options = staticmethod(Search.of)
+    options = CTRANSLATE2.options
 
     @functools.cached_property
     def model(self) -> EncoderDecoder:
@@ -89,7 +90,10 @@ class CTranslate2Engine:
         Raises:
             ValueError: If an option is one that CTranslate2 cannot do.
         """
-        self._refuse(search, request.constraint)
+        CTRANSLATE2.check_request(request)
+        most = len(self._ids) // 2
+        accepted = f'at most {most}, half the vocabulary, for engine="{NAME}"'
+        require(search.beam_size <= most, "beam_size", search.beam_size, accepted)
         config = self.config
         full, sources, begun = request.encoded(tokenizer, config.max_length)
         limits = most_tokens(sources, begun, len(full), search, config.max_length).tolist()
@@ -199,20 +203,6 @@ class CTranslate2Engine:
             if not math.isfinite(score):
                 raise ValueError(f"model must give finite scores, got {score}: are weights NaN?")
             found[i].append(Hypothesis(text, score))
-
-    def _refuse(self, search, constraint):
-        most = len(self._ids) // 2
-
-        def check(fits, name, value, accepted):
-            accepted += f' with engine="{NAME}"; engine="keras" takes others'
-            require(fits, name, value, accepted)
-
-        check(search.temperature is None, "temperature", search.temperature, "None")
-        check(constraint is None, "constraint", constraint, "None")
-        for name in ("min_length", "no_repeat_ngram_size", "diversity_rate"):
-            check(getattr(search, name) == 0, name, getattr(search, name), "0")
-        check(not search.shortlist, "shortlist", search.shortlist, "False")
-        check(search.beam_size <= most, "beam_size", search.beam_size, f"at most {most}")
 
 
 def _threads():

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require, require_whole
+from keras_transformer.inference.engines.carried import ONNX, SAVED_MODEL, Carried
 from keras_transformer.inference.engines.ctranslate2_search import shares
 from keras_transformer.inference.inputs import Request
 from keras_transformer.inference.pipeline import Hypothesis
@@ -75,12 +76,10 @@ class ExportedEngine(abc.ABC):
     """Engine of an exported translator.
 
     Attributes:
-        kind: What the folder is, in messages.
-        accepted: Search options that it takes.
+        carried: The options that it carries.
     """
 
-    kind: str
-    accepted: Collection[str]
+    carried: Carried
 
     def __init__(self):
         self.config: Any = Inside("config")
@@ -93,10 +92,7 @@ class ExportedEngine(abc.ABC):
         Raises:
             ValueError: If this engine does not take one.
         """
-        for name, value in given.items():
-            if name in accepted and name not in self.accepted:
-                raise ValueError(f"{name} must be left out for {self.kind}, got {value!r}")
-        return Search.of(dict(given), accepted, **{**self.defaults(), **others})
+        return self.carried.options(given, accepted, **{**self.defaults(), **others})
 
     def defaults(self) -> dict[str, Any]:
         """Return options of this engine that differ from those of `Search`."""
@@ -108,10 +104,7 @@ class ExportedEngine(abc.ABC):
         Raises:
             ValueError: If an argument is given that an exported translator does not take.
         """
-        for name, value in dict(prefixes=request.prefixes, constraint=request.constraint).items():
-            require(value is None, name, value, f"None for {self.kind}")
-        accepted = f"False for {self.kind}, which cuts long texts"
-        require(not request.strict, "strict", request.strict, accepted)
+        self.carried.check_request(request)
         require_whole("tokens_per_batch", request.tokens_per_batch, 1)
         texts = request.texts
         found: list[list[Hypothesis]] = [[] for _ in texts]
@@ -144,8 +137,7 @@ class SavedModelEngine(ExportedEngine):
         path: The folder of the SavedModel's version.
     """
 
-    kind = "a SavedModel, whose search was fixed at its export"
-    accepted = ("num_hypotheses",)
+    carried = SAVED_MODEL
 
     def __init__(self, path: Path):
         super().__init__()
@@ -209,8 +201,7 @@ class OnnxEngine(ExportedEngine):
         folder: The folder that `export.onnx` wrote.
     """
 
-    kind = "ONNX graphs"
-    accepted = ("beam_size", "length_penalty", "max_extra_length", "num_hypotheses")
+    carried = ONNX
 
     def __init__(self, folder: Path):
         super().__init__()

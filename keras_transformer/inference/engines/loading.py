@@ -40,7 +40,7 @@ def load_engine(
     require(engine in ENGINES, "engine", engine, f"one of {ENGINES}")
     if (exported := exported_engine(folder)) is not None:
         for name, value, plain in (("engine", engine, "keras"), ("precision", precision, None)):
-            require(value == plain, name, value, f"left out for {exported.kind}")
+            require(value == plain, name, value, f"left out for {exported.carried.kind}")
         return exported, exported.tokenizer, {}
     tokenizer, saved = read_with_sides(folder, "translator", precision)
     if engine == ctranslate2_engine.NAME:

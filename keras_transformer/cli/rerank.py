@@ -1,0 +1,147 @@
+"""Options of reranking, and the command that finds its weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from keras_transformer.cli.common import (
+    Engine,
+    EnsembleOf,
+    Folder,
+    Precision,
+    SourceLanguage,
+    TargetLanguage,
+    TokensPerBatch,
+    loaded,
+    say,
+    searching,
+)
+from keras_transformer.config import require
+from keras_transformer.search import TRANSLATE, Search
+
+RerankReverse = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER", help="Translator of the other direction, for the weight reverse."
+    ),
+]
+RerankLanguageModel = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Language model of the target language, for the weight language_model.",
+    ),
+]
+RerankWeight = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=NUMBER",
+        help="Weight of forward (1 if not given), reverse, language_model, coverage or length; may "
+        "be repeated.",
+    ),
+]
+
+
+def reranker(
+    translator: Any,
+    weights: list[str] | None,
+    reverse: Path | None,
+    language_model: Path | None,
+    *,
+    precision: str | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
+) -> Any:
+    """Return the `Reranker` of the options.
+
+    Args:
+        translator: The translator.
+        weights: Texts `NAME=NUMBER`; None: none.
+        reverse: Folder of a translator of the other direction; None: none.
+        language_model: Folder of a language model; None: none.
+        precision: Precision of both models.
+        source_language, target_language: Languages of the translator, as in `Translator.load`.
+
+    Raises:
+        ValueError: If a weight is no name and number; see also `Reranker`.
+    """
+    from keras_transformer.evaluation.reranking import Reranker
+    from keras_transformer.inference.causal_lm import CausalLM
+    from keras_transformer.inference.translator import Translator
+
+    numbers = {}
+    for text in weights or ():
+        name, _, value = text.partition("=")
+        try:
+            numbers[name] = float(value)
+        except ValueError as error:
+            raise ValueError(f"--rerank-weight must be NAME=NUMBER, got {text!r}") from error
+    back = reverse and Translator.load(
+        reverse, precision, source_language=target_language, target_language=source_language
+    )
+    model = language_model and CausalLM.load(language_model, precision)
+    return Reranker(translator, numbers, reverse=back, language_model=model)
+
+
+@searching(Search, [name for name in TRANSLATE if name != "beam_size"])
+def tune_reranking(
+    folder: Folder,
+    source: Annotated[
+        Path,
+        typer.Option(
+            help="Text of a validation set, one text per line; or a .tsv, .tmx or .jsonl file with "
+            "both sides."
+        ),
+    ],
+    reference: Annotated[
+        Path | None, typer.Option(help="Its translations, one per line of the source.")
+    ] = None,
+    rerank: Annotated[
+        int, typer.Option(min=2, metavar="N", help="Size of the beam and of the n-best lists.")
+    ] = 8,
+    rerank_reverse: RerankReverse = None,
+    rerank_language_model: RerankLanguageModel = None,
+    rerank_weight: RerankWeight = None,
+    tokens_per_batch: TokensPerBatch = 4096,
+    precision: Precision = None,
+    engine: Engine = "keras",
+    ensemble: EnsembleOf = None,
+    source_language: SourceLanguage = None,
+    target_language: TargetLanguage = None,
+    **options: Any,
+) -> None:
+    """Find the weights with which translate --rerank has the highest BLEU on a validation set.
+
+    The weights that are given name the features to use and are where the search begins. Write the
+    options with the weights found to stdout, BLEU to stderr.
+
+    \b
+    Example:
+        keras-transformer tune-reranking saved_models/en-de --source dev.en --reference dev.de
+            --rerank-reverse saved_models/de-en --rerank-weight reverse=0 --rerank-weight length=0
+    """
+    from keras_transformer.data.text_files import read_pairs
+    from keras_transformer.evaluation.reranking import tune_weights
+    from keras_transformer.text.languages import short_code
+
+    languages = dict(source_language=source_language, target_language=target_language)
+    translator = loaded(folder, ensemble, precision=precision, engine=engine, **languages)
+    given = rerank_weight, rerank_reverse, rerank_language_model
+    chosen = reranker(translator, *given, precision=precision, **languages)
+    codes = dict(
+        source_language=short_code(translator.source_language or "en"),
+        target_language=short_code(translator.target_language or "de"),
+    )
+    pairs = list(read_pairs(source, reference, **codes))
+    require(len(pairs) > 0, "--source", str(source), "a file with one text or more")
+    sources, references = zip(*pairs, strict=True)
+    options = Search.changed(options)  # an exported translator refuses options that are given
+    found = tune_weights(
+        chosen, sources, references, rerank, tokens_per_batch=tokens_per_batch, **options
+    )
+    say(f"BLEU {found.bleu:.2f}, and {found.bleu_before:.2f} with the weights given")
+    weights = found.reranker.weights.items()
+    typer.echo(" ".join(f"--rerank-weight {name}={value:g}" for name, value in weights))

@@ -1,0 +1,103 @@
+"""What the engines carry and refuse is what the documentation says."""
+
+import copy
+import inspect
+from pathlib import Path
+
+import pytest
+
+from keras_transformer import Glossary, ensemble, export
+from keras_transformer.evaluation.minimum_bayes_risk import translate_by_risk
+from keras_transformer.evaluation.reranking import Reranker
+from keras_transformer.inference.engines.carried import CTRANSLATE2, ONNX, SAVED_MODEL, Carried
+from keras_transformer.inference.inputs import Request
+from keras_transformer.inference.translator import Translator
+from keras_transformer.search import TRANSLATE, Search
+from keras_transformer.text.shortlist import Shortlist
+
+pytestmark = pytest.mark.once("options: what they do has tests elsewhere")
+PAGE = Path(__file__).parents[3] / "docs" / "deploy.md"
+TEXTS = ["one", "two"]
+# Of each option another value than the default.
+OPTIONS = dict(
+    beam_size=2,
+    length_penalty=1.0,
+    max_extra_length=6,
+    scoring="transformers",
+    min_length=1,
+    no_repeat_ngram_size=3,
+    diversity_rate=0.5,
+    repetition_penalty=1.5,
+    shortlist=True,
+    prefixes=["six", "six"],
+    strict=True,
+    constraint=Glossary({"one": ["two"]}),
+)
+DRAWS = dict(temperature=0.5, top_k=2, top_p=0.5, min_p=0.1)
+USES = {
+    name: lambda t, x=name, y=value: t.translate(TEXTS, **{x: y}) for name, value in OPTIONS.items()
+}
+USES |= {
+    name: lambda t, x=name, y=value: t.sample(TEXTS, **{x: y}) for name, value in DRAWS.items()
+}
+USES |= {
+    "num_hypotheses": lambda t: t.nbest(TEXTS, num_hypotheses=2),
+    "score": lambda t: t.score(TEXTS, TEXTS),
+    "ensemble": lambda t: ensemble([t, t]).translate(TEXTS),
+    "--mbr": lambda t: translate_by_risk(t, TEXTS, 2),
+    "--mbr-source samples": lambda t: translate_by_risk(t, TEXTS, 2, source="samples"),
+    "--rerank": lambda t: Reranker(t, dict(length=1)).translate(TEXTS, 2),
+}
+
+
+def table():
+    """The table's columns: for each option its cell, by the name of the column."""
+    lines = PAGE.read_text("utf-8").split("## Which takes which options")[1].splitlines()
+    rows = [[x.strip() for x in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
+    (_, *names), _, *rows = rows[: next(i for i, x in enumerate(rows) if x[0] == "signature")]
+    return {name: {x[0].split("`")[1]: x[i] for x in rows} for i, name in enumerate(names, 1)}
+
+
+@pytest.fixture(scope="module")
+def translators(ours, theirs, saved_model, onnx_folder):
+    keras = copy.copy(ours)
+    keras.shortlist = Shortlist.train(ours.tokenizer, TEXTS, TEXTS, per_piece=2, frequent=4)
+    exported = [Translator.load(x) for x in (saved_model, onnx_folder)]
+    names = "Keras", "CTranslate2", "SavedModel", "ONNX"
+    return dict(zip(names, (keras, theirs, *exported), strict=True))
+
+
+def test_the_table_has_all_options():
+    for column in table().values():
+        assert column.keys() == USES.keys() >= {*Search.names()}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_the_table_says_what_is_taken_and_refused(name, translators):
+    columns = table()
+    assert columns.keys() == translators.keys()
+    for column, translator in translators.items():
+        cell = columns[column][name]
+        if cell == "yes":
+            USES[name](translator)
+            continue
+        # What cannot be called by its name is refused by that of an option that it needs.
+        words = name if name in (*Search.names(), *OPTIONS, "score") else ""
+        words = "temperature" if name in DRAWS else words  # which `sample` always has
+        with pytest.raises(ValueError, match=rf"^{words}.* (must be|needs) "):
+            USES[name](translator)
+        at_export = name in inspect.signature(export.saved_model).parameters
+        assert cell == ("at export" if at_export and column == "SavedModel" else "no")
+
+
+def test_defaults_are_options_that_are_left_out():
+    for carried in (CTRANSLATE2, ONNX):
+        assert carried.options(dict(min_length=0), TRANSLATE, beam_size=2) == Search(2)
+        carried.check_request(Request(["one"]))
+    with pytest.raises(ValueError, match="min_length must be left out for a SavedModel, .*, got 0"):
+        SAVED_MODEL.options(dict(min_length=0), TRANSLATE)
+    SAVED_MODEL.check_request(Request(["one"]))
+    with pytest.raises(ValueError, match=r"prefixes must be left out for it, got \['a'\]"):
+        Carried("it", ("strict",)).check_request(Request(["one"], prefixes=["a"], strict=True))
+    with pytest.raises(TypeError, match="beams is not an option here"):
+        ONNX.options(dict(beams=3), TRANSLATE)
