@@ -38,7 +38,7 @@ OF_A_RUN = (CHECKPOINTS, "tensorboard", ADAPTER_FOLDER, MODEL, CONFIG, METRICS, 
 NOT_THE_RUN = ("epochs", "patience", "bleu_every", "average_last", "beam_size", "length_penalty")
 NOT_THE_RUN += ("checkpoint_every", "distribution", "remat")
 # Options, with their defaults, that checkpoints of older versions lack.
-ADDED = {"r_drop": 0.0, "clip_norm": None, "weight_decay": 0.0}
+ADDED = {"r_drop": 0.0, "clip_norm": None, "weight_decay": 0.0, "corpora": [], "temperature": 1.0}
 
 
 @run_into(lambda given: Path("saved_models") / Path(given["recipe"]).stem, joins=True)
@@ -71,6 +71,8 @@ def train(
 
     files = {"train": train_files, "validation": validation_files, "test": test_files}
     team = processes.join()
+    if options.corpora:
+        data_folder = data_folder or Path(recipe).parent
     corpus, pairs = read_text(options, data_folder, files)
     beginning = begin(options, corpus, pairs, start_from)
     _agree(team, options, {"training": pairs, "validation": corpus.validation}, beginning)
@@ -107,6 +109,8 @@ def train(
     if team.index:  # process 0 does the rest alone
         return
     trained, averaged = _averaged(options, beginning, checkpoints)
+    if corpus.directions:
+        trained = trained.between(corpus.source_language, corpus.target_language)
     save_run(trained.save, folder, start_from, options.lora_rank)
     translator = beginning.translator(merged(trained.model))
     facts = _facts(options, translator, checkpoints, batches) | {"pairs": len(pairs)}
@@ -155,7 +159,8 @@ def _batches(options, corpus, pairs, beginning, divisible_by):
         divisible_by=divisible_by,
     )
     tokenizer = beginning.tokenizer
-    batches = TokenBatches(pairs, tokenizer, sampling=options.subword_sampling, **budget)
+    own = dict(sampling=options.subword_sampling, visits=corpus.visits)
+    batches = TokenBatches(pairs, tokenizer, **own, **budget)
     return batches, TokenBatches(corpus.validation, tokenizer, shuffle=False, **budget)
 
 
@@ -248,6 +253,8 @@ def _measure(options, folder, corpus, translator):
     """Print the quality on each test set, and write it into `metrics.json`."""
     published = corpus.target_language if corpus.name == "multi30k" else None
     for name, pairs in corpus.tests.items():
-        metrics = assess(translator, pairs, published_language=published, **_search(options))
+        languages = corpus.directions.get(name)
+        own = translator.between(*languages) if languages else translator
+        metrics = assess(own, pairs, published_language=published, **_search(options))
         save_metrics(folder, name, metrics)
         print(f"\n{name}\n{table(metrics)}")
