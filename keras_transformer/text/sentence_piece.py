@@ -35,8 +35,9 @@ class SentencePieceTokenizer(Tokenizer):
     Text that looks like a special piece, such as "</s>", is encoded like any other.
 
     With `target_languages`, one model translates into several languages. A tag before the source,
-    such as ">>de<<", tells it the target language (Johnson et al. 2017, section 3), and is one
-    piece. `between` adds it to each source; before, each source must begin with its own.
+    such as ">>de<<", names the target language (Johnson et al. 2017, section 3); it is one piece.
+    Once `between` has chosen a language, it is added to each source; else, each source must begin
+    with its own.
 
     Sampling is BPE-dropout (Provilkov et al. 2020; `sampling` is the dropout, the paper's 0.1)
     for "bpe" and unigram sampling (Kudo 2018; `sampling` is the smoothing alpha, the paper's 0.1

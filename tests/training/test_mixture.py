@@ -96,7 +96,5 @@ def test_a_tag_is_no_text(folder, text, tag):
 
 def test_a_language_without_text(folder):
     (folder / "b.tsv").write_text("\n")
-    with pytest.raises(
-        ValueError, match="empty corpus: no pair with text .* in .*b.tsv"
-    ):
+    with pytest.raises(ValueError, match="empty corpus: no pair with text .* in .*b.tsv"):
         read(folder, DE, FR)
