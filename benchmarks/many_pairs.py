@@ -18,8 +18,9 @@ the same model, twice. `--single` names translators of one pair to compare with.
             --validation $files/dev.en.gz --validation $files/dev.$code.gz \\
             --set target_language=$code --set epochs=10 --set model.dropout=0.1
     done
-    python -m benchmarks.many_pairs saved_models/many --data DATA --single en-de=saved_models/en-de \\
-        --single en-fr=saved_models/en-fr --single en-es=saved_models/en-es
+    python -m benchmarks.many_pairs saved_models/many --data DATA \\
+        --single en-de=saved_models/en-de --single en-fr=saved_models/en-fr \\
+        --single en-es=saved_models/en-es
 """
 
 from __future__ import annotations

@@ -13,8 +13,14 @@ from typing import Any
 import sentencepiece
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.text.pieces import SPACE, offsets
-from keras_transformer.text.sentence_piece_training import SENTINEL, SPECIAL_IDS, learn
+from keras_transformer.text.marian import tag_of
+from keras_transformer.text.pieces import offsets
+from keras_transformer.text.sentence_piece_training import (
+    SENTINEL,
+    SPECIAL_IDS,
+    learn,
+    pieces_of_symbols,
+)
 from keras_transformer.text.subword_sampling import SubwordSampler
 from keras_transformer.text.tokenizer import (
     MAX_VOCAB_SIZE,
@@ -80,8 +86,9 @@ class SentencePieceTokenizer(Tokenizer):
         self.target_languages = tuple(checked_texts(target_languages, "target_languages"))
         self._tags = {x: self._source.processor.encode(tag_of(x)) for x in self.target_languages}
         for language, ids in self._tags.items():
-            accepted = f"codes whose tag is a piece, as {tag_of('de')} is of de"
-            require(len(ids) == 1, "target_languages", language, accepted)
+            accepted = f"codes with a tag of their own as a piece, as {tag_of('de')} is of de"
+            is_own = len(ids) == 1 and [*self._tags.values()].count(ids) == 1
+            require(is_own, "target_languages", language, accepted)
         self._before: tuple[int, ...] = ()
 
     @classmethod
@@ -143,12 +150,8 @@ class SentencePieceTokenizer(Tokenizer):
             normalization_rule_name="nmt_nfkc_cf" if lowercase else "nmt_nfkc",
             character_coverage=character_coverage,
         )
-        words = dict.fromkeys([*map(tag_of, target_languages), *checked_texts(symbols, "symbols")])
-        for word in words:
-            require(word.split() == [word], "symbols", word, "words without white space")
-        # They are matched in the normalized text, in which a space precedes each word.
-        own = [SPACE + (word.lower() if lowercase else word) for word in words]
-        languages = dict(source_languages=source_languages, target_languages=target_languages)
+        words = [*map(tag_of, target_languages), *checked_texts(symbols, "symbols")]
+        own = pieces_of_symbols(words, lowercase)
         source_texts = checked_texts(source_texts, "source_texts")
         target_texts = checked_texts(target_texts, "target_texts")
         if shared:
@@ -157,7 +160,12 @@ class SentencePieceTokenizer(Tokenizer):
         else:
             models = [learned(source_texts, "source_texts", user_defined_symbols=own)]
             models.append(learned(target_texts, "target_texts"))
-        return cls(*models, kind=kind, **languages)
+        return cls(
+            *models,
+            kind=kind,
+            source_languages=source_languages,
+            target_languages=target_languages,
+        )
 
     @property
     def source_model(self) -> bytes:
@@ -191,7 +199,7 @@ class SentencePieceTokenizer(Tokenizer):
         if not self._tags:
             return self
         chosen = copy.copy(self)
-        chosen._before = tuple(self._tags.get(target_language, ()))
+        chosen._before = tuple(self._tags.get(target_language or "", ()))
         return chosen
 
     def encode_source(
@@ -288,8 +296,3 @@ def _checked_kind(kind: str) -> str:
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {list(KINDS)}, got {kind!r}")
     return kind
-
-
-def tag_of(language: str) -> str:
-    """Return the tag of a target language, in Marian's form: ">>de<<" for "de"."""
-    return f">>{language}<<"

@@ -11,6 +11,8 @@ from typing import Any
 
 import sentencepiece
 
+from keras_transformer.config import require
+from keras_transformer.text.pieces import SPACE
 from keras_transformer.text.tokenizer import round_up
 
 SPECIAL_IDS = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}
@@ -19,6 +21,16 @@ SENTINEL = "<extra_id_"  # followed by a number, as in T5
 _TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 
 logger = logging.getLogger(__name__)
+
+
+def pieces_of_symbols(words: Sequence[str], lowercase: bool) -> list[str]:
+    """Return the pieces of words that are never split; ValueError for one with white space.
+
+    They are matched in the normalized text, in which a space precedes each word.
+    """
+    for word in words:
+        require(word.split() == [word], "symbols", word, "words without white space")
+    return [*dict.fromkeys(SPACE + (x.lower() if lowercase else x) for x in words)]
 
 
 def learn(

@@ -15,7 +15,7 @@ from keras_transformer.data.text_files import read_pairs
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer
 from keras_transformer.text import MarianTokenizer, SentencePieceTokenizer, Tokenizer
-from keras_transformer.text.sentence_piece import tag_of
+from keras_transformer.text.marian import tag_of
 from keras_transformer.training.corpus_options import checked
 from keras_transformer.training.mixture import read_corpora
 from keras_transformer.training.recipe import TranslationRecipe

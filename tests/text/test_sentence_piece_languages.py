@@ -7,7 +7,7 @@ import pytest
 
 from keras_transformer.text import MarianTokenizer, SentencePieceTokenizer, load_tokenizer
 from keras_transformer.text.hugging_face import write_tokenizer
-from keras_transformer.text.sentence_piece import tag_of
+from keras_transformer.text.marian import tag_of
 from tests.text.sentences import ENGLISH, GERMAN
 
 CODES = dict(source_languages=("en", "de"), target_languages=("de", "en", "pt-BR"))
@@ -74,8 +74,14 @@ def test_a_language_must_be_chosen():
         tagged().between("pt-BR", "en")
     one = SentencePieceTokenizer.train(ENGLISH, GERMAN, vocab_size=400)
     assert one.between("en", "fr") is one
-    with pytest.raises(ValueError, match="target_languages must be codes whose tag is .* got 'fr'"):
+    with pytest.raises(ValueError, match="target_languages must be codes with a tag .* got 'fr'"):
         SentencePieceTokenizer(one.source_model, target_languages=["fr"])
+
+
+def test_languages_that_folded_text_cannot_tell_apart():
+    with pytest.raises(ValueError, match="codes with a tag of their own .* got 'pt-BR'"):
+        options = dict(vocab_size=400, lowercase=True, target_languages=["pt-BR", "pt-br"])
+        SentencePieceTokenizer.train(ENGLISH, GERMAN, **options)
 
 
 @pytest.mark.parametrize("word", ["", "two words", " <BT>"])
