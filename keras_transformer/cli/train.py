@@ -20,7 +20,10 @@ def train(
     ] = None,
     data_folder: Annotated[
         Path | None,
-        typer.Option(help="Folder with the files of the corpus.  [default: download them]"),
+        typer.Option(
+            help="Folder with the files of the corpus, or of the recipe's corpora.  [default: "
+            "download them; the folder of the recipe]"
+        ),
     ] = None,
     train_files: Annotated[
         list[Path] | None,

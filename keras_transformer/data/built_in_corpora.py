@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import keras
@@ -35,23 +36,31 @@ MULTI30K_SHA256 = {
 
 @dataclass(frozen=True)
 class Corpus:
-    """A parallel corpus: training, validation and test pairs of (source, target).
+    """A parallel corpus, or several as one: training, validation and test pairs of two texts.
 
     Args:
         name: Name of the corpus in logs and metrics.
-        source_language: Language code of the first text of each pair.
-        target_language: Language code of the second text of each pair.
+        source_language: Language code of the first text of each pair; None: there are several.
+        target_language: Language code of the second text of each pair; None: there are several.
         train: Training pairs.
         validation: Validation pairs, for model selection.
         tests: Test pairs, by the name of the test set.
+        visits: Times that each training pair occurs in an epoch; None: once.
+        symbols: Words before sources that must be one piece of a vocabulary.
+        directions: Source and target language, by the name of the test set, if there are several
+            pairs of languages; then a tag of the target language precedes the sources of training
+            and validation.
     """
 
     name: str
-    source_language: str
-    target_language: str
+    source_language: str | None
+    target_language: str | None
     train: Pairs
     validation: Pairs
     tests: dict[str, Pairs]
+    visits: Sequence[float] | None = None
+    symbols: tuple[str, ...] = ()
+    directions: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def load_corpus(

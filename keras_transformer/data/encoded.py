@@ -100,8 +100,8 @@ class EncodedSide:
 
 def encode_pairs(
     pairs: Iterable[tuple[str, str]], tokenizer: PairTokenizer, max_length: int, sampling: float
-) -> tuple[list[EncodedSide], int]:
-    """Encode a corpus; return both sides, and the number of pairs that were too long.
+) -> tuple[list[EncodedSide], np.ndarray]:
+    """Encode a corpus; return both sides, and for each pair whether it was short enough.
 
     Args:
         pairs: (source, target) texts, read once.
@@ -116,7 +116,7 @@ def encode_pairs(
     encoders = tokenizer.encode_source, tokenizer.encode_target
     ids: tuple[list, list] = ([], [])
     texts: tuple[list, list] = ([], [])
-    dropped = 0
+    short: list[bool] = []
     numbered = enumerate(pairs)
     while chunk := list(itertools.islice(numbered, _CHUNK)):
         for index, pair in chunk:
@@ -128,7 +128,7 @@ def encode_pairs(
         if not all(len(row) and row[-1] == eos_id for row in itertools.chain(*encoded)):
             raise ValueError(f"tokenizer must end the ids of each text in eos_id={eos_id}")
         fits = [max(map(len, both)) <= max_length for both in zip(*encoded, strict=True)]
-        dropped += fits.count(False)
+        short += fits
         for side in (0, 1):
             ids[side].append(Ragged.pack(itertools.compress(encoded[side], fits)))
             kept = itertools.compress(columns[side], fits if sampling else ())
@@ -141,10 +141,10 @@ def encode_pairs(
     ]
     if not len(sides[0].ids):
         raise ValueError(
-            f"max_length must leave at least one pair; all {dropped} are longer than "
+            f"max_length must leave at least one pair; all {len(short)} are longer than "
             f"{max_length} tokens"
         )
-    return sides, dropped
+    return sides, np.array(short)
 
 
 def _is_pair(pair):

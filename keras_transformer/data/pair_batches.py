@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from keras_transformer.config import require
 from keras_transformer.data.alignments import NONE, align_tokens, in_rows
 from keras_transformer.data.buckets import Buckets
 from keras_transformer.data.encoded import PairTokenizer, encode_pairs
 from keras_transformer.data.packing import Packing
 from keras_transformer.data.prefetching import Stream, for_keras
 from keras_transformer.data.ragged import Ragged
+from keras_transformer.data.visits import Visits
 
 
 class TokenBatches:
@@ -46,14 +48,14 @@ class TokenBatches:
     All rows have one length; the side with fewer tokens has proportionally shorter rows. The
     lengths that share a row are chosen once; in each epoch, pairs of equal lengths swap places.
 
+    With `visits`, pairs occur several times in an epoch, or only in some epochs: see `Visits`.
+
     With `sampling`, texts are segmented anew in each epoch (Provilkov et al. 2020, "BPE-Dropout";
     Kudo 2018, "Subword Regularization"). This makes them longer: the growth is estimated from a
     sample, and texts that outgrow their row keep their plain segmentation in that epoch.
 
-    With `aligned`, `inputs` has one more array, from which attention can learn (Garg et al. 2019):
-
-    - `inputs["alignment"]` (rows, T): for each label the place of the token of `source_ids` that it
-      translates, as `align_tokens` finds it; -1: none, or padding.
+    With `aligned`, `inputs["alignment"]` (rows, T) has for each label the place of the token of
+    `source_ids` that it translates, as `align_tokens` finds it; -1: none, or padding.
 
     Args:
         pairs: (source, target) texts; any iterable, read once.
@@ -71,6 +73,7 @@ class TokenBatches:
             more attention, which is computed over whole rows.
         sampling: Strength of subword sampling, in [0, 1), passed to the tokenizer; 0: none.
         aligned: Whether to align the tokens of each pair; not with `sampling`.
+        visits: Mean number of times that each pair occurs in an epoch; None: once.
         shuffle: Whether each epoch has its own order. False (for validation): all epochs have the
             same order.
         seed: Seed of order and sampling, at least 0.
@@ -101,6 +104,7 @@ class TokenBatches:
         packed_length: int | None = None,
         sampling: float = 0.0,
         aligned: bool = False,
+        visits: Sequence[float] | None = None,
         shuffle: bool = True,
         seed: int = 0,
         divisible_by: int = 1,
@@ -122,19 +126,24 @@ class TokenBatches:
                     f"packed_length must be from max_length={max_length} to "
                     f"tokens_per_batch={tokens_per_batch}, got {packed_length}"
                 )
-        if not 0 <= sampling < 1:
-            raise ValueError(f"sampling must be in [0, 1), got {sampling}")
-        if aligned and sampling:
-            raise ValueError(f"sampling must be 0 with aligned tokens, got {sampling}")
+        require(0 <= sampling < 1, "sampling", sampling, "in [0, 1)")
+        require(not (aligned and sampling), "sampling", sampling, "0 with aligned tokens")
         self.tokenizer = tokenizer
         self.sampling = sampling
         self.shuffle = shuffle
         self.seed = seed
-        self._sides, self.dropped = encode_pairs(pairs, tokenizer, max_length, sampling)
+        self._sides, kept = encode_pairs(pairs, tokenizer, max_length, sampling)
+        self.dropped = int(len(kept) - kept.sum())
         self._links = None
         if aligned:
             self._links = Ragged.pack(align_tokens(*(list(side.ids) for side in self._sides)))
         lengths = [side.ids.lengths for side in self._sides]
+        self._visits = None
+        if visits is not None:
+            accepted = f"a number for each of the {len(kept)} pairs"
+            require(len(visits) == len(kept), "visits", f"{len(visits)} numbers", accepted)
+            self._visits = Visits(np.asarray(visits)[kept], lengths)
+            lengths = [own[self._visits.plain] for own in lengths]
         planned = [side.planned_lengths(seed) for side in self._sides]
         self._packed = packed_length is not None
         if self._packed:
@@ -154,7 +163,7 @@ class TokenBatches:
             for start in range(0, self._rows.counts[bucket], rows)
         ]
         self._plans: dict[int, tuple[list[Ragged], Sequence[int]]] = {}
-        self.num_source_tokens, self.num_tokens = (side.ids.values.size for side in self._sides)
+        self.num_source_tokens, self.num_tokens = (int(own.sum()) for own in lengths)
         cells = sum(rows * (S + T) for rows, S, T in (self.shapes[b] for b, _ in self._batches))
         self.padding = 1 - (self.num_source_tokens + self.num_tokens) / cells
 
@@ -267,10 +276,14 @@ class TokenBatches:
         epoch = epoch if self.shuffle else 0
         plans = self._plans
         if epoch not in plans:
-            plan = self._rows.shuffled(None), range(len(self))
-            if self.shuffle:
-                generator = np.random.default_rng([self.seed, epoch])
-                plan = self._rows.shuffled(generator), generator.permutation(len(self))
+            generator = np.random.default_rng([self.seed, epoch]) if self.shuffle else None
+            rows, order = self._rows.shuffled(generator), range(len(self))
+            if generator:
+                order = generator.permutation(len(self))
+            if self._visits:
+                pairs = self._visits.shuffled(generator) if generator else self._visits.plain
+                rows = [Ragged(pairs[own.values], own.starts) for own in rows]
+            plan = rows, order
             # The previous plan is kept: threads reach a new epoch one after another.
             self._plans = plans = {**dict(list(plans.items())[-1:]), epoch: plan}
         return plans[epoch]

@@ -11,8 +11,8 @@ from keras_transformer.backend import without_gradients
 from keras_transformer.inference.inputs import padded
 from keras_transformer.inference.runner import search_batches
 from keras_transformer.layers import record_attention
+from keras_transformer.layers.decoder import aligning_layer
 from keras_transformer.models import EncoderDecoder
-from keras_transformer.models.encoder_decoder import aligning_layer
 
 TOKENS_PER_BATCH = 4096
 LEAST = 1e-6  # a source token that gets less attention counts as one that gets this much
@@ -56,7 +56,7 @@ def attention_weights(
 
 
 def alignment_weights(cross: Sequence[np.ndarray], guided: bool = False) -> np.ndarray:
-    """Return the weights that align best (B, T, S), those of `EncoderDecoder.aligning`.
+    """Return the weights that align best (B, T, S), those of `Decoder.aligning`.
 
     Args:
         cross: Cross-attention of each layer (B, N, T, S).

@@ -56,6 +56,9 @@ def describe(folder: str | os.PathLike) -> dict[str, Any]:
         kind = manifest.get("class") if isinstance(manifest, dict) else None
         own |= {"tokenizer": kind or TextTokenizer.__name__}
         own |= {"fingerprint": config["tokenizer"][:16]}
+        for side in ("source_languages", "target_languages"):  # of a model of many languages
+            if isinstance(manifest, dict) and isinstance(codes := manifest.get(side), list):
+                own[side.replace("_", " ")] = ", ".join(map(str, codes))
     return facts | own
 
 

@@ -177,6 +177,11 @@ class Decoder(Stack):
     def build(self, x_shape: Any, memory_shape: Any = None) -> None:
         self._build(self.blocks, x_shape, memory_shape)
 
+    @property
+    def aligning(self) -> MultiHeadAttention:
+        """The cross-attention that aligns words best, see `aligning_layer`."""
+        return self.blocks[aligning_layer(self.num_layers)].cross_attention
+
     def call(
         self,
         x: Any,
@@ -263,3 +268,13 @@ class Decoder(Stack):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "cross_attention": self.cross_attention}
+
+
+def aligning_layer(num_layers: int) -> int:
+    """Return the number of the decoder layer whose cross-attention aligns words best.
+
+    The last but one: of six layers, Garg et al. 2019 ("Jointly Learning to Align and Translate with
+    Transformer Models", section 4.1) find the best alignments there. With one or two layers, the
+    last one.
+    """
+    return num_layers - 2 if num_layers > 2 else num_layers - 1

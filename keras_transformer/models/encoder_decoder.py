@@ -12,7 +12,6 @@ from keras_transformer.backend import gather, mask_bias, quick
 from keras_transformer.layers import (
     Decoder,
     Encoder,
-    MultiHeadAttention,
     PositionalEmbedding,
     padding_mask,
     segment_mask,
@@ -162,12 +161,6 @@ class EncoderDecoder(VocabularyModel):
         self._policy = policy
         self._parts = parts
 
-    @property
-    def aligning(self) -> MultiHeadAttention:
-        """The cross-attention that aligns words best, see `aligning_layer`."""
-        blocks = self.decoder.blocks
-        return blocks[aligning_layer(len(blocks))].cross_attention
-
     def compute_hidden(self, inputs: dict[str, Any]) -> Any:
         """Return the last hidden states (B, T, D), inside a call of Keras."""
         return self._parts.hidden(inputs)
@@ -288,16 +281,6 @@ class EncoderDecoder(VocabularyModel):
             beam_size=beam_size,
         )
         return self._logits(x, state), {**state, "caches": caches}
-
-
-def aligning_layer(num_layers: int) -> int:
-    """Return the number of the decoder layer whose cross-attention aligns words best.
-
-    The last but one: of six layers, Garg et al. 2019 ("Jointly Learning to Align and Translate with
-    Transformer Models", section 4.1) find the best alignments there. With one or two layers, the
-    last one.
-    """
-    return num_layers - 2 if num_layers > 2 else num_layers - 1
 
 
 def _segments(inputs):

@@ -32,7 +32,7 @@ class Transformer(EncoderDecoder):
     Call arguments, return value and errors are those of `EncoderDecoder`. With
     `guided_alignment` in the config, `inputs` may also have `alignment` (B, T), int32: for each
     label the place of the source token that it translates, -1 for none. A call then adds the loss
-    of the first head of `aligning` with that alignment.
+    of the first head of `Decoder.aligning` with that alignment.
     """
 
     config_class = TransformerConfig
@@ -83,9 +83,9 @@ class Transformer(EncoderDecoder):
             return super().compute_hidden(inputs)
         require(weight > 0, "guided_alignment", weight, "above 0 for an alignment in the inputs")
         require(not self.decoder.remat, "guided_alignment", weight, "0 with remat")
-        with record_attention(self.aligning.path) as weights:
+        with record_attention(self.decoder.aligning.path) as weights:
             hidden = super().compute_hidden(inputs)
-        weights_BNTS = weights[self.aligning.path]
+        weights_BNTS = weights[self.decoder.aligning.path]
         self.decoder.add_loss(weight * alignment_loss(weights_BNTS[:, 0], alignment_BT))
         return hidden
 

@@ -13,9 +13,9 @@ import sentencepiece
 from keras_transformer.config import require
 from keras_transformer.system.files import read_json, write_json
 from keras_transformer.text.languages import M2M100, MBART50, NLLB200, WMT21
-from keras_transformer.text.marian import MarianTokenizer
+from keras_transformer.text.marian import TAG, MarianTokenizer
 from keras_transformer.text.multilingual import MultilingualTokenizer
-from keras_transformer.text.pieces import FastPieces, SentencePieces
+from keras_transformer.text.pieces import SPACE, FastPieces, SentencePieces
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import Tokenizer
 from keras_transformer.text.vocabulary_files import ADDED, FAIRSEQ, MERGES, WORDS
@@ -263,8 +263,12 @@ def write_tokenizer(folder: str | os.PathLike, tokenizer: Tokenizer) -> None:
         (folder / f"{side}.spm").write_bytes(getattr(tokenizer, f"{side}_model"))
         name = "vocab.json" if side == "source" else "target_vocab.json"
         if side == "source" or not tokenizer.shared:
-            ids = {piece: i for i, piece in enumerate(tokenizer.pieces_of(side))}
-            write_json(folder / name, ids)
+            # Marian's tokenizer finds a tag in the text itself, without the space before it.
+            pieces = (
+                piece[1:] if re.fullmatch(SPACE + TAG[1:], piece) else piece
+                for piece in tokenizer.pieces_of(side)
+            )
+            write_json(folder / name, {piece: i for i, piece in enumerate(pieces)})
     special = {name: tokenizer.pieces_of("source")[i] for name, i in _special(tokenizer).items()}
     options = dict(tokenizer_class="MarianTokenizer", separate_vocabs=not tokenizer.shared)
     write_json(folder / OPTIONS, options | special)

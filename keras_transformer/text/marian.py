@@ -18,6 +18,11 @@ PAD, UNK, EOS = "<pad>", "<unk>", "</s>"
 TAG = r"^>>.*?<<"
 
 
+def tag_of(language: str) -> str:
+    """Return the tag of a target language: ">>de<<" for "de"."""
+    return f">>{language}<<"
+
+
 class MarianTokenizer(Tokenizer):
     """The tokenizer of OPUS-MT models, with the ids and texts of `transformers.MarianTokenizer`.
 
@@ -73,7 +78,7 @@ class MarianTokenizer(Tokenizer):
 
     def _between(self, source_language: str | None, target_language: str | None) -> MarianTokenizer:
         chosen = copy.copy(self)
-        tags = [f">>{target_language}<<"] if target_language in self.target_languages else []
+        tags = [tag_of(target_language)] if target_language in self.target_languages else []
         chosen._before = tuple(self._source.ids[tag] for tag in tags)
         return chosen
 

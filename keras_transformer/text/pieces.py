@@ -3,13 +3,46 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import sentencepiece
 
 from keras_transformer.system.extras import missing
 
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece's symbol for a space
+
+
+USER_DEFINED = 4  # type of a piece in a serialized model
+
+
+def symbols_of(model: bytes) -> frozenset[str]:
+    """Return the user-defined symbols of a serialized SentencePiece model."""
+    pieces = (dict(fields_of(value)) for number, value in fields_of(model) if number == 1)
+    return frozenset(x[1].decode() for x in pieces if x.get(3) == USER_DEFINED)
+
+
+def fields_of(message: bytes) -> Iterator[tuple[int, Any]]:
+    """Yield the number and the value of each field of a serialized protocol buffer."""
+    place = 0
+
+    def number():
+        nonlocal place
+        value = shift = 0
+        while True:
+            byte = message[place]
+            place, value, shift = place + 1, value | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return value
+
+    while place < len(message):
+        field, kind = divmod(number(), 8)
+        if kind == 0:
+            yield field, number()
+            continue
+        size = number() if kind == 2 else {1: 8, 5: 4}[kind]
+        yield field, message[place : place + size]
+        place += size
 
 
 def offsets(processor: sentencepiece.SentencePieceProcessor, text: str) -> list[tuple[int, int]]:

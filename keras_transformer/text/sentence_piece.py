@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import functools
-import io
-import logging
 import os
-import re
-import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
@@ -15,18 +12,25 @@ from typing import Any
 
 import sentencepiece
 
-from keras_transformer.config import require_whole
+from keras_transformer.config import require, require_whole
+from keras_transformer.text.marian import tag_of
 from keras_transformer.text.pieces import offsets
+from keras_transformer.text.sentence_piece_training import (
+    SENTINEL,
+    SPECIAL_IDS,
+    learn,
+    pieces_of_symbols,
+)
 from keras_transformer.text.subword_sampling import SubwordSampler
-from keras_transformer.text.tokenizer import MAX_VOCAB_SIZE, Tokenizer, checked_texts, round_up
+from keras_transformer.text.tokenizer import (
+    MAX_VOCAB_SIZE,
+    Frame,
+    Tokenizer,
+    checked_texts,
+    round_up,
+)
 
 KINDS = ("bpe", "unigram")
-SPECIAL_IDS = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}
-# SentencePiece's error for a vocabulary too small for the characters, with the size required.
-_TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
-_SENTINEL = "<extra_id_"  # followed by a number, as in T5
-
-logger = logging.getLogger(__name__)
 
 
 class SentencePieceTokenizer(Tokenizer):
@@ -36,6 +40,11 @@ class SentencePieceTokenizer(Tokenizer):
     `tf_text.SentencepieceTokenizer(source_model, add_eos=True)` gives the same ids in a graph.
     Text that looks like a special piece, such as "</s>", is encoded like any other.
 
+    With `target_languages`, one model translates into several languages. A tag before the source,
+    such as ">>de<<", names the target language (Johnson et al. 2017, section 3); it is one piece.
+    Once `between` has chosen a language, it is added to each source; else, each source must begin
+    with its own.
+
     Sampling is BPE-dropout (Provilkov et al. 2020; `sampling` is the dropout, the paper's 0.1)
     for "bpe" and unigram sampling (Kudo 2018; `sampling` is the smoothing alpha, the paper's 0.1
     to 0.5, smaller is more random) for "unigram".
@@ -44,13 +53,22 @@ class SentencePieceTokenizer(Tokenizer):
         source_model: A serialized SentencePiece model that has all four special pieces.
         target_model: Model of the target language, with the same special ids; None: shared.
         kind: "bpe" or "unigram"; selects the sampling method.
+        source_languages: Codes of the languages to translate from, such as "en"; empty: any.
+        target_languages: Codes of the languages whose tags the source model has as pieces, which
+            `train` adds; empty: one language, without a tag.
 
     Raises:
-        ValueError: If a model cannot be read, lacks a special piece, or `kind` is unknown.
+        ValueError: If a model cannot be read, lacks a special piece or a tag, or `kind` is unknown.
     """
 
     def __init__(
-        self, source_model: bytes, target_model: bytes | None = None, *, kind: str = "bpe"
+        self,
+        source_model: bytes,
+        target_model: bytes | None = None,
+        *,
+        kind: str = "bpe",
+        source_languages: Sequence[str] = (),
+        target_languages: Sequence[str] = (),
     ):
         self.kind = _checked_kind(kind)
         self.shared = target_model is None
@@ -64,6 +82,14 @@ class SentencePieceTokenizer(Tokenizer):
         self.pad_id, self.unk_id, self.bos_id, self.eos_id = ids.values()
         self.source_vocab_size = self._source.processor.get_piece_size()
         self.target_vocab_size = self._target.processor.get_piece_size()
+        self.source_languages = tuple(checked_texts(source_languages, "source_languages"))
+        self.target_languages = tuple(checked_texts(target_languages, "target_languages"))
+        self._tags = {x: self._source.processor.encode(tag_of(x)) for x in self.target_languages}
+        for language, ids in self._tags.items():
+            accepted = f"codes with a tag of their own as a piece, as {tag_of('de')} is of de"
+            is_own = len(ids) == 1 and [*self._tags.values()].count(ids) == 1
+            require(is_own, "target_languages", language, accepted)
+        self._before: tuple[int, ...] = ()
 
     @classmethod
     def train(
@@ -78,6 +104,9 @@ class SentencePieceTokenizer(Tokenizer):
         lowercase: bool = False,
         character_coverage: float = 1.0,
         sentinels: int = 0,
+        source_languages: Sequence[str] = (),
+        target_languages: Sequence[str] = (),
+        symbols: Sequence[str] = (),
     ) -> SentencePieceTokenizer:
         """Train a tokenizer; the same texts and arguments give the same bytes.
 
@@ -97,10 +126,13 @@ class SentencePieceTokenizer(Tokenizer):
                 1; 0.9995 suits Chinese or Japanese.
             sentinels: Number of pieces, in addition to `vocab_size`, that mark spans and never
                 occur in encoded text (Raffel et al. 2020, section 3.1.4): `sentinel_ids`.
+            source_languages, target_languages: See the class.
+            symbols: Words that are always one piece of the source vocabulary, such as a tag "<BT>"
+                of back-translations. They and the tags of languages count in `vocab_size`.
 
         Raises:
-            ValueError: If an argument is out of range, the texts have no characters, or
-                `vocab_size` is too small for the characters.
+            ValueError: If an argument is out of range, the texts have no characters, a symbol is
+                not a word, or `vocab_size` is too small for the characters.
         """
         if not isinstance(vocab_size, int) or not 1 <= vocab_size <= MAX_VOCAB_SIZE:
             raise ValueError(
@@ -109,8 +141,8 @@ class SentencePieceTokenizer(Tokenizer):
         if not 0.98 <= character_coverage <= 1:
             raise ValueError(f"character_coverage must be 0.98 to 1, got {character_coverage!r}")
         require_whole("sentinels", sentinels, 0)
-        learn = functools.partial(
-            _learn,
+        learned = functools.partial(
+            learn,
             vocab_size=round_up(vocab_size),
             sentinels=sentinels,
             model_type=_checked_kind(kind),
@@ -118,14 +150,21 @@ class SentencePieceTokenizer(Tokenizer):
             normalization_rule_name="nmt_nfkc_cf" if lowercase else "nmt_nfkc",
             character_coverage=character_coverage,
         )
+        words = [*map(tag_of, target_languages), *checked_texts(symbols, "symbols")]
+        own = pieces_of_symbols(words, lowercase)
         source_texts = checked_texts(source_texts, "source_texts")
         target_texts = checked_texts(target_texts, "target_texts")
         if shared:
-            return cls(
-                learn(source_texts + target_texts, "source_texts and target_texts"), kind=kind
-            )
+            name = "source_texts and target_texts"
+            models = [learned(source_texts + target_texts, name, user_defined_symbols=own)]
+        else:
+            models = [learned(source_texts, "source_texts", user_defined_symbols=own)]
+            models.append(learned(target_texts, "target_texts"))
         return cls(
-            learn(source_texts, "source_texts"), learn(target_texts, "target_texts"), kind=kind
+            *models,
+            kind=kind,
+            source_languages=source_languages,
+            target_languages=target_languages,
         )
 
     @property
@@ -142,12 +181,48 @@ class SentencePieceTokenizer(Tokenizer):
     def sentinel_ids(self) -> tuple[int, ...]:
         """Ids of the sentinel pieces, in order; empty if the tokenizer has none."""
         is_control, pieces = self._source.processor.is_control, self.pieces_of("source")
-        return tuple(i for i, x in enumerate(pieces) if x.startswith(_SENTINEL) and is_control(i))
+        return tuple(i for i, x in enumerate(pieces) if x.startswith(SENTINEL) and is_control(i))
 
     def pieces_of(self, language: str) -> list[str]:
         """Return the vocabulary of the "source" or the "target", in the order of ids."""
         processor = getattr(self, f"_{language}").processor
         return [processor.id_to_piece(i) for i in range(len(processor))]
+
+    @property
+    def source_frame(self) -> Frame:
+        """The tag of the target language, if `between` has chosen one of several, and EOS."""
+        return Frame(self._before, (self.eos_id,))
+
+    def _between(
+        self, source_language: str | None, target_language: str | None
+    ) -> SentencePieceTokenizer:
+        if not self._tags:
+            return self
+        chosen = copy.copy(self)
+        chosen._before = tuple(self._tags.get(target_language or "", ()))
+        return chosen
+
+    def encode_source(
+        self, texts: Sequence[str], *, sampling: float = 0.0, seed: int | None = None
+    ) -> list[list[int]]:
+        """Encode source texts as ids, see `Tokenizer.encode_source`.
+
+        Raises:
+            ValueError: If there are several target languages, `between` has chosen none, and a text
+                does not begin with a tag.
+        """
+        texts = checked_texts(texts)
+        rows = super().encode_source(texts, sampling=sampling, seed=seed)
+        if self._before:
+            return [[*self._before, *row] for row in rows]
+        tags = [[], *self._tags.values()]
+        for text, row in zip(texts, rows if self._tags else (), strict=False):
+            if row[:1] not in tags and len(row) > 1:
+                raise ValueError(
+                    f"target_language must be one of {', '.join(self._tags)}, got none for "
+                    f"{text!r:.60}; choose it with Translator.between"
+                )
+        return rows
 
     def _encode(
         self, side: _Model, texts: list[str], sampling: float, seed: int | None
@@ -180,7 +255,10 @@ class SentencePieceTokenizer(Tokenizer):
         return {"source.model": self.source_model, "target.model": self.target_model}
 
     def _config(self) -> dict[str, Any]:
-        return {"kind": self.kind}
+        languages = dict(
+            source_languages=[*self.source_languages], target_languages=[*self.target_languages]
+        )
+        return {"kind": self.kind, **(languages if self._tags else {})}
 
     @classmethod
     def _load(cls, folder: Path, manifest: dict[str, Any]) -> SentencePieceTokenizer:
@@ -188,7 +266,9 @@ class SentencePieceTokenizer(Tokenizer):
         for name in names:
             if not (folder / name).is_file():
                 raise FileNotFoundError(f"{folder} holds no complete tokenizer: {name} is missing")
-        return cls(*((folder / name).read_bytes() for name in names), kind=manifest["kind"])
+        models = ((folder / name).read_bytes() for name in names)
+        sides = ("source_languages", "target_languages")
+        return cls(*models, kind=manifest["kind"], **{x: manifest.get(x, ()) for x in sides})
 
 
 class _Model:
@@ -216,55 +296,3 @@ def _checked_kind(kind: str) -> str:
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {list(KINDS)}, got {kind!r}")
     return kind
-
-
-def _learn(
-    texts: Sequence[str], name: str, *, vocab_size: int, sentinels: int, **options: Any
-) -> bytes:
-    """Train a model of up to `vocab_size` pieces and the sentinels, filled to a multiple of 8."""
-    if not any(text.strip() for text in texts):
-        raise ValueError(f"{name} must hold some text to learn from, got {len(texts)} empty lines")
-    content = io.BytesIO()
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(texts),
-            model_writer=content,
-            vocab_size=vocab_size,
-            hard_vocab_limit=False,
-            # Sums over threads, and so the model, depend on the number of threads.
-            num_threads=1,
-            minloglevel=2,
-            **{**SPECIAL_IDS, **options},
-        )
-    except RuntimeError as error:
-        if least := _TOO_SMALL.search(str(error)):
-            spelling = ", 256 bytes" if options["byte_fallback"] else ""
-            raise ValueError(
-                f"vocab_size must be at least {round_up(int(least[1]))} for {name}: "
-                f"{len(SPECIAL_IDS)} special pieces{spelling} and a piece for each character; "
-                f"got {vocab_size}"
-            ) from error
-        raise ValueError(
-            f"{name} must hold characters to learn from; lines of more than 4,192 bytes do not "
-            f"count. SentencePiece: {error}"
-        ) from error
-    pieces = sentencepiece.SentencePieceProcessor(model_proto=content.getvalue()).get_piece_size()
-    if pieces < vocab_size:
-        logger.warning("%s support %d pieces only, not %d", name, pieces, vocab_size)
-    pieces += sentinels
-    unused = _control_pieces("<unused", round_up(pieces) - pieces)
-    return content.getvalue() + _control_pieces(_SENTINEL, sentinels) + unused
-
-
-def _control_pieces(name: str, count: int) -> bytes:
-    """Return serialized control pieces, to append to a serialized model.
-
-    Serialized protocol buffers merge by concatenation, so this needs no protobuf library:
-    field 1 of the model is a piece, whose fields are 1: text, 2: score, 3: type (3 is control).
-    """
-    appended = b""
-    for index in range(count):
-        text = f"{name}{index}>".encode()
-        piece = b"\x0a" + bytes([len(text)]) + text + b"\x15" + struct.pack("<f", 0) + b"\x18\x03"
-        appended += b"\x0a" + bytes([len(piece)]) + piece
-    return appended

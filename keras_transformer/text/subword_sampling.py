@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 
 import sentencepiece
 
+from keras_transformer.text.pieces import symbols_of
+
 # SentencePiece writes a space as U+2581. Pieces have it at their beginning only, so words are
 # segmented independently of each other.
 _WORD = re.compile("▁[^▁]*|[^▁]+")
@@ -115,6 +117,7 @@ class SubwordSampler:
 
     Args:
         processor: The model; its special, byte and unused pieces are never matched with text.
+            User-defined symbols stay whole.
         kind: "bpe" (`bpe_dropout`) or "unigram" (`sample_unigram`).
 
     Call arguments:
@@ -134,7 +137,12 @@ class SubwordSampler:
             for id_ in range(processor.get_piece_size())
             if not any(is_kind(id_) for is_kind in (*unmatched, processor.is_unused))
         }
-        self._scores = {piece: processor.get_score(id_) for piece, id_ in self._ids.items()}
+        self._symbols = symbols_of(processor.serialized_model_proto())
+        self._scores = {
+            piece: processor.get_score(id_)
+            for piece, id_ in self._ids.items()
+            if piece not in self._symbols
+        }
         self._segment = bpe_dropout
         if kind == "unigram":
             self._segment = functools.partial(
@@ -148,6 +156,9 @@ class SubwordSampler:
     def __call__(self, text: str, strength: float, random: Callable[[], float]) -> list[int]:
         ids: list[int] = []
         for word in _WORD.findall(self._processor.normalize(text)):
+            if word in self._symbols:
+                ids.append(self._ids[word])
+                continue
             for piece in self._segment(word, self._scores, strength, random):
                 if piece in self._ids:
                     ids.append(self._ids[piece])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import sentencepiece
 
 from keras_transformer.config import require
 from keras_transformer.system.files import read_json
+from keras_transformer.text.pieces import fields_of
 
 WORDS, MERGES, LINES, ADDED = "vocab.json", "merges.txt", "vocab.txt", "added_tokens.json"
 PIECES, DEBERTA_PIECES = "sentencepiece.bpe.model", "spm.model"
@@ -132,12 +133,12 @@ def _scored_pieces(path):
 
 def _sentence_pieces(library, path, pieces, unknown, lowercase=False):
     """Make a tokenizer of these pieces that normalizes texts like the SentencePiece model."""
-    model = dict(_fields(path.read_bytes()))
-    kind = dict(_fields(model.get(2, b""))).get(3, 1)
+    model = dict(fields_of(path.read_bytes()))
+    kind = dict(fields_of(model.get(2, b""))).get(3, 1)
     require(kind == 1, f"model_type in {path.name}", kind, "1, a unigram model")
     tokenizer = library.Tokenizer(library.models.Unigram(pieces, unknown, byte_fallback=False))
     normalizers = [library.normalizers.Lowercase()] if lowercase else []
-    if characters := dict(_fields(model.get(3, b""))).get(2):  # `precompiled_charsmap`
+    if characters := dict(fields_of(model.get(3, b""))).get(2):  # `precompiled_charsmap`
         normalizers.append(library.normalizers.Precompiled(characters))
     tokenizer.normalizer = library.normalizers.Sequence(normalizers)
     metaspace = dict(replacement="▁", prepend_scheme="always")
@@ -146,26 +147,3 @@ def _sentence_pieces(library, path, pieces, unknown, lowercase=False):
     )
     tokenizer.decoder = library.decoders.Metaspace(**metaspace)
     return tokenizer
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
-    """Yield the number and the value of each field of a serialized protocol buffer."""
-    place = 0
-
-    def number():
-        nonlocal place
-        value = shift = 0
-        while True:
-            byte = message[place]
-            place, value, shift = place + 1, value | (byte & 127) << shift, shift + 7
-            if byte < 128:
-                return value
-
-    while place < len(message):
-        field, kind = divmod(number(), 8)
-        if kind == 0:
-            yield field, number()
-            continue
-        size = number() if kind == 2 else {1: 8, 5: 4}[kind]
-        yield field, message[place : place + size]
-        place += size

@@ -8,13 +8,16 @@ from typing import Any
 
 import keras
 
-from keras_transformer.config import TransformerConfig
+from keras_transformer.config import TransformerConfig, require
 from keras_transformer.data.built_in_corpora import Corpus, load_corpus
 from keras_transformer.data.cleaning import clean
 from keras_transformer.data.text_files import read_pairs
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer
-from keras_transformer.text import SentencePieceTokenizer, Tokenizer
+from keras_transformer.text import MarianTokenizer, SentencePieceTokenizer, Tokenizer
+from keras_transformer.text.marian import tag_of
+from keras_transformer.training.corpus_options import checked
+from keras_transformer.training.mixture import read_corpora
 from keras_transformer.training.recipe import TranslationRecipe
 from keras_transformer.training.runs import say
 
@@ -29,7 +32,7 @@ class Beginning:
     family: type
     tokenizer: Tokenizer
     config: Any
-    languages: tuple[str, str]
+    languages: tuple[str | None, str | None]
 
     def translator(self, model: keras.Model) -> Translator:
         """Return a translator with a model of this run."""
@@ -41,13 +44,26 @@ def read_text(
 ) -> tuple[Corpus, Pairs]:
     """Return the corpus, and its training pairs after cleaning.
 
+    Args:
+        options: Options of the run.
+        data_folder: Folder of the files of a corpus that the options name.
+        files: Files of the user's own text, by part: "train", "validation", "test".
+
     Raises:
         ValueError: If a file is missing or broken, or no pair is left.
     """
+    cleaning = dict(max_words=options.max_words, max_length_ratio=options.max_length_ratio)
+    if options.corpora:
+        for name, paths in files.items():
+            accepted = "left out: the recipe names its corpora"
+            require(not paths, f"--{name}", [str(x) for x in paths or ()], accepted)
+        languages = options.source_language, options.target_language
+        tables = checked(options.corpora, options.temperature, *languages)
+        folder, size = data_folder or Path(), options.train_size
+        corpus = read_corpora(tables, folder, options.temperature, size, **cleaning)
+        return corpus, corpus.train
     corpus = _corpus(options, data_folder, files)
-    pairs, report = clean(
-        corpus.train, max_words=options.max_words, max_length_ratio=options.max_length_ratio
-    )
+    pairs, report = clean(corpus.train, **cleaning)
     if not pairs:
         raise ValueError(f"the training corpus is empty after cleaning: {report}")
     say(f"corpus {corpus.name}: {report}")
@@ -63,21 +79,40 @@ def begin(
         ValueError: If an option does not fit the corpus or the translator.
     """
     languages = corpus.source_language, corpus.target_language
+    if corpus.directions:
+        languages = None, None
     if start_from is None:
         if options.lora_rank:
             raise ValueError("lora_rank needs --start-from: LoRA trains an existing model further")
-        tokenizer = _tokenizer(options, pairs)
+        tokenizer = _tokenizer(options, corpus, pairs)
         config = _config(options, tokenizer)
         return Beginning(None, Transformer, tokenizer, config, languages)
     start = Translator.load(start_from, "float32")
-    languages = start.source_language or languages[0], start.target_language or languages[1]
-    tokenizer = start.tokenizer.between(*languages)
+    if corpus.directions:  # each source names its target language
+        tokenizer = _unchosen(start.tokenizer, corpus.directions.values())
+    else:
+        languages = start.source_language or languages[0], start.target_language or languages[1]
+        tokenizer = start.tokenizer.between(*languages)
     dropout = options.model.get("dropout", start.model.config.dropout)
     config = dataclasses.replace(start.model.config, dropout=dropout)
     return Beginning(start, type(start.model), tokenizer, config, languages)
 
 
-def _tokenizer(options, pairs):
+def _unchosen(tokenizer, directions):
+    """Return a tokenizer that reads tags of the target languages of these directions."""
+    known = isinstance(tokenizer, SentencePieceTokenizer | MarianTokenizer)
+    languages = tokenizer.target_languages if known else ()
+    for _, target in directions:
+        if target not in languages:
+            raise ValueError(
+                f"start_from must be a model that knows {target} by its tag {tag_of(target)} "
+                f"before the source; it knows {', '.join(languages) or 'no tags'}"
+            )
+    return tokenizer.between(None, None)
+
+
+def _tokenizer(options, corpus, pairs):
+    directions = corpus.directions.values()
     sources, targets = zip(*pairs, strict=True)
     return SentencePieceTokenizer.train(
         sources,
@@ -87,6 +122,9 @@ def _tokenizer(options, pairs):
         shared=options.shared_vocabulary,
         byte_fallback=options.byte_fallback,
         lowercase=options.lowercase,
+        source_languages=[*dict.fromkeys(source for source, _ in directions)],
+        target_languages=[*dict.fromkeys(target for _, target in directions)],
+        symbols=corpus.symbols,
     )
 
 

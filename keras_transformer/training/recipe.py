@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import TransformerConfig, check_names, check_types, known, require
+from keras_transformer.training.corpus_options import checked
 
 FOLDER = Path(__file__).parent / "recipes"  # of the built-in recipes
 MONITORS = ("val_bleu", "val_loss")
@@ -33,9 +34,13 @@ class TranslationRecipe:
     Args:
         corpus: Name of a corpus of `data.built_in_corpora.load_corpus`, or "files" for text files
             that the command names.
+        corpora: Several corpora in place of `corpus`: tables of
+            `training.corpus_options.CorpusOptions`.
+        temperature: T by which small ones of the `corpora` occur more often in an epoch, if none
+            has a weight: shares are proportional to n^(1/T) of n pairs, from 1 (off) to 1,000.
         source_language: Language code such as "en".
         target_language: Language code such as "de".
-        train_size: Maximum number of training pairs; None: all.
+        train_size: Maximum number of training pairs, of each of the `corpora`; None: all.
         max_words: Maximum words per side of a training pair.
         max_length_ratio: Maximum ratio of the lengths of the sides; other pairs are dropped.
         tokenizer: "bpe" or "unigram".
@@ -85,6 +90,8 @@ class TranslationRecipe:
     """
 
     corpus: str = "grammar"
+    corpora: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    temperature: float = 1.0
     source_language: str = "en"
     target_language: str = "de"
     train_size: int | None = None
@@ -132,6 +139,7 @@ class TranslationRecipe:
             require(fits(getattr(self, name)), name, getattr(self, name), accepted)
         for name, choices in _CHOICES.items():
             require(getattr(self, name) in choices, name, getattr(self, name), f"one of {choices}")
+        checked(self.corpora, self.temperature, self.source_language, self.target_language)
         check_names(TransformerConfig, self.model, "fields of model")
         check_types(TransformerConfig, self.model, "model.")
         check_names(Distribution, self.distribution, "fields of distribution")

@@ -39,6 +39,7 @@ NOT_THE_RUN = ("epochs", "patience", "bleu_every", "average_last", "beam_size", 
 NOT_THE_RUN += ("checkpoint_every", "distribution", "remat")
 # Options, with their defaults, that checkpoints of older versions lack.
 ADDED = {"r_drop": 0.0, "clip_norm": None, "weight_decay": 0.0, "ema_decay": 0.0}
+ADDED |= {"corpora": [], "temperature": 1.0}
 
 
 @run_into(lambda given: Path("saved_models") / Path(given["recipe"]).stem, joins=True)
@@ -71,6 +72,8 @@ def train(
 
     files = {"train": train_files, "validation": validation_files, "test": test_files}
     team = processes.join()
+    if options.corpora:
+        data_folder = data_folder or Path(recipe).parent
     corpus, pairs = read_text(options, data_folder, files)
     beginning = begin(options, corpus, pairs, start_from)
     _agree(team, options, {"training": pairs, "validation": corpus.validation}, beginning)
@@ -107,6 +110,8 @@ def train(
     if team.index:  # process 0 does the rest alone
         return
     trained, averaged = _averaged(options, beginning, checkpoints, model.optimizer)
+    if corpus.directions:
+        trained = trained.between(corpus.source_language, corpus.target_language)
     save_run(trained.save, folder, start_from, options.lora_rank)
     translator = beginning.translator(merged(trained.model))
     facts = _facts(options, translator, checkpoints, batches) | {"pairs": len(pairs)}
@@ -155,10 +160,9 @@ def _batches(options, corpus, pairs, beginning, divisible_by):
         divisible_by=divisible_by,
     )
     tokenizer = beginning.tokenizer
-    aligned = getattr(beginning.config, "guided_alignment", 0) > 0
-    batches = TokenBatches(
-        pairs, tokenizer, sampling=options.subword_sampling, aligned=aligned, **budget
-    )
+    own = dict(sampling=options.subword_sampling, visits=corpus.visits)
+    own |= dict(aligned=getattr(beginning.config, "guided_alignment", 0) > 0)
+    batches = TokenBatches(pairs, tokenizer, **own, **budget)
     return batches, TokenBatches(corpus.validation, tokenizer, shuffle=False, **budget)
 
 
@@ -260,6 +264,8 @@ def _measure(options, folder, corpus, translator):
     """Print the quality on each test set, and write it into `metrics.json`."""
     published = corpus.target_language if corpus.name == "multi30k" else None
     for name, pairs in corpus.tests.items():
-        metrics = assess(translator, pairs, published_language=published, **_search(options))
+        languages = corpus.directions.get(name)
+        own = translator.between(*languages) if languages else translator
+        metrics = assess(own, pairs, published_language=published, **_search(options))
         save_metrics(folder, name, metrics)
         print(f"\n{name}\n{table(metrics)}")

@@ -173,7 +173,7 @@ def test_the_last_layer_but_one_aligns(randomize):
     tokenizer = WordTokenizer.train(["a b c"] * 2, ["x y z"])
     for count, chosen in ((1, 0), (2, 1), (3, 1), (6, 4)):
         model = make(tokenizer, randomize, num_decoder_layers=count).model
-        assert model.aligning is model.decoder.blocks[chosen].cross_attention
+        assert model.decoder.aligning is model.decoder.blocks[chosen].cross_attention
 
 
 @pytest.mark.once("words and names: no tensor differs")

@@ -7,6 +7,7 @@ import pytest
 
 from keras_transformer.data.alignments import NONE, align_tokens, in_rows
 from keras_transformer.data.ragged import Ragged
+from tests.data.batches import EOS, PAD, assert_same, both_layouts, make_batches, make_pairs
 
 
 def corpus(order, count=300):
@@ -76,3 +77,33 @@ def test_places_in_rows():
 def test_bad_input(sources, targets, options, message):
     with pytest.raises(ValueError, match=message):
         align_tokens(sources, targets, **options)
+
+
+@both_layouts
+def test_labels_are_aligned_with_tokens_of_their_source(layout):
+    pairs = make_pairs(200)
+    batches = make_batches(pairs, aligned=True, **layout)
+    plain = make_batches(pairs, **layout)
+    count = 0
+    for step in range(2 * len(batches)):
+        inputs, labels = batches.batch(step)
+        (expected, same), links = plain.batch(step), inputs.pop("alignment")
+        assert_same([(inputs, labels)], [(expected, same)])
+        assert links.dtype == np.int32 and links.shape == labels.shape
+        rows, columns = np.nonzero(links >= 0)
+        assert (labels[rows, columns] != PAD).all()
+        sources = inputs["source_ids"][rows, links[rows, columns]]
+        assert (sources != PAD).all()
+        # Each text ends in EOS, in the last place of both.
+        ends = labels[rows, columns] == EOS
+        assert ends.any() and (sources[ends] == EOS).mean() > 0.9
+        if "source_segments" in inputs:
+            own = inputs["target_segments"][rows, columns]
+            assert (inputs["source_segments"][rows, links[rows, columns]] == own).all()
+        count += len(rows)
+    assert count > 2 * len(pairs)
+
+
+def test_sampled_tokens_are_not_aligned():
+    with pytest.raises(ValueError, match="sampling must be 0 with aligned tokens, got 0.1"):
+        make_batches(aligned=True, sampling=0.1)

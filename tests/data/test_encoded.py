@@ -16,16 +16,16 @@ def ids_of(side):
 
 def test_both_sides_are_the_tokenizers():
     tokenizer = make_tokenizer()
-    (source, target), dropped = encode_pairs(iter(PAIRS), tokenizer, 9, 0.0)
+    (source, target), kept = encode_pairs(iter(PAIRS), tokenizer, 9, 0.0)
     sources, targets = zip(*PAIRS, strict=True)
     assert ids_of(source) == [list(x) for x in tokenizer.encode_source(sources)]
     assert ids_of(target) == [list(x) for x in tokenizer.encode_target(targets)]
-    assert dropped == 0
+    assert kept.tolist() == [True, True, True]
 
 
 def test_a_pair_is_left_out_if_one_side_is_too_long():
-    (source, target), dropped = encode_pairs(PAIRS, make_tokenizer(), 3, 0.0)
-    assert dropped == 1 and len(source.ids) == len(target.ids) == 2
+    (source, target), kept = encode_pairs(PAIRS, make_tokenizer(), 3, 0.0)
+    assert kept.tolist() == [True, True, False] and len(source.ids) == len(target.ids) == 2
     assert source.ids.lengths.tolist() == [2, 1] and target.ids.lengths.tolist() == [3, 2]
     with pytest.raises(ValueError, match="max_length .* all 3 are longer than 1 tokens"):
         encode_pairs(PAIRS, make_tokenizer(), 1, 0.0)
@@ -33,8 +33,8 @@ def test_a_pair_is_left_out_if_one_side_is_too_long():
 
 def test_many_pairs_are_encoded_in_several_calls():
     pairs = make_pairs(9000, longest=9)
-    (source, _), dropped = encode_pairs(pairs, make_tokenizer(), 99, 0.0)
-    assert len(source.ids) == 9000 and dropped == 0
+    (source, _), kept = encode_pairs(pairs, make_tokenizer(), 99, 0.0)
+    assert len(source.ids) == 9000 and kept.all()
     expected = make_tokenizer().encode_source([text for text, _ in pairs[-5:]])
     assert ids_of(source)[-5:] == [list(x) for x in expected]
 

@@ -68,36 +68,6 @@ def test_counts_agree_with_the_batches(layout):
     assert batches.padding == pytest.approx(1 - filled.total() / cells)
 
 
-@both_layouts
-def test_labels_are_aligned_with_tokens_of_their_source(layout):
-    pairs = make_pairs(200)
-    batches = make_batches(pairs, aligned=True, **layout)
-    plain = make_batches(pairs, **layout)
-    count = 0
-    for step in range(2 * len(batches)):
-        inputs, labels = batches.batch(step)
-        (expected, same), links = plain.batch(step), inputs.pop("alignment")
-        assert_same([(inputs, labels)], [(expected, same)])
-        assert links.dtype == np.int32 and links.shape == labels.shape
-        rows, columns = np.nonzero(links >= 0)
-        assert (labels[rows, columns] != PAD).all()
-        sources = inputs["source_ids"][rows, links[rows, columns]]
-        assert (sources != PAD).all()
-        # Each text ends in EOS, in the last place of both.
-        ends = labels[rows, columns] == EOS
-        assert ends.any() and (sources[ends] == EOS).mean() > 0.9
-        if "source_segments" in inputs:
-            own = inputs["target_segments"][rows, columns]
-            assert (inputs["source_segments"][rows, links[rows, columns]] == own).all()
-        count += len(rows)
-    assert count > 2 * len(pairs)
-
-
-def test_sampled_tokens_are_not_aligned():
-    with pytest.raises(ValueError, match="sampling must be 0 with aligned tokens, got 0.1"):
-        make_batches(aligned=True, sampling=0.1)
-
-
 @pytest.mark.parametrize("packed_length", [None, 10, 48])
 def test_pairs_that_are_too_long_are_left_out_and_counted(packed_length):
     pairs = make_pairs(100)
@@ -268,3 +238,37 @@ def test_a_pickled_one_is_small_and_shares_the_corpus(layout):
 
 class SharedTokenizer(type(make_tokenizer())):
     """The same where pickle finds it."""
+
+
+@pytest.mark.parametrize("sampling", [0.0, 0.3])
+@both_layouts
+def test_visits(layout, sampling):
+    pairs = make_pairs(300)
+    numbers = [2.0] * 100 + [1.0] * 100 + [0.0] * 100
+    batches = make_batches(pairs, visits=numbers, sampling=sampling, **layout)
+    expected = Counter(pairs[:100]) + Counter(pairs[:200])
+    for epoch in (0, 1):
+        steps = range(epoch * len(batches), (epoch + 1) * len(batches))
+        assert read(batches, steps) == expected
+    again = make_batches(pairs, visits=numbers, sampling=sampling, **layout)
+    step = 2 * len(batches) - 1
+    assert_same([again.batch(step)], [batches.batch(step)])  # without those before
+    tokens = make_tokenizer().encode_target([target for _, target in expected.elements()])
+    assert batches.num_tokens == sum(map(len, tokens))
+
+
+@both_layouts
+def test_a_fraction_of_visits_differs_from_epoch_to_epoch(layout):
+    pairs = [(f"{i:03}", f"{i:03}") for i in range(100)]
+    batches = make_batches(pairs, visits=[0.25] * 100, **layout)
+    epochs = [read(batches, range(i * len(batches), (i + 1) * len(batches))) for i in range(30)]
+    assert all(x.total() == 25 and max(x.values()) == 1 for x in epochs)
+    assert len(sum(epochs, Counter())) > 90
+
+
+def test_visits_of_pairs_that_are_too_long_go_with_them():
+    pairs = [("a" * 500, "b"), ("c", "d")]
+    batches = make_batches(pairs, visits=[9.0, 2.0])
+    assert batches.dropped == 1 and read(batches, range(len(batches))) == {("c", "d"): 2}
+    with pytest.raises(ValueError, match="visits must be a number for each of the 2 pairs, got '1"):
+        make_batches(pairs, visits=[1.0])

@@ -24,6 +24,21 @@ RECIPE = """corpus = "files"
 epochs = 1
 warmup_steps = 10
 """
+LANGUAGES = """temperature = 5
+vocab_size = 400
+warmup_steps = 10
+[[corpora]]
+source = "train.en"
+target = "train.de"
+both_directions = true
+validation_source = "dev.en"
+validation_target = "dev.de"
+[[corpora]]
+source = "en-fr.tsv"
+target_language = "fr"
+both_directions = true
+validation_source = "en-fr.dev.tsv"
+"""
 TREES = "(S (NP (DT the) (NN cat)) (VP (VBD sat)) (. .)) (S (NP (DT a) (NN mat)) (VP (VBD is)))"
 
 
@@ -104,6 +119,9 @@ def _corpora(folder, sides):
             write(folder / f"{name}.{code}", lines)
     rows = ("\t".join(pair) for pair in zip(*sides["test"], strict=True))
     write(folder / "test.tsv", rows)
+    for part, name in {"train": "en-fr.tsv", "validation": "en-fr.dev.tsv"}.items():
+        write(folder / name, [f"{text}\t{text.title()}" for text in sides[part][0][:20]])
+    write(folder / "languages.toml", LANGUAGES.splitlines())
     write(folder / "english.txt", sides["test"][0][:3])
     write(folder / "terms.tsv", ["dog\tKöter\tKöters\tKötern", "lamp\tLeuchte\tLeuchten"])
     write(folder / "articles.txt", sides["test"][0][:3])

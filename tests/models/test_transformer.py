@@ -268,7 +268,7 @@ def test_a_head_learns_an_alignment(tiny_transformer):
     def added():
         with record_attention() as weights:
             model(inputs)
-        own = weights[model.aligning.path][:, 0]
+        own = weights[model.decoder.aligning.path][:, 0]
         return float(ops.convert_to_numpy(alignment_loss(own, ALIGNMENT)))
 
     plain, _ = model.loss_and_likelihood(inputs, LABELS)

@@ -1,0 +1,168 @@
+"""Quality of one translator of many language pairs, in all directions, on Tatoeba.
+
+    python -m benchmarks.many_pairs FOLDER --data DATA [--part dev] [--single en-de=FOLDER ...]
+        [--limit 0] [--beam-size 5] [--length-penalty 1.0] [--save]
+
+FOLDER is a translator of the recipe `tatoeba`, DATA the folder of `tatoeba-en-de` and so on.
+Between English and another language the files are the test sets. For the other directions, such as
+German to French, there are no training pairs (zero-shot, Johnson et al. 2017, section 4.6). Their
+test sets are made of the English sentences that two files share: the German and the French
+translation of one sentence are a pair, the first ones if there are several. "Through English" is
+the same model, twice. `--single` names translators of one pair to compare with.
+
+    keras-transformer train --recipe tatoeba --data-folder DATA --output saved_models/many
+    for code in de fr es; do
+        files=DATA/tatoeba-en-$code
+        keras-transformer train --recipe multi30k --output saved_models/en-$code \\
+            --train $files/train.en.gz --train $files/train.$code.gz \\
+            --validation $files/dev.en.gz --validation $files/dev.$code.gz \\
+            --set target_language=$code --set epochs=10 --set model.dropout=0.1
+    done
+    python -m benchmarks.many_pairs saved_models/many --data DATA \\
+        --single en-de=saved_models/en-de --single en-fr=saved_models/en-fr \\
+        --single en-es=saved_models/en-es
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import contest
+
+PIVOT = "en"
+Pairs = list[tuple[str, str]]
+Direction = tuple[str, str]
+
+
+def test_sets(
+    data: Path, part: str, languages: Sequence[str], limit: int = 0
+) -> dict[Direction, Pairs]:
+    """Return the pairs of each direction between English and these languages, and between them.
+
+    Args:
+        data: Folder of the folders `tatoeba-en-de` and so on.
+        part: Name of the files before the language code, such as "dev".
+        languages: Codes of the languages other than English.
+        limit: Maximum number of pairs of a direction; 0: all.
+    """
+    from keras_transformer.data.text_files import read_pairs
+
+    found: dict[Direction, Pairs] = {}
+    for code in languages:
+        folder = data / f"tatoeba-{PIVOT}-{code}"
+        files = (folder / f"{part}.{language}.gz" for language in (PIVOT, code))
+        found[PIVOT, code] = read_pairs(*files)
+    found |= {(code, PIVOT): _swapped(found[PIVOT, code]) for code in languages}
+    for one, other in itertools.combinations(languages, 2):
+        pairs = shared(found[PIVOT, one], found[PIVOT, other])
+        if pairs:
+            found |= {(one, other): pairs, (other, one): _swapped(pairs)}
+    return {direction: pairs[: limit or None] for direction, pairs in found.items()}
+
+
+def shared(first: Pairs, second: Pairs) -> Pairs:
+    """Return the translations of each text that is a source of both, the first of each list."""
+    one, other = dict(reversed(first)), dict(reversed(second))
+    return [(one[text], other[text]) for text in dict(first) if text in other]
+
+
+def scores(
+    translator: Any, direction: Direction, pairs: Pairs, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return BLEU and chrF in a direction, and of two translations through English.
+
+    Args:
+        translator: A translator of many pairs, or of this one.
+        direction: Source and target language.
+        pairs: The test set.
+        options: Options of the search.
+    """
+    from keras_transformer.evaluation.scores import evaluate
+
+    def translate(texts, source, target):
+        return translator.between(source, target).translate(texts, **options)
+
+    sources, references = ([*side] for side in zip(*pairs, strict=True))
+    found = evaluate(translate(sources, *direction), references)
+    if PIVOT not in direction and translator.tokenizer.target_languages:
+        english = translate(sources, direction[0], PIVOT)
+        found["through"] = evaluate(translate(english, PIVOT, direction[1]), references)["bleu"]
+    return found
+
+
+def rows_of(
+    translator: Any,
+    sets: Mapping[Direction, Pairs],
+    singles: Mapping[Direction, Any],
+    options: Mapping[str, Any],
+) -> list[tuple[str, ...]]:
+    """Return a row of the table for each direction.
+
+    Args:
+        translator: The translator of many pairs.
+        sets: Test sets, from `test_sets`.
+        singles: Translators of one pair.
+        options: Options of the search.
+    """
+    rows = []
+    for direction, pairs in sets.items():
+        found = scores(translator, direction, pairs, options)
+        single = singles.get(direction)
+        alone = scores(single, direction, pairs, options)["bleu"] if single else None
+        numbers = (found["bleu"], found["chrf"], found.get("through"), alone)
+        kind = "trained" if PIVOT in direction else "zero-shot"
+        cells = ("" if x is None else f"{x:.1f}" for x in numbers)
+        rows.append(("-".join(direction), kind, str(len(pairs)), *cells))
+    return rows
+
+
+def _swapped(pairs):
+    return [(target, source) for source, target in pairs]
+
+
+def main() -> None:
+    """Score and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    parser.add_argument("--data", type=Path, required=True, help="folder of tatoeba-en-de etc.")
+    parser.add_argument("--part", default="dev", help="name of the files before the language")
+    parser.add_argument(
+        "--single", action="append", default=[], metavar="SOURCE-TARGET=FOLDER",
+        help="a translator of one pair",
+    )  # fmt: skip
+    parser.add_argument("--limit", type=int, default=0, help="pairs of a direction; 0: all")
+    parser.add_argument("--beam-size", type=int, default=5)
+    parser.add_argument("--length-penalty", type=float, default=1.0)
+    parser.add_argument("--save", action="store_true", help="write the table to results/")
+    given = parser.parse_args()
+
+    from keras_transformer import Translator
+
+    translator = Translator.load(given.folder)
+    languages = [x for x in translator.tokenizer.target_languages if x != PIVOT]
+    if not languages:
+        parser.error(f"{given.folder} has no target languages to choose from")
+    singles = {}
+    for text in given.single:
+        name, equals, folder = text.partition("=")
+        if not equals or name.count("-") != 1:
+            parser.error(f"--single must read SOURCE-TARGET=FOLDER, got {text!r}")
+        singles[tuple(name.split("-"))] = Translator.load(folder)
+    sets = test_sets(given.data, given.part, languages, given.limit)
+    options = dict(beam_size=given.beam_size, length_penalty=given.length_penalty)
+    columns = ("direction", "training", "pairs", "BLEU", "chrF", "BLEU through English")
+    rows = rows_of(translator, sets, singles, options)
+    parts = [
+        contest.table((*columns, "BLEU of a model of this pair alone"), rows),
+        f"{translator.model.count_params():,} weights; beam size {given.beam_size}, length penalty "
+        f"{given.length_penalty:g}; sacreBLEU and chrF, one reference.",
+    ]
+    contest.report("many_pairs", "One model of many language pairs", parts, given.save)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""How often each sentence pair occurs in an epoch: several corpora in proportions of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from keras_transformer.config import require
+
+
+class Visits:
+    """The pairs of each epoch, if some occur several times or only in some epochs.
+
+    A pair with 2.3 visits occurs twice or three times. All epochs have the same lengths of pairs,
+    so that the same batches hold them; pairs of the same lengths and visits take turns from epoch
+    to epoch. A pair whose lengths no other has occurs equally often in each.
+
+    Args:
+        visits: Mean number of times that each pair occurs in an epoch, at least 0.
+        lengths: Tokens of each source, and tokens of each target.
+
+    Attributes:
+        plain: The pairs of an epoch without shuffling: numbers of pairs, as often as they occur.
+
+    Raises:
+        ValueError: If a number is negative or not finite, or no pair occurs.
+    """
+
+    def __init__(self, visits: np.ndarray, lengths: Sequence[np.ndarray]):
+        fits = visits.dtype.kind in "iuf" and np.isfinite(visits).all() and (visits >= 0).all()
+        require(fits, "visits", visits, "finite numbers of at least 0")
+        keys = np.stack([visits, *lengths])
+        self._kinds = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
+        # Rounding the running sum spreads what is left of the fractions over all lengths.
+        order = np.argsort(self._kinds, kind="stable")
+        sums = np.floor(np.cumsum(visits[order]) + 0.5).astype(np.int64)
+        self._places = np.repeat(np.arange(len(order)), np.diff(sums, prepend=0))
+        require(len(self._places), "visits", visits, "large enough that a pair occurs")
+        self.plain = order[self._places]
+
+    def shuffled(self, generator: np.random.Generator) -> np.ndarray:
+        """Return the pairs of an epoch, each of the lengths of the pair in its place in `plain`."""
+        order = np.lexsort((generator.random(len(self._kinds)), self._kinds))
+        return order[self._places]
