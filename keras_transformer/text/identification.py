@@ -59,7 +59,7 @@ class LanguageIdentifier:
 class LanguageFilter:
     """The filter of pairs with a side that is surely in another language; the reason "language".
 
-    The candidates are the two languages and 37 others that are frequent on the web, without those
+    The candidates are the two languages and 38 that are frequent on the web, without those of them
     that are easily taken for one of the two (Danish for Norwegian, Serbian for Croatian). A side is
     in another language if it has at least `LEAST_LETTERS` letters and the probability of its own
     language is below `LEAST_PROBABILITY`. So short texts and doubtful ones stay.

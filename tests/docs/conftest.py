@@ -39,6 +39,8 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     tokenizer = SentencePieceTokenizer.train(english, german, vocab_size=400)
     for name in ("grammar", "multi30k"):
         _translator(tiny_transformer, tokenizer).save(folder / "saved_models" / name)
+    reverse = _translator(tiny_transformer, tokenizer)
+    Translator(reverse.model, tokenizer, "de", "en").save(folder / "saved_models/reverse")
     data_sets.write(folder / "DATA", pairs["train"])
     shutil.copy(folder / "DATA/squad/dev-v1.1.reconstructed.json.gz", folder / "squad.json.gz")
     shutil.copy(folder / "DATA/squad/suggested_article_split.tsv", folder / "split.tsv")
