@@ -11,6 +11,7 @@ from keras_transformer import __version__
 from keras_transformer.cli.answer import answer
 from keras_transformer.cli.augment import back_translate, distill
 from keras_transformer.cli.chat import chat
+from keras_transformer.cli.clean import clean
 from keras_transformer.cli.common import Command, Commands, say
 from keras_transformer.cli.compare import compare
 from keras_transformer.cli.convert import average, export, import_, info, merge
@@ -78,7 +79,7 @@ for command in (translate, score):
     app.command(cls=CorpusCommand)(command)
 for command in (evaluate, generate, chat, transcribe, speak, classify, tag, fill):
     app.command(cls=Command)(command)
-for command in (answer, embed, see, parse, back_translate, distill):
+for command in (answer, embed, see, parse, clean, back_translate, distill):
     app.command(cls=Command)(command)
 app.command("import", cls=Command)(import_)
 for command in (compare, tune_reranking, serve, export, average, merge, shortlist, info):

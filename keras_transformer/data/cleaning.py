@@ -1,14 +1,24 @@
-"""Cleaning of parallel text: remove pairs that harm training, and count them."""
+"""Cleaning of parallel text: remove pairs that harm training, and count them.
+
+A filter is a function of a pair, `(source, target) -> reason`: the name of what is wrong with the
+pair, or None. `clean` applies the filters that training does; `screened` applies any.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+
+Filter = Callable[[str, str], str | None]
 
 # Chinese and Japanese put no spaces between words: each of their characters counts as one word.
 _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
+# What `clean` drops pairs for, in the order in which it asks.
+REASONS = ("empty", "identical", "too_long", "length_ratio", "duplicate")
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,83 @@ class CleaningReport:
         )
 
 
+class LengthFilter:
+    """The filter of pairs that are empty, untranslated, too long or of unequal length.
+
+    Its reasons are "empty", "identical", "too_long" and "length_ratio".
+
+    Args:
+        max_words, max_length_ratio, drop_identical: See `clean`.
+
+    Raises:
+        ValueError: If a limit is below 1.
+    """
+
+    def __init__(
+        self,
+        max_words: int | None = 250,
+        max_length_ratio: float | None = 4.0,
+        drop_identical: bool = True,
+    ):
+        limits = {"max_words": max_words, "max_length_ratio": max_length_ratio}
+        for argument, limit in limits.items():
+            if limit is not None and not limit >= 1:
+                raise ValueError(
+                    f"{argument} must be at least 1, or None for no limit; got {limit}"
+                )
+        self._max_words = float("inf") if max_words is None else max_words
+        self._max_ratio = float("inf") if max_length_ratio is None else max_length_ratio
+        self._drop_identical = drop_identical
+
+    def __call__(self, source: str, target: str) -> str | None:
+        shorter, longer = sorted(len(_WORD.findall(text)) for text in (source, target))
+        if shorter == 0:
+            return "empty"
+        if self._drop_identical and source == target:
+            return "identical"
+        if longer > self._max_words:
+            return "too_long"
+        return "length_ratio" if longer > self._max_ratio * shorter else None
+
+
+class DuplicateFilter:
+    """The filter of pairs that it was given earlier; the reason is "duplicate".
+
+    It holds a hash of 16 bytes of each pair, about 100 bytes of memory, so it must come after the
+    filters that drop much.
+    """
+
+    def __init__(self) -> None:
+        self._seen: set[bytes] = set()
+
+    def __call__(self, source: str, target: str) -> str | None:
+        text = f"{source}\t{target}".encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(text, digest_size=16).digest()
+        if digest in self._seen:
+            return "duplicate"
+        self._seen.add(digest)
+        return None
+
+
+def screened(
+    pairs: Iterable[tuple[str, str]], filters: Iterable[Filter]
+) -> Iterator[tuple[str, str, str | None]]:
+    """Yield each pair, with the reason of the first filter that drops it, or None.
+
+    Each run of white space in a text is one space in what the filters see and what is yielded.
+
+    Args:
+        pairs: (source, target) texts; they are read one by one.
+        filters: Filters, in the order in which they are asked. A pair that one drops is not shown
+            to those after it.
+    """
+    filters = list(filters)
+    for pair in pairs:
+        source, target = (" ".join(text.split()) for text in pair)
+        reasons = (one(source, target) for one in filters)
+        yield source, target, next(filter(None, reasons), None)
+
+
 def clean(
     pairs: Iterable[tuple[str, str]],
     *,
@@ -80,26 +167,11 @@ def clean(
     Raises:
         ValueError: If a limit is below 1.
     """
-    for argument, limit in {"max_words": max_words, "max_length_ratio": max_length_ratio}.items():
-        if limit is not None and not limit >= 1:
-            raise ValueError(f"{argument} must be at least 1, or None for no limit; got {limit}")
-    max_words = float("inf") if max_words is None else max_words
-    max_length_ratio = float("inf") if max_length_ratio is None else max_length_ratio
-    kept: dict[tuple[str, str], None] = {}  # an ordered set
-    dropped = dict.fromkeys(("empty", "identical", "too_long", "length_ratio", "duplicate"), 0)
-    for pair in pairs:
-        source, target = (" ".join(text.split()) for text in pair)
-        shorter, longer = sorted(len(_WORD.findall(text)) for text in (source, target))
-        if shorter == 0:
-            dropped["empty"] += 1
-        elif drop_identical and source == target:
-            dropped["identical"] += 1
-        elif longer > max_words:
-            dropped["too_long"] += 1
-        elif longer > max_length_ratio * shorter:
-            dropped["length_ratio"] += 1
-        elif (source, target) in kept:
-            dropped["duplicate"] += 1
+    lengths = LengthFilter(max_words, max_length_ratio, drop_identical)
+    kept, dropped = [], Counter(dict.fromkeys(REASONS, 0))
+    for source, target, reason in screened(pairs, [lengths, DuplicateFilter()]):
+        if reason is None:
+            kept.append((source, target))
         else:
-            kept[source, target] = None
-    return list(kept), CleaningReport(kept=len(kept), **dropped)
+            dropped[reason] += 1
+    return kept, CleaningReport(kept=len(kept), **dropped)

@@ -1,13 +1,14 @@
 """Readers of text: line files, TSV, TMX, JSON lines, Hugging Face datasets.
 
-`read_pairs` reads any of these into a list of (source, target) pairs; `read_lines`,
-`iterate_lines` and `read_texts` read monolingual text. Text is returned unchanged; to remove
-unsuitable pairs, see `keras_transformer.data.cleaning`.
+`read_pairs` reads any of these into a list of (source, target) pairs, `iterate_pairs` one by one;
+`read_lines`, `iterate_lines` and `read_texts` read monolingual text. Text is returned unchanged; to
+remove unsuitable pairs, see `keras_transformer.data.cleaning`.
 """
 
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import reprlib
 import zlib
@@ -121,20 +122,8 @@ def read_pairs(
         ValueError: If two files differ in length, there is no text at all, or a line or record is
             malformed (names file and line).
     """
-    if target is not None:
-        if hasattr(source, "column_names"):
-            raise ValueError(f"target must be left out when source is a data set, got {target!r}")
-        pairs = _read_two_files(source, target)
-    elif hasattr(source, "column_names"):
-        pairs = list(_pairs_of_dataset(source, source_language, target_language))
-    else:
-        suffix = Path(str(source).lower().removesuffix(".gz")).suffix
-        if suffix not in _FORMATS:
-            raise ValueError(
-                f"source must end in one of {', '.join(_FORMATS)} (or these and .gz) unless "
-                f"target names the file of the other language; got {str(source)!r}"
-            )
-        pairs = list(_FORMATS[suffix](source, source_language, target_language))
+    chosen = dict(source_language=source_language, target_language=target_language)
+    pairs = list(iterate_pairs(source, target, **chosen))
     if not any(one.strip() and other.strip() for one, other in pairs):
         names = "the data set" if hasattr(source, "column_names") else source
         names = names if target is None else f"{source} and {target}"
@@ -142,16 +131,53 @@ def read_pairs(
     return pairs
 
 
-def _read_two_files(source: str | Path, target: str | Path) -> Pairs:
-    sources, targets = read_lines(source), read_lines(target)
-    if len(sources) != len(targets):
-        shorter, longer = sorted([(len(sources), source), (len(targets), target)])
+def iterate_pairs(
+    source: Any,
+    target: str | Path | None = None,
+    *,
+    source_language: str = "en",
+    target_language: str = "de",
+) -> Iterator[tuple[str, str]]:
+    """Yield what `read_pairs` returns one by one, for corpora too large for memory.
+
+    The pairs of a TMX file are held in memory all the same. That there is any text is not checked.
+
+    Args:
+        source, target, source_language, target_language: See `read_pairs`.
+
+    Raises:
+        FileNotFoundError: If a file does not exist.
+        ValueError: If a line or record is malformed, or two files differ in length, once that is
+            read; at once, if the arguments do not fit each other.
+    """
+    if target is not None:
+        if hasattr(source, "column_names"):
+            raise ValueError(f"target must be left out when source is a data set, got {target!r}")
+        return _pairs_of_two_files(source, target)
+    if hasattr(source, "column_names"):
+        return _pairs_of_dataset(source, source_language, target_language)
+    suffix = Path(str(source).lower().removesuffix(".gz")).suffix
+    if suffix not in _FORMATS:
         raise ValueError(
-            f"parallel files must have as many lines as each other: {source} has {len(sources)}, "
-            f"{target} has {len(targets)}. {shorter[1]} is the shorter one: line {shorter[0] + 1} "
+            f"source must end in one of {', '.join(_FORMATS)} (or these and .gz) unless "
+            f"target names the file of the other language; got {str(source)!r}"
+        )
+    return iter(_FORMATS[suffix](source, source_language, target_language))
+
+
+def _pairs_of_two_files(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:
+    sizes = [0, 0]
+    for pair in itertools.zip_longest(iterate_lines(source), iterate_lines(target)):
+        sizes = [size + (line is not None) for size, line in zip(sizes, pair, strict=True)]
+        if None not in pair:
+            yield pair
+    if sizes[0] != sizes[1]:
+        shorter, longer = sorted(zip(sizes, (source, target), strict=True))
+        raise ValueError(
+            f"parallel files must have as many lines as each other: {source} has {sizes[0]}, "
+            f"{target} has {sizes[1]}. {shorter[1]} is the shorter one: line {shorter[0] + 1} "
             f"of {longer[1]} is the first without a partner"
         )
-    return list(zip(sources, targets, strict=True))
 
 
 def _pairs_of_tsv(path: str | Path, *_) -> Iterator[tuple[str, str]]:

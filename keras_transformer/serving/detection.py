@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keras_transformer.system.extras import missing
+from keras_transformer.text.identification import LanguageIdentifier
 from keras_transformer.text.languages import short_code
-
-try:
-    from py3langid import langid
-except ImportError as error:
-    raise missing("detecting languages", "serve") from error
 
 
 class Detector:
-    """Detects the language of a text from its bytes (Lui and Baldwin 2012, langid.py).
+    """Detects the language of a text, as LibreTranslate answers it.
 
     Args:
         languages: Codes of the candidate languages. Codes unknown to the detector are ignored; if
@@ -22,11 +17,9 @@ class Detector:
     """
 
     def __init__(self, languages: Sequence[str]):
-        self._identifier = langid.LanguageIdentifier.from_model_file(
-            langid.MODEL_FILE, norm_probs=True
-        )
-        known = {short_code(code) for code in languages} & set(self._identifier.nb_classes)
-        self._identifier.set_languages(known or None)
+        self._identifier = LanguageIdentifier()
+        known = {short_code(code) for code in languages} & set(self._identifier.known)
+        self._identifier.restrict(known or self._identifier.known)
 
     def detect(self, text: str) -> list[dict[str, str | float]]:
         """Return the likely languages, best first: `language`, and `confidence` from 0 to 100."""

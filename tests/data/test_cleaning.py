@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keras_transformer.data.cleaning import CleaningReport, clean
+from keras_transformer.data.cleaning import CleaningReport, DuplicateFilter, clean, screened
 
 # Few different characters, so that empty, equal and repeated texts turn up often.
 TEXTS = st.text(alphabet="ab \u00a0\u2028\t猫", max_size=12)
@@ -85,6 +85,19 @@ def test_invariants(pairs):
     positions = [normalized.index(pair) for pair in kept]
     assert positions == sorted(positions)  # in the order of their first occurrence
     assert clean(iter(pairs), max_words=4, max_length_ratio=2) == (kept, report)
+
+
+def test_the_first_filter_that_applies_gives_the_reason():
+    asked = []
+
+    def short(source, target):
+        asked.append(source)
+        return "short" if len(source) < 3 else None
+
+    pairs = [("a", "b"), ("a  b", "c"), ("a b", "c\u2028"), ("a", "b")]
+    found = list(screened(iter(pairs), [short, DuplicateFilter()]))
+    assert [reason for *_, reason in found] == ["short", None, "duplicate", "short"]
+    assert found[2][:2] == ("a b", "c") and asked == ["a", "a b", "a b", "a"]
 
 
 def test_report_is_one_line_with_every_count():

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from keras_transformer.data.text_files import iterate_lines, read_lines, read_pairs, read_texts
+from keras_transformer.data.text_files import (
+    iterate_lines,
+    iterate_pairs,
+    read_lines,
+    read_pairs,
+    read_texts,
+)
 from tests.data.files import PAIRS, tmx, write
 
 # Text that can stand in a line; U+2028, U+0085 and a bare carriage return end no line.
@@ -128,6 +134,20 @@ def test_missing_file(tmp_path, name):
     target = write(tmp_path / "a.de", "eins\n") if name.startswith("none.en") else None
     with pytest.raises(FileNotFoundError, match=name):
         read_pairs(tmp_path / name, target)
+
+
+def test_pairs_come_before_an_error_of_a_later_line(tmp_path):
+    one, other = write(tmp_path / "a.en", "one\ntwo\nthree\n"), write(tmp_path / "a.de", "eins\n")
+    pairs = iterate_pairs(one, other)
+    assert next(pairs) == ("one", "eins")
+    with pytest.raises(ValueError, match=r"a.en has 3, .*a.de has 1\. .*a.de is the shorter one"):
+        next(pairs)
+    pairs = iterate_pairs(write(tmp_path / "a.tsv", "one\teins\ntwo\n"))
+    assert next(pairs) == ("one", "eins")
+    with pytest.raises(ValueError, match="line 2: expected two texts"):
+        next(pairs)
+    with pytest.raises(ValueError, match=r"source must end in one of .*got .*a.en"):
+        iterate_pairs(one)
 
 
 def test_files_of_different_lengths(tmp_path):

@@ -1,0 +1,292 @@
+"""Command that cleans parallel text."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import itertools
+import math
+import sys
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import typer
+
+from keras_transformer.cli.common import CHUNK, counted, loaded, say
+from keras_transformer.system.files import replacing
+
+SKIPPABLE = (
+    *("identical", "too_long", "length_ratio", "duplicate"),
+    *("encoding", "letters", "numbers", "question", "script", "language"),
+)
+Row = tuple[str, str, str | None]  # source, target, reason
+
+
+def clean(
+    inputs: Annotated[
+        list[Path],
+        typer.Option(
+            "--input",
+            "-i",
+            help="Parallel text: two files, source and target; or one .tsv, .tmx or .jsonl. May "
+            "be .gz.",
+        ),
+    ],
+    outputs: Annotated[
+        list[Path],
+        typer.Option(
+            "--output",
+            "-o",
+            help="Files to write: two, source and target; or one .tsv. May be .gz.",
+        ),
+    ],
+    source_language: Annotated[
+        str | None,
+        typer.Option(
+            help="Code such as en. With both codes, pairs in other languages or scripts are "
+            "dropped; they also select the sides of .tmx and .jsonl."
+        ),
+    ] = None,
+    target_language: Annotated[str | None, typer.Option(help="Code such as de.")] = None,
+    max_words: Annotated[int, typer.Option(min=1, help="Maximum words of a side.")] = 250,
+    max_length_ratio: Annotated[
+        float, typer.Option(min=1, help="Maximum words of a side per word of the other.")
+    ] = 4.0,
+    near_duplicates: Annotated[
+        float | None,
+        typer.Option(
+            help="Drop pairs that are more similar than this to an earlier one, between 0 and 1, "
+            "such as 0.8: Jaccard similarity of character 4-grams, by MinHash."
+        ),
+    ] = None,
+    forward: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Translator from source to target: with --reverse, score what is left by dual "
+            "conditional cross-entropy.",
+        ),
+    ] = None,
+    reverse: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Translator from target to source.")
+    ] = None,
+    keep: Annotated[
+        float | None,
+        typer.Option(help="Share to keep of what is scored, the best.  [default: 0.9]"),
+    ] = None,
+    skip: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="REASON",
+            help=f"Reason not to drop pairs for; may be repeated. One of {', '.join(SKIPPABLE)}.",
+        ),
+    ] = None,
+    dropped: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File for dropped pairs: reason, source, target, with tabs between.",
+        ),
+    ] = None,
+) -> None:
+    """Drop pairs of parallel text that harm training.
+
+    Print on stderr how many are kept, and how many are dropped for which reason. Each reason is one
+    filter; the first that applies counts. Runs of white space become one space.
+
+    \b
+    Example:
+        keras-transformer clean -i raw.en -i raw.de -o train.en -o train.de \\
+            --source-language en --target-language de --dropped dropped.tsv
+    """
+    written = [*outputs, *([dropped] if dropped else [])]
+    _check_files(inputs, outputs, written)
+    from keras_transformer.data.cleaning import screened
+    from keras_transformer.data.text_files import iterate_pairs
+
+    languages = dict(source_language=source_language, target_language=target_language)
+    lengths = dict(max_words=max_words, max_length_ratio=max_length_ratio)
+    filters = _filters(languages, lengths, near_duplicates, skip or [])
+    score = _scoring(forward, reverse, keep)
+    given = {name: code for name, code in languages.items() if code}
+    counts: Counter[str | None] = Counter()
+    with _replacing(written, len(outputs)) as files:
+        rows = screened(iterate_pairs(*inputs, **given), filters)
+        if score is not None:
+            spool = files.enter_context(_open(files.room / ".passed", "w+"))
+            rows = _best(rows, score, keep or 0.9, spool)
+        for source, target, reason in counted(rows, "pairs", sys.stderr.isatty()):
+            counts[reason] += 1
+            if reason is None:
+                files.keep(source, target)
+            else:
+                files.drop(reason, source, target)
+        if not counts[None]:
+            raise ValueError(f"no pair is left, so nothing is written: {_summary(counts)}")
+    say(_summary(counts))
+
+
+def _check_files(inputs: list[Path], outputs: list[Path], written: list[Path]) -> None:
+    for name, paths in {"--input": inputs, "--output": outputs}.items():
+        if len(paths) > 2:
+            raise ValueError(f"{name} takes one file or two, got {len(paths)}")
+    for path in inputs:
+        if not path.is_file():
+            raise FileNotFoundError(f"--input {path} does not exist, or is not a file")
+    if len(outputs) == 1 and not outputs[0].name.lower().removesuffix(".gz").endswith(".tsv"):
+        raise ValueError(
+            f"--output must be two files, or one that ends in .tsv or .tsv.gz; got {outputs[0]}"
+        )
+    seen = [*inputs]
+    for path in written:
+        if path.exists() and not path.is_file():
+            raise ValueError(f"{path} must be a file to write, got a folder or a device")
+        if any(_is_same(path, x) for x in seen):
+            raise ValueError(f"{path} is given twice: files to write must differ, also from inputs")
+        seen.append(path)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return one.resolve() == other.resolve()
+
+
+def _filters(
+    languages: dict[str, str | None],
+    lengths: dict[str, Any],
+    near_duplicates: float | None,
+    skip: list[str],
+) -> list[Callable[[str, str], str | None]]:
+    """Return the filters, the quick ones first."""
+    from keras_transformer.data.character_filters import CHARACTER_FILTERS
+    from keras_transformer.data.cleaning import DuplicateFilter, LengthFilter
+    from keras_transformer.data.near_duplicates import NearDuplicateFilter
+    from keras_transformer.text.identification import LanguageFilter
+    from keras_transformer.text.scripts import ScriptFilter
+
+    for reason in skip:
+        if reason not in SKIPPABLE:
+            raise ValueError(f"--skip must be one of {', '.join(SKIPPABLE)}; got {reason!r}")
+    if None in languages.values() and any(languages.values()):
+        raise ValueError(f"--source-language and --target-language go together, got {languages}")
+    limits = {"max_words": "too_long", "max_length_ratio": "length_ratio"}
+    lengths |= {name: None for name, reason in limits.items() if reason in skip}
+    filters: dict[str, Callable[[], Callable]] = {
+        "length": lambda: LengthFilter(**lengths, drop_identical="identical" not in skip),
+        "duplicate": DuplicateFilter,
+    }
+    filters |= {reason: lambda one=one: one for reason, one in CHARACTER_FILTERS.items()}
+    if all(languages.values()):
+        filters |= {
+            "script": lambda: ScriptFilter(*languages.values()),
+            "language": lambda: LanguageFilter(*languages.values()),
+        }
+    if near_duplicates is not None:
+        filters["near_duplicate"] = lambda: NearDuplicateFilter(near_duplicates)
+    return [make() for reason, make in filters.items() if reason not in skip]
+
+
+def _scoring(forward: Path | None, reverse: Path | None, keep: float | None) -> Callable | None:
+    """Return the function from pairs to scores; None without models."""
+    if keep is not None and not 0 < keep <= 1:
+        raise ValueError(f"--keep must be above 0 and at most 1, got {keep}")
+    if forward is None or reverse is None:
+        if (forward, reverse, keep) != (None, None, None):
+            raise ValueError("--forward and --reverse go together, and --keep needs both")
+        return None
+    from keras_transformer.evaluation.dual_cross_entropy import dual_scores
+
+    translators = [loaded(folder, None) for folder in (forward, reverse)]
+    dual_scores(*translators, [], [])  # refuses translators of the same direction at once
+
+    def score(pairs):
+        return dual_scores(*translators, *zip(*pairs, strict=True))
+
+    return score
+
+
+def _best(rows: Iterable[Row], score: Callable, keep: float, spool: TextIO) -> Iterator[Row]:
+    """Yield the rows; those that no filter dropped come last, all but the best with a reason.
+
+    Args:
+        rows: (source, target, reason or None).
+        score: Function from pairs to scores.
+        keep: Share of the best, above 0 and at most 1.
+        spool: Empty file, for the pairs while they are scored.
+    """
+    import numpy as np
+
+    scores = array("d")
+
+    def passed():
+        for source, target, reason in rows:
+            if reason is None:
+                yield source, target
+            else:
+                dropped.append((source, target, reason))
+
+    dropped: list[Row] = []
+    pairs = passed()
+    while chunk := list(itertools.islice(pairs, CHUNK)):
+        scores.extend(score(chunk))
+        spool.writelines(f"{source}\t{target}\n" for source, target in chunk)
+        yield from dropped
+        dropped.clear()
+    yield from dropped
+    is_best = np.zeros(len(scores), bool)
+    is_best[np.argsort(-np.array(scores), kind="stable")[: math.ceil(keep * len(scores))]] = True
+    spool.seek(0)
+    for line, chosen in zip(spool, is_best, strict=True):
+        source, target = line.removesuffix("\n").split("\t")
+        yield source, target, None if chosen else "score"
+
+
+class _Files(contextlib.ExitStack):
+    """The files to write, under temporary names.
+
+    Args:
+        paths: Their temporary paths: those of the kept pairs, and of the dropped ones if any.
+        num_outputs: How many of them are for kept pairs, 1 or 2.
+    """
+
+    def __init__(self, paths: list[Path], num_outputs: int):
+        super().__init__()
+        self.room = paths[0].parent
+        files = [self.enter_context(_open(path)) for path in paths]
+        self._kept, self._dropped = files[:num_outputs], files[num_outputs:]
+
+    def keep(self, *pair: str) -> None:
+        """Write a pair: a line in each of two files, or one of both texts."""
+        lines = pair if len(self._kept) == 2 else ("\t".join(pair),)
+        for file, line in zip(self._kept, lines, strict=True):
+            file.write(f"{line}\n")
+
+    def drop(self, *row: str) -> None:
+        """Write reason, source and target, if they are asked for."""
+        for file in self._dropped:
+            file.write("\t".join(row) + "\n")
+
+
+def _open(path: Path, mode: str = "w") -> TextIO:
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, f"{mode}t", encoding="utf-8", newline="\n")
+    return path.open(mode, encoding="utf-8", newline="\n")
+
+
+@contextlib.contextmanager
+def _replacing(paths: list[Path], num_outputs: int) -> Iterator[_Files]:
+    """Yield the files; once all are complete, each replaces its path; after an error, none."""
+    with contextlib.ExitStack() as moves:
+        temporary = [moves.enter_context(replacing(path)) for path in paths]
+        with _Files(temporary, num_outputs) as files:
+            yield files
+
+
+def _summary(counts: Counter[str | None]) -> str:
+    reasons = [f"{count:,} {reason}" for reason, count in counts.most_common() if reason]
+    kept, total = counts[None], counts.total()
+    return f"kept {kept:,} of {total:,} pairs; dropped {', '.join(reasons) or 'none'}"

@@ -1,0 +1,96 @@
+"""Which language a text is in, and a filter of pairs that are in another."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from keras_transformer.config import require
+from keras_transformer.system.extras import missing
+from keras_transformer.text.languages import short_code
+
+LEAST_LETTERS = 15  # in a shorter text, names and numbers decide
+LEAST_PROBABILITY = 0.03
+
+# What much of the web is written in, and so what lines in a wrong language are.
+_WEB = (
+    "ar bg ca cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv nl no pl pt ro ru sk sl "
+    "sr sv th tr uk vi zh"
+)
+# Of these one is often taken for the other: neither is evidence against the other.
+_ALIKE = tuple(map(frozenset, map(str.split, ("da nn no", "bs hr sr", "id ms", "wuu yue zh"))))
+
+
+class LanguageIdentifier:
+    """Tells the language of a text from its bytes (Lui and Baldwin 2012, py3langid).
+
+    All languages that it knows are candidates until `restrict` names fewer.
+
+    Raises:
+        ImportError: If py3langid is not installed.
+    """
+
+    def __init__(self) -> None:
+        try:
+            from py3langid import langid
+        except ImportError as error:
+            raise missing("identifying languages", "clean") from error
+        self._model = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+        self.known = sorted(set(self._model.labels) - {"zxx"})  # zxx: no language
+        self.restrict(self.known)
+
+    def restrict(self, languages: Collection[str]) -> None:
+        """Make these the only candidates.
+
+        Args:
+            languages: One code or more of `known`.
+
+        Raises:
+            ValueError: If a language is unknown, or there is none.
+        """
+        fit = bool(languages) and set(languages) <= set(self.known)
+        require(fit, "languages", sorted(languages), f"some of {' '.join(self.known)}")
+        self._model.set_languages(set(languages))
+
+    def rank(self, text: str) -> list[tuple[str, float]]:
+        """Return all candidates with their probabilities, best first."""
+        return self._model.rank(text)
+
+
+class LanguageFilter:
+    """The filter of pairs with a side that is surely in another language; the reason "language".
+
+    The candidates are the two languages and 38 that are frequent on the web, without those of them
+    that are easily taken for one of the two (Danish for Norwegian, Serbian for Croatian). A side is
+    in another language if it has at least `LEAST_LETTERS` letters and the probability of its own
+    language is below `LEAST_PROBABILITY`. So short texts and doubtful ones stay.
+
+    Args:
+        source_language, target_language: Codes such as "en", "eng_Latn" or "en-US".
+
+    Raises:
+        ImportError: If py3langid is not installed, or langcodes, which codes of more than two
+            letters need.
+        ValueError: If a language is unknown to identification.
+    """
+
+    def __init__(self, source_language: str, target_language: str):
+        self._identifier = LanguageIdentifier()
+        known = self._identifier.known
+        self._languages = []
+        given = {"source_language": source_language, "target_language": target_language}
+        for name, language in given.items():
+            code = language if language in known else short_code(language)
+            accepted = f"a language that identification knows, one of {' '.join(known)}"
+            require(code in known, name, language, accepted)
+            self._languages.append(code)
+        alike = {x for group in _ALIKE if group & set(self._languages) for x in group}
+        self._identifier.restrict((set(_WEB.split()) - alike) | set(self._languages))
+
+    def __call__(self, source: str, target: str) -> str | None:
+        sides = zip((source, target), self._languages, strict=True)
+        return "language" if any(self._is_other(*x) for x in sides) else None
+
+    def _is_other(self, text: str, language: str) -> bool:
+        if sum(map(str.isalpha, text)) < LEAST_LETTERS:
+            return False
+        return dict(self._identifier.rank(text))[language] < LEAST_PROBABILITY

@@ -1,0 +1,181 @@
+"""Command that cleans parallel text."""
+
+import gzip
+import importlib
+
+import pytest
+
+from keras_transformer.inference.translator import Translator
+
+module = importlib.import_module("keras_transformer.cli.clean")  # not the function
+
+GOOD = [
+    ("The children are playing in the garden.", "Die Kinder spielen im Garten."),
+    ("The old man has lived here since 1990.", "Der alte Mann wohnt seit 1990 hier."),
+    ("Where is the dog of the woman?", "Wo ist der Hund der Frau?"),
+]
+BAD = [
+    ("empty", "A dog runs.", ""),
+    ("identical", "A dog runs.", "A dog runs."),
+    ("too_long", "one two three four five six seven eight nine", "eins zwei drei vier fünf sechs"),
+    ("length_ratio", "one two three four five", "eins"),
+    ("duplicate", "The children are playing  in the garden.", "Die Kinder spielen im Garten."),
+    ("encoding", "The dog runs.", "Der Hund lÃ¤uft."),
+    ("letters", "12 - 34", "zwölf und 34"),
+    ("numbers", "It was 1990.", "Es war 1995."),
+    ("question", "Is it a dog?", "Es ist ein Hund."),
+    ("script", "It is a dog.", "Это собака."),
+    ("language", "It is the old man.", "Les enfants jouent dans le jardin."),
+    ("near_duplicate", "The children are playing in the garden!", "die Kinder spielen im Garten"),
+]
+LANGUAGES = ["--source-language", "en", "--target-language", "de"]
+
+
+def lines(path):
+    read = gzip.open if path.suffix == ".gz" else open
+    with read(path, "rt", encoding="utf-8") as file:
+        return file.read().splitlines()
+
+
+def rows(path):
+    return [tuple(line.split("\t")) for line in lines(path)]
+
+
+def write(path, pairs):
+    path.write_text("".join(f"{x}\t{y}\n" for x, y in pairs), "utf-8")
+    return path
+
+
+@pytest.fixture
+def noisy(tmp_path):
+    pairs = GOOD + [pair for _, *pair in BAD]
+    return write(tmp_path / "noisy.tsv", pairs)
+
+
+def test_each_reason(run, noisy, tmp_path):
+    one, other, dropped = (tmp_path / x for x in ("new/a.en", "a.de.gz", "dropped.tsv"))
+    given = ["-i", noisy, "-o", one, "-o", other, "--dropped", dropped]
+    limits = ["--max-words", 8, "--near-duplicates", 0.7]
+    result = run("clean", *given, *limits, *LANGUAGES)
+    assert list(zip(lines(one), lines(other), strict=True)) == GOOD
+    expected = [tuple(" ".join(x.split()) for x in row) for row in BAD]
+    assert rows(dropped) == expected
+    assert "kept 3 of 15 pairs; dropped 1 empty, 1 identical" in result.stderr
+    assert result.stdout == ""
+    assert sorted(x.name for x in tmp_path.iterdir()) == [
+        *("a.de.gz", "dropped.tsv", "new", "noisy.tsv")
+    ]
+
+
+def test_reasons_can_be_skipped(run, noisy, tmp_path):
+    skip = [x for reason in module.SKIPPABLE for x in ("--skip", reason)]
+    output = tmp_path / "out.tsv"
+    run("clean", "-i", noisy, "-o", output, "--max-words", 8, *LANGUAGES, *skip)
+    assert len(rows(output)) == len(GOOD) + len(BAD) - 1  # an empty side is no pair
+
+
+def test_without_languages_nothing_is_asked_of_them(run, tmp_path):
+    source, target = tmp_path / "x.hsb", tmp_path / "x.ru"
+    source.write_text("Dźěći hrajkaja w zahrodźe.\n", "utf-8")
+    target.write_text("Дети играют в саду.\n", "utf-8")
+    run("clean", "-i", source, "-i", target, "-o", tmp_path / "out.tsv")
+    assert len(rows(tmp_path / "out.tsv")) == 1
+
+
+@pytest.fixture
+def scored(monkeypatch):
+    """Translators whose score is the number of words of the text."""
+    monkeypatch.setattr(module, "loaded", lambda folder, others: folder.name)
+
+    def scores(forward, reverse, sources=(), targets=()):
+        assert (forward, reverse) == ("en-de", "de-en")
+        return [len(x.split()) / 100 for x in sources]
+
+    monkeypatch.setattr("keras_transformer.evaluation.dual_cross_entropy.dual_scores", scores)
+    return ["--forward", "x/en-de", "--reverse", "x/de-en"]
+
+
+@pytest.mark.parametrize("chunk", [2, 100])
+def test_the_best_are_kept_in_order(run, tmp_path, scored, monkeypatch, chunk):
+    monkeypatch.setattr(module, "CHUNK", chunk)
+    sizes = [3, 1, 4, 2, 5]
+    pairs = [("word " * n + "end", "wort " * n + str(i) + " ende") for i, n in enumerate(sizes)]
+    noisy = write(tmp_path / "in.tsv", [*pairs, ("same", "same")])
+    output, dropped = tmp_path / "out.tsv", tmp_path / "dropped.tsv"
+    given = ["-i", noisy, "-o", output, "--dropped", dropped, *scored]
+    result = run("clean", *given, "--keep", 0.6)
+    assert rows(output) == [pairs[i] for i in (0, 2, 4)]
+    assert rows(dropped) == [("identical", "same", "same")] + [("score", *pairs[i]) for i in (1, 3)]
+    assert "kept 3 of 6 pairs; dropped 2 score, 1 identical" in result.stderr
+    run("clean", *given, "--keep", 1)
+    assert rows(output) == pairs
+
+
+def test_scores_of_a_translator(run, failure, translator, folder, tmp_path):
+    reverse = tmp_path / "reverse"
+    Translator(translator.model, translator.tokenizer, "de", "en").save(reverse)
+    pairs = [("one two", "two one"), ("three", "two"), ("two", "one three")]
+    noisy, output = write(tmp_path / "in.tsv", pairs), tmp_path / "out.tsv"
+    given = ["-i", noisy, "-o", output, "--forward", folder]
+    run("clean", *given, "--reverse", reverse, "--keep", 0.5)
+    assert len(rows(output)) == 2 and set(rows(output)) < set(pairs)
+    assert "reverse must translate from de to en" in failure(
+        run("clean", *given, "--reverse", folder, status=2)
+    )
+
+
+def test_bad_options(run, failure, noisy, tmp_path):
+    output = tmp_path / "out.tsv"
+
+    def message(*options, inputs=(noisy,), outputs=(output,)):
+        files = [*(x for i in inputs for x in ("-i", i)), *(x for o in outputs for x in ("-o", o))]
+        line = failure(run("clean", *files, *options, status=2))
+        assert not output.exists()
+        return line
+
+    assert "--skip must be one of identical, " in message("--skip", "empty")
+    assert "go together" in message("--source-language", "en")
+    assert "target_language must be a language that" in message(
+        "--source-language", "en", "--target-language", "xx"
+    )
+    assert "threshold must be above 0 and below 1" in message("--near-duplicates", 1)
+    assert "--forward and --reverse go together" in message("--forward", "a")
+    assert "--keep needs both" in message("--keep", 0.5)
+    assert "--keep must be above 0 and at most 1, got 1.5" in message("--keep", 1.5)
+    assert "none.tsv does not exist" in message(inputs=[tmp_path / "none.tsv"])
+    assert "--input takes one file or two, got 3" in message(inputs=[noisy] * 3)
+    assert "one that ends in .tsv" in message(outputs=[tmp_path / "out.jsonl"])
+    assert "must be a file to write" in message(outputs=[output, tmp_path])
+
+
+def test_files_must_differ(run, failure, noisy, tmp_path):
+    before = noisy.read_bytes()
+    link = tmp_path / "link.tsv"
+    link.hardlink_to(noisy)
+    out = tmp_path / "out.tsv"
+    for outputs in ([noisy], [link], [tmp_path / "x/../noisy.tsv"], [out, "--dropped", out]):
+        result = run("clean", "-i", noisy, "-o", *outputs, status=2)
+        assert "is given twice" in failure(result)
+    assert noisy.read_bytes() == before and not out.exists()
+
+
+@pytest.mark.parametrize("error", [ValueError("broken"), KeyboardInterrupt()])
+def test_nothing_is_half_written(run, noisy, tmp_path, monkeypatch, error):
+    def stopped(*paths, **languages):
+        yield GOOD[0]
+        raise error
+
+    monkeypatch.setattr("keras_transformer.data.text_files.iterate_pairs", stopped)
+    output = write(tmp_path / "out.tsv", [("old", "alt")])
+    before = sorted(tmp_path.iterdir())
+    status = 2 if isinstance(error, ValueError) else 130
+    run("clean", "-i", noisy, "-o", output, "--dropped", tmp_path / "d/d.tsv", status=status)
+    assert rows(output) == [("old", "alt")]
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_nothing_left(run, failure, tmp_path):
+    noisy = write(tmp_path / "in.tsv", [("same", "same"), ("", "a")])
+    message = failure(run("clean", "-i", noisy, "-o", tmp_path / "out.tsv", status=2))
+    assert "no pair is left" in message and "1 identical" in message
+    assert not (tmp_path / "out.tsv").exists()
