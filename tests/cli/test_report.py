@@ -22,7 +22,7 @@ def test_a_report(run, files, tmp_path):
     text = path.read_text("utf-8")
     assert text.startswith("<!doctype html>") and "own on test.en" in text
     assert text.count("<article><h3>Sentence") == 1 + 2  # the worst, and two below the baseline
-    assert "<script" not in text and "quality pearson" not in text
+    assert "<script" not in text and "Pearson correlation" not in text
     assert [x.name for x in path.parent.iterdir()] == ["report.html"]
 
 

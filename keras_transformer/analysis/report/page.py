@@ -17,6 +17,7 @@ from keras_transformer.analysis.suspects import SIGNS
 # Scripts, and all that would be loaded, are forbidden even if a text became an element.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 MOST_APART = 10  # sentences in which the baseline is better, and in which it is worse
+NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
 TITLES = {
     "repetition": "Repeated words",
     "copy": "Untranslated",
@@ -69,9 +70,9 @@ def _scores(report):
             continue
         half = report.intervals.get(name)
         shown = _number(value) + ("" if half is None else f" ± {half:.2f}")
-        rows.append(_row(name.replace("_", " "), shown))
+        rows.append(_row(NAMES.get(name, name.replace("_", " ")), shown))
     for name, value in (report.correlation or {}).items():
-        rows.append(_row(f"quality {name}", _number(value)))
+        rows.append(_row(f"{name.title()} correlation of estimated quality", _number(value)))
     note = element("p", "± : 95 % confidence interval by the bootstrap.", class_="soft")
     return joined(_table(rows), note, *notes)
 
@@ -143,10 +144,7 @@ def _against(report, language):
 
 
 def _worst(report, language):
-    note = (
-        "Lowest chrF first. Marked: words of the reference that the translation lacks, and words "
-    )
-    note += "of the translation that the reference has not, or elsewhere."
+    note = "Lowest chrF first. Marked: words that the other text lacks, or has elsewhere."
     shown = (_sentence(x, language) for x in report.worst)
     return joined(element("p", note, class_="soft"), *shown) if report.worst else None
 

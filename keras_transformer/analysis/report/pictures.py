@@ -9,7 +9,8 @@ import numpy as np
 
 from keras_transformer.analysis.report.elements import Element, element, joined
 
-WIDTH, HEIGHT, BELOW = 320, 120, 34  # of a histogram; what is below holds its labels
+WIDTH, HEIGHT = 320, 120  # of the bars of a histogram
+ABOVE, BELOW = 16, 34  # for the number of the highest bar, and for the labels
 LEAST = 0.005  # weights below have no colour
 
 
@@ -28,15 +29,22 @@ def histogram(values: Sequence[float], title: str, edges: Sequence[float]) -> El
     bars = []
     for i, count in enumerate(counts.tolist()):
         size = HEIGHT * count / most
-        place = dict(x=f"{i * step + 1:.1f}", y=f"{HEIGHT - size:.1f}")
+        place = dict(x=f"{i * step + 1:.1f}", y=f"{ABOVE + HEIGHT - size:.1f}")
         hint = element("title", f"{edges[i]:g} to {edges[i + 1]:g}: {count}")
         bars.append(element("rect", hint, width=f"{step - 2:.1f}", height=f"{size:.1f}", **place))
+    highest = int(counts.argmax())
+    anchor = ("start", "middle", "end")[3 * highest // len(counts)]
+    at = {"start": 0, "middle": 0.5, "end": 1}[anchor]
+    place = dict(x=f"{(highest + at) * step:.1f}", y=ABOVE - 4, text_anchor=anchor)
+    bars.append(element("text", f"{counts.max():,}", **place))
     labels = [
-        element("text", f"{edges[i]:g}", x=f"{i * step:.1f}", y=HEIGHT + 14, text_anchor=anchor)
+        element(
+            "text", f"{edges[i]:g}", x=f"{i * step:.1f}", y=ABOVE + HEIGHT + 14, text_anchor=anchor
+        )
         for i, anchor in ((0, "start"), (len(counts) // 2, "middle"), (len(counts), "end"))
     ]
-    name = element("text", title, x=WIDTH // 2, y=HEIGHT + 30, text_anchor="middle")
-    view = f"0 0 {WIDTH} {HEIGHT + BELOW}"
+    name = element("text", title, x=WIDTH // 2, y=ABOVE + HEIGHT + 30, text_anchor="middle")
+    view = f"0 0 {WIDTH} {ABOVE + HEIGHT + BELOW}"
     about = f"Histogram of {title}; the highest bar has {most}"
     return element("svg", *bars, *labels, name, viewBox=view, role="img", aria_label=about)
 

@@ -79,7 +79,7 @@ def test_a_report_by_hand():
     shown = page(report, "by hand")
     for part in (
         "12.35 ± 1.50",
-        "quality pearson",
+        "Pearson correlation",
         "Lost numbers: 1 (100.0%)",
         "Untranslated: 0 (0.0%)",
         "chrF 50.0 · BLEU 30.0 · confidence 0.37 (of the reference 0.14) · estimated quality 0.25",

@@ -16,7 +16,7 @@ def test_a_histogram_by_hand():
     heights = [float(x.attrib["height"]) for x in found.iter("rect")]
     assert heights == [HEIGHT, HEIGHT / 2]
     assert [x.text for x in found.iter("title")] == ["0 to 5: 4", "5 to 10: 2"]
-    assert [x.text for x in found.iter("text")] == ["0", "5", "10", "<b>"]
+    assert [x.text for x in found.iter("text")] == ["4", "0", "5", "10", "<b>"]
     nothing = ElementTree.fromstring(histogram([float("nan")], "x", [0, 1]))
     assert [float(x.attrib["height"]) for x in nothing.iter("rect")] == [0]
 
