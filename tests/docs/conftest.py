@@ -98,6 +98,8 @@ def _corpora(folder, sides):
     for part, name in {"train": "train", "validation": "dev", "test": "test"}.items():
         for code, lines in zip(("en", "de"), sides[part], strict=True):
             write(folder / f"{name}.{code}", lines)
+    for code, lines in zip(("en", "de"), sides["train"], strict=True):
+        write(folder / f"validation.{code}", lines[:100])
     rows = ("\t".join(pair) for pair in zip(*sides["test"], strict=True))
     write(folder / "test.tsv", rows)
     write(folder / "english.txt", sides["test"][0][:3])

@@ -78,12 +78,13 @@ def reliability(scores: Sequence[float], qualities: Sequence[float], bins: int =
     Texts are sorted by confidence into bins of equal width. A bar is the mean quality of a bin; a
     dot marks the mean confidence of its texts, which a calibrated model's bar would reach. The
     expected calibration error is the sum over bins of |mean quality - mean confidence| times the
-    share of the texts. It measures calibration only if quality is an accuracy, such as the share of
-    correct tokens. For a similarity such as chrF, look only at whether the bars rise.
+    share of the texts. It measures calibration only if the confidence means this quality: an
+    accuracy, such as the share of correct tokens, or what a `QualityEstimator` expects. For the
+    plain confidence and a similarity such as chrF, look only at whether the bars rise.
 
     Args:
         scores: Confidence of each text in [0, 1], such as the geometric mean of its tokens'
-            probabilities: exp(`Translator.score` / tokens).
+            probabilities: exp(`Translator.score` / tokens); or its estimated quality.
         qualities: Quality of each text in [0, 1], such as the sentence's chrF / 100.
         bins: Number of bins, at least 1.
 
