@@ -69,6 +69,8 @@ def report(
     read_config(folder, "translator")  # an exported one shows neither tokens nor attention
     estimator = QualityEstimator.read(folder, **search)
     translator = Translator.load(folder, precision, source_language, target_language)
+    if estimator is not None and not estimator.suits(translator):
+        estimator = None  # of another pair of languages
     pairs = list(zip(*read_sides(translator, source, reference), strict=True))
     others = None if baseline is None else list(read_lines(baseline))
     found = measure(

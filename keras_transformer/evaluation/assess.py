@@ -65,8 +65,8 @@ def assess(
     begin = time.perf_counter()
     hypotheses = translator.translate(sources, tokens_per_batch=tokens_per_batch, **options)
     seconds = time.perf_counter() - begin
-    given = dict(tokens_per_batch=tokens_per_batch, lowercase=lowercase)
-    metrics = measured(translator, pairs, hypotheses, search, seconds, **given)
+    found = (translator, pairs, hypotheses, search, seconds)
+    metrics = measured(*found, tokens_per_batch=tokens_per_batch, lowercase=lowercase)
     references = [target for _, target in pairs]
     if published_language is not None:
         bleu, signature = published_bleu(hypotheses, references, published_language)

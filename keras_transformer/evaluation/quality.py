@@ -46,6 +46,7 @@ class QualityEstimator(Config):
         sentences: Number of pairs that it was fitted to.
         model: SHA-256 of the model's files; "": of a model that is not saved.
         search: Options of the search that made the translations, those of `Translator.translate`.
+        languages: Source and target language of the translator, or None.
 
     Raises:
         ValueError: If a value is out of range or an option unknown.
@@ -56,6 +57,7 @@ class QualityEstimator(Config):
     sentences: int
     model: str
     search: dict[str, Any]
+    languages: tuple[str | None, str | None]
 
     def __post_init__(self):
         for name in ("confidences", "qualities"):
@@ -68,6 +70,10 @@ class QualityEstimator(Config):
         fits = bool((np.diff(y) >= 0).all() and y[0] >= 0 and y[-1] <= 1)
         require(fits, "qualities", self.qualities, "not decreasing, in [0, 1]")
         self._check_whole("sentences")
+        pair = self.languages
+        fits = isinstance(pair, list | tuple) and len(pair) == 2
+        fits = fits and all(x is None or isinstance(x, str) for x in pair)
+        require(fits, "languages", pair, "two language codes")
         try:
             Search.of(self.search, TRANSLATE)
         except TypeError as error:
@@ -105,9 +111,15 @@ class QualityEstimator(Config):
         known = ~np.isnan(found)
         accepted = f"at least {LEAST_PAIRS} that fit the model, to calibrate on"
         require(known.sum() >= LEAST_PAIRS, "pairs", int(known.sum()), accepted)
-        curve = [tuple(x.tolist()) for x in isotonic(found[known], chrf[known])]
+        x, y = isotonic(found[known], chrf[known])
         values = dataclasses.asdict(search)
-        return cls(*curve, int(known.sum()), "", {name: values[name] for name in TRANSLATE})
+        chosen = {name: values[name] for name in TRANSLATE}
+        curve = tuple(x.tolist()), tuple(y.tolist())
+        return cls(*curve, int(known.sum()), "", chosen, _languages(translator))
+
+    def suits(self, translator: Translator) -> bool:
+        """Return whether a translator has the languages that this one was fitted to."""
+        return tuple(self.languages) == _languages(translator)
 
     def estimate(
         self,
@@ -128,8 +140,10 @@ class QualityEstimator(Config):
             tokens_per_batch: See `Translator.score`.
 
         Raises:
-            ValueError: If the numbers of texts differ.
+            ValueError: If the numbers of texts differ, or the translator has other languages.
         """
+        accepted = f"of the calibrated languages {tuple(self.languages)}"
+        require(self.suits(translator), "translator", _languages(translator), accepted)
         found = confidences(translator, sources, translations, tokens_per_batch=tokens_per_batch)
         return np.interp(found, self.confidences, self.qualities)
 
@@ -217,7 +231,8 @@ def sentence_chrf(translations: Sequence[str], references: Sequence[str]) -> np.
     same = len(references) == len(translations)
     require(same, "references", f"{len(references)} texts", accepted)
     pairs, chrf = zip(translations, references, strict=True), sacrebleu.CHRF()
-    return np.array([chrf.sentence_score(one, [other]).score / 100 for one, other in pairs])
+    scores = [chrf.sentence_score(one, [other]).score / 100 for one, other in pairs]
+    return np.minimum(scores, 1.0)  # rounding
 
 
 def isotonic(x: np.ndarray, y: np.ndarray, pool: int = POOL) -> tuple[np.ndarray, np.ndarray]:
@@ -238,9 +253,9 @@ def isotonic(x: np.ndarray, y: np.ndarray, pool: int = POOL) -> tuple[np.ndarray
         while len(blocks) > 1 and (
             blocks[-2][1] >= blocks[-1][1] or blocks[-2][0] >= blocks[-1][0]
         ):
-            (*one, n), (*other, m) = blocks.pop(), blocks.pop()
-            means = [(n * a + m * b) / (n + m) for a, b in zip(one, other, strict=True)]
-            blocks.append((*means, n + m))
+            (x1, y1, n1), (x2, y2, n2) = blocks.pop(), blocks.pop()
+            n = n1 + n2
+            blocks.append(((n1 * x1 + n2 * x2) / n, (n1 * y1 + n2 * y2) / n, n))
     corners = np.array(blocks)
     return corners[:, 0], corners[:, 1]
 
@@ -267,6 +282,10 @@ def _ranks(values):
     """Return the rank of each value; equal values share their mean rank."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts - 1) / 2)[places]
+
+
+def _languages(translator):
+    return translator.source_language, translator.target_language
 
 
 def _fingerprint(folder):

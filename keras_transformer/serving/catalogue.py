@@ -206,6 +206,8 @@ def _saved(folder, pair, options, precision, engine):
     estimator = QualityEstimator.read(folder, **options)
 
     def make(pair):
-        return TranslatorEngine(translator.between(*pairs[pair]), estimator, **options)
+        one = translator.between(*pairs[pair])
+        suits = estimator is not None and estimator.suits(one)
+        return TranslatorEngine(one, estimator if suits else None, **options)
 
     return Model(folder.resolve().name, folder, pairs, make, default)

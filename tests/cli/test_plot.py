@@ -100,7 +100,7 @@ def test_reliability_of_a_calibration(run, folder, tmp_path):
     own = shutil.copytree(folder, tmp_path / "own")
     search = Search(beam_size=1)
     options = {name: getattr(search, name) for name in TRANSLATE}
-    QualityEstimator((-9.0, 0.0), (0.5, 0.5), 100, "", options).save(own)
+    QualityEstimator((-9.0, 0.0), (0.5, 0.5), 100, "", options, ("en", "de")).save(own)
     path = tmp_path / "a.svg"
     run("reliability", own, *TEST_SET, "--calibrated", "--bins", 2, "-o", path)
     assert size_of(path) is None

@@ -1,5 +1,6 @@
 """Quality without references: the curve by hand, the file, and what of it is refused."""
 
+import copy
 import itertools
 import json
 import warnings
@@ -158,6 +159,7 @@ def test_a_calibration_of_another_model(folder):
         ({"sentences": "many"}, "sentences must be a whole number"),
         ({"search": {"beam": 1}}, "search: beam is not an option"),
         ({"search": {"beam_size": 0}}, "beam_size must be"),
+        ({"languages": ["en"]}, "languages must be two language codes"),
         ({"further": 1}, "unknown config fields"),
     ],
     ids=str,
@@ -168,6 +170,14 @@ def test_a_damaged_file(change, message, fitted, folder):
     (folder / QUALITY).write_text(text)
     with pytest.raises(ValueError, match=rf"quality\.json.*{message}"):
         QualityEstimator.read(folder, **SHORT)
+
+
+def test_other_languages(translator, fitted):
+    other = copy.copy(translator)
+    other.target_language = "fr"
+    assert fitted.suits(translator) and not fitted.suits(other)
+    with pytest.raises(ValueError, match="translator must be of the calibrated languages"):
+        fitted.estimate(other, ["one"], ["two"])
 
 
 @pytest.mark.once("files: no tensor is read")

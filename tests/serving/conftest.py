@@ -51,7 +51,7 @@ def folders(translators, tmp_path_factory):
 def estimator():
     """A calibration: the quality is 1 + confidence / 20."""
     options = {name: getattr(Search(), name) for name in TRANSLATE}
-    return QualityEstimator((-20.0, 0.0), (0.0, 1.0), 100, "", options)
+    return QualityEstimator((-20.0, 0.0), (0.0, 1.0), 100, "", options, ("en", "de"))
 
 
 @pytest.fixture(scope="session")

@@ -62,7 +62,7 @@ def test_parts_and_comparison(report):
 
 def test_estimated_quality(translator):
     options = {name: getattr(Search(), name) for name in TRANSLATE}
-    estimator = QualityEstimator((-20.0, 0.0), (0.0, 1.0), 100, "", options)
+    estimator = QualityEstimator((-20.0, 0.0), (0.0, 1.0), 100, "", options, ("en", "de"))
     report = measure(translator, PAIRS[:1] * 2, estimator=estimator, **SHORT)
     (one, _), (shown, _) = report.sentences, report.worst
     assert one.quality == shown.quality == pytest.approx(1 + one.confidence / 20)
