@@ -10,6 +10,7 @@ import typer
 from keras_transformer import __version__
 from keras_transformer.cli.answer import answer
 from keras_transformer.cli.augment import back_translate, distill
+from keras_transformer.cli.calibrate import calibrate
 from keras_transformer.cli.chat import chat
 from keras_transformer.cli.clean import clean
 from keras_transformer.cli.common import Command, Commands, say
@@ -23,6 +24,7 @@ from keras_transformer.cli.launch import launch
 from keras_transformer.cli.parse import parse
 from keras_transformer.cli.plot import app as plot
 from keras_transformer.cli.plot_heads import draw_heads
+from keras_transformer.cli.report import report
 from keras_transformer.cli.rerank import tune_reranking
 from keras_transformer.cli.see import see
 from keras_transformer.cli.serve import serve
@@ -82,7 +84,9 @@ for command in (evaluate, generate, chat, transcribe, speak, classify, tag, fill
 for command in (answer, embed, see, parse, clean, back_translate, distill):
     app.command(cls=Command)(command)
 app.command("import", cls=Command)(import_)
-for command in (compare, tune_reranking, serve, export, average, merge, shortlist, info):
+for command in (compare, report, calibrate, tune_reranking):
+    app.command(cls=Command)(command)
+for command in (serve, export, average, merge, shortlist, info):
     app.command(cls=Command)(command)
 plot.command("heads", cls=Command)(draw_heads)
 app.add_typer(plot, name="plot")

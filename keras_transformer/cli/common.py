@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from typer.core import TyperCommand, TyperGroup
 
+from keras_transformer.config import require
 from keras_transformer.search import spelled_out
 from keras_transformer.system.failures import BAD_INPUT, in_one_line
 from keras_transformer.system.files import replacing
@@ -147,6 +148,28 @@ def read_lines(path: Path | None) -> Iterator[str]:
         except UnicodeDecodeError as error:
             raise ValueError(f"stdin, line {number}: invalid UTF-8 ({error})") from error
         yield text.rstrip("\r\n")
+
+
+def read_sides(translator: Any, source: Path, reference: Path | None) -> list[list[str]]:
+    """Return the sources and the references of a test set.
+
+    Args:
+        translator: The translator, whose languages a .tmx or .jsonl file is read in.
+        source, reference: Files, see `text_files.read_pairs`.
+
+    Raises:
+        ValueError: If a file cannot be read, or no source has text.
+    """
+    from keras_transformer.data.text_files import read_pairs
+    from keras_transformer.text.languages import short_code
+
+    languages = dict(
+        source_language=short_code(translator.source_language or "en"),
+        target_language=short_code(translator.target_language or "de"),
+    )
+    pairs = list(read_pairs(source, reference, **languages))
+    require(any(x.strip() for x, _ in pairs), "--source", str(source), "a file with text")
+    return [list(side) for side in zip(*pairs, strict=True)]
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +14,7 @@ from keras_transformer.cli.common import (
     Precision,
     SourceLanguage,
     TargetLanguage,
+    read_sides,
     searching,
 )
 from keras_transformer.config import require
@@ -24,8 +24,6 @@ from keras_transformer.system.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from keras_transformer.inference.translator import Translator
 
 SUFFIXES = (".png", ".svg")
 app = typer.Typer(
@@ -221,7 +219,8 @@ def draw_lengths(
 
     checked(output)
     translator = Translator.load(folder, precision, source_language, target_language)
-    sources, references = _pairs(translator, source, reference)
+    pairs = zip(*read_sides(translator, source, reference), strict=True)
+    sources, references = zip(*(pair for pair in pairs if pair[0].strip()), strict=True)
     hypotheses = translator.translate(sources, **search)
     write(plots.bleu_by_length(sources, hypotheses, references, bins), output)
 
@@ -234,6 +233,12 @@ def draw_reliability(
     output: Output,
     reference: Reference = None,
     bins: Annotated[int, typer.Option(min=1, help="Number of bars.")] = 10,
+    calibrated: Annotated[
+        bool,
+        typer.Option(
+            "--calibrated", help="Draw the quality that `calibrate` learnt to estimate instead."
+        ),
+    ] = False,
     precision: Precision = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
@@ -249,41 +254,26 @@ def draw_reliability(
         keras-transformer plot reliability saved_models/wmt --source test.en --reference test.de
             -o reliability.png
     """
-    import sacrebleu
+    import numpy as np
 
     from keras_transformer.analysis import plots
+    from keras_transformer.evaluation.quality import QualityEstimator, confidences, sentence_chrf
     from keras_transformer.inference.translator import Translator
 
     checked(output)
+    estimator = QualityEstimator.read(folder, **search) if calibrated else None
+    accepted = f"left out: {folder} has none of this search, `keras-transformer calibrate` makes it"
+    require(estimator is not None or not calibrated, "--calibrated", calibrated, accepted)
     translator = Translator.load(folder, precision, source_language, target_language)
-    sources, references = _pairs(translator, source, reference)
+    sources, references = read_sides(translator, source, reference)
     hypotheses = translator.translate(sources, **search)
-    counts = map(len, translator.tokenizer.encode_target(hypotheses))
-    given = len(translator.tokenizer.target_frame.before)  # a language token, which is not scored
-    scores = translator.score(sources, hypotheses)
-    confidences = [
-        math.exp(score / (count - given)) for score, count in zip(scores, counts, strict=True)
-    ]
-    chrf = sacrebleu.CHRF()
-    qualities = [
-        chrf.sentence_score(hypothesis, [one]).score / 100
-        for hypothesis, one in zip(hypotheses, references, strict=True)
-    ]
-    write(plots.reliability(confidences, qualities, bins), output)
-
-
-def _pairs(translator: Translator, source: Path, reference: Path | None):
-    """Return sources and references, without pairs whose source is empty."""
-    from keras_transformer.data.text_files import read_pairs
-    from keras_transformer.text.languages import short_code
-
-    languages = dict(
-        source_language=short_code(translator.source_language or "en"),
-        target_language=short_code(translator.target_language or "de"),
-    )
-    pairs = [pair for pair in read_pairs(source, reference, **languages) if pair[0].strip()]
-    require(bool(pairs), "--source", str(source), "a file with text")
-    return [list(side) for side in zip(*pairs, strict=True)]
+    if estimator is None:
+        found = np.exp(confidences(translator, sources, hypotheses))
+    else:
+        found = estimator.estimate(translator, sources, hypotheses)
+    known = ~np.isnan(found)
+    chrf = sentence_chrf(hypotheses, references)
+    write(plots.reliability(found[known], chrf[known], bins), output)
 
 
 def checked(output: Path) -> None:

@@ -9,9 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from keras_transformer.data.trees import Tree, punctuation, spans, tree_of
 from keras_transformer.evaluation.scores import evaluate, moses, published_bleu, rouge
 from keras_transformer.evaluation.spans import bracket_f1
+from keras_transformer.inference.scoring import same_number
 from keras_transformer.inference.translator import METRICS, Translator
 from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.system.files import read_json, write_json
@@ -57,18 +60,47 @@ def assess(
         moses([], published_language)  # without sacremoses this fails before the work
     if summaries:
         rouge([""], [""])  # likewise
-    sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+    sources = [source for source, _ in pairs]
     search = Search.of(options, TRANSLATE)
     begin = time.perf_counter()
     hypotheses = translator.translate(sources, tokens_per_batch=tokens_per_batch, **options)
     seconds = time.perf_counter() - begin
-    metrics = evaluate(hypotheses, references, lowercase=lowercase)
+    found = (translator, pairs, hypotheses, search, seconds)
+    metrics = measured(*found, tokens_per_batch=tokens_per_batch, lowercase=lowercase)
+    references = [target for _, target in pairs]
     if published_language is not None:
         bleu, signature = published_bleu(hypotheses, references, published_language)
         metrics |= {"published_bleu": bleu, "published_bleu_signature": signature}
     if summaries:
         metrics |= rouge(hypotheses, references)
-    num_tokens = sum(map(len, translator.tokenizer.encode_target(hypotheses)))
+    return metrics
+
+
+def measured(
+    translator: Translator,
+    pairs: Sequence[tuple[str, str]],
+    hypotheses: Sequence[str],
+    search: Search,
+    seconds: float,
+    *,
+    tokens_per_batch: int = 4096,
+    lowercase: bool = False,
+) -> dict[str, Any]:
+    """Return what `assess` returns of translations that are made already.
+
+    Args:
+        translator: Translator that made them.
+        pairs: (source, reference) texts, at least one pair.
+        hypotheses: Their translations.
+        search: Options of the search.
+        seconds: Wall time of translating.
+        tokens_per_batch, lowercase: See `assess`.
+
+    Raises:
+        ValueError: If there are no pairs, or the numbers of texts differ.
+    """
+    metrics = evaluate(hypotheses, [target for _, target in pairs], lowercase=lowercase)
+    num_tokens = sum(map(len, translator.tokenizer.encode_target(list(hypotheses))))
     return metrics | {
         "perplexity": perplexity(translator, pairs, tokens_per_batch=tokens_per_batch),
         "beam_size": search.beam_size,
@@ -91,19 +123,48 @@ def perplexity(
     Returns:
         At least 1; None if no pair fits the model.
     """
-    limit = translator.config.max_length
-    source_ids = translator.tokenizer.encode_source([source for source, _ in pairs])
-    target_ids = translator.tokenizer.encode_target([target for _, target in pairs])
-    fitting = [i for i in range(len(pairs)) if max(len(source_ids[i]), len(target_ids[i])) <= limit]
-    if not fitting:
+    sides = [source for source, _ in pairs], [target for _, target in pairs]
+    totals, counts = log_probabilities(translator, *sides, tokens_per_batch)
+    fitting = ~np.isnan(totals)
+    if not fitting.any():
         return None
-    scores = translator.score(
-        [pairs[i][0] for i in fitting],
-        [pairs[i][1] for i in fitting],
+    return math.exp(-math.fsum(totals[fitting]) / counts[fitting].sum())
+
+
+def log_probabilities(
+    translator: Translator,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    tokens_per_batch: int = 4096,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return log p(target | source) of each pair, and the number of tokens that it sums over.
+
+    Args:
+        translator: Translator to ask.
+        sources, targets: Texts, the same number of each.
+        tokens_per_batch: See `Translator.score`.
+
+    Returns:
+        The log-probabilities, NaN for pairs longer than the model's `max_length`; and the numbers
+        of the targets' tokens, EOS included, without those that all targets begin with.
+
+    Raises:
+        ValueError: If the numbers of texts differ.
+    """
+    limit = translator.config.max_length
+    source_ids = translator.tokenizer.encode_source(list(sources))
+    target_ids = translator.tokenizer.encode_target(list(targets))
+    same_number(source_ids, target_ids)
+    longest = [max(map(len, pair)) for pair in zip(source_ids, target_ids, strict=True)]
+    fitting = [i for i, length in enumerate(longest) if length <= limit]
+    totals = np.full(len(longest), np.nan)
+    totals[fitting] = translator.score(
+        [sources[i] for i in fitting],
+        [targets[i] for i in fitting],
         tokens_per_batch=tokens_per_batch,
     )
     given = len(translator.tokenizer.target_frame.before)  # a language: not predicted
-    return math.exp(-math.fsum(scores) / sum(len(target_ids[i]) - given for i in fitting))
+    return totals, np.array([len(ids) - given for ids in target_ids])
 
 
 def parsing_scores(lines: Sequence[str], trees: Sequence[Tree]) -> dict[str, float]:

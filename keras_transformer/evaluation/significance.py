@@ -71,23 +71,51 @@ def compare(
     for name, texts in named:
         accepted = f"{len(references)} texts, one per reference"
         require(len(texts) == len(references), name, f"{len(texts)} texts", accepted)
+    found = _scores(named, references, test, samples or 0)
+    return {name: one for (name, _), one in zip(named, found, strict=True)}
+
+
+def intervals(
+    translations: Sequence[str], references: Sequence[str], samples: int = 1000
+) -> dict[str, float]:
+    """Return half of the width of the 95 % confidence intervals of BLEU and chrF, by the bootstrap.
+
+    Args:
+        translations: Translations by one system.
+        references: Their references, at least one.
+        samples: Number of resamplings of the sentences.
+
+    Raises:
+        ValueError: If the numbers of texts differ or are 0, or `samples` is below 1.
+    """
+    require_whole("samples", samples, 1)
+    texts = checked_texts(translations, "translations"), checked_texts(references, "references")
+    counts = tuple(map(len, texts))
+    accepted = "of the same length, at least 1"
+    require(counts[0] == counts[1] > 0, "translations, references", counts, accepted)
+    (found,) = _scores([("system", texts[0])], texts[1], "bootstrap", samples)
+    return {metric: one.interval or 0.0 for metric, one in found.items()}
+
+
+def _scores(named, references, test, samples):
+    """Return BLEU and chrF of each system."""
     run = PairedTest(
         named,
         {"BLEU": sacrebleu.BLEU(), "chrF": sacrebleu.CHRF()},
         references=[references],
         test_type=TESTS[test],
-        n_samples=samples or 0,
+        n_samples=samples,
         n_jobs=1,
     )
     _, found = run()
-    names = found.pop("System")
-    return {
-        str(name): {
+    del found["System"]  # their names, in order
+    return [
+        {
             "BLEU" if metric == "BLEU" else "chrF": Compared(*_facts(row[i]))
             for metric, row in found.items()
         }
-        for i, name in enumerate(names)
-    }
+        for i in range(len(named))
+    ]
 
 
 def _facts(result):

@@ -32,6 +32,7 @@ from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 from keras_transformer.text.tokenizer import MANIFEST
 
 CONFIG = "config.json"
+QUALITY = "quality.json"  # of `evaluation.quality`
 FORMAT = 2
 FORMATS = 1, FORMAT  # that can be read; in 1, fused projections had another order of columns
 FLOATS = ("float32", "bfloat16", "float16")
@@ -102,7 +103,8 @@ def save_folder(
             if (folder / name).is_dir():  # files of a keras-hub tokenizer
                 shutil.rmtree(folder / name)
             os.replace(temporary / name, folder / name)
-    removed(folder / other, *([] if template else [folder / TEMPLATE]))
+    # A calibration is of the model that was replaced.
+    removed(folder / other, folder / QUALITY, *([] if template else [folder / TEMPLATE]))
     write_card(folder, config)
 
 

@@ -16,10 +16,29 @@ from keras_transformer.serving.sentences import Sentences
 PART = 500  # texts per call that counts tokens
 
 
+@dataclass(frozen=True)
+class Translated:
+    """The translations of a text.
+
+    Args:
+        texts: The translations, best first.
+        quality: Estimated quality of the best one, in [0, 1]: the mean over its sentences, weighted
+            by their characters; None: not estimated.
+    """
+
+    texts: list[str]
+    quality: float | None = None
+
+
 async def translate_texts(
-    batcher: Batcher, engines: Sequence[Any], language: str, texts: Sequence[str], alternatives: int
-) -> list[list[str]]:
-    """Return the translations of each text, best first; white space is preserved.
+    batcher: Batcher,
+    engines: Sequence[Any],
+    language: str,
+    texts: Sequence[str],
+    alternatives: int,
+    estimates: bool = False,
+) -> list[Translated]:
+    """Translate texts; white space is preserved.
 
     Args:
         batcher: The batcher that runs the engines.
@@ -28,21 +47,35 @@ async def translate_texts(
         texts: The texts.
         alternatives: Maximum number of further translations per text. Those of a text of several
             sentences differ in one or more sentences.
+        estimates: Whether to estimate the quality, if a single engine has a calibration.
     """
     split = await asyncio.to_thread(_split, texts, language, engines[0])
     sentences = [sentence for one in split for sentence in one.texts]
-    found = iter(await _search(batcher, engines, sentences, 1 + alternatives))
+    hypotheses = await _search(batcher, engines, sentences, 1 + alternatives)
+    qualities = [None] * len(sentences)
+    if estimates and len(engines) == 1 and engines[0].can_estimate:
+        pairs = [(text, own[0]) for text, own in zip(sentences, hypotheses, strict=True)]
+        qualities = await _submitted(batcher, Judge(engines[0]), pairs, 1)
+    found, judged = iter(hypotheses), iter(qualities)
     results = []
     for one in split:
         own = [next(found) for _ in one.numbers]
+        quality = _mean_quality(one.texts, [next(judged) for _ in one.numbers])
         best = one.joined([hypotheses[0] for hypotheses in own])
         several = [best]
         for rank in range(1, 1 + alternatives):
             other = one.joined([hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in own])
             if other not in several:
                 several.append(other)
-        results.append(several)
+        results.append(Translated(several, quality))
     return results
+
+
+def _mean_quality(sentences, qualities):
+    """Return the mean weighted by characters, over the sentences with a quality."""
+    known = [(len(x), y) for x, y in zip(sentences, qualities, strict=True) if y is not None]
+    total = sum(size for size, _ in known)
+    return round(sum(size * y for size, y in known) / total, 4) if total else None
 
 
 async def translate_html(
@@ -129,6 +162,27 @@ async def _submitted(batcher, engine, texts, count):
     for start in range(0, len(texts), PART):
         costs += await asyncio.to_thread(engine.costs, texts[start : start + PART])
     return await asyncio.wrap_future(batcher.submit(engine, texts, count, costs))
+
+
+@dataclass(frozen=True)
+class Judge:
+    """An engine that estimates the quality of pairs of a sentence and its translation.
+
+    Args:
+        engine: The engine that translated the sentences.
+    """
+
+    engine: Any
+
+    def costs(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """Return the number of tokens of each source."""
+        return self.engine.costs([source for source, _ in pairs])
+
+    def search(
+        self, pairs: Sequence[tuple[str, str]], num_hypotheses: int, tokens_per_batch: int
+    ) -> list[float | None]:
+        """Return the quality of each pair, in [0, 1], or None."""
+        return self.engine.estimate(pairs)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require
+from keras_transformer.evaluation.quality import QualityEstimator
 from keras_transformer.inference.engines.exported import exported_engine
 from keras_transformer.inference.translator import Translator
 from keras_transformer.search import TRANSLATE, Search, spelled_out
@@ -59,6 +60,7 @@ class Model:
             default=self.default,
             max_length=engine.max_length,
             can_attend=engine.can_attend,
+            can_estimate=engine.can_estimate,
         )
 
 
@@ -201,7 +203,11 @@ def _saved(folder, pair, options, precision, engine):
         pairs = {tuple(map(short_code, own)): own}
     default = None if None in own else tuple(map(short_code, own))
 
+    estimator = QualityEstimator.read(folder, **options)
+
     def make(pair):
-        return TranslatorEngine(translator.between(*pairs[pair]), **options)
+        one = translator.between(*pairs[pair])
+        suits = estimator is not None and estimator.suits(one)
+        return TranslatorEngine(one, estimator if suits else None, **options)
 
     return Model(folder.resolve().name, folder, pairs, make, default)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from keras_transformer.analysis.alignment import align, attention, words
+from keras_transformer.evaluation.quality import QualityEstimator
 from keras_transformer.inference.engines.exported import OnnxEngine, SavedModelEngine, estimate
 from keras_transformer.inference.translator import Translator
 from keras_transformer.search import TRANSLATE, Search
@@ -28,13 +30,17 @@ class TranslatorEngine:
 
     Args:
         translator: The translator.
+        estimator: Its calibration; None: the quality of translations is not estimated.
         options: Search options, as in `Translator.nbest`.
     """
 
     can_attend = True
 
-    def __init__(self, translator: Translator, **options: Any):
-        self.translator = translator
+    def __init__(
+        self, translator: Translator, estimator: QualityEstimator | None = None, **options: Any
+    ):
+        self.translator, self._estimator = translator, estimator
+        self.can_estimate = estimator is not None
         self.max_length = translator.config.max_length
         self._search = Search.of(options, TRANSLATE)
         self._options = options
@@ -60,6 +66,18 @@ class TranslatorEngine:
             **{**self._options, "beam_size": max(self._search.beam_size, num_hypotheses)},
         )
         return [[x.text for x in hypotheses] for hypotheses in found]
+
+    def estimate(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+        """Return the estimated quality of each pair of a sentence and its translation.
+
+        Returns:
+            Numbers in [0, 1]; None for a pair that the model cannot score.
+        """
+        if self._estimator is None or not pairs:
+            return [None] * len(pairs)
+        sources, translations = zip(*pairs, strict=True)
+        found = self._estimator.estimate(self.translator, sources, translations).tolist()
+        return [None if math.isnan(x) else x for x in found]
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[Links | None]:
         """Align pairs of a sentence and its translation, word by word.
@@ -121,7 +139,7 @@ class ExportedEngine:
         ValueError: If an option that the exported translator does not carry is not the default.
     """
 
-    can_attend = False
+    can_attend = can_estimate = False
     max_length = None  # a SavedModel does not store it
 
     def __init__(self, exported: SavedModelEngine | OnnxEngine, **options: Any):
@@ -159,6 +177,7 @@ class ReplicaEngine:
         tokenizer: Its tokenizer for this pair; None: tokens are estimated.
         max_length: The model's `max_length`; None: unknown.
         can_attend: Whether the model has attention weights.
+        can_estimate: Whether it has a calibration.
     """
 
     def __init__(
@@ -169,8 +188,9 @@ class ReplicaEngine:
         tokenizer: Tokenizer | None,
         max_length: int | None,
         can_attend: bool,
+        can_estimate: bool,
     ):
-        self.max_length, self.can_attend = max_length, can_attend
+        self.max_length, self.can_attend, self.can_estimate = max_length, can_attend, can_estimate
         self._ask, self._name, self._pair, self._tokenizer = ask, name, pair, tokenizer
 
     def costs(self, texts: Sequence[str]) -> list[int]:
@@ -182,6 +202,10 @@ class ReplicaEngine:
     ) -> list[list[str]]:
         """Return the best translations of each text, as the engine in the replica does."""
         return self._call("search", list(texts), num_hypotheses, tokens_per_batch)
+
+    def estimate(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+        """Return the estimated quality of each pair, as the engine in the replica does."""
+        return self._call("estimate", list(pairs))
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[Links | None]:
         """Align pairs of a sentence and its translation, as the engine in the replica does."""

@@ -47,11 +47,13 @@ async def translate(request: Request) -> TranslateResponse:
     found = await _translated(
         service, texts, source, asked.target, asked.format, asked.alternatives
     )
-    answer: dict[str, Any] = {"translatedText": [several[0] for several in found]}
+    answer: dict[str, Any] = {"translatedText": [one.texts[0] for one in found]}
     if detected:
         answer["detectedLanguage"] = [detected] * len(texts)
     if asked.alternatives:
-        answer["alternatives"] = [several[1:] for several in found]
+        answer["alternatives"] = [one.texts[1:] for one in found]
+    if any(one.quality is not None for one in found):
+        answer["quality"] = [one.quality for one in found]
     if isinstance(asked.q, str):
         answer = {name: values[0] for name, values in answer.items()}
     return TranslateResponse(**answer)
@@ -94,8 +96,8 @@ async def translate_a_file(
         nonlocal language
         if source == "auto":
             language, _ = _source(service, source, texts)
-        found = await _translated(service, texts, language, target, kind, 0, limited=False)
-        return [several[0] for several in found]
+        found = await _translated(service, texts, language, target, kind, 0, is_file=True)
+        return [one.texts[0] for one in found]
 
     name = Path(file.filename or "").name
     result = await translate_file(name, content, texts_translated)
@@ -186,20 +188,22 @@ def _source(service, source, texts):
     return best["language"], Detection(**best)
 
 
-async def _translated(service, texts, source, target, kind, alternatives, limited=True):
-    """Return the translations of each text, best first."""
-    if limited:
+async def _translated(service, texts, source, target, kind, alternatives, is_file=False):
+    """Return the translations of each text."""
+    if not is_file:
         _check_size(service, texts)
     most = service.settings.most_alternatives
     if alternatives > most:
         raise HTTPException(400, f"alternatives must be at most {most}, got {alternatives}")
     if source == target and source in service.catalogue.sources:
-        return [[text] for text in texts]
+        return [answers.Translated([text]) for text in texts]
     engines = service.catalogue.route(source, target)
     if kind == "html":
         found = await answers.translate_html(service.batcher, engines, source, texts)
-        return [[text] for text in found]
-    return await answers.translate_texts(service.batcher, engines, source, texts, alternatives)
+        return [answers.Translated([text]) for text in found]
+    return await answers.translate_texts(
+        service.batcher, engines, source, texts, alternatives, estimates=not is_file
+    )
 
 
 def remove_files(app: FastAPI) -> None:

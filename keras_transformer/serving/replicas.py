@@ -236,7 +236,7 @@ def _model(facts, ask):
 
     def engine(pair):
         own = tokenizer and tokenizer.between(*pairs[pair])
-        limits = facts["max_length"], facts["can_attend"]
+        limits = facts["max_length"], facts["can_attend"], facts["can_estimate"]
         return ReplicaEngine(ask, facts["name"], pair, own, *limits)
 
     return Model(facts["name"], folder, pairs, engine, facts["default"] and tuple(facts["default"]))

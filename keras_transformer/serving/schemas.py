@@ -52,11 +52,16 @@ class Detection(_Model):
 
 
 class TranslateResponse(_Model):
-    """Translations: lists if the request had a list of texts."""
+    """Translations: lists if the request had a list of texts.
+
+    `quality` is in [0, 1]: an estimate of the chrF of the translation. It is there for plain texts
+    and models with a calibration; null stands for a text without words.
+    """
 
     translatedText: str | list[str]
     detectedLanguage: Detection | list[Detection] | None = None
     alternatives: list[str] | list[list[str]] | None = None
+    quality: float | list[float | None] | None = None
 
 
 class DetectRequest(_Model):

@@ -1,6 +1,7 @@
 """`keras-transformer plot`: each picture as a file, and one line for what was wrong."""
 
 import json
+import shutil
 import struct
 import warnings
 from xml.etree import ElementTree
@@ -9,7 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from keras_transformer import cli
+from keras_transformer.evaluation.quality import QualityEstimator
 from keras_transformer.inference.translator import Translator
+from keras_transformer.search import TRANSLATE, Search
 from keras_transformer.text import SentencePieceTokenizer
 
 pytest.importorskip("matplotlib")
@@ -93,6 +96,20 @@ def test_a_file_of_each(kind, run, tmp_path):
     assert [x.name for x in tmp_path.iterdir()] == [path.name]
 
 
+def test_reliability_of_a_calibration(run, folder, tmp_path):
+    own = shutil.copytree(folder, tmp_path / "own")
+    search = Search(beam_size=1)
+    options = {name: getattr(search, name) for name in TRANSLATE}
+    QualityEstimator((-9.0, 0.0), (0.5, 0.5), 100, "", options, ("en", "de")).save(own)
+    path = tmp_path / "a.svg"
+    run("reliability", own, *TEST_SET, "--calibrated", "--bins", 2, "-o", path)
+    assert size_of(path) is None
+    other = ["--calibrated", "--length-penalty", 1, "-o", path]
+    warning, line = run("reliability", own, *TEST_SET, *other, status=2).stderr.splitlines()
+    assert "quality.json is of another search (length_penalty)" in warning
+    assert "--calibrated must be left out" in line
+
+
 @pytest.mark.parametrize(
     "arguments,message",
     [
@@ -109,8 +126,9 @@ def test_a_file_of_each(kind, run, tmp_path):
         ),
         (["history", "FOLDER/checkpoints", "-o", "x.png"], "with its checkpoints"),
         (["history", "FOLDER/none.csv", "-o", "x.png"], "No such file"),
+        (["reliability", "FOLDER", *TEST_SET, "--calibrated", "-o", "x.png"], "has none of this"),
     ],
-    ids=["suffix", "blank", "layer", "word", "layers", "history", "no file"],
+    ids=["suffix", "blank", "layer", "word", "layers", "history", "no file", "no calibration"],
 )
 def test_what_was_wrong(arguments, message, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

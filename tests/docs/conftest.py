@@ -56,7 +56,6 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
         _translator(tiny_transformer, tokenizer).save(folder / "saved_models" / name)
     back = _translator(tiny_transformer, tokenizer, "de", "en")
     back.save(folder / "saved_models/grammar-de-en")
-    back.save(folder / "saved_models/reverse")
     data_sets.write(folder / "DATA", pairs["train"])
     shutil.copy(folder / "DATA/squad/dev-v1.1.reconstructed.json.gz", folder / "squad.json.gz")
     shutil.copy(folder / "DATA/squad/suggested_article_split.tsv", folder / "split.tsv")
@@ -118,6 +117,8 @@ def _corpora(folder, sides):
     for part, name in {"train": "train", "validation": "dev", "test": "test"}.items():
         for code, lines in zip(("en", "de"), sides[part], strict=True):
             write(folder / f"{name}.{code}", lines)
+    for code, lines in zip(("en", "de"), sides["train"], strict=True):
+        write(folder / f"validation.{code}", lines[:100])
     rows = ("\t".join(pair) for pair in zip(*sides["test"], strict=True))
     write(folder / "test.tsv", rows)
     for part, name in {"train": "en-fr.tsv", "validation": "en-fr.dev.tsv"}.items():

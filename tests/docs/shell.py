@@ -48,6 +48,7 @@ TINY = {
     "keras-transformer distill": "--max-extra-length 2".split(),
     "keras-transformer back-translate": "--max-extra-length 2".split(),
     "keras-transformer evaluate": "--max-extra-length 2".split(),
+    "keras-transformer report": "--max-extra-length 2".split(),
     "keras-transformer generate": "--max-new-tokens 5".split(),
     "keras-transformer chat": "--max-new-tokens 5".split(),
     "keras-transformer plot heads": "--sentences 1".split(),

@@ -3,7 +3,7 @@
 import pytest
 import sacrebleu
 
-from keras_transformer.evaluation.significance import TESTS, compare
+from keras_transformer.evaluation.significance import TESTS, compare, intervals
 
 pytestmark = pytest.mark.once("texts: no tensor is read")
 
@@ -45,3 +45,15 @@ def test_bad_input():
             compare(systems, REFERENCES, **options)
     with pytest.raises(ValueError, match="references must be one or more"):
         compare({"one": [], "two": []}, [])
+
+
+def test_intervals_are_those_of_the_comparison():
+    found = intervals(OTHER, REFERENCES)
+    compared = compare({"one": OTHER, "two": SAME}, REFERENCES)["one"]
+    expected = {name: round(one.interval, 2) for name, one in compared.items()}
+    assert found == pytest.approx(expected, abs=0.006)
+    assert found["BLEU"] > 0
+    assert intervals(["x"] * 3, ["y"] * 3) == {"BLEU": 0, "chrF": 0}
+    for texts, options in ((OTHER[1:], {}), ([], {}), (OTHER, {"samples": 0})):
+        with pytest.raises(ValueError, match="must be"):
+            intervals(texts, REFERENCES, **options)

@@ -2,15 +2,18 @@
 
 import contextlib
 import random
+import shutil
 import threading
 
 import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 
+from keras_transformer.evaluation.quality import QualityEstimator
 from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import LLaMA, LLaMAConfig
+from keras_transformer.search import TRANSLATE, Search
 from keras_transformer.serving import Catalogue, Settings, create_app
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.text.chat_template import ChatTemplate
@@ -42,6 +45,21 @@ def folders(translators, tmp_path_factory):
     for translator, path in zip(translators, paths, strict=True):
         translator.save(path)
     return paths
+
+
+@pytest.fixture(scope="session")
+def estimator():
+    """A calibration: the quality is 1 + confidence / 20."""
+    options = {name: getattr(Search(), name) for name in TRANSLATE}
+    return QualityEstimator((-20.0, 0.0), (0.0, 1.0), 100, "", options, ("en", "de"))
+
+
+@pytest.fixture(scope="session")
+def calibrated(folders, estimator, tmp_path_factory):
+    """A catalogue of the first translator with that calibration."""
+    folder = shutil.copytree(folders[0], tmp_path_factory.mktemp("calibrated") / "en-de")
+    estimator.save(folder)
+    return Catalogue.load([folder])
 
 
 @pytest.fixture(scope="session")

@@ -50,6 +50,7 @@ def load(specifications, device, options):
         default=["en", "de"],
         max_length=None,
         can_attend=False,
+        can_estimate=False,
     )
 
     def compute(name, pair, method, texts, num_hypotheses, tokens_per_batch):

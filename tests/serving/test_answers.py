@@ -14,7 +14,7 @@ from keras_transformer.serving.queue import Batcher
 class Capitals:
     """Translates by capitals; the further translations end in exclamation marks."""
 
-    can_attend = False
+    can_attend, can_estimate = False, True
 
     def __init__(self, max_length=None, suffix=""):
         self.max_length, self.suffix, self.searched = max_length, suffix, []
@@ -28,6 +28,10 @@ class Capitals:
             [text.upper() + self.suffix + "!" * i for i in range(num_hypotheses)] for text in texts
         ]
 
+    def estimate(self, pairs):
+        assert all(target == source.upper() for source, target in pairs)
+        return [None if source == "?" else 1 / len(source) for source, _ in pairs]
+
 
 @pytest.fixture
 def batcher():
@@ -37,7 +41,9 @@ def batcher():
 
 
 def translated(batcher, engines, texts, alternatives=0):
-    return asyncio.run(translate_texts(batcher, engines, "en", texts, alternatives))
+    found = asyncio.run(translate_texts(batcher, engines, "en", texts, alternatives))
+    assert all(one.quality is None for one in found)
+    return [one.texts for one in found]
 
 
 def html(batcher, engines, *sources):
@@ -55,6 +61,15 @@ def test_sentences_are_searched_one_by_one_and_joined_with_their_space(batcher):
 def test_alternatives_differ_in_each_sentence(batcher):
     (found,) = translated(batcher, [Capitals()], ["One dog. Two cats."], alternatives=2)
     assert found == ["ONE DOG. TWO CATS.", "ONE DOG.! TWO CATS.!", "ONE DOG.!! TWO CATS.!!"]
+
+
+def test_quality_is_the_mean_over_the_characters(batcher):
+    texts = ["One dog. Two cats.", "", "?", " four "]
+    engine = Capitals()
+    found = asyncio.run(translate_texts(batcher, [engine], "en", texts, 1, estimates=True))
+    assert [one.quality for one in found] == [round(2 / 17, 4), None, None, 0.25]
+    several = asyncio.run(translate_texts(batcher, [engine] * 2, "en", texts, 0, estimates=True))
+    assert all(one.quality is None for one in several)  # of a chain of models nothing is known
 
 
 def test_a_second_engine_takes_the_best_of_the_first(batcher):

@@ -1,5 +1,6 @@
 """Which models serve which languages."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,19 @@ def test_no_models_twice(folders):
         Catalogue.load([])
     with pytest.raises(ValueError, match="is not a saved translator"):
         Catalogue.load([folders[0].parent])
+
+
+@pytest.mark.once("files and languages: no tensor differs")
+def test_calibrations(calibrated, folders, tmp_path):
+    (engine,) = calibrated.route("en", "de")
+    folder = calibrated.models["en-de"].folder
+    assert engine.can_estimate and calibrated.models["en-de"].facts()["can_estimate"]
+    assert not Catalogue.load([folders[0]]).route("en", "de")[0].can_estimate
+    assert not Catalogue.load([f"pt-sv={folder}"]).route("pt", "sv")[0].can_estimate
+    with pytest.warns(UserWarning, match=r"quality.json is of another search \(beam_size\)"):
+        other = Catalogue.load([folder], beam_size=1)
+    assert not other.route("en", "de")[0].can_estimate
+    broken = shutil.copytree(folder, tmp_path / "broken")
+    (broken / "quality.json").write_text("{")
+    with pytest.raises(ValueError, match=r"broken/quality\.json is not valid JSON"):
+        Catalogue.load([broken])

@@ -38,15 +38,17 @@ def test_replicas_are_asked_for_what_a_translator_does(translators):
         return "found"
 
     own = TranslatorEngine(translators[0])
-    engine = ReplicaEngine(ask, "en-de", ("en", "de"), translators[0].tokenizer, 48, True)
+    engine = ReplicaEngine(ask, "en-de", ("en", "de"), translators[0].tokenizer, 48, True, True)
     assert engine.costs(["one two", ""]) == own.costs(["one two", ""])
     assert (engine.max_length, engine.can_attend) == (own.max_length, own.can_attend)
     assert engine.search(("one",), 2, 9) == "found"
     assert engine.align([("one", "eins")]) == "found"
+    assert engine.estimate([("one", "eins")]) == "found"
     assert engine.attention("one", "eins") == "found"
     assert asked == [
         ("en-de", ("en", "de"), "search", ["one"], 2, 9),
         ("en-de", ("en", "de"), "align", [("one", "eins")]),
+        ("en-de", ("en", "de"), "estimate", [("one", "eins")]),
         ("en-de", ("en", "de"), "attention", "one", "eins"),
     ]
 
@@ -61,6 +63,18 @@ def test_what_cannot_be_aligned(translators):
     engine = TranslatorEngine(translators[0])
     links, nothing = engine.align([("one two", "six"), ("one", "one " * 100)])
     assert len(links) == 1 and nothing is None
+
+
+def test_quality_of_pairs(translators, estimator):
+    pairs = [("one two", "six"), (" ", ""), ("one", "one " * 100)]
+    engine = TranslatorEngine(translators[0], estimator)
+    found = engine.estimate(pairs)
+    expected = estimator.estimate(translators[0], ["one two"], ["six"]).tolist()
+    assert engine.can_estimate and found == [pytest.approx(expected[0], abs=1e-5), None, None]
+    assert 0 < found[0] < 1
+    assert engine.estimate([]) == []
+    plain = TranslatorEngine(translators[0])
+    assert not plain.can_estimate and plain.estimate(pairs) == [None] * 3
 
 
 @pytest.mark.once("CTranslate2 and PyTorch")

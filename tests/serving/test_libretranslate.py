@@ -5,6 +5,7 @@ import threading
 
 import libretranslatepy
 import pytest
+from fastapi.testclient import TestClient
 
 from keras_transformer.serving import answers, create_app, engines
 
@@ -32,6 +33,21 @@ def test_alternatives(client, translators, translated, refused):
     found = translated(client, q="one two three", alternatives=3)
     assert [found["translatedText"], *found["alternatives"]] == [x.text for x in expected]
     assert "at most 3, got 4" in refused(client, 400, q="one", alternatives=4)
+
+
+def test_quality_where_there_is_a_calibration(
+    calibrated, client, estimator, translators, translated
+):
+    (expected,) = translators[0].translate(["one two."])
+    (quality,) = estimator.estimate(translators[0], ["one two."], [expected])
+    with TestClient(create_app(lambda: calibrated)) as own:
+        one = translated(own, q="one two.")
+        assert one["translatedText"] == expected
+        assert one["quality"] == pytest.approx(quality, abs=1e-4)
+        assert translated(own, q=["", "one two."])["quality"] == [None, one["quality"]]
+        for fields in (dict(q=""), dict(q="one", target="en"), dict(q="one", format="html")):
+            assert "quality" not in translated(own, **fields)
+    assert "quality" not in translated(client, q="one two.")
 
 
 def test_a_third_language_between(client, translators, translated):

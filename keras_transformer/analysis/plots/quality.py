@@ -39,15 +39,10 @@ def bleu_by_length(
         counts,
         "of the same length, at least 1",
     )
-    lengths = np.array([len(text.split()) for text in sources])
-    edges = np.unique(np.quantile(lengths, np.linspace(0, 1, bins + 1)[1:], method="lower"))
-    owners = np.searchsorted(edges, lengths)
     figure = new_figure(6, 3.5)
     axes = plain(figure.subplots())
     labels = []
-    for part in np.unique(owners):
-        chosen = np.flatnonzero(owners == part)
-        least, most = lengths[chosen].min(), lengths[chosen].max()
+    for least, most, chosen in parts_by_length(sources, bins):
         own = [hypotheses[i] for i in chosen], [[references[i] for i in chosen]]
         bleu = sacrebleu.BLEU(tokenize="13a").corpus_score(*own).score
         bars = axes.bar(len(labels), bleu, color=COLORS[0], width=0.7)
@@ -60,18 +55,36 @@ def bleu_by_length(
     return figure
 
 
+def parts_by_length(sources: Sequence[str], bins: int) -> list[tuple[int, int, np.ndarray]]:
+    """Split texts by their number of words into parts of about equal size.
+
+    Args:
+        sources: Texts, at least one.
+        bins: Maximum number of parts, at least 1; texts of equal length stay together.
+
+    Returns:
+        The least and the highest number of words of each part, and the indices of its texts.
+    """
+    lengths = np.array([len(text.split()) for text in sources])
+    edges = np.unique(np.quantile(lengths, np.linspace(0, 1, bins + 1)[1:], method="lower"))
+    owners = np.searchsorted(edges, lengths)
+    parts = [np.flatnonzero(owners == part) for part in np.unique(owners)]
+    return [(int(lengths[x].min()), int(lengths[x].max()), x) for x in parts]
+
+
 def reliability(scores: Sequence[float], qualities: Sequence[float], bins: int = 10) -> Figure:
     """Draw a reliability diagram: quality by confidence (Guo et al. 2017, section 2).
 
     Texts are sorted by confidence into bins of equal width. A bar is the mean quality of a bin; a
     dot marks the mean confidence of its texts, which a calibrated model's bar would reach. The
     expected calibration error is the sum over bins of |mean quality - mean confidence| times the
-    share of the texts. It measures calibration only if quality is an accuracy, such as the share of
-    correct tokens. For a similarity such as chrF, look only at whether the bars rise.
+    share of the texts. It measures calibration only if the confidence means this quality: an
+    accuracy, such as the share of correct tokens, or what a `QualityEstimator` expects. For the
+    plain confidence and a similarity such as chrF, look only at whether the bars rise.
 
     Args:
         scores: Confidence of each text in [0, 1], such as the geometric mean of its tokens'
-            probabilities: exp(`Translator.score` / tokens).
+            probabilities: exp(`Translator.score` / tokens); or its estimated quality.
         qualities: Quality of each text in [0, 1], such as the sentence's chrF / 100.
         bins: Number of bins, at least 1.
 

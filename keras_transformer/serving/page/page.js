@@ -102,6 +102,7 @@ function show(found) {
   const [best = "", ...others] = found?.translations ?? [];
   $("translation").textContent = best;
   $("translation").lang = found?.target ?? "";
+  showQuality(found?.quality);
   $("result").classList.remove("stale");
   const buttons = others.map((text, i) => {
     const button = document.createElement("button");
@@ -120,6 +121,12 @@ function show(found) {
   showSwap();
 }
 
+// Show the estimated quality of a translation, if the server has a calibration of the model.
+function showQuality(quality) {
+  $("quality").hidden = quality === undefined;
+  $("quality").textContent = quality === undefined ? "" : `Quality ≈ ${Math.round(100 * quality)} %`;
+}
+
 // Mark the result as outdated: the text has changed. It stays readable until the next answer.
 function outdate() {
   $("result").classList.add("stale");
@@ -129,7 +136,7 @@ function outdate() {
 function choose(rank) {
   const translations = [...shown.translations];
   [translations[0], translations[rank]] = [translations[rank], translations[0]];
-  show({ ...shown, translations });
+  show({ ...shown, translations, quality: undefined }); // it is that of the best translation
   $("alternatives").querySelectorAll("button")[rank - 1].focus();
 }
 
@@ -156,7 +163,8 @@ async function translate() {
     const detected = answer.detectedLanguage?.language;
     const translations = [answer.translatedText, ...(answer.alternatives ?? [])];
     say();
-    show({ q, source: detected ?? source, detected, target, translations });
+    const { quality } = answer;
+    show({ q, source: detected ?? source, detected, target, translations, quality });
   } catch (error) {
     if (signal.aborted) return;
     show(null);

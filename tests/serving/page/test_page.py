@@ -23,6 +23,18 @@ def test_a_text_is_translated_as_it_is_typed(page, translators):
     expect(page.get_by_role("button", name="Attention")).to_be_disabled()
 
 
+def test_quality_of_a_calibrated_model(visit, served, calibrated, translators, estimator):
+    (expected,) = translators[0].translate(["one two."])
+    (quality,) = estimator.estimate(translators[0], ["one two."], [expected])
+    with served(create_app(lambda: calibrated)) as address:
+        page = visit.page(address)
+        write(page, "one two.")
+        shown = page.locator("#quality")
+        expect(shown).to_have_text(f"Quality ≈ {int(100 * round(quality, 4) + 0.5)} %")
+        write(page, "")
+        expect(shown).to_be_hidden()
+
+
 def test_white_space_stays(page, translators):
     one, six = translators[0].translate(["one two.", "six nine!"])
     write(page, "one two.\n\n six nine!")

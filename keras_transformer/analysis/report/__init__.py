@@ -1,0 +1,6 @@
+"""An error report of a translator on a test set, as one HTML file."""
+
+from keras_transformer.analysis.report.measure import Report, Sentence, measure
+from keras_transformer.analysis.report.page import page
+
+__all__ = ["Report", "Sentence", "measure", "page"]

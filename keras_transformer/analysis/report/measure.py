@@ -1,0 +1,203 @@
+"""The facts of an error report: scores, signs of errors, the worst sentences."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import sacrebleu
+
+from keras_transformer.analysis.alignment import attention, between_words
+from keras_transformer.analysis.plots.quality import parts_by_length
+from keras_transformer.analysis.suspects import suspects
+from keras_transformer.config import require, require_whole
+from keras_transformer.evaluation.assess import measured
+from keras_transformer.evaluation.quality import (
+    QualityEstimator,
+    confidences,
+    correlation,
+    sentence_chrf,
+)
+from keras_transformer.evaluation.significance import Compared, compare, intervals
+from keras_transformer.inference.translator import Translator
+from keras_transformer.search import TRANSLATE, Search, spelled_out
+from keras_transformer.text.tokenizer import checked_texts
+
+BINS = 5  # parts by length
+MOST_SHOWN = 60  # words of a sentence whose attention is drawn, on each side
+
+# The words of the translation, those of the source, and weights (translation, source).
+Picture = tuple[list[str], list[str], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a test set, its translation and its scores.
+
+    Args:
+        number: Number in the test set, from 1.
+        source, reference, translation: The texts.
+        chrf, bleu: Scores of the sentence, in percent; BLEU with effective order.
+        confidence: Mean log-probability of the translation's tokens; NaN if it is too long.
+        reference_confidence: Likewise that of the reference.
+        quality: Estimate of the chrF without the reference, in [0, 1]; None: not calibrated.
+        baseline: The baseline's translation; None: there is none.
+        baseline_chrf: Its chrF in percent.
+        picture: Cross-attention between words, the mean over the heads of the layer that
+            `alignment.align` follows; None: not drawn.
+    """
+
+    number: int
+    source: str
+    reference: str
+    translation: str
+    chrf: float
+    bleu: float
+    confidence: float
+    reference_confidence: float
+    quality: float | None = None
+    baseline: str | None = None
+    baseline_chrf: float | None = None
+    picture: Picture | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """The sentences of a test set whose sources have from `least` to `most` words.
+
+    Args:
+        least, most: Numbers of words.
+        sentences: Number of sentences.
+        bleu, chrf: Their scores as a corpus, in percent.
+    """
+
+    least: int
+    most: int
+    sentences: int
+    bleu: float
+    chrf: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """The facts of an error report.
+
+    Args:
+        metrics: What `assess` returns.
+        intervals: Half of the width of the 95 % confidence interval of `bleu` and `chrf`.
+        sentences: All sentences, in order.
+        worst: The sentences of the lowest chrF, worst first, with their attention.
+        parts: Scores by the length of the source.
+        signs: Indices of the sentences that show each of `suspects.SIGNS`.
+        compared: Scores of "baseline" and "this system" as of `significance.compare`; None: there
+            is no baseline.
+        correlation: Of estimated quality and chrF, see `quality.correlation`; None: not calibrated.
+    """
+
+    metrics: Mapping[str, Any]
+    intervals: Mapping[str, float]
+    sentences: Sequence[Sentence]
+    worst: Sequence[Sentence]
+    parts: Sequence[Part]
+    signs: Mapping[str, Sequence[int]]
+    compared: Mapping[str, Mapping[str, Compared]] | None = None
+    correlation: Mapping[str, float] | None = None
+
+
+@spelled_out(Search, TRANSLATE)
+def measure(
+    translator: Translator,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    worst: int = 30,
+    baseline: Sequence[str] | None = None,
+    estimator: QualityEstimator | None = None,
+    tokens_per_batch: int = 4096,
+    **options: Any,
+) -> Report:
+    """Translate a test set and collect what is wrong.
+
+    Args:
+        translator: Translator to measure, with a Keras model.
+        pairs: (source, reference) texts, at least one pair.
+        worst: Number of worst sentences to show in full, at least 0.
+        baseline: Translations of the sources by another system, to compare with; None: none.
+        estimator: Calibration of the translator; None: qualities are not estimated.
+        tokens_per_batch, options: See `Translator.translate`.
+
+    Raises:
+        ValueError: If there are no pairs, the baseline has not one text per pair, or an option is
+            out of range.
+    """
+    require_whole("worst", worst, 0)
+    if baseline is not None:
+        baseline = checked_texts(baseline, "baseline")
+        accepted = f"{len(pairs)} texts, one per source"
+        require(len(baseline) == len(pairs), "baseline", f"{len(baseline)} texts", accepted)
+    sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+    search = Search.of(options, TRANSLATE)
+    batches = dict(tokens_per_batch=tokens_per_batch)
+    begin = time.perf_counter()
+    translations = translator.translate(sources, **batches, **options)
+    seconds = time.perf_counter() - begin
+    metrics = measured(translator, pairs, translations, search, seconds, **batches)
+    qualities = None
+    if estimator is not None:
+        qualities = estimator.estimate(translator, sources, translations, **batches)
+    sentences = _sentences(translator, pairs, translations, qualities, baseline, batches)
+    lowest = sorted(sentences, key=lambda x: x.chrf)[:worst]
+    both = {"baseline": baseline, "this system": translations}
+    chrf = np.array([x.chrf for x in sentences])
+    return Report(
+        metrics,
+        {name.lower(): x for name, x in intervals(translations, references).items()},
+        sentences,
+        [_drawn(translator, x) for x in lowest],
+        [_part(*x, translations, references) for x in parts_by_length(sources, BINS)],
+        suspects(sources, translations),
+        None if baseline is None else compare(both, references),
+        None if qualities is None else correlation(qualities, chrf),
+    )
+
+
+def _sentences(translator, pairs, translations, qualities, baseline, batches):
+    sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+    bleu = sacrebleu.BLEU(effective_order=True)
+    others = [None] * len(pairs)
+    columns = [
+        *(range(1, 1 + len(pairs)), sources, references, translations),
+        100 * sentence_chrf(translations, references),
+        [bleu.sentence_score(t, [r]).score for t, r in zip(translations, references, strict=True)],
+        confidences(translator, sources, translations, **batches),
+        confidences(translator, sources, references, **batches),
+        others if qualities is None else qualities,
+        others if baseline is None else baseline,
+        others if baseline is None else 100 * sentence_chrf(baseline, references),
+    ]
+    return [Sentence(*row) for row in zip(*columns, strict=True)]
+
+
+def _part(least, most, chosen, translations, references):
+    own = [translations[i] for i in chosen], [[references[i] for i in chosen]]
+    scores = [metric.corpus_score(*own).score for metric in (sacrebleu.BLEU(), sacrebleu.CHRF())]
+    return Part(least, most, len(chosen), *scores)
+
+
+def _drawn(translator: Translator, sentence: Sentence) -> Sentence:
+    """Return a sentence with its attention, if it has some and is not too long to look at."""
+    empty = not (sentence.source.strip() and sentence.translation.strip())
+    if empty or np.isnan(sentence.confidence):
+        return sentence
+    try:
+        found = attention(translator, sentence.source, sentence.translation)
+    except ValueError:  # the tokenizer knows none of its characters
+        return sentence
+    queries, keys, weights = between_words(found, "cross")
+    if max(len(queries), len(keys)) > MOST_SHOWN:
+        return sentence
+    layer = -2 if len(weights) > 2 else -1  # as in `align`
+    picture = queries, keys, weights[layer].mean(axis=0)
+    return replace(sentence, picture=picture)

@@ -1,0 +1,70 @@
+"""Command that calibrates a translator's confidence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from keras_transformer.cli.common import (
+    Folder,
+    Precision,
+    SourceLanguage,
+    TargetLanguage,
+    TokensPerBatch,
+    read_sides,
+    searching,
+)
+from keras_transformer.search import TRANSLATE, Search
+
+
+@searching(Search, TRANSLATE)
+def calibrate(
+    folder: Folder,
+    source: Annotated[
+        Path,
+        typer.Option(
+            help="Text that the translator was not trained on, one text per line; or a .tsv, .tmx "
+            "or .jsonl file with both sides."
+        ),
+    ],
+    reference: Annotated[
+        Path | None, typer.Option(help="Reference translations, one per line of the source.")
+    ] = None,
+    tokens_per_batch: TokensPerBatch = 4096,
+    precision: Precision = None,
+    source_language: SourceLanguage = None,
+    target_language: TargetLanguage = None,
+    **search: Any,
+) -> None:
+    """Learn from validation data which quality a translator's confidence stands for.
+
+    Write the file quality.json into FOLDER. `report` then estimates the quality of each translation
+    without its reference, and so do `serve` and its page. Give the options of the search that will
+    be used. Print how the estimates correlate with the chrF of these sentences.
+
+    \b
+    Example:
+        keras-transformer calibrate saved_models/wmt --source dev.en --reference dev.de
+    """
+    from keras_transformer.evaluation.quality import (
+        QUALITY,
+        QualityEstimator,
+        correlation,
+        sentence_chrf,
+    )
+    from keras_transformer.evaluation.scores import table
+    from keras_transformer.inference.folder import read_config
+    from keras_transformer.inference.translator import Translator
+
+    read_config(folder, "translator")  # an exported one has no place for the file
+    translator = Translator.load(folder, precision, source_language, target_language)
+    sources, references = read_sides(translator, source, reference)
+    given = dict(tokens_per_batch=tokens_per_batch)
+    translations = translator.translate(sources, **given, **search)
+    fitted = QualityEstimator.fit(translator, sources, translations, references, **given, **search)
+    fitted.save(folder)
+    chrf = sentence_chrf(translations, references)
+    found = correlation(fitted.estimate(translator, sources, translations, **given), chrf)
+    typer.echo(table({"file": folder / QUALITY, "sentences": fitted.sentences, **found}))
