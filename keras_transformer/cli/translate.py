@@ -115,6 +115,14 @@ def translate(
             "per line, between tabs."
         ),
     ] = None,
+    inline_terms: Annotated[
+        bool,
+        typer.Option(
+            "--inline-terms",
+            help="Write the first form of each term into the source, for a model that was trained "
+            "with `inline_terms`, instead of searching for it.",
+        ),
+    ] = False,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
     text_field: Annotated[
@@ -179,13 +187,20 @@ def translate(
     )
     named = dict(options, num_hypotheses=num_hypotheses, glossary=glossary, **models)
     _check_choice(mbr, mbr_source, rerank, named)
+    require(not inline_terms or glossary, "--inline-terms", True, "left out without --glossary")
+    inlined = None
     if glossary is not None:
-        from keras_transformer.text.glossary import Glossary
+        from keras_transformer.text.glossary import Glossary, reads_terms
 
-        require(engine == "keras", "--engine", engine, "keras with --glossary")
-        require(not options.get("shortlist"), "--shortlist", True, "left out with --glossary")
-        options["constraint"] = Glossary.read(glossary)
+        if inline_terms:
+            inlined = Glossary.read(glossary).inlined
+        else:
+            require(engine == "keras", "--engine", engine, "keras with --glossary")
+            require(not options.get("shortlist"), "--shortlist", True, "left out with --glossary")
+            options["constraint"] = Glossary.read(glossary)
     translator = loaded(folder, ensemble, **loading)
+    if inlined and not reads_terms(translator.tokenizer):
+        raise ValueError(f"--inline-terms needs a model trained with inline_terms, got {folder}")
     choose = None
     if mbr is not None:
         from keras_transformer.evaluation.minimum_bayes_risk import translate_by_risk
@@ -197,7 +212,7 @@ def translate(
             reranker(translator, *models.values(), **loading).translate, count=rerank
         )
     given = num_hypotheses, chunk_size, options
-    _stream(translator, choose, input_file, output and Path(output), *given)
+    _stream(translator, choose, input_file, output and Path(output), inlined, *given)
 
 
 def _check_choice(mbr, mbr_source, rerank, named):
@@ -218,11 +233,14 @@ def _check_choice(mbr, mbr_source, rerank, named):
             require(fits, flags[name], value, "left out with --mbr-source samples")
 
 
-def _stream(translator, choose, input_file, output_file, num_hypotheses, chunk_size, options):
+def _stream(translator, choose, input_file, output_file, inlined, *given):
     """Translate stdin or one file to stdout or one file."""
     is_typed = input_file is None and sys.stdin.isatty()
+    num_hypotheses, chunk_size, options = given
     chunk_size = chunk_size or (1 if is_typed else 2048)
     lines = read_lines(input_file)
+    if inlined is not None:
+        lines = map(inlined, lines)
     if choose is not None:
         found = _chosen(choose, lines, chunk_size, options)
     elif num_hypotheses is None:

@@ -185,6 +185,6 @@ class Stack(Layer):
         return keras.KerasTensor(x.shape, dtype=self.compute_dtype) if fits else None
 
     def get_config(self) -> dict[str, Any]:
-        own = {"num_layers": self.num_layers, **self._positions, "by_layer": self.by_layer}
-        own |= {"layer_drop": self.layer_drop}
+        own: dict[str, Any] = {"num_layers": self.num_layers, **self._positions}
+        own |= {"by_layer": self.by_layer, "layer_drop": self.layer_drop}
         return {**super().get_config(), **own, **self.options.to_dict()}

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from keras_transformer.config import require
-from keras_transformer.text.tokenizer import checked_texts
+from keras_transformer.text.pieces import SPACE
+from keras_transformer.text.tokenizer import Tokenizer, checked_texts
 
 # Written into sources, around a term and its translation.
 TERM_TAGS = ("<term>", "<is>", "</term>")
@@ -35,6 +36,14 @@ def tagged(term: str, form: str) -> str:
     """Return a source term with its translation, as `Glossary.inlined` writes it into a source."""
     begin, middle, end = TERM_TAGS
     return f"{begin} {term} {middle} {form} {end}"
+
+
+def reads_terms(tokenizer: Tokenizer) -> bool:
+    """Return whether the tags of terms are pieces of a tokenizer's source vocabulary."""
+    try:
+        return {SPACE + tag for tag in TERM_TAGS} <= {*tokenizer.pieces_of("source")}
+    except ValueError:  # it has no list of pieces
+        return False
 
 
 def without_tags(texts: Iterable[str], name: str) -> None:

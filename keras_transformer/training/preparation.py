@@ -15,6 +15,7 @@ from keras_transformer.data.text_files import read_pairs
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer
 from keras_transformer.text import MarianTokenizer, SentencePieceTokenizer, Tokenizer
+from keras_transformer.text.glossary import TERM_TAGS
 from keras_transformer.text.marian import tag_of
 from keras_transformer.training.corpus_options import checked
 from keras_transformer.training.mixture import read_corpora
@@ -124,7 +125,7 @@ def _tokenizer(options, corpus, pairs):
         lowercase=options.lowercase,
         source_languages=[*dict.fromkeys(source for source, _ in directions)],
         target_languages=[*dict.fromkeys(target for _, target in directions)],
-        symbols=corpus.symbols,
+        symbols=[*corpus.symbols, *(TERM_TAGS if options.inline_terms else ())],
     )
 
 

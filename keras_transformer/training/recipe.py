@@ -49,6 +49,8 @@ class TranslationRecipe:
         byte_fallback: Whether unknown characters are encoded as bytes, so that nothing is lost.
         lowercase: Whether to fold case.
         subword_sampling: Rate of BPE-dropout, or alpha of unigram sampling, in training; 0: off.
+        inline_terms: Share of the training sources that carry translations of some of their words,
+            so that the model learns to use a glossary, see `training.terms.with_terms`; 0: none.
         model: Fields of `TransformerConfig` other than vocabulary sizes and special ids.
         tokens_per_batch: Maximum tokens per side of a batch, padding included.
         num_buckets: Maximum number of batch shapes.
@@ -103,6 +105,7 @@ class TranslationRecipe:
     byte_fallback: bool = True
     lowercase: bool = False
     subword_sampling: float = 0.0
+    inline_terms: float = 0.0
     model: dict[str, Any] = dataclasses.field(default_factory=dict)
     tokens_per_batch: int = 4096
     num_buckets: int = 6
@@ -173,6 +176,7 @@ _RANGES = {
     "max_length_ratio": ("at least 1", lambda x: x >= 1),
     "subword_sampling": ("in [0, 1)", lambda x: 0 <= x < 1),
     "ema_decay": ("in [0, 1)", lambda x: 0 <= x < 1),
+    "inline_terms": ("in [0, 1]", lambda x: 0 <= x <= 1),
     "label_smoothing": ("in [0, 1)", lambda x: 0 <= x < 1),
     "peak_learning_rate": ("above 0 or none", lambda x: x is None or x > 0),
     "clip_norm": ("above 0 or none", lambda x: x is None or x > 0),

@@ -14,7 +14,7 @@ from keras_transformer.data.alignments import NONE, align_tokens
 from keras_transformer.text.glossary import tagged, without_tags
 
 Pairs = list[tuple[str, str]]
-COMMON = 100  # most frequent words of a side, which are no terms
+FREQUENT = 0.05  # share of the texts from which on a word is no term
 MOST = 3  # terms of a sentence
 _WORD = re.compile(r"[^\W\d_]+|\S")
 
@@ -24,8 +24,8 @@ def with_terms(pairs: Sequence[tuple[str, str]], share: float, seed: int = 0) ->
 
     A translator that is trained on them learns to copy what `Glossary.inlined` writes into a source
     (Dinu et al. 2019, "Training Neural Machine Translation To Apply Terminology Constraints",
-    section 2.1, "append"). The words are drawn among those that `align_tokens` links, but the most
-    frequent.
+    section 2.1, "append"). The words are drawn among those that `align_tokens` links, but not
+    those of 5 % or more of the texts.
 
     Args:
         pairs: (source, target) texts.
@@ -60,10 +60,10 @@ def with_terms(pairs: Sequence[tuple[str, str]], share: float, seed: int = 0) ->
 
 
 def _rare(texts):
-    """Return the words of two or more letters that are not among the most frequent."""
-    counts = Counter(itertools.chain.from_iterable(texts))
-    common = {word for word, _ in counts.most_common(COMMON)}
-    return {word for word in counts if len(word) > 1 and word not in common}
+    """Return the words of two or more letters that are not in too many texts."""
+    counts = Counter(itertools.chain.from_iterable(map(set, texts)))
+    most = FREQUENT * len(texts)
+    return {word for word, count in counts.items() if len(word) > 1 and count < most}
 
 
 def _numbered(texts):

@@ -4,20 +4,23 @@ import random
 
 import pytest
 
-from keras_transformer.text.glossary import TERM_TAGS, Glossary
+from keras_transformer.inference.translator import Translator
+from keras_transformer.text.glossary import TERM_TAGS, Glossary, is_kept, reads_terms
+from keras_transformer.training import terms
 from keras_transformer.training.terms import with_terms
+from tests.training.made_up import train_here, write_corpus
 
 BEGIN, MIDDLE, END = TERM_TAGS
 
 
 def corpus(count=400):
-    """Sentences of a hundred frequent words and rarer ones, each translated into upper case."""
+    """Sentences of sixty frequent words and rarer ones, each translated into upper case."""
     generator = random.Random(0)
-    frequent = [f"f{a}{b}" for a in "abcdefghij" for b in "abcdefghijkl"]
-    rare = [f"r{a}{b}" for a in "abcdefghij" for b in "abcde"]
+    frequent = [f"f{a}{b}" for a in "abcdefghij" for b in "abcdef"]
+    rare = [f"r{a}{b}" for a in "abcdefghij" for b in "abcdefghijkl"]
     sentences = []
     for _ in range(count):
-        words = generator.choices(frequent, k=6) + generator.choices(rare, k=2)
+        words = generator.choices(frequent, k=6) + generator.choices(rare, k=4)
         generator.shuffle(words)
         sentences.append(words)
     return [(" ".join(x), " ".join(x).upper()) for x in sentences]
@@ -25,16 +28,16 @@ def corpus(count=400):
 
 def without(source):
     """The source without its terms' translations, and these as pairs."""
-    terms, words, rest = [], [], source.split()
+    found, words, rest = [], [], source.split()
     while rest:
         word = rest.pop(0)
         if word == BEGIN:
             term, middle, form, end, *rest = rest
             assert (middle, end) == (MIDDLE, END)
-            terms.append((term, form))
+            found.append((term, form))
             word = term
         words.append(word)
-    return " ".join(words), terms
+    return " ".join(words), found
 
 
 def test_terms_are_words_of_the_target():
@@ -42,12 +45,13 @@ def test_terms_are_words_of_the_target():
     found = with_terms(pairs, 1.0)
     numbers = []
     for (source, target), (plain, same) in zip(found, pairs, strict=True):
-        text, terms = without(source)
+        text, found_terms = without(source)
         assert text == plain and target == same
-        assert all(form in target.split() for _, form in terms)
-        numbers.append(len(terms))
+        assert all(form in target.split() for _, form in found_terms)
+        numbers.append(len(found_terms))
     assert max(numbers) == 3 and numbers.count(0) < 60
     every = [term for source, _ in found for term in without(source)[1]]
+    assert all(term.startswith("r") for term, _ in every)
     assert sum(form == term.upper() for term, form in every) > 0.9 * len(every)
 
 
@@ -82,3 +86,28 @@ def test_a_glossary_writes_its_terms_in_the_same_way():
 def test_bad_input(pairs, share, message):
     with pytest.raises(ValueError, match=message):
         with_terms(pairs, share)
+
+
+@pytest.mark.once("options of the run: text and files")
+def test_a_translator_learns_to_copy_terms(tmp_path, monkeypatch):
+    monkeypatch.setattr(terms, "FREQUENT", 1.0)  # the corpus has twenty words
+    write_corpus(tmp_path)
+    settings = ["inline_terms=0.5", "subword_sampling=0.0", "epochs=8", "average_last=1"]
+    train_here(tmp_path, tmp_path / "run", *settings)
+    translator = Translator.load(tmp_path / "run")
+    assert reads_terms(translator.tokenizer)
+    sources = [line.split("\t")[0] for line in (tmp_path / "test.tsv").read_text().splitlines()]
+    words = sorted({word for source in sources for word in source.split()})
+    # Each word shall become the translation of another.
+    glossary = Glossary({a: [b.upper()] for a, b in zip(words, words[1:] + words[:1], strict=True)})
+    plain = translator.translate(sources)
+    inlined = translator.translate([glossary.inlined(source) for source in sources])
+
+    def kept(translations):
+        pairs = zip(sources, translations, strict=True)
+        found = [
+            is_kept(forms, text) for source, text in pairs for forms in glossary.terms_in(source)
+        ]
+        return sum(found) / len(found)
+
+    assert kept(inlined) > kept(plain) + 0.3
