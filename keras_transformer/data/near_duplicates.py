@@ -19,7 +19,7 @@ class NearDuplicateFilter:
     are clearly above the threshold, and few that are clearly below.
 
     It holds a hash of each band of each pair that it lets pass: with a threshold of 0.8, nine of
-    them, about 0.7 KB.
+    them, about 0.6 KB.
 
     Args:
         threshold: Similarity above which a pair is dropped, between 0 and 1: 0.8, for example.
