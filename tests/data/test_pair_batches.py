@@ -253,6 +253,10 @@ def test_visits(layout, sampling):
     again = make_batches(pairs, visits=numbers, sampling=sampling, **layout)
     step = 2 * len(batches) - 1
     assert_same([again.batch(step)], [batches.batch(step)])  # without those before
+    split = make_batches(pairs, visits=numbers, sampling=sampling, divisible_by=2, **layout)
+    parts = [split.batch(step, (i, 2)) for i in (0, 1)]  # of two processes
+    labels = np.concatenate([labels for _, labels in parts])
+    np.testing.assert_array_equal(labels[: len(batches.batch(step)[1])], batches.batch(step)[1])
     tokens = make_tokenizer().encode_target([target for _, target in expected.elements()])
     assert batches.num_tokens == sum(map(len, tokens))
 
