@@ -189,18 +189,15 @@ def translate(
     _check_choice(mbr, mbr_source, rerank, named)
     require(not inline_terms or glossary, "--inline-terms", True, "left out without --glossary")
     inlined = None
-    if glossary is not None:
-        from keras_transformer.text.glossary import Glossary, reads_terms
+    if inline_terms:
+        from keras_transformer.text.glossary import Glossary
 
-        if inline_terms:
-            inlined = Glossary.read(glossary).inlined
-        else:
-            require(engine == "keras", "--engine", engine, "keras with --glossary")
-            require(not options.get("shortlist"), "--shortlist", True, "left out with --glossary")
-            options["constraint"] = Glossary.read(glossary)
+        inlined = Glossary.read(glossary).inlined
+    elif glossary is not None:
+        options["constraint"] = _constraint(glossary, engine, options)
     translator = loaded(folder, ensemble, **loading)
-    if inlined and not reads_terms(translator.tokenizer):
-        raise ValueError(f"--inline-terms needs a model trained with inline_terms, got {folder}")
+    if inlined:
+        _check_terms(folder, translator)
     choose = None
     if mbr is not None:
         from keras_transformer.evaluation.minimum_bayes_risk import translate_by_risk
@@ -231,6 +228,21 @@ def _check_choice(mbr, mbr_source, rerank, named):
         elif samples and value is not None:
             fits = name in (*SAMPLE, "tokens_per_batch", "strict")
             require(fits, flags[name], value, "left out with --mbr-source samples")
+
+
+def _constraint(glossary, engine, options):
+    from keras_transformer.text.glossary import Glossary
+
+    require(engine == "keras", "--engine", engine, "keras with --glossary")
+    require(not options.get("shortlist"), "--shortlist", True, "left out with --glossary")
+    return Glossary.read(glossary)
+
+
+def _check_terms(folder, translator):
+    from keras_transformer.text.glossary import reads_terms
+
+    accepted = "left out for a model that was trained without inline_terms"
+    require(reads_terms(translator.tokenizer), "--inline-terms", f"{folder}", accepted)
 
 
 def _stream(translator, choose, input_file, output_file, inlined, *given):

@@ -21,6 +21,7 @@ from keras_transformer.training.corpus_options import checked
 from keras_transformer.training.mixture import read_corpora
 from keras_transformer.training.recipe import TranslationRecipe
 from keras_transformer.training.runs import say
+from keras_transformer.training.terms import with_terms
 
 Pairs = list[tuple[str, str]]
 
@@ -43,7 +44,7 @@ class Beginning:
 def read_text(
     options: TranslationRecipe, data_folder: Path | None, files: dict[str, list[Path] | None]
 ) -> tuple[Corpus, Pairs]:
-    """Return the corpus, and its training pairs after cleaning.
+    """Return the corpus, and its training pairs after cleaning, with terms if the options say so.
 
     Args:
         options: Options of the run.
@@ -62,12 +63,15 @@ def read_text(
         tables = checked(options.corpora, options.temperature, *languages)
         folder, size = data_folder or Path(), options.train_size
         corpus = read_corpora(tables, folder, options.temperature, size, **cleaning)
-        return corpus, corpus.train
-    corpus = _corpus(options, data_folder, files)
-    pairs, report = clean(corpus.train, **cleaning)
-    if not pairs:
-        raise ValueError(f"the training corpus is empty after cleaning: {report}")
-    say(f"corpus {corpus.name}: {report}")
+        pairs = corpus.train
+    else:
+        corpus = _corpus(options, data_folder, files)
+        pairs, report = clean(corpus.train, **cleaning)
+        if not pairs:
+            raise ValueError(f"the training corpus is empty after cleaning: {report}")
+        say(f"corpus {corpus.name}: {report}")
+    if options.inline_terms:
+        pairs = with_terms(pairs, options.inline_terms, options.seed)
     return corpus, pairs
 
 

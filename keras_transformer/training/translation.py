@@ -31,7 +31,6 @@ from keras_transformer.training.fine_tuning import ADAPTER_FOLDER, save_run
 from keras_transformer.training.preparation import begin, read_text
 from keras_transformer.training.recipe import read_recipe
 from keras_transformer.training.runs import run_into, say
-from keras_transformer.training.terms import with_terms
 
 # Files and folders of a run, which --overwrite removes.
 OF_A_RUN = (CHECKPOINTS, "tensorboard", ADAPTER_FOLDER, MODEL, CONFIG, METRICS, MANIFEST)
@@ -76,8 +75,6 @@ def train(
     if options.corpora:
         data_folder = data_folder or Path(recipe).parent
     corpus, pairs = read_text(options, data_folder, files)
-    if options.inline_terms:
-        pairs = with_terms(pairs, options.inline_terms, options.seed)
     beginning = begin(options, corpus, pairs, start_from)
     _agree(team, options, {"training": pairs, "validation": corpus.validation}, beginning)
     spread = Spread()

@@ -191,3 +191,17 @@ def test_a_glossary(run, failure, folder, translator, tmp_path):
     assert "--glossary must be left out with --mbr-source samples" in failure(result)
     result = run("translate", folder, *given, "-i", terms, "-o", f"{tmp_path}/o/", status=2)
     assert "--glossary must be left out if --output is a folder" in failure(result)
+
+
+def test_terms_in_the_source(run, failure, folder, translator, tmp_path, monkeypatch):
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("two\tthree\n", "utf-8")
+    result = run("translate", folder, "--inline-terms", stdin="two\n", status=2)
+    assert "--inline-terms must be left out without --glossary" in failure(result)
+    given = ["--glossary", terms, "--inline-terms"]
+    result = run("translate", folder, *given, stdin="two\n", status=2)
+    assert "--inline-terms must be left out for a model that was trained" in failure(result)
+    monkeypatch.setattr("keras_transformer.text.glossary.reads_terms", lambda tokenizer: True)
+    found = run("translate", folder, *given, stdin="one two\n").stdout
+    written = Glossary({"two": ["three"]}).inlined("one two")
+    assert found == translator.translate([written])[0] + "\n"
