@@ -15,6 +15,7 @@ from keras_transformer.data.trees import linearize, read_trees
 from keras_transformer.models import BERT, GPT, BERTConfig, GPTConfig
 from keras_transformer.text import WordTokenizer
 from keras_transformer.text.chat_template import ChatTemplate
+from keras_transformer.text.glossary import TERM_TAGS
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.inference.chats import chat_folder
 
@@ -51,8 +52,8 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     _corpora(folder, sides)
     english, german = sides["train"]
 
-    tokenizer = SentencePieceTokenizer.train(english, german, vocab_size=400)
-    for name in ("grammar", "multi30k"):
+    tokenizer = SentencePieceTokenizer.train(english, german, vocab_size=400, symbols=TERM_TAGS)
+    for name in ("grammar", "multi30k", "terms"):
         _translator(tiny_transformer, tokenizer).save(folder / "saved_models" / name)
     back = _translator(tiny_transformer, tokenizer, "de", "en")
     back.save(folder / "saved_models/grammar-de-en")
