@@ -165,8 +165,8 @@ async def _submitted(batcher, engine, texts, count):
 
 
 @dataclass(frozen=True)
-class Judge:
-    """An engine that estimates the quality of pairs of a sentence and its translation.
+class _OfPairs:
+    """An engine that is asked, in a batcher, about pairs of a sentence and its translation.
 
     Args:
         engine: The engine that translated the sentences.
@@ -177,6 +177,10 @@ class Judge:
     def costs(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
         """Return the number of tokens of each source."""
         return self.engine.costs([source for source, _ in pairs])
+
+
+class Judge(_OfPairs):
+    """It estimates the quality of each pair."""
 
     def search(
         self, pairs: Sequence[tuple[str, str]], num_hypotheses: int, tokens_per_batch: int
@@ -185,21 +189,11 @@ class Judge:
         return self.engine.estimate(pairs)
 
 
-@dataclass(frozen=True)
-class Aligner:
-    """An engine that finds the source word of each target word in pairs of sentences.
+class Aligner(_OfPairs):
+    """It finds the source word of each target word.
 
-    It runs in a batcher, so that the pairs of a long document do not block other requests.
-
-    Args:
-        engine: The engine that translated the sentences.
+    In a batcher, the pairs of a long document do not block other requests.
     """
-
-    engine: Any
-
-    def costs(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
-        """Return the number of tokens of each source."""
-        return self.engine.costs([source for source, _ in pairs])
 
     def search(
         self, pairs: Sequence[tuple[str, str]], num_hypotheses: int, tokens_per_batch: int

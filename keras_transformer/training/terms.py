@@ -24,7 +24,7 @@ def with_terms(pairs: Sequence[tuple[str, str]], share: float, seed: int = 0) ->
 
     A translator that is trained on them learns to copy what `Glossary.inlined` writes into a source
     (Dinu et al. 2019, "Training Neural Machine Translation To Apply Terminology Constraints",
-    section 2.1, "append"). The words are drawn among those that `align_tokens` links, but not
+    their way to append). The words are drawn among those that `align_tokens` links, but not
     those of 5 % or more of the texts.
 
     Args:
