@@ -135,7 +135,9 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
 
 
 def alignment_loss(weights_BTS: Any, alignment_BT: Any) -> Any:
-    """Return the mean of -log(attention to the aligned source token) (Garg et al. 2019, section 4.2).
+    """Return the mean of -log(attention to the aligned source token).
+
+    The loss of alignments of Garg et al. 2019, section 4.2.
 
     Args:
         weights_BTS: Weights of one attention head; rows sum to 1.
