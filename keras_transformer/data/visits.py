@@ -1,4 +1,4 @@
-"""How often each sentence pair occurs in an epoch: several corpora in proportions of one's own."""
+"""Number of times that each sentence pair occurs in an epoch, to mix corpora by weight."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ async def _submitted(batcher, engine, texts, count):
 
 @dataclass(frozen=True)
 class _OfPairs:
-    """An engine that is asked, in a batcher, about pairs of a sentence and its translation.
+    """Base class of a batcher's jobs on pairs of a sentence and its translation.
 
     Args:
         engine: The engine that translated the sentences.
@@ -180,7 +180,7 @@ class _OfPairs:
 
 
 class Judge(_OfPairs):
-    """It estimates the quality of each pair."""
+    """A job that estimates the quality of each pair."""
 
     def search(
         self, pairs: Sequence[tuple[str, str]], num_hypotheses: int, tokens_per_batch: int
@@ -190,7 +190,7 @@ class Judge(_OfPairs):
 
 
 class Aligner(_OfPairs):
-    """It finds the source word of each target word.
+    """A job that finds the source word of each target word.
 
     In a batcher, the pairs of a long document do not block other requests.
     """

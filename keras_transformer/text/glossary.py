@@ -54,9 +54,9 @@ def without_tags(texts: Iterable[str], name: str) -> None:
         name: The argument that an error names.
 
     Raises:
-        ValueError: If one has.
+        ValueError: If one is no text, or has a tag.
     """
-    for text in texts:
+    for text in checked_texts(texts, name):
         found = next((tag for tag in TERM_TAGS if tag in text), None)
         require(found is None, name, f"{text:.80}", f"text without {found}")
 
@@ -157,7 +157,7 @@ class Glossary:
             source: A source text.
 
         Raises:
-            ValueError: If the text has one of the tags already.
+            ValueError: If the source is no text, or has one of the tags already.
         """
         without_tags([source], "source")
 

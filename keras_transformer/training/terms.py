@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from keras_transformer.config import require
+from keras_transformer.config import is_number, require
 from keras_transformer.data.alignments import NONE, align_tokens
 from keras_transformer.text.glossary import tagged, without_tags
 
@@ -23,9 +23,9 @@ def with_terms(pairs: Sequence[tuple[str, str]], share: float, seed: int = 0) ->
     """Return training pairs, of which some sources carry translations of one to three words.
 
     A translator that is trained on them learns to copy what `Glossary.inlined` writes into a source
-    (Dinu et al. 2019, "Training Neural Machine Translation To Apply Terminology Constraints",
-    their way to append). The words are drawn among those that `align_tokens` links, but not
-    those of 5 % or more of the texts.
+    (Dinu et al. 2019, "Training Neural Machine Translation To Apply Terminology Constraints": the
+    translation is appended to the term). The words are drawn among those that `align_tokens` links,
+    without those that occur in 5 % or more of the texts.
 
     Args:
         pairs: (source, target) texts.
@@ -33,11 +33,16 @@ def with_terms(pairs: Sequence[tuple[str, str]], share: float, seed: int = 0) ->
         seed: Seed of the draws.
 
     Raises:
-        ValueError: If `share` is out of range, or a text has a tag of terms already.
+        ValueError: If `share` is out of range, an item is no pair of texts, or a text has a tag of
+            terms.
     """
-    require(0 <= share <= 1, "share", share, "in [0, 1]")
+    fits = is_number(share) and 0 <= share <= 1
+    require(fits, "share", share, "in [0, 1]")
+    for pair in pairs:
+        fits = isinstance(pair, tuple | list) and len(pair) == 2
+        require(fits, "pairs", pair, "pairs of a source and a target")
     without_tags(itertools.chain.from_iterable(pairs), "pairs")
-    if not share or not pairs:
+    if not share or not any(source.strip() and target.strip() for source, target in pairs):
         return list(pairs)
     words = [[list(_WORD.finditer(text)) for text in side] for side in zip(*pairs, strict=True)]
     named = [[[x.group().casefold() for x in text] for text in side] for side in words]

@@ -1,4 +1,4 @@
-"""How often pairs occur in an epoch: whole numbers, fractions, wrong numbers."""
+"""Occurrences of pairs in an epoch: whole numbers, fractions, wrong numbers."""
 
 from collections import Counter
 

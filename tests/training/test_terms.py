@@ -81,11 +81,21 @@ def test_a_glossary_writes_its_terms_in_the_same_way():
         ([("a", "b")], -0.1, "share must be in"),
         ([("a <term> b", "b")], 0.5, "pairs must be text without <term>"),
         ([("a", "b </term>")], 0.0, "pairs must be text without </term>"),
+        ([("a", "b")], "half", "share must be in"),
+        ([("a",)], 0.5, "pairs must be pairs of a source and a target"),
     ],
 )
 def test_bad_input(pairs, share, message):
     with pytest.raises(ValueError, match=message):
         with_terms(pairs, share)
+
+
+def test_texts_without_words_and_no_texts():
+    assert with_terms([("", ""), ("a", " ")], 1.0) == [("", ""), ("a", " ")]
+    with pytest.raises(ValueError, match="pairs"):
+        with_terms([("a", 3)], 0.5)
+    with pytest.raises(ValueError, match="source"):
+        Glossary({"a": ["b"]}).inlined(3)
 
 
 @pytest.mark.once("options of the run: text and files")

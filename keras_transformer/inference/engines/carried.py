@@ -1,4 +1,4 @@
-"""What each engine carries of the options of a search; the rest it refuses by name.
+"""Table of the search options that each engine accepts; it refuses the others by name.
 
 `docs/deploy.md` has a table of it, which a test compares with the engines.
 """

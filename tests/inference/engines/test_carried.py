@@ -1,4 +1,4 @@
-"""What the engines carry and refuse is what the documentation says."""
+"""The documentation's table of options, against what the engines accept and refuse."""
 
 import copy
 import inspect
