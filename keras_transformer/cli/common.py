@@ -89,6 +89,14 @@ EnsembleOf = Annotated[
         "be repeated.",
     ),
 ]
+ContextSentences = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="Sentences before each that it is translated with, for a model that was trained so; "
+        "an empty line ends a document.",
+    ),
+]
 TokensPerBatch = Annotated[
     int, typer.Option(min=1, help="Maximum number of source tokens per batch.")
 ]

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from keras_transformer.cli.common import (
+    ContextSentences,
     Engine,
     EnsembleOf,
     Folder,
@@ -35,7 +36,8 @@ def evaluate(
         Path | None, typer.Option(help="Reference translations, one per line of the source.")
     ] = None,
     corpus: Annotated[
-        str | None, typer.Option(help="A built-in corpus instead of files: grammar or multi30k.")
+        str | None,
+        typer.Option(help="A built-in corpus instead of files: grammar, documents or multi30k."),
     ] = None,
     data_folder: Annotated[
         Path | None,
@@ -68,6 +70,7 @@ def evaluate(
         bool,
         typer.Option("--rouge", help="Also compute ROUGE-1, ROUGE-2 and ROUGE-L of summaries."),
     ] = False,
+    context_sentences: ContextSentences = 0,
     **search: Any,
 ) -> None:
     """Measure quality and speed on a test set.
@@ -120,6 +123,7 @@ def evaluate(
         lowercase=lowercase,
         published_language=languages["target_language"] if moses else None,
         summaries=rouge,
+        context_sentences=context_sentences,
         **search,
     )
     if not ensemble:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from keras_transformer.cli.common import (
+    ContextSentences,
     Engine,
     EnsembleOf,
     Folder,
@@ -123,6 +124,7 @@ def translate(
             "with `inline_terms`, instead of searching for it.",
         ),
     ] = False,
+    context_sentences: ContextSentences = 0,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
     text_field: Annotated[
@@ -149,6 +151,7 @@ def translate(
         keras-transformer translate saved_models/en-de --rerank 8 --rerank-weight reverse=0.5
             --rerank-reverse saved_models/de-en
         keras-transformer translate saved_models/grammar --glossary terms.tsv < news.en
+        keras-transformer translate saved_models/documents --context-sentences 2 < book.en
         keras-transformer translate saved_models/nllb --target-language fra_Latn < news.en
         keras-transformer translate saved_models/grammar -i crawl/ -o out/ --processes 8
     """
@@ -163,6 +166,7 @@ def translate(
     if is_folder(output):
         require(bool(inputs), "--input", inputs, "given when --output is a folder")
         refused = {"--ensemble": ensemble, "--mbr": mbr, "--rerank": rerank, "--glossary": glossary}
+        refused |= {"--context-sentences": context_sentences}
         for name, value in refused.items():
             require(not value, name, value, "left out if --output is a folder")
         require(chunk_size is None, "--chunk-size", chunk_size, "left out if --output is a folder")
@@ -186,6 +190,9 @@ def translate(
         rerank_language_model=rerank_language_model,
     )
     named = dict(options, num_hypotheses=num_hypotheses, glossary=glossary, **models)
+    if context_sentences:
+        for flag, value in {"--mbr": mbr, "--rerank": rerank, "-n": num_hypotheses}.items():
+            require(value is None, flag, value, "left out with --context-sentences")
     _check_choice(mbr, mbr_source, rerank, named)
     require(not inline_terms or glossary, "--inline-terms", True, "left out without --glossary")
     inlined = None
@@ -199,7 +206,11 @@ def translate(
     if inlined:
         _check_terms(folder, translator)
     choose = None
-    if mbr is not None:
+    if context_sentences:
+        from keras_transformer.inference.documents import translate_windows
+
+        choose = functools.partial(translate_windows, translator)
+    elif mbr is not None:
         from keras_transformer.evaluation.minimum_bayes_risk import translate_by_risk
 
         choose = functools.partial(translate_by_risk, translator, count=mbr, source=mbr_source)
@@ -208,8 +219,19 @@ def translate(
         choose = functools.partial(
             reranker(translator, *models.values(), **loading).translate, count=rerank
         )
+    changed = functools.partial(_changed, inlined=inlined, context_sentences=context_sentences)
     given = num_hypotheses, chunk_size, options
-    _stream(translator, choose, input_file, output and Path(output), inlined, *given)
+    _stream(translator, choose, input_file, output and Path(output), changed, *given)
+
+
+def _changed(lines, inlined, context_sentences):
+    """Return lines with terms and context, if asked for."""
+    lines = map(inlined, lines) if inlined else lines
+    if context_sentences:
+        from keras_transformer.text.documents import in_context
+
+        return in_context(lines, context_sentences)
+    return lines
 
 
 def _check_choice(mbr, mbr_source, rerank, named):
@@ -245,14 +267,12 @@ def _check_terms(folder, translator):
     require(reads_terms(translator.tokenizer), "--inline-terms", f"{folder}", accepted)
 
 
-def _stream(translator, choose, input_file, output_file, inlined, *given):
+def _stream(translator, choose, input_file, output_file, changed, *given):
     """Translate stdin or one file to stdout or one file."""
     is_typed = input_file is None and sys.stdin.isatty()
     num_hypotheses, chunk_size, options = given
     chunk_size = chunk_size or (1 if is_typed else 2048)
-    lines = read_lines(input_file)
-    if inlined is not None:
-        lines = map(inlined, lines)
+    lines = changed(read_lines(input_file))
     if choose is not None:
         found = _chosen(choose, lines, chunk_size, options)
     elif num_hypotheses is None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import keras
 
 from keras_transformer.data import grammar
+from keras_transformer.data.grammar import documents
 from keras_transformer.data.text_files import Pairs, read_pairs
 
 MULTI30K_URL = (
@@ -47,6 +48,7 @@ class Corpus:
         tests: Test pairs, by the name of the test set.
         visits: Times that each training pair occurs in an epoch; None: once.
         symbols: Words before sources that must be one piece of a vocabulary.
+        has_documents: Whether the sentences stand in order, and an empty pair ends a document.
         directions: Source and target language, by the name of the test set, if there are several
             pairs of languages; then a tag of the target language precedes the sources of training
             and validation.
@@ -60,6 +62,7 @@ class Corpus:
     tests: dict[str, Pairs]
     visits: Sequence[float] | None = None
     symbols: tuple[str, ...] = ()
+    has_documents: bool = False
     directions: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
@@ -78,6 +81,9 @@ def load_corpus(
       training set some lines hold several sentences, and some sources are lower-cased or lack
       punctuation (`grammar.varied`); the test set "varied" holds the sentences of "test" with all
       lines varied in this way.
+    - "documents": documents of two or three sentences of this grammar, in which "it" refers to a
+      noun of the sentence before (`data.grammar.documents`); 500 documents each for validation and
+      for the test set "test".
     - "multi30k": image captions (Elliott et al. 2016, "Multi30K: Multilingual English-German
       Image Descriptions"; 2017; Barrault et al. 2018), any two of en, de, fr, cs: 29,000 training
       pairs, 1,014 validation pairs, and 1,000 pairs in each of the test sets "test_2016_flickr"
@@ -85,13 +91,14 @@ def load_corpus(
       cache and verified by checksum. Derived from Flickr30k: for research, not commercial use.
 
     Args:
-        name: "grammar" or "multi30k".
+        name: "grammar", "documents" or "multi30k".
         folder: For multi30k only: local folder with its files (`train.en.gz` or `train.en`, and
             so on), to read instead of downloading. The checksums of these files are not verified.
         source_language: Language to translate from.
         target_language: Language to translate into; must differ from `source_language`.
         train_size: Number of training pairs. For multi30k: the first ones (default: all). For
-            grammar: the number to generate (default: 100,000), in fewer lines.
+            grammar: the number to generate (default: 100,000), in fewer lines. For documents: the
+            number of documents to generate (default: 20,000).
 
     Raises:
         ValueError: If a name or language is unknown, or `train_size` exceeds the corpus.
@@ -110,7 +117,8 @@ def load_corpus(
     if train_size is not None and train_size < 1:
         raise ValueError(f"train_size must be at least 1, got {train_size}")
     parts = load(folder, source_language, target_language, train_size)
-    return Corpus(name, source_language, target_language, *parts)
+    documents = name == "documents"
+    return Corpus(name, source_language, target_language, *parts, has_documents=documents)
 
 
 _Parts = tuple[Pairs, Pairs, dict[str, Pairs]]
@@ -127,6 +135,20 @@ def _load_grammar(
     train, test = splits["train"], splits["test"]
     varied = list(grammar.varied(test, share=1, joined=0.2))
     return list(grammar.varied(train)), splits["validation"], {"test": test, "varied": varied}
+
+
+def _load_documents(
+    folder: str | Path | None, source_language: str, target_language: str, train_size: int | None
+) -> _Parts:
+    if folder is not None:
+        raise ValueError(f"folder must be None for the embedded corpus, got {str(folder)!r}")
+    found = documents.documents(1_000 + (train_size or 20_000), seed=1)
+    way = 1 if source_language == "en" else -1
+    flat = [
+        [x for doc in part for x in (*(pair[::way] for pair in doc), ("", ""))]
+        for part in (found[1_000:], found[500:1_000], found[:500])
+    ]
+    return flat[0], flat[1], {"test": flat[2]}
 
 
 def _load_multi30k(
@@ -169,5 +191,6 @@ def _multi30k_file(file: str, folder: str | Path | None) -> str | Path:
 
 _CORPORA = {
     "grammar": (("en", "de"), _load_grammar),
+    "documents": (("en", "de"), _load_documents),
     "multi30k": (("en", "de", "fr", "cs"), _load_multi30k),
 }

@@ -14,6 +14,7 @@ import numpy as np
 from keras_transformer.data.trees import Tree, punctuation, spans, tree_of
 from keras_transformer.evaluation.scores import evaluate, moses, published_bleu, rouge
 from keras_transformer.evaluation.spans import bracket_f1
+from keras_transformer.inference.documents import translate_documents
 from keras_transformer.inference.scoring import same_number
 from keras_transformer.inference.translator import METRICS, Translator
 from keras_transformer.search import TRANSLATE, Search, spelled_out
@@ -29,18 +30,21 @@ def assess(
     lowercase: bool = False,
     published_language: str | None = None,
     summaries: bool = False,
+    context_sentences: int = 0,
     **options: Any,
 ) -> dict[str, Any]:
     """Translate a test set and compare the translations with its references.
 
     Args:
         translator: Translator to measure.
-        pairs: (source, reference) texts, at least one pair.
+        pairs: (source, reference) texts, at least one pair. Pairs of empty texts do not count.
         tokens_per_batch, options: See `Translator.translate`.
         lowercase: Whether BLEU, chrF and the exact match ignore case.
         published_language: Target language code, such as "de", to also compute BLEU as papers on
             Multi30k do (lower-cased, Moses-tokenised); None: do not.
         summaries: Whether the translations are summaries, to also compute ROUGE.
+        context_sentences: Sentences before each that it is translated with, see
+            `translate_documents`; an empty pair ends a document. 0: none.
 
     Returns:
         The results of `scores.evaluate` (`bleu`, `bleu_signature`, `chrf`, `ter`, `exact_match`,
@@ -63,8 +67,14 @@ def assess(
     sources = [source for source, _ in pairs]
     search = Search.of(options, TRANSLATE)
     begin = time.perf_counter()
-    hypotheses = translator.translate(sources, tokens_per_batch=tokens_per_batch, **options)
+    options["tokens_per_batch"] = tokens_per_batch
+    if context_sentences:
+        hypotheses = translate_documents(translator, sources, context_sentences, **options)
+    else:
+        hypotheses = translator.translate(sources, **options)
     seconds = time.perf_counter() - begin
+    filled = [i for i, pair in enumerate(pairs) if any(map(str.strip, pair))]
+    pairs, hypotheses = [pairs[i] for i in filled], [hypotheses[i] for i in filled]
     found = (translator, pairs, hypotheses, search, seconds)
     metrics = measured(*found, tokens_per_batch=tokens_per_batch, lowercase=lowercase)
     references = [target for _, target in pairs]

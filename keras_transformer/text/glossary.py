@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from keras_transformer.config import require
-from keras_transformer.text.pieces import SPACE
+from keras_transformer.text.pieces import has_words
 from keras_transformer.text.tokenizer import Tokenizer, checked_texts
 
 # Written into sources, around a term and its translation.
@@ -40,10 +40,7 @@ def tagged(term: str, form: str) -> str:
 
 def reads_terms(tokenizer: Tokenizer) -> bool:
     """Return whether the tags of terms are pieces of a tokenizer's source vocabulary."""
-    try:
-        return {SPACE + tag for tag in TERM_TAGS} <= {*tokenizer.pieces_of("source")}
-    except ValueError:  # it has no list of pieces
-        return False
+    return has_words(tokenizer, TERM_TAGS)
 
 
 def without_tags(texts: Iterable[str], name: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import sentencepiece
@@ -20,6 +20,14 @@ def symbols_of(model: bytes) -> frozenset[str]:
     """Return the user-defined symbols of a serialized SentencePiece model."""
     pieces = (dict(fields_of(value)) for number, value in fields_of(model) if number == 1)
     return frozenset(x[1].decode() for x in pieces if x.get(3) == USER_DEFINED)
+
+
+def has_words(tokenizer: Any, words: Iterable[str]) -> bool:
+    """Return whether each of some words is a piece of a tokenizer's source vocabulary."""
+    try:
+        return {SPACE + word for word in words} <= {*tokenizer.pieces_of("source")}
+    except ValueError:  # it has no list of pieces
+        return False
 
 
 def fields_of(message: bytes) -> Iterator[tuple[int, Any]]:

@@ -24,6 +24,8 @@ class CorpusOptions:
         both_directions: Whether to train both directions, with source and target exchanged.
         weight: Times that each pair occurs in an epoch, above 0: 2.5 is two or three times, 0.5
             every second epoch.
+        documents: Whether the text has documents, each ended by an empty line; sentences of others
+            have no context, see `context_sentences` of the recipe.
         tag: A word before each source, such as "<BT>" of back-translations; "": none.
         validation_source, validation_target: Validation text, in files of the same kinds; "": none.
     """
@@ -34,6 +36,7 @@ class CorpusOptions:
     target_language: str = ""
     both_directions: bool = False
     weight: float = 1.0
+    documents: bool = False
     tag: str = ""
     validation_source: str = ""
     validation_target: str = ""

@@ -16,6 +16,7 @@ from keras_transformer.data.cleaning import clean
 from keras_transformer.data.text_files import Pairs, read_pairs
 from keras_transformer.text.marian import tag_of
 from keras_transformer.training.corpus_options import CorpusOptions
+from keras_transformer.training.documents import separated, with_context
 from keras_transformer.training.runs import say
 
 
@@ -27,6 +28,7 @@ class _Text:
     languages: tuple[str, str]
     train: Pairs
     validation: Pairs
+    test: Pairs
 
 
 def read_corpora(
@@ -34,6 +36,7 @@ def read_corpora(
     folder: Path,
     temperature: float = 1.0,
     train_size: int | None = None,
+    context_sentences: int = 0,
     **cleaning: Any,
 ) -> Corpus:
     """Read several corpora, clean each, and join them to one.
@@ -45,6 +48,7 @@ def read_corpora(
         folder: Folder that paths are relative to.
         temperature: T of `visits_of`, for corpora without weights.
         train_size: Maximum number of pairs of each; None: all.
+        context_sentences: Sentences before each that are joined to it, in `documents`; 0: none.
         cleaning: Options of `clean`.
 
     Raises:
@@ -52,7 +56,12 @@ def read_corpora(
             validation text, or a text contains a tag.
         FileNotFoundError: If a file is missing.
     """
-    texts = [x for table in tables for x in _read(table, folder, train_size, cleaning)]
+    if context_sentences:
+        fits = any(table.documents for table in tables)
+        accepted = "0 where no corpus has documents = true"
+        require(fits, "context_sentences", context_sentences, accepted)
+    given = folder, train_size, context_sentences, cleaning
+    texts = [x for table in tables for x in _read(table, *given)]
     pairs_of_languages = dict.fromkeys(x.languages for x in texts)
     several = len(pairs_of_languages) > 1
     tags = {x.options.tag: None for x in texts if x.options.tag}
@@ -76,8 +85,8 @@ def read_corpora(
 
     tests: dict[str, Pairs] = {}
     for text in texts:
-        if text.validation:
-            tests.setdefault(_name(text), []).extend(text.validation)
+        if text.test:
+            tests.setdefault(_name(text), []).extend(text.test)
     require(tests, "corpora", [x.source for x in tables], "with a validation_source in one of them")
     sources, targets = (
         [*dict.fromkeys(languages)] for languages in zip(*pairs_of_languages, strict=True)
@@ -113,22 +122,27 @@ def visits_of(
     return [(max(sizes) / size) ** (1 - 1 / temperature) for size in sizes]
 
 
-def _read(options, folder, size, cleaning):
+def _read(options, folder, size, context, cleaning):
     """Return the text of a table, in one direction or both."""
     languages = options.source_language, options.target_language
     sides = dict(zip(("source_language", "target_language"), languages, strict=True))
 
     def read(part):
         files = options.files(part)
-        return read_pairs(*(folder / file for file in files), **sides) if files else []
+        found = read_pairs(*(folder / file for file in files), **sides) if files else []
+        return separated(found) if context and not options.documents else found
 
-    train, report = clean(read("")[:size], **cleaning)
+    parts = read("")[:size], read("validation_")
+    test = parts[1]
+    if context:
+        parts = [with_context(part, context, alone=part is parts[0]) for part in parts]
+    train, report = clean(parts[0], **cleaning)
     if not train:
         raise ValueError(f"{folder / options.source} is empty after cleaning: {report}")
     say(f"corpus {'-'.join(languages)} of {options.source}: {report}")
-    texts = [_Text(options, languages, train, read("validation_"))]
+    texts = [_Text(options, languages, train, parts[1], test)]
     if options.both_directions:
-        swapped = ([(y, x) for x, y in part] for part in (texts[0].train, texts[0].validation))
+        swapped = ([(y, x) for x, y in part] for part in (train, parts[1], test))
         texts.append(_Text(options, languages[::-1], *swapped))
     return texts
 

@@ -15,9 +15,11 @@ from keras_transformer.data.text_files import read_pairs
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer
 from keras_transformer.text import MarianTokenizer, SentencePieceTokenizer, Tokenizer
+from keras_transformer.text.documents import SEPARATOR, reads_context
 from keras_transformer.text.glossary import TERM_TAGS
 from keras_transformer.text.marian import tag_of
 from keras_transformer.training.corpus_options import checked
+from keras_transformer.training.documents import with_context
 from keras_transformer.training.mixture import read_corpora
 from keras_transformer.training.recipe import TranslationRecipe
 from keras_transformer.training.runs import say
@@ -44,7 +46,7 @@ class Beginning:
 def read_text(
     options: TranslationRecipe, data_folder: Path | None, files: dict[str, list[Path] | None]
 ) -> tuple[Corpus, Pairs]:
-    """Return the corpus, and its training pairs after cleaning, with terms if the options say so.
+    """Return the corpus, and its cleaned training pairs, with terms and context if asked for.
 
     Args:
         options: Options of the run.
@@ -61,11 +63,17 @@ def read_text(
             require(not paths, f"--{name}", [str(x) for x in paths or ()], accepted)
         languages = options.source_language, options.target_language
         tables = checked(options.corpora, options.temperature, *languages)
-        folder, size = data_folder or Path(), options.train_size
-        corpus = read_corpora(tables, folder, options.temperature, size, **cleaning)
+        given = data_folder or Path(), options.temperature, options.train_size
+        corpus = read_corpora(tables, *given, options.context_sentences, **cleaning)
         pairs = corpus.train
     else:
         corpus = _corpus(options, data_folder, files)
+        if size := options.context_sentences:
+            accepted = f"0 for the corpus {corpus.name}, which has no documents"
+            require(corpus.has_documents, "context_sentences", size, accepted)
+            held_out = with_context(corpus.validation, size, alone=False)
+            train = with_context(corpus.train, size)
+            corpus = dataclasses.replace(corpus, train=train, validation=held_out)
         pairs, report = clean(corpus.train, **cleaning)
         if not pairs:
             raise ValueError(f"the training corpus is empty after cleaning: {report}")
@@ -93,6 +101,9 @@ def begin(
         config = _config(options, tokenizer)
         return Beginning(None, Transformer, tokenizer, config, languages)
     start = Translator.load(start_from, "float32")
+    if options.context_sentences:
+        accepted = "a translator that was trained with context_sentences"
+        require(reads_context(start.tokenizer), "start_from", str(start_from), accepted)
     if corpus.directions:  # each source names its target language
         tokenizer = _unchosen(start.tokenizer, corpus.directions.values())
     else:
@@ -119,6 +130,8 @@ def _unchosen(tokenizer, directions):
 def _tokenizer(options, corpus, pairs):
     directions = corpus.directions.values()
     sources, targets = zip(*pairs, strict=True)
+    symbols = [*corpus.symbols, *(TERM_TAGS if options.inline_terms else ())]
+    symbols += [SEPARATOR] if options.context_sentences else []
     return SentencePieceTokenizer.train(
         sources,
         targets,
@@ -129,7 +142,7 @@ def _tokenizer(options, corpus, pairs):
         lowercase=options.lowercase,
         source_languages=[*dict.fromkeys(source for source, _ in directions)],
         target_languages=[*dict.fromkeys(target for _, target in directions)],
-        symbols=[*corpus.symbols, *(TERM_TAGS if options.inline_terms else ())],
+        symbols=symbols,
     )
 
 
@@ -160,4 +173,5 @@ def _corpus(options, data_folder, files):
         pairs[name] = read_pairs(*paths, **languages) if paths else []
     tests = {"test": pairs["test"]} if pairs["test"] else {}
     train_pairs = pairs["train"][: options.train_size]
-    return Corpus("files", *languages.values(), train_pairs, pairs["validation"], tests)
+    parts = train_pairs, pairs["validation"], tests
+    return Corpus("files", *languages.values(), *parts, has_documents=True)

@@ -51,6 +51,9 @@ class TranslationRecipe:
         subword_sampling: Rate of BPE-dropout, or alpha of unigram sampling, in training; 0: off.
         inline_terms: Share of the training sources that carry translations of some of their words,
             so that the model learns to use a glossary, see `training.terms.with_terms`; 0: none.
+        context_sentences: Sentences before each of its document that are read and translated with
+            it, see `text.documents.in_context`; an empty line of the text ends a document. Each
+            sentence also occurs alone. 0: none.
         model: Fields of `TransformerConfig` other than vocabulary sizes and special ids.
         tokens_per_batch: Maximum tokens per side of a batch, padding included.
         num_buckets: Maximum number of batch shapes.
@@ -106,6 +109,7 @@ class TranslationRecipe:
     lowercase: bool = False
     subword_sampling: float = 0.0
     inline_terms: float = 0.0
+    context_sentences: int = 0
     model: dict[str, Any] = dataclasses.field(default_factory=dict)
     tokens_per_batch: int = 4096
     num_buckets: int = 6
@@ -168,7 +172,7 @@ _LEAST = dict.fromkeys(
     ("epochs", "warmup_steps", "gradient_accumulation", "average_last", "beam_size"), 1
 )
 _LEAST |= dict.fromkeys(("vocab_size", "tokens_per_batch", "num_buckets", "max_words"), 1)
-_LEAST |= dict.fromkeys(("train_size", "patience"), 1)
+_LEAST |= {"train_size": 1, "patience": 1, "context_sentences": 0}
 _LEAST |= dict.fromkeys(
     ("checkpoint_every", "bleu_every", "lora_rank", "length_penalty", "r_drop", "seed"), 0
 )

@@ -40,6 +40,7 @@ NOT_THE_RUN += ("checkpoint_every", "distribution", "remat")
 # Options, with their defaults, that checkpoints of older versions lack.
 ADDED = {"r_drop": 0.0, "clip_norm": None, "weight_decay": 0.0, "ema_decay": 0.0}
 ADDED |= {"corpora": [], "temperature": 1.0, "inline_terms": 0.0}
+ADDED |= {"context_sentences": 0}
 
 
 @run_into(lambda given: Path("saved_models") / Path(given["recipe"]).stem, joins=True)
@@ -266,6 +267,12 @@ def _measure(options, folder, corpus, translator):
     for name, pairs in corpus.tests.items():
         languages = corpus.directions.get(name)
         own = translator.between(*languages) if languages else translator
-        metrics = assess(own, pairs, published_language=published, **_search(options))
+        metrics = assess(
+            own,
+            pairs,
+            published_language=published,
+            context_sentences=options.context_sentences,
+            **_search(options),
+        )
         save_metrics(folder, name, metrics)
         print(f"\n{name}\n{table(metrics)}")

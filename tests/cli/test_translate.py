@@ -193,6 +193,24 @@ def test_a_glossary(run, failure, folder, translator, tmp_path):
     assert "--glossary must be left out if --output is a folder" in failure(result)
 
 
+def test_sentences_with_those_before_them(run, failure, folder, translator, monkeypatch):
+    given = ["--context-sentences", 1]
+    result = run("translate", folder, *given, stdin="two\n", status=2)
+    assert "translator must be one that was trained with context_sentences" in failure(result)
+    for flag in (["--mbr", 2], ["--rerank", 2], ["-n", 2]):
+        result = run("translate", folder, *given, *flag, stdin="two\n", status=2)
+        assert f"{flag[0]} must be left out with --context-sentences" in failure(result)
+    result = run("translate", folder, *given, "-i", "x", "-o", "o/", status=2)
+    assert "--context-sentences must be left out if --output is a folder" in failure(result)
+    result = run("translate", folder, *given, stdin="a <sep> b\n", status=2)
+    assert "texts must be text without <sep>" in failure(result)
+    monkeypatch.setattr("keras_transformer.inference.documents.reads_context", lambda x: True)
+    found = run("translate", folder, *given, stdin="one\ntwo\n\nthree\n").stdout
+    # The words of the test never have the separator in their translations: all are made alone.
+    one, two, three = translator.translate(["one", "two", "three"])
+    assert found == f"{one}\n{two}\n\n{three}\n"
+
+
 def test_terms_in_the_source(run, failure, folder, translator, tmp_path, monkeypatch):
     terms = tmp_path / "terms.tsv"
     terms.write_text("two\tthree\n", "utf-8")

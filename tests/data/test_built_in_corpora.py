@@ -138,6 +138,17 @@ def test_real_multi30k():
         assert hashlib.sha256((folder / file).read_bytes()).hexdigest() == checksum
 
 
+def test_documents():
+    corpus = load_corpus("documents", train_size=50)
+    assert corpus.has_documents and not load_corpus("grammar", train_size=50).has_documents
+    parts = [corpus.train, corpus.validation, corpus.tests["test"]]
+    assert [part.count(("", "")) for part in parts] == [50, 500, 500]
+    assert corpus.train[-1] == ("", "") != corpus.train[0]
+    assert corpus == load_corpus("documents", train_size=50)
+    swapped = load_corpus("documents", source_language="de", target_language="en", train_size=50)
+    assert swapped.train == [pair[::-1] for pair in corpus.train]
+
+
 def test_grammar():
     splits = grammar.splits(train=50, validation=1_000, test=1_000, seed=1)
     corpus = load_corpus("grammar", train_size=50)
@@ -161,7 +172,10 @@ def test_grammar():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "wmt14"}, r"name must be one of \['grammar', 'multi30k'\], got 'wmt14'"),
+        (
+            {"name": "wmt14"},
+            r"name must be one of \['documents', 'grammar', 'multi30k'\], got 'wmt14'",
+        ),
         (
             {"name": "multi30k", "target_language": "es"},
             r"target_language of multi30k must be one of .*'cs'.*got 'es'",
@@ -171,6 +185,7 @@ def test_grammar():
             r"source_language of grammar must be one of \('en', 'de'\), got 'fr'",
         ),
         ({"name": "grammar", "target_language": "en"}, "must differ"),
+        ({"name": "documents", "folder": "x"}, "folder must be None for the embedded corpus"),
         ({"name": "grammar", "folder": "data"}, "folder must be None .*got 'data'"),
     ],
 )

@@ -15,6 +15,7 @@ from keras_transformer.data.trees import linearize, read_trees
 from keras_transformer.models import BERT, GPT, BERTConfig, GPTConfig
 from keras_transformer.text import WordTokenizer
 from keras_transformer.text.chat_template import ChatTemplate
+from keras_transformer.text.documents import SEPARATOR
 from keras_transformer.text.glossary import TERM_TAGS
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.inference.chats import chat_folder
@@ -52,8 +53,9 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     _corpora(folder, sides)
     english, german = sides["train"]
 
-    tokenizer = SentencePieceTokenizer.train(english, german, vocab_size=400, symbols=TERM_TAGS)
-    for name in ("grammar", "multi30k", "terms"):
+    symbols = [*TERM_TAGS, SEPARATOR]
+    tokenizer = SentencePieceTokenizer.train(english, german, vocab_size=400, symbols=symbols)
+    for name in ("grammar", "multi30k", "terms", "documents"):
         _translator(tiny_transformer, tokenizer).save(folder / "saved_models" / name)
     back = _translator(tiny_transformer, tokenizer, "de", "en")
     back.save(folder / "saved_models/grammar-de-en")
@@ -126,6 +128,7 @@ def _corpora(folder, sides):
         write(folder / name, [f"{text}\t{text.title()}" for text in sides[part][0][:20]])
     write(folder / "languages.toml", LANGUAGES.splitlines())
     write(folder / "english.txt", sides["test"][0][:3])
+    write(folder / "book.en", [*sides["test"][0][:2], "", sides["test"][0][2]])
     write(folder / "terms.tsv", ["dog\tKöter\tKöters\tKötern", "lamp\tLeuchte\tLeuchten"])
     write(folder / "articles.txt", sides["test"][0][:3])
     write(folder / "mine.toml", RECIPE.splitlines())

@@ -41,6 +41,27 @@ def test_assesses_the_translations_of_the_search_asked_for(translator):
     json.dumps(metrics, allow_nan=False)
 
 
+def test_pairs_of_empty_texts_do_not_count(translator):
+    pairs = [PAIRS[0], ("", ""), PAIRS[1], (" ", "")]
+    metrics = assess(translator, pairs, **SHORT)
+    assert metrics["sentences"] == 2
+    assert metrics["bleu"] == assess(translator, PAIRS[:2], **SHORT)["bleu"]
+
+
+def test_assesses_with_context(translator, monkeypatch):
+    asked = []
+
+    def fixed(translator, texts, context_sentences, **options):
+        asked.append((list(texts), context_sentences, options))
+        return ["three", "", "two two one"]
+
+    monkeypatch.setattr("keras_transformer.evaluation.assess.translate_documents", fixed)
+    pairs = [PAIRS[0], ("", ""), PAIRS[1]]
+    metrics = assess(translator, pairs, context_sentences=2, **SHORT)
+    assert metrics["exact_match"] == 100 and metrics["sentences"] == 2
+    assert asked == [(["one two", "", "two"], 2, {**SHORT, "tokens_per_batch": 4096})]
+
+
 def test_assesses_summaries(translator):
     pytest.importorskip("rouge_score")
     metrics = assess(translator, PAIRS, summaries=True, **SHORT)

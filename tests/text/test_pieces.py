@@ -7,7 +7,8 @@ import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keras_transformer.text.pieces import SPACE, FastPieces, SentencePieces, offsets
+from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.text.pieces import SPACE, FastPieces, SentencePieces, has_words, offsets
 from tests.text.sentences import ENGLISH, UNICODE, trained
 
 TAGS = ">>[a-z]+<<"
@@ -50,6 +51,16 @@ def test_symbols_cut_a_text(pieces):
     assert pieces.encode("The dog>>fr<<>>de<<") == [*plain, french, german]
     assert pieces.encode(">>xx<<")[0] == pieces.unk_id
     assert pieces.unk_id not in pieces.encode(">>d e<<")
+
+
+@pytest.mark.once("text: no tensor is read")
+def test_words_that_are_pieces():
+    texts = ["one two", "two one"]
+    options = dict(vocab_size=32, byte_fallback=False, symbols=["<sep>"])
+    tokenizer = SentencePieceTokenizer.train(texts, texts, **options)
+    assert has_words(tokenizer, ["<sep>"]) and not has_words(tokenizer, ["<sep>", "<tag>"])
+    hidden = type("Exported", (), {"pieces_of": lambda self, side: int("no list")})
+    assert not has_words(hidden(), ["<sep>"])
 
 
 def test_what_looks_like_a_piece_is_spelled_out(model):

@@ -65,6 +65,23 @@ def test_several_languages_have_tags(folder):
     assert read(folder, DE, FR).source_language == "en"
 
 
+def test_documents_and_sentences_without_documents(folder):
+    documents = dict(source="d.tsv", documents=True, validation_source="d.tsv")
+    (folder / "d.tsv").write_text("one\teins\ntwo\tzwei\n\t\nthree\tdrei\n")
+    corpus = read(folder, DE, documents, context_sentences=1)
+    alone = [("one", "eins"), ("two", "zwei"), ("three", "drei"), ("four", "vier")]
+    assert corpus.train[:4] == alone
+    assert corpus.train[4:7] == [alone[0], ("one <sep> two", "eins <sep> zwei"), alone[2]]
+    assert corpus.train[7:] == [alone[1]]
+    assert corpus.validation == [("five", "fünf"), *corpus.train[4:7]]
+    test = [("five", "fünf"), ("", ""), *alone[:2], ("", ""), alone[2]]
+    assert corpus.tests == {"validation en-de": test}
+    both = read(folder, documents | {"both_directions": True}, context_sentences=1)
+    assert (">>en<< eins <sep> zwei", "one <sep> two") in both.validation
+    with pytest.raises(ValueError, match="context_sentences must be 0 where no corpus has doc"):
+        read(folder, DE, context_sentences=1)
+
+
 def test_options_of_the_run(folder):
     assert len(read(folder, DE, train_size=2).train) == 2
     (folder / "b.tsv").write_text("two two two\tdeux\n")

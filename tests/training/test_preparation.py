@@ -3,8 +3,10 @@
 import pytest
 
 from keras_transformer.models import Transformer
+from keras_transformer.text.documents import reads_context
 from keras_transformer.training.preparation import begin, read_text
 from keras_transformer.training.recipe import TranslationRecipe
+from tests.inference.small_translator import made_tokenizer, make
 
 OPTIONS = dict(vocab_size=400, model=dict(d_model=16, d_ff=32, num_heads=2), train_size=200)
 FILES = dict(train=None, validation=None, test=None)
@@ -20,6 +22,28 @@ def test_a_corpus_a_tokenizer_and_sizes():
     assert beginning.config.source_vocab_size == beginning.tokenizer.source_vocab_size
     again = begin(options, corpus, pairs, None)
     assert again.tokenizer.fingerprint() == beginning.tokenizer.fingerprint()
+
+
+def test_a_corpus_with_documents():
+    given = OPTIONS | dict(train_size=50, context_sentences=2)
+    options = TranslationRecipe(corpus="documents", **given)
+    corpus, pairs = read_text(options, None, FILES)
+    beginning = begin(options, corpus, pairs, None)
+    assert reads_context(beginning.tokenizer)
+    for side in (0, 1):
+        assert {x[side].count("<sep>") for x in pairs} == {0, 1, 2}
+    assert sum("<sep>" in source for source, _ in pairs) > 50  # each document, and more
+    assert all("<sep>" not in x for pair in corpus.tests["test"] for x in pair)
+    with pytest.raises(ValueError, match="context_sentences must be 0 for the corpus grammar"):
+        read_text(TranslationRecipe(**given), None, FILES)
+
+
+def test_a_start_without_context(tmp_path):
+    make(made_tokenizer()).save(tmp_path)
+    options = TranslationRecipe(corpus="documents", **OPTIONS | dict(context_sentences=1))
+    corpus, pairs = read_text(options, None, FILES)
+    with pytest.raises(ValueError, match="start_from must be a translator that was trained with"):
+        begin(options, corpus, pairs, tmp_path)
 
 
 def test_a_side_that_is_missing():

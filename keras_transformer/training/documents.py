@@ -1,0 +1,32 @@
+"""Training pairs of documents: sentences with those before them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from keras_transformer.text.documents import in_context
+
+Pairs = list[tuple[str, str]]
+
+
+def with_context(
+    pairs: Sequence[tuple[str, str]], context_sentences: int, alone: bool = True
+) -> Pairs:
+    """Return pairs whose sides hold a sentence and those before it, see `in_context`.
+
+    Args:
+        pairs: (source, target) sentences in their order. A pair with an empty side ends a document.
+        context_sentences: Number of sentences before each, at least 1.
+        alone: Whether each sentence also occurs without context, so that a model translates single
+            sentences too.
+    """
+    filled = [pair if all(x.strip() for x in pair) else ("", "") for pair in pairs]
+    sides = ([pair[i] for pair in filled] for i in (0, 1))
+    windows = zip(*(in_context(side, context_sentences) for side in sides), strict=True)
+    found = [window for window in windows if window[0]]
+    return found + [pair for pair in filled if pair[0]] if alone else found
+
+
+def separated(pairs: Sequence[tuple[str, str]]) -> Pairs:
+    """Return pairs as documents of one sentence, each ended by an empty pair."""
+    return [x for pair in pairs for x in (pair, ("", ""))]
