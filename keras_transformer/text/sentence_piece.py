@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
@@ -14,7 +13,7 @@ import sentencepiece
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.text.marian import tag_of
-from keras_transformer.text.pieces import offsets
+from keras_transformer.text.pieces import decoded, encoded, offsets
 from keras_transformer.text.sentence_piece_training import (
     SENTINEL,
     SPECIAL_IDS,
@@ -231,9 +230,7 @@ class SentencePieceTokenizer(Tokenizer):
             if sampling:
                 random = Random(seed).random
                 return [[*side.sampler(text, sampling, random), self.eos_id] for text in texts]
-            # Each call starts new threads, which pays from about 1,000 texts per thread.
-            threads = min(os.cpu_count() or 1, 1 + len(texts) // 1000)
-            return side.processor.encode(texts, add_eos=True, num_threads=threads)
+            return encoded(side.processor, texts)
         except (RuntimeError, TypeError) as error:
             for text in texts:
                 if any("\ud800" <= character <= "\udfff" for character in text):
@@ -243,8 +240,7 @@ class SentencePieceTokenizer(Tokenizer):
             raise
 
     def _decode(self, side: _Model, ids: list[list[int]]) -> list[str]:
-        threads = min(os.cpu_count() or 1, 1 + len(ids) // 1000)
-        return side.processor.decode(ids, num_threads=threads) if ids else []
+        return decoded(side.processor, ids)
 
     def _spans(self, side: _Model, text: str) -> list[tuple[int, int]]:
         return offsets(side.processor, text)

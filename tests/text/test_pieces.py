@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keras_transformer.text import SentencePieceTokenizer
-from keras_transformer.text.pieces import SPACE, FastPieces, SentencePieces, has_words, offsets
+from keras_transformer.text.pieces import (
+    SPACE,
+    FastPieces,
+    SentencePieces,
+    decoded,
+    encoded,
+    has_words,
+    offsets,
+)
 from tests.text.sentences import ENGLISH, UNICODE, trained
 
 TAGS = ">>[a-z]+<<"
@@ -143,3 +151,13 @@ def test_a_broken_tokenizer_json():
 def test_text_that_is_no_unicode(pieces):
     with pytest.raises(ValueError, match="texts must be valid Unicode"):
         pieces.encode("b\ud83d")
+
+
+@pytest.mark.once("text: no tensor is read")
+def test_many_texts_and_one_have_the_same_ids(processor, monkeypatch):
+    texts = ["one two", "", "  two", "Über \N{SNOWMAN}", *ENGLISH[:20]]
+    alone = encoded(processor, texts)
+    again = decoded(processor, alone)
+    monkeypatch.setattr("keras_transformer.text.pieces.THREADED", 3)  # in threads
+    assert encoded(processor, texts) == alone == processor.encode(texts, add_eos=True)
+    assert decoded(processor, [*alone, []]) == [*again, ""] == processor.decode([*alone, []])
