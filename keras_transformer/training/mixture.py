@@ -129,20 +129,21 @@ def _read(options, folder, size, context, cleaning):
 
     def read(part):
         files = options.files(part)
-        found = read_pairs(*(folder / file for file in files), **sides) if files else []
-        return separated(found) if context and not options.documents else found
+        return read_pairs(*(folder / file for file in files), **sides) if files else []
 
-    parts = read("")[:size], read("validation_")
-    test = parts[1]
+    train, validation = read("")[:size], read("validation_")
+    test = validation
     if context:
-        parts = [with_context(part, context, alone=part is parts[0]) for part in parts]
-    train, report = clean(parts[0], **cleaning)
+        if not options.documents:
+            train, test = separated(train), separated(test)
+        train, validation = with_context(train, context), with_context(test, context, alone=False)
+    train, report = clean(train, **cleaning)
     if not train:
         raise ValueError(f"{folder / options.source} is empty after cleaning: {report}")
     say(f"corpus {'-'.join(languages)} of {options.source}: {report}")
-    texts = [_Text(options, languages, train, parts[1], test)]
+    texts = [_Text(options, languages, train, validation, test)]
     if options.both_directions:
-        swapped = ([(y, x) for x, y in part] for part in (train, parts[1], test))
+        swapped = ([(y, x) for x, y in part] for part in (train, validation, test))
         texts.append(_Text(options, languages[::-1], *swapped))
     return texts
 
