@@ -15,7 +15,7 @@ from keras_transformer.text.tokenizer import checked_texts
 NGRAM = 4  # words of a repeated sequence
 COPIED = 4  # words of a sequence that source and translation share
 RATIO, SLACK = 2.0, 10  # of lengths in characters
-_NUMBER = re.compile(r"\d+(?:[.,:'’]\d+)*")
+_NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)|\d+(?:[.,:'’]\d+)*")
 
 SIGNS = {
     "repetition": f"A word three times in a row, two or three words twice in a row, or {NGRAM} "

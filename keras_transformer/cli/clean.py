@@ -110,7 +110,7 @@ def clean(
     languages = dict(source_language=source_language, target_language=target_language)
     lengths = dict(max_words=max_words, max_length_ratio=max_length_ratio)
     filters = _filters(languages, lengths, near_duplicates, skip or [])
-    score = _scoring(forward, reverse, keep)
+    score = _scoring(forward, reverse, keep, languages)
     given = {name: code for name, code in languages.items() if code}
     counts: Counter[str | None] = Counter()
     with _replacing(written, len(outputs)) as files:
@@ -162,7 +162,7 @@ def _filters(
     skip: list[str],
 ) -> list[Callable[[str, str], str | None]]:
     """Return the filters, the quick ones first."""
-    from keras_transformer.data.character_filters import CHARACTER_FILTERS
+    from keras_transformer.data.character_filters import CHARACTER_FILTERS, unwritable
     from keras_transformer.data.cleaning import DuplicateFilter, LengthFilter
     from keras_transformer.data.near_duplicates import NearDuplicateFilter
     from keras_transformer.text.identification import LanguageFilter
@@ -179,6 +179,7 @@ def _filters(
         "length": lambda: LengthFilter(**lengths, drop_identical="identical" not in skip),
         "duplicate": DuplicateFilter,
     }
+    filters["unicode"] = lambda: unwritable  # also with --skip encoding
     filters |= {reason: lambda one=one: one for reason, one in CHARACTER_FILTERS.items()}
     if all(languages.values()):
         filters |= {
@@ -190,7 +191,12 @@ def _filters(
     return [make() for reason, make in filters.items() if reason not in skip]
 
 
-def _scoring(forward: Path | None, reverse: Path | None, keep: float | None) -> Callable | None:
+def _scoring(
+    forward: Path | None,
+    reverse: Path | None,
+    keep: float | None,
+    languages: dict[str, str | None],
+) -> Callable | None:
     """Return the function from pairs to scores; None without models."""
     if keep is not None and not 0 < keep <= 1:
         raise ValueError(f"--keep must be above 0 and at most 1, got {keep}")
@@ -200,7 +206,12 @@ def _scoring(forward: Path | None, reverse: Path | None, keep: float | None) -> 
         return None
     from keras_transformer.evaluation.dual_cross_entropy import dual_scores
 
-    translators = [loaded(folder, None) for folder in (forward, reverse)]
+    def directed(folder, *codes):  # a model of many languages is told which
+        found = loaded(folder, None)
+        return found if found.target_language else found.between(*codes)
+
+    there = list(languages.values())
+    translators = directed(forward, *there), directed(reverse, *there[::-1])
     dual_scores(*translators, [], [])  # refuses translators of the same direction at once
 
     def score(pairs):
@@ -271,10 +282,13 @@ class _Files(contextlib.ExitStack):
             file.write("\t".join(row) + "\n")
 
 
+UTF_8 = dict(encoding="utf-8", errors="backslashreplace")  # dropped pairs may be no Unicode
+
+
 def _open(path: Path, mode: str = "w") -> TextIO:
     if path.suffix.lower() == ".gz":
-        return gzip.open(path, f"{mode}t", encoding="utf-8", newline="\n")
-    return path.open(mode, encoding="utf-8", newline="\n")
+        return gzip.open(path, f"{mode}t", newline="\n", **UTF_8)
+    return path.open(mode, newline="\n", **UTF_8)
 
 
 @contextlib.contextmanager

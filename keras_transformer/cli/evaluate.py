@@ -94,6 +94,8 @@ def evaluate(
         raise ValueError("give either --source (and --reference) or --corpus")
     if source is None and reference is not None:
         raise ValueError("--reference belongs to --source, not to --corpus")
+    if context_sentences and source is not None and reference is None:
+        raise ValueError("--context-sentences needs --source and --reference, two text files")
     if corpus is None and data_folder is not None:
         raise ValueError("--data-folder belongs to --corpus, not to --source")
     loading = dict(

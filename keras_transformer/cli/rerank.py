@@ -82,6 +82,8 @@ def reranker(
     back = reverse and Translator.load(
         reverse, precision, source_language=target_language, target_language=source_language
     )
+    if back and not back.target_language:  # a model of many languages
+        back = back.between(translator.target_language, translator.source_language)
     model = language_model and CausalLM.load(language_model, precision)
     return Reranker(translator, numbers, reverse=back, language_model=model)
 

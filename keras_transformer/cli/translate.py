@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from keras_transformer.cli.choices import check_choice, refuse
 from keras_transformer.cli.common import (
     ContextSentences,
     Engine,
@@ -35,7 +36,7 @@ from keras_transformer.cli.rerank import (
 from keras_transformer.config import require
 from keras_transformer.corpora.lines import one_line
 from keras_transformer.corpora.options import NAMES, CorpusOptions
-from keras_transformer.search import SAMPLE, TRANSLATE, Search
+from keras_transformer.search import TRANSLATE, Search
 
 
 @searching(CorpusOptions, NAMES)
@@ -162,14 +163,17 @@ def translate(
         source_language=source_language,
         target_language=target_language,
     )
+    models = dict(
+        rerank_weight=rerank_weight,
+        rerank_reverse=rerank_reverse,
+        rerank_language_model=rerank_language_model,
+    )
     options |= dict(tokens_per_batch=tokens_per_batch, strict=strict)
     if is_folder(output):
         require(bool(inputs), "--input", inputs, "given when --output is a folder")
-        refused = {"--ensemble": ensemble, "--mbr": mbr, "--rerank": rerank, "--glossary": glossary}
-        refused |= {"--context-sentences": context_sentences}
-        for name, value in refused.items():
-            require(not value, name, value, "left out if --output is a folder")
-        require(chunk_size is None, "--chunk-size", chunk_size, "left out if --output is a folder")
+        own = dict(ensemble=ensemble, mbr=mbr, rerank=rerank, chunk_size=chunk_size, **models)
+        own |= dict(glossary=glossary, inline_terms=inline_terms)
+        refuse("left out if --output is a folder", **own, context_sentences=context_sentences)
         from keras_transformer.corpora import translate_corpus
 
         given = dict(inputs=inputs, text_field=text_field, num_hypotheses=num_hypotheses)
@@ -184,16 +188,13 @@ def translate(
     accepted = 'one file, unless --output is a folder, such as "out/"'
     require(len(inputs or []) <= 1, "--input", inputs, accepted)
     input_file = Path(inputs[0]) if inputs else None
-    models = dict(
-        rerank_weight=rerank_weight,
-        rerank_reverse=rerank_reverse,
-        rerank_language_model=rerank_language_model,
-    )
     named = dict(options, num_hypotheses=num_hypotheses, glossary=glossary, **models)
     if context_sentences:
-        for flag, value in {"--mbr": mbr, "--rerank": rerank, "-n": num_hypotheses}.items():
-            require(value is None, flag, value, "left out with --context-sentences")
-    _check_choice(mbr, mbr_source, rerank, named)
+        own = dict(mbr=mbr, rerank=rerank, num_hypotheses=num_hypotheses)
+        refuse("left out with --context-sentences", **own)
+    check_choice(mbr, mbr_source, rerank, named)
+    if inline_terms:  # it would score sources that nobody wrote
+        refuse("left out with --inline-terms", rerank_reverse=rerank_reverse)
     require(not inline_terms or glossary, "--inline-terms", True, "left out without --glossary")
     inlined = None
     if inline_terms:
@@ -232,24 +233,6 @@ def _changed(lines, inlined, context_sentences):
 
         return in_context(lines, context_sentences)
     return lines
-
-
-def _check_choice(mbr, mbr_source, rerank, named):
-    """Refuse options that do not go with --mbr and --rerank, or need them."""
-    flags = {x: f"--{x.replace('_', '-')}" for x in named}
-    require(mbr is None or rerank is None, "--rerank", rerank, "left out with --mbr")
-    chosen = "--mbr" if mbr is not None else "--rerank"
-    for name in ("beam_size", "num_hypotheses") if mbr or rerank else ():
-        given = named.get(name)
-        accepted = f"left out with {chosen}, which names the number"
-        require(given is None, flags.get(name), given, accepted)
-    samples = mbr is not None and mbr_source == "samples"
-    for name, value in named.items():
-        if name.startswith("rerank"):
-            require(not value or rerank, flags[name], value, "left out without --rerank")
-        elif samples and value is not None:
-            fits = name in (*SAMPLE, "tokens_per_batch", "strict")
-            require(fits, flags[name], value, "left out with --mbr-source samples")
 
 
 def _constraint(glossary, engine, options):

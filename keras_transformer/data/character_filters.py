@@ -32,6 +32,11 @@ def broken_encoding(source: str, target: str) -> str | None:
     return "encoding" if _BROKEN.search(both) or _MOJIBAKE.search(both) else None
 
 
+def unwritable(source: str, target: str) -> str | None:
+    """Drop pairs with a lone surrogate, which no file in UTF-8 can hold."""
+    return "encoding" if re.search("[\ud800-\udfff]", source + target) else None
+
+
 def few_letters(source: str, target: str) -> str | None:
     """Drop pairs with a side of which less than `LEAST_LETTERS` are letters: tables, codes, rules.
 

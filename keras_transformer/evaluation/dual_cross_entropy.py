@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from keras_transformer.evaluation.assess import log_probabilities
 from keras_transformer.inference.scoring import same_number
 from keras_transformer.inference.translator import Translator
 
@@ -72,14 +73,5 @@ def cross_entropies(
         translator: The translator.
         sources, targets, tokens_per_batch: See `Translator.score`.
     """
-    tokenizer, limit = translator.tokenizer, translator.config.max_length
-    lengths = [len(x) for x in tokenizer.encode_target(list(targets))]
-    longest = map(max, lengths, map(len, tokenizer.encode_source(list(sources))))
-    fits = [i for i, length in enumerate(longest) if length <= limit]
-    chosen = ([texts[i] for i in fits] for texts in (sources, targets))
-    found = np.full(len(lengths), np.inf)
-    if fits:
-        sums = np.array(translator.score(*chosen, tokens_per_batch=tokens_per_batch))
-        given = len(tokenizer.target_frame.before)  # a language, for example, has no probability
-        found[fits] = -sums / (np.array(lengths)[fits] - given)
-    return found
+    totals, counts = log_probabilities(translator, sources, targets, tokens_per_batch)
+    return np.where(np.isnan(totals), np.inf, -totals / counts)

@@ -160,7 +160,8 @@ class Reranker:
             options: Further options of `Translator.nbest`.
 
         Raises:
-            TypeError, ValueError: If an option is unknown or out of range; see also `features`.
+            TypeError, ValueError: If an option is unknown or out of range, or a text is too long,
+                whatever `strict` says; see also `features`.
         """
         lists = self._nbest(texts, count, dict(options, tokens_per_batch=tokens_per_batch))
         ranked = self.rank(texts, lists, tokens_per_batch=tokens_per_batch)
@@ -168,7 +169,8 @@ class Reranker:
 
     def _nbest(self, texts, count, options):
         require_whole("count", count, 2)
-        found = self.translator.nbest(texts, beam_size=count, num_hypotheses=count, **options)
+        sizes = dict(beam_size=count, num_hypotheses=count, strict=True)  # a cut text has no score
+        found = self.translator.nbest(texts, **options | sizes)
         return [[x.text for x in row] for row in found]
 
 

@@ -38,6 +38,12 @@ def tagged(term: str, form: str) -> str:
     return f"{begin} {term} {middle} {form} {end}"
 
 
+def spaced(source: str) -> str:
+    """Return a source with white space around its terms: tags are pieces of their own."""
+    source = re.sub(rf"(?<=\S){TERM_TAGS[0]}", f" {TERM_TAGS[0]}", source)
+    return re.sub(rf"{TERM_TAGS[2]}(?=\S)", f"{TERM_TAGS[2]} ", source)
+
+
 def reads_terms(tokenizer: Tokenizer) -> bool:
     """Return whether the tags of terms are pieces of a tokenizer's source vocabulary."""
     return has_words(tokenizer, TERM_TAGS)
@@ -162,7 +168,7 @@ class Glossary:
             forms = self._terms.get(" ".join(match.group().split()).casefold())
             return tagged(match.group(), forms[0]) if forms else match.group()
 
-        return self._pattern.sub(with_form, source)
+        return spaced(self._pattern.sub(with_form, source))
 
     @functools.cached_property
     def _pattern(self):

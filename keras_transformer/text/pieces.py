@@ -30,7 +30,7 @@ def has_words(tokenizer: Any, words: Iterable[str]) -> bool:
     """Return whether each of some words is a piece of a tokenizer's source vocabulary."""
     try:
         return {SPACE + word for word in words} <= {*tokenizer.pieces_of("source")}
-    except ValueError:  # it has no list of pieces
+    except (AttributeError, ValueError):  # an exported one has no list of pieces
         return False
 
 

@@ -23,9 +23,9 @@ class CorpusOptions:
         source_language, target_language: Codes such as "en"; "": those of the recipe.
         both_directions: Whether to train both directions, with source and target exchanged.
         weight: Times that each pair occurs in an epoch, above 0: 2.5 is two or three times, 0.5
-            every second epoch.
-        documents: Whether the text has documents, each ended by an empty line; sentences of others
-            have no context, see `context_sentences` of the recipe.
+            about every second epoch, see `data.visits.Visits`.
+        documents: Whether the text, two files, has documents, each ended by an empty line in both;
+            sentences of others have no context, see `context_sentences` of the recipe.
         tag: A word before each source, such as "<BT>" of back-translations; "": none.
         validation_source, validation_target: Validation text, in files of the same kinds; "": none.
     """
@@ -86,6 +86,10 @@ def _options(table: dict[str, Any], name: str, languages: dict[str, str]) -> Cor
     for side in languages:
         code = getattr(options, side)
         require(re.fullmatch(r"[\w-]+", code), f"{name}.{side}", code, "a code such as 'en'")
+    for side in ("source", "validation_source") if options.documents else ():
+        own, other = getattr(options, side), side.replace("source", "target")
+        accepted = "the second of two text files: others have no empty lines between documents"
+        require(getattr(options, other) or not own, f"{name}.{other}", "", accepted)
     accepted = "named together with validation_source"
     fits = options.validation_source or not options.validation_target
     require(fits, f"{name}.validation_target", options.validation_target, accepted)

@@ -86,7 +86,8 @@ def read_corpora(
     tests: dict[str, Pairs] = {}
     for text in texts:
         if text.test:
-            tests.setdefault(_name(text), []).extend(text.test)
+            between = [("", "")] if context_sentences else []
+            tests.setdefault(_name(text), []).extend([*text.test, *between])
     require(tests, "corpora", [x.source for x in tables], "with a validation_source in one of them")
     sources, targets = (
         [*dict.fromkeys(languages)] for languages in zip(*pairs_of_languages, strict=True)

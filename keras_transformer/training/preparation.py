@@ -16,7 +16,7 @@ from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer
 from keras_transformer.text import MarianTokenizer, SentencePieceTokenizer, Tokenizer
 from keras_transformer.text.documents import SEPARATOR, reads_context
-from keras_transformer.text.glossary import TERM_TAGS
+from keras_transformer.text.glossary import TERM_TAGS, reads_terms
 from keras_transformer.text.marian import tag_of
 from keras_transformer.training.corpus_options import checked
 from keras_transformer.training.documents import with_context
@@ -26,6 +26,7 @@ from keras_transformer.training.runs import say
 from keras_transformer.training.terms import with_terms
 
 Pairs = list[tuple[str, str]]
+OF_TRAINING = ("dropout", "layer_drop", "guided_alignment")  # fields of a config
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,17 +102,33 @@ def begin(
         config = _config(options, tokenizer)
         return Beginning(None, Transformer, tokenizer, config, languages)
     start = Translator.load(start_from, "float32")
-    if options.context_sentences:
-        accepted = "a translator that was trained with context_sentences"
-        require(reads_context(start.tokenizer), "start_from", str(start_from), accepted)
+    _check_start(options, start.tokenizer, start_from)
     if corpus.directions:  # each source names its target language
         tokenizer = _unchosen(start.tokenizer, corpus.directions.values())
     else:
         languages = start.source_language or languages[0], start.target_language or languages[1]
         tokenizer = start.tokenizer.between(*languages)
-    dropout = options.model.get("dropout", start.model.config.dropout)
-    config = dataclasses.replace(start.model.config, dropout=dropout)
+    config = dataclasses.replace(start.model.config, **_changes(options, start.model.config))
     return Beginning(start, type(start.model), tokenizer, config, languages)
+
+
+def _check_start(options, tokenizer, start_from):
+    """Refuse a start whose vocabulary lacks the symbols that the options write into the text."""
+    needs = {"context_sentences": reads_context, "inline_terms": reads_terms}
+    for name, reads in needs.items():
+        accepted = f"a translator that was trained with {name}"
+        fits = not getattr(options, name) or reads(tokenizer)
+        require(fits, "start_from", str(start_from), accepted)
+
+
+def _changes(options, config):
+    """Return the fields that training can change without changing the weights."""
+    changes = {name: options.model[name] for name in OF_TRAINING if name in options.model}
+    known = {field.name for field in dataclasses.fields(config)}
+    for name in [x for x in changes if x not in known]:
+        accepted = f"0 for {type(config).__name__}, which has no such field"
+        require(not changes.pop(name), f"model.{name}", options.model[name], accepted)
+    return changes
 
 
 def _unchosen(tokenizer, directions):
@@ -170,6 +187,9 @@ def _corpus(options, data_folder, files):
             raise ValueError(f"--{name} is required to train on your own text files")
         if paths and len(paths) > 2:
             raise ValueError(f"--{name} takes one file or two, got {len(paths)}")
+        if paths and options.context_sentences:
+            accepted = "two text files: others have no empty lines between documents"
+            require(len(paths) == 2, f"--{name}", [str(x) for x in paths], accepted)
         pairs[name] = read_pairs(*paths, **languages) if paths else []
     tests = {"test": pairs["test"]} if pairs["test"] else {}
     train_pairs = pairs["train"][: options.train_size]

@@ -52,9 +52,11 @@ class TranslationRecipe:
         inline_terms: Share of the training sources that carry translations of some of their words,
             so that the model learns to use a glossary, see `training.terms.with_terms`; 0: none.
         context_sentences: Sentences before each of its document that are read and translated with
-            it, see `text.documents.in_context`; an empty line of the text ends a document. Each
-            sentence also occurs alone. 0: none.
-        model: Fields of `TransformerConfig` other than vocabulary sizes and special ids.
+            it, see `text.documents.in_context`; an empty line of both text files ends a
+            document. Each sentence also occurs alone. 0: none.
+        model: Fields of `TransformerConfig` other than vocabulary sizes and special ids. A run that
+            starts from a translator has its sizes; only `dropout`, `layer_drop` and
+            `guided_alignment` change it.
         tokens_per_batch: Maximum tokens per side of a batch, padding included.
         num_buckets: Maximum number of batch shapes.
         packed_length: Length of rows that several pairs share, at most `tokens_per_batch`; all
@@ -155,6 +157,10 @@ class TranslationRecipe:
             accepted = f"from 1 to tokens_per_batch={self.tokens_per_batch}"
             fits = 1 <= self.packed_length <= self.tokens_per_batch
             require(fits, "packed_length", self.packed_length, accepted)
+        if self.model.get("guided_alignment"):  # its labels are of tokens that stay
+            for name in ("subword_sampling", "remat"):
+                value = getattr(self, name)
+                require(not value, name, value, "0 or false with model.guided_alignment")
         if self.monitor == "val_bleu" and self.patience is not None:
             require(self.bleu_every >= 1, "bleu_every", self.bleu_every, "at least 1 for val_bleu")
 

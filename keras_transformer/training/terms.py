@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from keras_transformer.config import is_number, require
 from keras_transformer.data.alignments import NONE, align_tokens
-from keras_transformer.text.glossary import tagged, without_tags
+from keras_transformer.text.glossary import spaced, tagged, without_tags
 
 Pairs = list[tuple[str, str]]
 FREQUENT = 0.05  # share of the texts from which on a word is no term
@@ -54,13 +55,14 @@ def with_terms(pairs: Sequence[tuple[str, str]], share: float, seed: int = 0) ->
             (words[0][i][place].span(), words[1][i][t].group())
             for t, place in enumerate(links[i])
             if place != NONE and named[0][i][place] in rare[0] and named[1][i][t] in rare[1]
+            if _is_whole(words[0][i][place]) and _is_whole(words[1][i][t])
         ]
         count = min(len(terms), generator.integers(1, MOST + 1))
         chosen = sorted(terms[k] for k in generator.permutation(len(terms))[:count])
         if generator.random() < share:
             for (start, end), form in reversed(chosen):
                 source = source[:start] + tagged(source[start:end], form) + source[end:]
-        found.append((source, target))
+        found.append((spaced(source), target))
     return found
 
 
@@ -69,6 +71,11 @@ def _rare(texts):
     counts = Counter(itertools.chain.from_iterable(map(set, texts)))
     most = FREQUENT * len(texts)
     return {word for word, count in counts.items() if len(word) > 1 and count < most}
+
+
+def _is_whole(word):
+    """Return whether no mark, such as a vowel sign, follows a word and continues it."""
+    return not unicodedata.category(word.string[word.end() :][:1] or " ").startswith("M")
 
 
 def _numbered(texts):

@@ -193,7 +193,7 @@ def _model(options, beginning, total_steps):
             global_clipnorm=options.clip_norm,
             weight_decay=options.weight_decay or None,
             use_ema=options.ema_decay > 0,
-            ema_momentum=options.ema_decay,
+            ema_momentum=options.ema_decay ** (1 / accumulation),  # Keras averages in each batch
         ),
         LabelSmoothedCrossentropy(options.label_smoothing, config.pad_id, options.r_drop),
         metrics=[Perplexity(config.pad_id)],

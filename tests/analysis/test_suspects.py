@@ -30,6 +30,8 @@ def signs(source, translation):
         ("He said it in New York City", "Er sprach it in New York City", {"copy"}),
         ("It costs 1,000 euros in 2024.", "Es kostet 1.000 Euro im Jahr 2024.", set()),
         ("It costs 1,000 euros in 2024.", "Es kostet 100 Euro im Jahr 2024.", {"number"}),
+        ("Das kostet 12.000 Euro", "Cela coûte 12\u202f000 euros", set()),
+        ("Zimmer 12 kostet 200 Euro", "La chambre 12 200 euros", {"number"}),
         ("Trains at 7 and 7", "Züge um 7", {"number"}),
         ("A dog runs over the field.", "", {"length"}),
         ("", "", set()),

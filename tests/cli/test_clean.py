@@ -74,6 +74,16 @@ def test_reasons_can_be_skipped(run, noisy, tmp_path):
     assert len(rows(output)) == len(GOOD) + len(BAD) - 1  # an empty side is no pair
 
 
+def test_what_is_no_unicode_is_dropped_and_written(run, tmp_path):
+    source, dropped = tmp_path / "in.jsonl", tmp_path / "dropped.tsv"
+    source.write_text('{"en": "A \\ud83d dog", "de": "Hund"}\n{"en": "a cat", "de": "Katze"}\n')
+    for skip in ([], ["--skip", "encoding"]):
+        output = tmp_path / "out.tsv"
+        run("clean", "-i", source, "-o", output, "--dropped", dropped, *skip)
+        assert rows(output) == [("a cat", "Katze")]
+        assert dropped.read_text("utf-8") == "encoding\tA \\ud83d dog\tHund\n"
+
+
 def test_without_languages_nothing_is_asked_of_them(run, tmp_path):
     source, target = tmp_path / "x.hsb", tmp_path / "x.ru"
     source.write_text("Dźěći hrajkaja w zahrodźe.\n", "utf-8")
@@ -85,14 +95,29 @@ def test_without_languages_nothing_is_asked_of_them(run, tmp_path):
 @pytest.fixture
 def scored(monkeypatch):
     """Translators whose score is the number of words of the text."""
-    monkeypatch.setattr(module, "loaded", lambda folder, others: folder.name)
+
+    class Loaded:
+        """A translator of many languages."""
+
+        target_language = None
+
+        def __init__(self, folder, others):
+            self.name = folder.name
+
+        def between(self, source, target):
+            assert self.name == f"{source}-{target}"
+            return self
+
+    monkeypatch.setattr(module, "loaded", Loaded)
 
     def scores(forward, reverse, sources=(), targets=()):
-        assert (forward, reverse) == ("en-de", "de-en")
+        assert (forward.name, reverse.name) == ("en-de", "de-en")
         return [len(x.split()) / 100 for x in sources]
 
     monkeypatch.setattr("keras_transformer.evaluation.dual_cross_entropy.dual_scores", scores)
-    return ["--forward", "x/en-de", "--reverse", "x/de-en"]
+    codes = ["--source-language", "en", "--target-language", "de"]
+    skipped = ["--skip", "language", "--skip", "script"]  # the words are made up
+    return [*codes, *skipped, "--forward", "x/en-de", "--reverse", "x/de-en"]
 
 
 @pytest.mark.parametrize("chunk", [2, 100])

@@ -197,7 +197,7 @@ def test_sentences_with_those_before_them(run, failure, folder, translator, monk
     given = ["--context-sentences", 1]
     result = run("translate", folder, *given, stdin="two\n", status=2)
     assert "translator must be one that was trained with context_sentences" in failure(result)
-    for flag in (["--mbr", 2], ["--rerank", 2], ["-n", 2]):
+    for flag in (["--mbr", 2], ["--rerank", 2], ["--num-hypotheses", 2]):
         result = run("translate", folder, *given, *flag, stdin="two\n", status=2)
         assert f"{flag[0]} must be left out with --context-sentences" in failure(result)
     result = run("translate", folder, *given, "-i", "x", "-o", "o/", status=2)

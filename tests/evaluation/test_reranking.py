@@ -37,7 +37,7 @@ def writer():
 def of_tables(forward, lists=(), languages=("en", "de")):
     """A translator whose scores and n-best lists are given; a word is a token."""
 
-    def nbest(texts, beam_size, num_hypotheses, tokens_per_batch):
+    def nbest(texts, beam_size, num_hypotheses, tokens_per_batch, strict):
         assert beam_size == num_hypotheses
         return [[Hypothesis(x, 0.0) for x in lists[text][:beam_size]] for text in texts]
 

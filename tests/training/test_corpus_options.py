@@ -44,6 +44,11 @@ def test_tables_of_a_file(tmp_path):
         ({"both_directions": 1}, r"corpora\[1\].both_directions must be true or false, got 1"),
         ({"target_language": "d e"}, r"corpora\[1\].target_language must be a code .* got 'd e'"),
         ({"validation_target": "x"}, r"corpora\[1\].validation_target must be named together"),
+        ({"documents": True, "target": ""}, r"corpora\[1\].target must be the second of two text"),
+        (
+            {"documents": True, "validation_source": "v.tsv"},
+            r"corpora\[1\].validation_target must be the second of two text files: .*, got ''",
+        ),
     ],
 )
 def test_wrong_tables(table, message):

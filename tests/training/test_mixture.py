@@ -66,15 +66,18 @@ def test_several_languages_have_tags(folder):
 
 
 def test_documents_and_sentences_without_documents(folder):
-    documents = dict(source="d.tsv", documents=True, validation_source="d.tsv")
-    (folder / "d.tsv").write_text("one\teins\ntwo\tzwei\n\t\nthree\tdrei\n")
+    files = dict(source="d.en", target="d.de")
+    documents = files | {f"validation_{side}": file for side, file in files.items()}
+    documents["documents"] = True
+    (folder / "d.en").write_text("one\ntwo\n\nthree\n")
+    (folder / "d.de").write_text("eins\nzwei\n\ndrei\n")
     corpus = read(folder, DE, documents, context_sentences=1)
     alone = [("one", "eins"), ("two", "zwei"), ("three", "drei"), ("four", "vier")]
     assert corpus.train[:4] == alone
     assert corpus.train[4:7] == [alone[0], ("one <sep> two", "eins <sep> zwei"), alone[2]]
     assert corpus.train[7:] == [alone[1]]
     assert corpus.validation == [("five", "fünf"), *corpus.train[4:7]]
-    test = [("five", "fünf"), ("", ""), *alone[:2], ("", ""), alone[2]]
+    test = [("five", "fünf"), ("", ""), ("", ""), *alone[:2], ("", ""), alone[2], ("", "")]
     assert corpus.tests == {"validation en-de": test}
     both = read(folder, documents | {"both_directions": True}, context_sentences=1)
     assert (">>en<< eins <sep> zwei", "one <sep> two") in both.validation

@@ -38,6 +38,34 @@ def test_a_corpus_with_documents():
         read_text(TranslationRecipe(**given), None, FILES)
 
 
+def test_a_start_keeps_its_sizes_and_takes_what_training_can_change(tmp_path):
+    make(made_tokenizer(), guided_alignment=0.1).save(tmp_path)
+    changed = dict(d_model=64, dropout=0.2, layer_drop=0.1, guided_alignment=0.0)
+    options = TranslationRecipe(model=changed, train_size=50)
+    corpus, pairs = read_text(options, None, FILES)
+    config = begin(options, corpus, pairs, tmp_path).config
+    assert (config.d_model, config.dropout) == (16, 0.2)
+    assert (config.layer_drop, config.guided_alignment) == (0.1, 0.0)
+    same = TranslationRecipe(train_size=50)
+    assert begin(same, corpus, pairs, tmp_path).config.guided_alignment == 0.1
+
+
+def test_a_start_without_terms(tmp_path):
+    make(made_tokenizer()).save(tmp_path)
+    options = TranslationRecipe(train_size=50, inline_terms=0.1)
+    corpus, pairs = read_text(options, None, FILES)
+    with pytest.raises(ValueError, match="start_from must be .* trained with inline_terms, got"):
+        begin(options, corpus, pairs, tmp_path)
+
+
+def test_documents_are_two_files(tmp_path):
+    options = TranslationRecipe(corpus="files", context_sentences=1)
+    (tmp_path / "a.tsv").write_text("a\tb\n")
+    files = {"train": [tmp_path / "a.tsv"], "validation": [tmp_path / "a.tsv"], "test": None}
+    with pytest.raises(ValueError, match="--train must be two text files: others have no empty"):
+        read_text(options, None, files)
+
+
 def test_a_start_without_context(tmp_path):
     make(made_tokenizer()).save(tmp_path)
     options = TranslationRecipe(corpus="documents", **OPTIONS | dict(context_sentences=1))

@@ -63,6 +63,13 @@ def test_a_packed_row_fits_into_a_batch():
         TranslationRecipe(tokens_per_batch=64, packed_length=65)
 
 
+@pytest.mark.parametrize("name,value", [("subword_sampling", 0.1), ("remat", True)])
+def test_guided_alignment_needs_fixed_tokens_and_weights_of_attention(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be 0 or false with model.guided_alignment"):
+        TranslationRecipe(model={"guided_alignment": 0.1}, **{name: value})
+    assert TranslationRecipe(model={"guided_alignment": 0.0}, **{name: value})
+
+
 def test_stopping_by_bleu_needs_bleu():
     with pytest.raises(ValueError, match="bleu_every must be .*, got 0"):
         TranslationRecipe(monitor="val_bleu", patience=3)

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from keras_transformer.inference.translator import Translator
+from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.text.glossary import TERM_TAGS, Glossary, is_kept, reads_terms
 from keras_transformer.training import terms
 from keras_transformer.training.terms import with_terms
@@ -68,10 +69,31 @@ def test_a_glossary_writes_its_terms_in_the_same_way():
     glossary = Glossary({"old dog": ["Köter"], "lamp": ["Leuchte", "Leuchten"]})
     found = glossary.inlined("The Old  dog, a lamp; lamps.")
     assert found == (
-        "The <term> Old  dog <is> Köter </term>, a <term> lamp <is> Leuchte </term>; lamps."
+        "The <term> Old  dog <is> Köter </term> , a <term> lamp <is> Leuchte </term> ; lamps."
     )
+    assert glossary.inlined("A (lamp)") == "A ( <term> lamp <is> Leuchte </term> )"
     with pytest.raises(ValueError, match="source must be text without <is>, got "):
         glossary.inlined("a <is> b")
+
+
+def test_tags_are_pieces_wherever_a_term_stands():
+    glossary = Glossary({"狗": ["Hund"], "dog": ["Hund"]})
+    tokenizer = SentencePieceTokenizer.train(
+        ["我爱狗。 a dog ."], ["ein Hund"], vocab_size=300, symbols=TERM_TAGS
+    )
+    tags = [tokenizer.pieces_of("source").index("\u2581" + tag) for tag in TERM_TAGS]
+    for text in ("我爱狗。", "(dog).", "guard-dog"):
+        for sampling in (0.0, 0.5):
+            (ids,) = tokenizer.encode_source([glossary.inlined(text)], sampling=sampling, seed=0)
+            assert [x for x in ids if x in tags] == tags
+
+
+def test_no_term_ends_inside_a_word():
+    marked = "नमस्ते"
+    pairs = [(f"{marked} {a}", f"hello {b}") for a, b in zip("abcdefgh", "ABCDEFGH", strict=True)]
+    others = [(f"x{i} y{i}", f"X{i} Y{i}") for i in range(200)]
+    for source, _ in with_terms(pairs + others, 1.0):
+        assert marked in source or "x" in source
 
 
 @pytest.mark.parametrize(

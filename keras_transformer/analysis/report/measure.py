@@ -22,6 +22,7 @@ from keras_transformer.evaluation.quality import (
     sentence_chrf,
 )
 from keras_transformer.evaluation.significance import Compared, compare, intervals
+from keras_transformer.inference.attention_weights import alignment_weights
 from keras_transformer.inference.translator import Translator
 from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.text.tokenizer import checked_texts
@@ -198,6 +199,6 @@ def _drawn(translator: Translator, sentence: Sentence) -> Sentence:
     queries, keys, weights = between_words(found, "cross")
     if max(len(queries), len(keys)) > MOST_SHOWN:
         return sentence
-    layer = -2 if len(weights) > 2 else -1  # as in `align`
-    picture = queries, keys, weights[layer].mean(axis=0)
-    return replace(sentence, picture=picture)
+    guided = getattr(translator.model.config, "guided_alignment", 0) > 0
+    (shown,) = alignment_weights(weights[:, None], guided)
+    return replace(sentence, picture=(queries, keys, shown))

@@ -1,0 +1,33 @@
+"""Options of `translate` that exclude or need each other."""
+
+import pytest
+
+from keras_transformer.cli.choices import check_choice, refuse
+
+pytestmark = pytest.mark.once("errors before any computation")
+
+
+def test_what_is_given_is_refused_by_its_flag():
+    refuse("left out", one=None, two=0, three=[], four=False)
+    with pytest.raises(ValueError, match="--rerank-reverse must be left out with --x, got 'a'"):
+        refuse("left out with --x", mbr=None, rerank_reverse="a")
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ((2, "nbest", 2, {}), "--rerank must be left out with --mbr, got 2"),
+        ((2, "nbest", None, {"beam_size": 4}), "--beam-size must be left out with --mbr, which"),
+        ((None, "nbest", 2, {"num_hypotheses": 4}), "--num-hypotheses must be .* --rerank, which"),
+        ((None, "nbest", None, {"rerank_weight": ["a=1"]}), "--rerank-weight must be .*without"),
+        ((2, "samples", None, {"length_penalty": 1.0}), "--length-penalty must be .* samples"),
+    ],
+)
+def test_what_does_not_go_together(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        check_choice(*arguments)
+
+
+def test_what_goes_together():
+    check_choice(2, "samples", None, {"temperature": 0.5, "strict": True, "glossary": None})
+    check_choice(None, "nbest", 2, {"rerank_weight": ["reverse=1"], "length_penalty": 1.0})
