@@ -16,10 +16,10 @@ from keras_transformer.cli.common import (
     TargetLanguage,
     TokensPerBatch,
     loaded,
+    read_sides,
     say,
     searching,
 )
-from keras_transformer.config import require
 from keras_transformer.search import TRANSLATE, Search
 
 RerankReverse = Annotated[
@@ -125,21 +125,13 @@ def tune_reranking(
         keras-transformer tune-reranking saved_models/en-de --source dev.en --reference dev.de
             --rerank-reverse saved_models/de-en --rerank-weight reverse=0 --rerank-weight length=0
     """
-    from keras_transformer.data.text_files import read_pairs
     from keras_transformer.evaluation.reranking import tune_weights
-    from keras_transformer.text.languages import short_code
 
     languages = dict(source_language=source_language, target_language=target_language)
     translator = loaded(folder, ensemble, precision=precision, engine=engine, **languages)
     given = rerank_weight, rerank_reverse, rerank_language_model
     chosen = reranker(translator, *given, precision=precision, **languages)
-    codes = dict(
-        source_language=short_code(translator.source_language or "en"),
-        target_language=short_code(translator.target_language or "de"),
-    )
-    pairs = list(read_pairs(source, reference, **codes))
-    require(len(pairs) > 0, "--source", str(source), "a file with one text or more")
-    sources, references = zip(*pairs, strict=True)
+    sources, references = read_sides(translator, source, reference)
     options = Search.changed(options)  # an exported translator refuses options that are given
     found = tune_weights(
         chosen, sources, references, rerank, tokens_per_batch=tokens_per_batch, **options

@@ -73,8 +73,7 @@ def assess(
     else:
         hypotheses = translator.translate(sources, **options)
     seconds = time.perf_counter() - begin
-    filled = [i for i, pair in enumerate(pairs) if any(map(str.strip, pair))]
-    pairs, hypotheses = [pairs[i] for i in filled], [hypotheses[i] for i in filled]
+    pairs, hypotheses = _filled(pairs, hypotheses)
     found = (translator, pairs, hypotheses, search, seconds)
     metrics = measured(*found, tokens_per_batch=tokens_per_batch, lowercase=lowercase)
     references = [target for _, target in pairs]
@@ -100,7 +99,7 @@ def measured(
 
     Args:
         translator: Translator that made them.
-        pairs: (source, reference) texts, at least one pair.
+        pairs: (source, reference) texts, at least one pair with text; see `assess`.
         hypotheses: Their translations.
         search: Options of the search.
         seconds: Wall time of translating.
@@ -109,6 +108,7 @@ def measured(
     Raises:
         ValueError: If there are no pairs, or the numbers of texts differ.
     """
+    pairs, hypotheses = _filled(pairs, hypotheses)
     metrics = evaluate(hypotheses, [target for _, target in pairs], lowercase=lowercase)
     num_tokens = sum(map(len, translator.tokenizer.encode_target(list(hypotheses))))
     return metrics | {
@@ -118,6 +118,13 @@ def measured(
         "seconds": seconds,
         "tokens_per_second": num_tokens / seconds,
     }
+
+
+def _filled(pairs, hypotheses):
+    """Return the pairs with text, and their translations."""
+    same_number(pairs, hypotheses)
+    filled = [i for i, pair in enumerate(pairs) if any(map(str.strip, pair))]
+    return [pairs[i] for i in filled], [hypotheses[i] for i in filled]
 
 
 def perplexity(

@@ -138,9 +138,7 @@ class Reranker:
             ValueError: See `features`.
         """
         same_number(sources, lists)
-        flat = [(source, text) for source, row in zip(sources, lists, strict=True) for text in row]
-        pairs = [x for x, _ in flat], [x for _, x in flat]
-        features = self.features(*pairs, tokens_per_batch=tokens_per_batch)
+        features = self._features_of(sources, lists, tokens_per_batch)
         totals = sum(self.weights[name] * values for name, values in features.items())
         scores, ranked = iter(np.asarray(totals).tolist()), []
         for row in lists:
@@ -166,6 +164,12 @@ class Reranker:
         lists = self._nbest(texts, count, dict(options, tokens_per_batch=tokens_per_batch))
         ranked = self.rank(texts, lists, tokens_per_batch=tokens_per_batch)
         return [row[0].text for row in ranked]
+
+    def _features_of(self, sources, lists, tokens_per_batch):
+        """Return the features of all texts of the lists, one after another."""
+        repeated = [x for x, row in zip(sources, lists, strict=True) for _ in row]
+        texts = list(itertools.chain.from_iterable(lists))
+        return self.features(repeated, texts, tokens_per_batch=tokens_per_batch)
 
     def _nbest(self, texts, count, options):
         require_whole("count", count, 2)
@@ -210,13 +214,9 @@ def tune_weights(
     same_number(sources, references)
     require(len(sources) > 0, "sources", sources, "one or more texts")
     lists = reranker._nbest(sources, count, dict(options, tokens_per_batch=tokens_per_batch))
-    places = [i for i, row in enumerate(lists) for _ in row]
-    texts = [text for row in lists for text in row]
-    found = reranker.features(
-        [sources[i] for i in places], texts, tokens_per_batch=tokens_per_batch
-    )
+    found = reranker._features_of(sources, lists, tokens_per_batch)
     statistics = np.array(
-        [_statistics(text, references[i]) for i, text in zip(places, texts, strict=True)]
+        [_statistics(x, own) for row, own in zip(lists, references, strict=True) for x in row]
     )
     starts = np.cumsum([0, *map(len, lists)])
 

@@ -6,9 +6,16 @@ import math
 
 import pytest
 
-from keras_transformer.evaluation.assess import assess, perplexity, read_metrics, save_metrics
+from keras_transformer.evaluation.assess import (
+    assess,
+    measured,
+    perplexity,
+    read_metrics,
+    save_metrics,
+)
 from keras_transformer.evaluation.scores import evaluate, rouge
 from keras_transformer.inference.translator import Translator
+from keras_transformer.search import Search
 from keras_transformer.text import SentencePieceTokenizer
 
 PAIRS = [("one two", "three"), ("two", "two two one"), ("three", "")]
@@ -116,3 +123,8 @@ def test_a_broken_file_of_metrics_is_kept(tmp_path, content):
     with pytest.raises(ValueError, match=r"metrics\.json"):
         save_metrics(tmp_path, "one", {})
     assert (tmp_path / "metrics.json").read_text() == content
+
+
+def test_a_translation_too_many(translator):
+    with pytest.raises(ValueError, match="must have the same length, got 3 and 4"):
+        measured(translator, PAIRS, ["a"] * 4, Search(), 1.0)

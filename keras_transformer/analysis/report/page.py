@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from importlib import resources
-from typing import Any
 
 import numpy as np
 
@@ -97,14 +97,12 @@ def _edges(most):
 
 
 def _lengths(report):
-    names = ("words", "sentences", "BLEU", "chrF")
-    head = element("tr", *(element("th", x, scope="col") for x in names))
     rows = []
     for part in report.parts:
         words = f"{part.least}" if part.least == part.most else f"{part.least}–{part.most}"
         cells = element("td", words), element("td", f"{part.sentences:,}")
         rows.append(element("tr", *cells, bar(part.bleu), bar(part.chrf)))
-    return _table([head, *rows])
+    return _table(rows, "words", "sentences", "BLEU", "chrF")
 
 
 def _signs(report, language):
@@ -129,9 +127,7 @@ def _against(report, language):
         one, other = (report.compared[x][metric] for x in ("baseline", "this system"))
         shown = (f"{x.score:.2f} ± {x.interval:.2f}" for x in (one, other))
         rows.append(_row(metric, *shown, f"{other.p_value:.4f}"))
-    names = ("", "baseline", "this system", "p")
-    head = element("tr", *(element("th", x, scope="col") for x in names))
-    found = [_table([head, *rows])]
+    found = [_table(rows, "", "baseline", "this system", "p")]
     gains = sorted(report.sentences, key=lambda x: x.chrf - x.baseline_chrf)
     for title, chosen in (("Worse", gains[:MOST_APART]), ("Better", gains[::-1][:MOST_APART])):
         sign = 1 if title == "Better" else -1
@@ -189,8 +185,9 @@ def _marked(name, parts):
     return [element(name, text) if differs else text for text, differs in parts]
 
 
-def _table(rows: Any) -> Element:
-    return element("div", element("table", element("tbody", *rows)), class_="scores wide")
+def _table(rows: Sequence[Element], *names: str) -> Element:
+    head = [element("tr", *(element("th", x, scope="col") for x in names))] if names else []
+    return element("div", element("table", element("tbody", *head, *rows)), class_="scores wide")
 
 
 def _row(name, *values):
