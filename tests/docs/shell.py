@@ -108,7 +108,7 @@ class Command:
     def check(self):
         """Fails unless there is such a command with such options."""
         name, *rest = self.words
-        if name in ("echo", "curl", "docker"):
+        if name in ("cat", "echo", "curl", "docker"):
             return
         if name == "make":
             assert set(rest) <= set(TARGETS), self.words
