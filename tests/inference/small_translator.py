@@ -16,10 +16,11 @@ MAX_LENGTH = 40  # not a multiple of 16, to which lengths are rounded up for com
 SHORT = dict(max_extra_length=6)
 
 
-def made_tokenizer():
+def made_tokenizer(*symbols):
     choose = random.Random(0).choices
     texts = [" ".join(choose(WORDS, k=1 + i % 6)) for i in range(200)]
-    return SentencePieceTokenizer.train(texts, texts, vocab_size=56, byte_fallback=False)
+    options = dict(vocab_size=56, byte_fallback=False, symbols=symbols)
+    return SentencePieceTokenizer.train(texts, texts, **options)
 
 
 def make(tokenizer, seed=5, **fields):

@@ -1,21 +1,15 @@
 """Sentences are translated with those before them; what a window loses is translated alone."""
 
-import random
-
 import pytest
 
 from keras_transformer.inference.documents import translate_documents, translate_windows
-from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.text.documents import SEPARATOR, in_context
-from tests.inference.small_translator import MAX_LENGTH, SHORT, TEXTS, WORDS, made_tokenizer, make
+from tests.inference.small_translator import MAX_LENGTH, SHORT, TEXTS, made_tokenizer, make
 
 
 @pytest.fixture(scope="module")
 def small():
-    choose = random.Random(0).choices
-    texts = [" ".join(choose(WORDS, k=1 + i % 6)) for i in range(200)]
-    options = dict(vocab_size=56, byte_fallback=False, symbols=[SEPARATOR])
-    return make(SentencePieceTokenizer.train(texts, texts, **options))
+    return make(made_tokenizer(SEPARATOR))
 
 
 def test_the_last_sentence_of_each_translation_counts(small):

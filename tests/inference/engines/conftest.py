@@ -7,6 +7,7 @@ import pytest
 
 from keras_transformer.inference.translator import Translator
 from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.text.documents import SEPARATOR
 from tests.inference.small_translator import made_tokenizer, make
 
 RARE = -40.0  # added to the logits of tokens that are never taken
@@ -19,7 +20,7 @@ def made_folder(tmp_path_factory):
     Padding and BOS have no probability, as in a trained model. CTranslate2 takes them out before
     the softmax and our search after it, so that a model which gives them much differs.
     """
-    tokenizer = made_tokenizer()
+    tokenizer = made_tokenizer(SEPARATOR)
 
     def make_one(seed):
         folder = tmp_path_factory.mktemp("translator") / "saved"

@@ -9,6 +9,7 @@ import pytest
 from keras_transformer import Glossary, ensemble, export
 from keras_transformer.evaluation.minimum_bayes_risk import translate_by_risk
 from keras_transformer.evaluation.reranking import Reranker
+from keras_transformer.inference.documents import translate_documents
 from keras_transformer.inference.engines.carried import CTRANSLATE2, ONNX, SAVED_MODEL, Carried
 from keras_transformer.inference.inputs import Request
 from keras_transformer.inference.translator import Translator
@@ -46,6 +47,7 @@ USES |= {
     "ensemble": lambda t: ensemble([t, t]).translate(TEXTS),
     "--mbr": lambda t: translate_by_risk(t, TEXTS, 2),
     "--mbr-source samples": lambda t: translate_by_risk(t, TEXTS, 2, source="samples"),
+    "--context-sentences": lambda t: translate_documents(t, TEXTS),
     "--rerank": lambda t: Reranker(t, dict(length=1)).translate(TEXTS, 2),
 }
 
