@@ -21,14 +21,28 @@ def refuse(accepted: str, **options: Any) -> None:
 
 
 def check_choice(
-    mbr: int | None, mbr_source: str, rerank: int | None, named: Mapping[str, Any]
+    mbr: int | None,
+    mbr_source: str,
+    rerank: int | None,
+    named: Mapping[str, Any],
+    *,
+    context_sentences: int = 0,
+    inline_terms: bool = False,
 ) -> None:
-    """Refuse options that do not go with --mbr and --rerank, or need them.
+    """Refuse options that do not go with these, or need them.
 
     Args:
-        mbr, mbr_source, rerank: Values of these options.
+        mbr, mbr_source, rerank, context_sentences, inline_terms: Values of these options.
         named: Values of the others, by name.
     """
+    if context_sentences:
+        own = dict(mbr=mbr, rerank=rerank, num_hypotheses=named.get("num_hypotheses"))
+        refuse("left out with --context-sentences", **own)
+    if inline_terms:
+        given = named.get("glossary")
+        require(given, "--inline-terms", True, "left out without --glossary")
+        # It would score sources that nobody wrote.
+        refuse("left out with --inline-terms", rerank_reverse=named.get("rerank_reverse"))
     require(mbr is None or rerank is None, "--rerank", rerank, "left out with --mbr")
     chosen = "--mbr" if mbr is not None else "--rerank"
     for name in ("beam_size", "num_hypotheses") if mbr or rerank else ():

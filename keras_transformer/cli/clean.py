@@ -15,7 +15,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from keras_transformer.cli.common import CHUNK, counted, loaded, say
+from keras_transformer.cli.common import CHUNK, counted, directed, say
 from keras_transformer.system.files import replacing
 
 SKIPPABLE = (
@@ -110,7 +110,7 @@ def clean(
     languages = dict(source_language=source_language, target_language=target_language)
     lengths = dict(max_words=max_words, max_length_ratio=max_length_ratio)
     filters = _filters(languages, lengths, near_duplicates, skip or [])
-    score = _scoring(forward, reverse, keep, languages)
+    score = _scoring(forward, reverse, keep, [*languages.values()])
     given = {name: code for name, code in languages.items() if code}
     counts: Counter[str | None] = Counter()
     with _replacing(written, len(outputs)) as files:
@@ -192,10 +192,7 @@ def _filters(
 
 
 def _scoring(
-    forward: Path | None,
-    reverse: Path | None,
-    keep: float | None,
-    languages: dict[str, str | None],
+    forward: Path | None, reverse: Path | None, keep: float | None, codes: list[str | None]
 ) -> Callable | None:
     """Return the function from pairs to scores; None without models."""
     if keep is not None and not 0 < keep <= 1:
@@ -206,12 +203,7 @@ def _scoring(
         return None
     from keras_transformer.evaluation.dual_cross_entropy import dual_scores
 
-    def directed(folder, *codes):  # a model of many languages is told which
-        found = loaded(folder, None)
-        return found if found.target_language else found.between(*codes)
-
-    there = list(languages.values())
-    translators = directed(forward, *there), directed(reverse, *there[::-1])
+    translators = directed(forward, *codes), directed(reverse, *codes[::-1])
     dual_scores(*translators, [], [])  # refuses translators of the same direction at once
 
     def score(pairs):

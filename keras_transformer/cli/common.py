@@ -139,6 +139,22 @@ def loaded(folder: Path, others: list[Path] | None, **loading: Any) -> Any:
     return ensemble(translators) if others else translators[0]
 
 
+def directed(
+    folder: Path, source: str | None, target: str | None, precision: str | None = None
+) -> Any:
+    """Return the translator of a folder; a model of many languages is told which.
+
+    Args:
+        folder: Folder of a saved translator.
+        source, target: Language codes, for a folder that names none, or that has many.
+        precision: See `Translator.load`.
+    """
+    found = loaded(folder, None, precision=precision)
+    many = getattr(found.tokenizer, "target_languages", ())
+    chosen = not found.target_language or (many and target)
+    return found.between(source, target) if chosen else found
+
+
 def read_lines(path: Path | None) -> Iterator[str]:
     """Yield the lines of a file, or of stdin if `path` is None.
 

@@ -15,6 +15,7 @@ from keras_transformer.cli.common import (
     SourceLanguage,
     TargetLanguage,
     TokensPerBatch,
+    directed,
     loaded,
     read_sides,
     say,
@@ -52,8 +53,6 @@ def reranker(
     language_model: Path | None,
     *,
     precision: str | None = None,
-    source_language: str | None = None,
-    target_language: str | None = None,
 ) -> Any:
     """Return the `Reranker` of the options.
 
@@ -63,14 +62,12 @@ def reranker(
         reverse: Folder of a translator of the other direction; None: none.
         language_model: Folder of a language model; None: none.
         precision: Precision of both models.
-        source_language, target_language: Languages of the translator, as in `Translator.load`.
 
     Raises:
         ValueError: If a weight is no name and number; see also `Reranker`.
     """
     from keras_transformer.evaluation.reranking import Reranker
     from keras_transformer.inference.causal_lm import CausalLM
-    from keras_transformer.inference.translator import Translator
 
     numbers = {}
     for text in weights or ():
@@ -79,11 +76,8 @@ def reranker(
             numbers[name] = float(value)
         except ValueError as error:
             raise ValueError(f"--rerank-weight must be NAME=NUMBER, got {text!r}") from error
-    back = reverse and Translator.load(
-        reverse, precision, source_language=target_language, target_language=source_language
-    )
-    if back and not back.target_language:  # a model of many languages
-        back = back.between(translator.target_language, translator.source_language)
+    sides = translator.target_language, translator.source_language
+    back = reverse and directed(reverse, *sides, precision)
     model = language_model and CausalLM.load(language_model, precision)
     return Reranker(translator, numbers, reverse=back, language_model=model)
 
@@ -130,7 +124,7 @@ def tune_reranking(
     languages = dict(source_language=source_language, target_language=target_language)
     translator = loaded(folder, ensemble, precision=precision, engine=engine, **languages)
     given = rerank_weight, rerank_reverse, rerank_language_model
-    chosen = reranker(translator, *given, precision=precision, **languages)
+    chosen = reranker(translator, *given, precision=precision)
     sources, references = read_sides(translator, source, reference)
     options = Search.changed(options)  # an exported translator refuses options that are given
     found = tune_weights(

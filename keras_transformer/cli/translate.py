@@ -189,13 +189,8 @@ def translate(
     require(len(inputs or []) <= 1, "--input", inputs, accepted)
     input_file = Path(inputs[0]) if inputs else None
     named = dict(options, num_hypotheses=num_hypotheses, glossary=glossary, **models)
-    if context_sentences:
-        own = dict(mbr=mbr, rerank=rerank, num_hypotheses=num_hypotheses)
-        refuse("left out with --context-sentences", **own)
-    check_choice(mbr, mbr_source, rerank, named)
-    if inline_terms:  # it would score sources that nobody wrote
-        refuse("left out with --inline-terms", rerank_reverse=rerank_reverse)
-    require(not inline_terms or glossary, "--inline-terms", True, "left out without --glossary")
+    own = dict(context_sentences=context_sentences, inline_terms=inline_terms)
+    check_choice(mbr, mbr_source, rerank, named, **own)
     inlined = None
     if inline_terms:
         from keras_transformer.text.glossary import Glossary
@@ -206,23 +201,23 @@ def translate(
     translator = loaded(folder, ensemble, **loading)
     if inlined:
         _check_terms(folder, translator)
-    choose = None
-    if context_sentences:
-        from keras_transformer.inference.documents import translate_windows
-
-        choose = functools.partial(translate_windows, translator)
-    elif mbr is not None:
+    choose = _windows(translator) if context_sentences else None
+    if mbr is not None:
         from keras_transformer.evaluation.minimum_bayes_risk import translate_by_risk
 
         choose = functools.partial(translate_by_risk, translator, count=mbr, source=mbr_source)
     elif rerank is not None:
-        del loading["engine"]
-        choose = functools.partial(
-            reranker(translator, *models.values(), **loading).translate, count=rerank
-        )
+        chosen = reranker(translator, *models.values(), precision=precision)
+        choose = functools.partial(chosen.translate, count=rerank)
     changed = functools.partial(_changed, inlined=inlined, context_sentences=context_sentences)
     given = num_hypotheses, chunk_size, options
     _stream(translator, choose, input_file, output and Path(output), changed, *given)
+
+
+def _windows(translator):
+    from keras_transformer.inference.documents import translate_windows
+
+    return functools.partial(translate_windows, translator)
 
 
 def _changed(lines, inlined, context_sentences):

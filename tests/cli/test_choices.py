@@ -31,3 +31,16 @@ def test_what_does_not_go_together(arguments, message):
 def test_what_goes_together():
     check_choice(2, "samples", None, {"temperature": 0.5, "strict": True, "glossary": None})
     check_choice(None, "nbest", 2, {"rerank_weight": ["reverse=1"], "length_penalty": 1.0})
+
+
+def test_context_and_terms():
+    context = dict(context_sentences=1)
+    with pytest.raises(ValueError, match="--mbr must be left out with --context-sentences, got 2"):
+        check_choice(2, "nbest", None, {}, **context)
+    terms = dict(inline_terms=True)
+    with pytest.raises(ValueError, match="--inline-terms must be left out without --glossary"):
+        check_choice(None, "nbest", None, {}, **terms)
+    named = {"glossary": "t.tsv", "rerank_reverse": "r"}
+    with pytest.raises(ValueError, match="--rerank-reverse must be left out with --inline-terms"):
+        check_choice(None, "nbest", 2, named, **terms)
+    check_choice(None, "nbest", None, {"glossary": "t.tsv"}, **context, **terms)

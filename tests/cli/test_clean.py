@@ -99,16 +99,16 @@ def scored(monkeypatch):
     class Loaded:
         """A translator of many languages."""
 
-        target_language = None
+        target_language = tokenizer = None
 
-        def __init__(self, folder, others):
+        def __init__(self, folder, others, precision):
             self.name = folder.name
 
         def between(self, source, target):
             assert self.name == f"{source}-{target}"
             return self
 
-    monkeypatch.setattr(module, "loaded", Loaded)
+    monkeypatch.setattr("keras_transformer.cli.common.loaded", Loaded)
 
     def scores(forward, reverse, sources=(), targets=()):
         assert (forward.name, reverse.name) == ("en-de", "de-en")

@@ -53,9 +53,10 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     _corpora(folder, sides)
     english, german = sides["train"]
 
-    symbols = [*TERM_TAGS, SEPARATOR]
-    tokenizer = SentencePieceTokenizer.train(english, german, vocab_size=400, symbols=symbols)
-    for name in ("grammar", "multi30k", "terms", "documents"):
+    tokenizer = SentencePieceTokenizer.train(english, german, vocab_size=400, symbols=TERM_TAGS)
+    windows = SentencePieceTokenizer.train(english, german, vocab_size=400, symbols=[SEPARATOR])
+    _translator(tiny_transformer, windows).save(folder / "saved_models/documents")
+    for name in ("grammar", "multi30k", "terms"):
         _translator(tiny_transformer, tokenizer).save(folder / "saved_models" / name)
     back = _translator(tiny_transformer, tokenizer, "de", "en")
     back.save(folder / "saved_models/grammar-de-en")
