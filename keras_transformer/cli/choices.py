@@ -47,9 +47,8 @@ def check_choice(
     chosen = "--mbr" if mbr is not None else "--rerank"
     for name in ("beam_size", "num_hypotheses") if mbr or rerank else ():
         given = named.get(name)
-        require(
-            given is None, _flag(name), given, f"left out with {chosen}, which names the number"
-        )
+        accepted = f"left out with {chosen}, which names the number"
+        require(given is None, _flag(name), given, accepted)
     samples = mbr is not None and mbr_source == "samples"
     for name, value in named.items():
         if name.startswith("rerank"):

@@ -53,7 +53,7 @@ def translate_windows(translator: Translator, windows: Sequence[str], **options:
     """
     require("prefixes" not in options, "prefixes", options.get("prefixes"), "left out")
     fits = reads_context(translator.tokenizer)
-    require(fits, "translator", translator, "one that was trained with context_sentences")
+    require(fits, "translator", translator, "a saved one that was trained with context_sentences")
     windows = _shortened(translator, windows)
     found = [sentences(x) for x in translator.translate(windows, **options)]
     sources = [sentences(x) for x in windows]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.text.pieces import has_words
-from keras_transformer.text.tokenizer import Tokenizer
+from keras_transformer.text.tokenizer import Tokenizer, checked_texts
 
 SEPARATOR = "<sep>"  # between the sentences of a text
 
@@ -25,13 +25,14 @@ def in_context(texts: Iterable[str], context_sentences: int) -> Iterator[str]:
             them.
 
     Raises:
-        ValueError: If the number is out of range, or a sentence has the separator.
+        ValueError: If the number is out of range, or a sentence is no text or has the separator.
     """
     require_whole("context_sentences", context_sentences, 1)
 
     def joined():
         window: deque[str] = deque(maxlen=context_sentences + 1)
         for text in texts:
+            (text,) = checked_texts([text])
             require(SEPARATOR not in text, "texts", f"{text:.80}", f"text without {SEPARATOR}")
             if text.strip():
                 window.append(text.strip())

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_transformer.config import require
 from keras_transformer.system.files import replacing, write_json
 
 MANIFEST = "tokenizer.json"
@@ -30,6 +31,16 @@ def checked_texts(texts: Iterable[str], name: str = "texts") -> list[str]:
                 f"{name} must hold strings, got {type(text).__name__} at {name}[{index}]"
             )
     return texts
+
+
+def checked_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return `pairs` as a list; raise ValueError unless each item is a pair of strings."""
+    pairs = list(pairs)
+    for pair in pairs:
+        fits = isinstance(pair, tuple | list) and len(pair) == 2
+        require(fits, "pairs", pair, "pairs of a source and a target")
+        checked_texts(pair, "pairs")
+    return pairs
 
 
 def round_up(size: int, multiple: int = 8) -> int:

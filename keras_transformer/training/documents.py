@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keras_transformer.text.documents import in_context
+from keras_transformer.text.tokenizer import checked_pairs
 
 Pairs = list[tuple[str, str]]
 
@@ -19,8 +20,12 @@ def with_context(
         context_sentences: Number of sentences before each, at least 1.
         alone: Whether each sentence also occurs without context, so that a model translates single
             sentences too.
+
+    Raises:
+        ValueError: If an item is no pair of texts, the number is out of range, or a sentence has
+            the separator.
     """
-    filled = [pair if all(x.strip() for x in pair) else ("", "") for pair in pairs]
+    filled = [pair if all(x.strip() for x in pair) else ("", "") for pair in checked_pairs(pairs)]
     sides = ([pair[i] for pair in filled] for i in (0, 1))
     windows = zip(*(in_context(side, context_sentences) for side in sides), strict=True)
     found = [window for window in windows if window[0]]

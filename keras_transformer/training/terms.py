@@ -13,6 +13,7 @@ import numpy as np
 from keras_transformer.config import is_number, require
 from keras_transformer.data.alignments import NONE, align_tokens
 from keras_transformer.text.glossary import spaced, tagged, without_tags
+from keras_transformer.text.tokenizer import checked_pairs
 
 Pairs = list[tuple[str, str]]
 FREQUENT = 0.05  # share of the texts from which on a word is no term
@@ -39,12 +40,10 @@ def with_terms(pairs: Sequence[tuple[str, str]], share: float, seed: int = 0) ->
     """
     fits = is_number(share) and 0 <= share <= 1
     require(fits, "share", share, "in [0, 1]")
-    for pair in pairs:
-        fits = isinstance(pair, tuple | list) and len(pair) == 2
-        require(fits, "pairs", pair, "pairs of a source and a target")
+    pairs = checked_pairs(pairs)
     without_tags(itertools.chain.from_iterable(pairs), "pairs")
     if not share or not any(source.strip() and target.strip() for source, target in pairs):
-        return list(pairs)
+        return pairs
     words = [[list(_WORD.finditer(text)) for text in side] for side in zip(*pairs, strict=True)]
     named = [[[x.group().casefold() for x in text] for text in side] for side in words]
     rare = [_rare(side) for side in named]

@@ -7,8 +7,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from keras_transformer.cli.common import counted, opened, read_lines, searching
+from keras_transformer import Translator
+from keras_transformer.cli.common import counted, directed, opened, read_lines, searching
 from keras_transformer.search import Search
+from keras_transformer.text import SentencePieceTokenizer
 
 
 @pytest.mark.parametrize(
@@ -79,6 +81,24 @@ def test_a_named_pipe_stays_one(tmp_path):
         file.write("one\n")
     assert os.read(reader, 9) == b"one\n" and path.is_fifo()
     os.close(reader)
+
+
+def test_a_model_of_many_languages_is_told_which(translator, folder, tmp_path, tiny_transformer):
+    found = directed(folder, "xx", "yy")
+    assert found.target_language == translator.target_language  # as saved
+    texts = ["one two", "three"]
+    many = SentencePieceTokenizer.train(
+        texts, texts, vocab_size=32, byte_fallback=False, target_languages=["de", "fr"]
+    )
+    size = many.source_vocab_size
+    model = tiny_transformer(source_vocab_size=size, target_vocab_size=size)
+    Translator(model, many).save(tmp_path)
+        tmp_path
+    )
+    found = directed(tmp_path, "en", "fr")
+    assert (found.source_language, found.target_language) == ("en", "fr")
+    with pytest.raises(ValueError, match="target_language"):
+        directed(tmp_path, "en", "it")
 
 
 @pytest.mark.parametrize("shown", [False, True])

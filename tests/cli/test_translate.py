@@ -196,7 +196,9 @@ def test_a_glossary(run, failure, folder, translator, tmp_path):
 def test_sentences_with_those_before_them(run, failure, folder, translator, monkeypatch):
     given = ["--context-sentences", 1]
     result = run("translate", folder, *given, stdin="two\n", status=2)
-    assert "translator must be one that was trained with context_sentences" in failure(result)
+    assert "translator must be a saved one that was trained with context_sentences" in failure(
+        result
+    )
     for flag in (["--mbr", 2], ["--rerank", 2], ["--num-hypotheses", 2]):
         result = run("translate", folder, *given, *flag, stdin="two\n", status=2)
         assert f"{flag[0]} must be left out with --context-sentences" in failure(result)

@@ -61,7 +61,9 @@ def test_bad_input(small):
         translate_documents(small, "one", 1)
     with pytest.raises(ValueError, match="prefixes must be left out"):
         translate_windows(small, ["one"], prefixes=["two"])
-    with pytest.raises(ValueError, match="translator must be one that was trained with context"):
+    with pytest.raises(
+        ValueError, match="translator must be a saved one that was trained with context"
+    ):
         translate_documents(make(made_tokenizer()), ["one"], 1)
     with pytest.raises(TypeError, match="min_p is not an option here"):
         translate_documents(small, ["one"], 1, min_p=0.1)

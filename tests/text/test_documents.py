@@ -43,3 +43,5 @@ def test_bad_input():
         in_context(["a"], 0)
     with pytest.raises(ValueError, match="texts must be text without <sep>, got 'b <sep>'"):
         list(in_context(["a", "b <sep>"], 1))
+    with pytest.raises(ValueError, match="texts must hold strings, got int"):
+        list(in_context([3], 1))

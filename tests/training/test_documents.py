@@ -19,7 +19,11 @@ def test_pairs_with_context():
     assert with_context(pairs, 1, alone=False) == windows
     assert with_context(pairs, 1) == [*windows, ("a", "A"), ("b", "B"), ("d", "D"), ("e", "E")]
     assert with_context(separated(pairs[:2]), 1, alone=False) == pairs[:2]
-    assert separated([]) == []
+    assert separated([]) == [] == with_context([], 1)
+    with pytest.raises(ValueError, match="pairs must be pairs of a source and a target, got 'ab'"):
+        with_context(["ab"], 1)
+    with pytest.raises(ValueError, match="pairs must hold strings, got int"):
+        with_context([("a", 3)], 1)
 
 
 @pytest.mark.once("options of the run: text and files")

@@ -2,8 +2,9 @@
 
 import pytest
 
-from keras_transformer.models import Transformer
+from keras_transformer.models import T5Config, Transformer
 from keras_transformer.text.documents import reads_context
+from keras_transformer.training import preparation
 from keras_transformer.training.preparation import begin, read_text
 from keras_transformer.training.recipe import TranslationRecipe
 from tests.inference.small_translator import made_tokenizer, make
@@ -48,6 +49,14 @@ def test_a_start_keeps_its_sizes_and_takes_what_training_can_change(tmp_path):
     assert (config.layer_drop, config.guided_alignment) == (0.1, 0.0)
     same = TranslationRecipe(train_size=50)
     assert begin(same, corpus, pairs, tmp_path).config.guided_alignment == 0.1
+
+
+def test_a_start_of_a_family_without_a_field():
+    options = TranslationRecipe(model={"layer_drop": 0.1, "guided_alignment": 0.0, "dropout": 0.2})
+    with pytest.raises(ValueError, match="model.layer_drop must be 0 for T5Config, .* got 0.1"):
+        preparation._changes(options, T5Config(vocab_size=8))
+    options = TranslationRecipe(model={"layer_drop": 0.0, "dropout": 0.2})
+    assert preparation._changes(options, T5Config(vocab_size=8)) == {"dropout": 0.2}
 
 
 def test_a_start_without_terms(tmp_path):

@@ -164,10 +164,16 @@ def test_a_run_starts_from_a_translator(runs, files, tmp_path, lora_rank):
         np.testing.assert_allclose(adapted, after.score(sources, targets), atol=1e-4)
 
 
-def test_a_moving_average_of_the_weights_is_saved(files, tmp_path):
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_a_moving_average_of_the_weights_is_saved(files, tmp_path, accumulation):
     # Of one batch per epoch, so that the checkpoints hold the weights after each update.
-    settings = ["epochs=4", "average_last=4", "tokens_per_batch=4096", "num_buckets=1"]
+    epochs = 4 * accumulation
+    settings = [f"epochs={epochs}", f"average_last={epochs}"]
+    settings += ["tokens_per_batch=4096", "num_buckets=1"]
     settings += ["peak_learning_rate=0.1", "warmup_steps=1", "ema_decay=0.9"]
+    settings += [f"gradient_accumulation={accumulation}"]
+    # Keras averages in each batch, from the first update on.
+    decay = 0.9 ** (1 / accumulation)
     train(
         output=tmp_path,
         train_files=[files / "test.tsv"],
@@ -175,12 +181,12 @@ def test_a_moving_average_of_the_weights_is_saved(files, tmp_path):
         changes=[*SETTINGS, *settings],
     )
     paths = sorted((tmp_path / "checkpoints").glob("epoch-*/weights.safetensors"))
-    first, *later = [load_file(path) for path in paths]
-    assert len(later) == 3
+    first, *later = [load_file(path) for path in paths][accumulation - 1 :]
+    assert len(later) == 3 * accumulation
     saved = {x.path: keras.ops.convert_to_numpy(x) for x in Translator.load(tmp_path).model.weights}
     for name, average in first.items():
         for weights in later:
-            average = 0.9 * average + 0.1 * weights[name]
+            average = decay * average + (1 - decay) * weights[name]
         np.testing.assert_allclose(saved[name], average, atol=1e-5, err_msg=name)
         assert np.abs(average - later[-1][name]).max() > 1e-3, name
     metrics = json.loads((tmp_path / "metrics.json").read_text())
