@@ -93,8 +93,6 @@ def test_a_model_of_many_languages_is_told_which(translator, folder, tmp_path, t
     size = many.source_vocab_size
     model = tiny_transformer(source_vocab_size=size, target_vocab_size=size)
     Translator(model, many).save(tmp_path)
-        tmp_path
-    )
     found = directed(tmp_path, "en", "fr")
     assert (found.source_language, found.target_language) == ("en", "fr")
     with pytest.raises(ValueError, match="target_language"):
