@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -73,11 +73,34 @@ def serve(
     most_bytes: Annotated[
         int, typer.Option(min=1, help="Maximum bytes per file; for more, 413.")
     ] = 10_000_000,
+    most_kept_bytes: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Maximum bytes of all translated files that are kept, in memory, for an hour; the "
+            "oldest make room for new ones.",
+        ),
+    ] = 200_000_000,
     api_key: Annotated[
         str | None,
         typer.Option(
             envvar="KERAS_TRANSFORMER_API_KEY",
             help="API key that requests must send.  [default: none]",
+        ),
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Origin of web pages of other hosts that may use the server, such as "
+            "https://example.org, or * for all; may be repeated.  [default: all if there is an API "
+            "key, else none]"
+        ),
+    ] = None,
+    public_url: Annotated[
+        str | None,
+        typer.Option(
+            help="Address at which clients reach the server, for the addresses of translated "
+            "files.  [default: as each request names it]"
         ),
     ] = None,
     requests_per_minute: Annotated[
@@ -88,6 +111,18 @@ def serve(
             "[default: no limit]",
         ),
     ] = None,
+    log_format: Annotated[
+        Literal["text", "json"],
+        typer.Option(help="Form of the log; json: an object per line."),
+    ] = "text",
+    access_log: Annotated[bool, typer.Option("--access-log", help="Log each request.")] = False,
+    log_texts: Annotated[
+        bool,
+        typer.Option(
+            "--log-texts",
+            help="Log messages in full, which may quote texts that users sent.",
+        ),
+    ] = False,
     root_path: Annotated[
         str, typer.Option(help="Path prefix that a proxy in front of the server strips.")
     ] = "",
@@ -124,9 +159,14 @@ def serve(
         timeout=timeout,
         most_characters=most_characters,
         most_bytes=most_bytes,
+        most_kept_bytes=most_kept_bytes,
         api_key=api_key,
+        allowed_origins=None if allow_origin is None else tuple(allow_origin),
+        public_url=public_url,
         requests_per_minute=requests_per_minute,
     )
+    serving.configure(log_format, access_log, log_texts)
+    at = serving.listen(host, port)  # before the models are loaded, which takes longer
     loading = dict(precision=precision, engine=engine, **search)
     pool, read = None, partial(serving.Catalogue.load, models, **loading)
     if replicas > 1 or devices is not None:
@@ -141,4 +181,4 @@ def serve(
         first, catalogue = catalogue, None
         return first or read()
 
-    serving.run(serving.create_app(load, settings, pool), host, port, timeout + 5, root_path)
+    serving.run(serving.create_app(load, settings, pool), at, timeout + 5, root_path)

@@ -14,9 +14,11 @@ try:
 except ImportError as error:
     raise missing("serving", "serve") from error
 
-from keras_transformer.serving.app import create_app, run
+from keras_transformer.serving.app import create_app
 from keras_transformer.serving.catalogue import Catalogue
+from keras_transformer.serving.connections import listen, run
+from keras_transformer.serving.logs import configure
 from keras_transformer.serving.replicas import Replicas
 from keras_transformer.serving.settings import Settings
 
-__all__ = ["Catalogue", "Replicas", "Settings", "create_app", "run"]
+__all__ = ["Catalogue", "Replicas", "Settings", "configure", "create_app", "listen", "run"]

@@ -10,7 +10,7 @@ from typing import Any
 from keras_transformer.analysis.alignment import words
 from keras_transformer.serving import markup
 from keras_transformer.serving.engines import Links
-from keras_transformer.serving.queue import Batcher
+from keras_transformer.serving.queue import Batcher, EngineError
 from keras_transformer.serving.sentences import Sentences
 
 PART = 500  # texts per call that counts tokens
@@ -55,7 +55,7 @@ async def translate_texts(
     qualities = [None] * len(sentences)
     if estimates and len(engines) == 1 and engines[0].can_estimate:
         pairs = [(text, own[0]) for text, own in zip(sentences, hypotheses, strict=True)]
-        qualities = await _submitted(batcher, Judge(engines[0]), pairs, 1)
+        qualities = await submitted(batcher, Judge(engines[0]), pairs, 1)
     found, judged = iter(hypotheses), iter(qualities)
     results = []
     for one in split:
@@ -102,7 +102,7 @@ async def translate_html(
     links: dict[int, Links] = {}
     for engine, sources_, targets in zip(engines, steps, steps[1:], strict=False):
         pairs = [(sources_[i], targets[i]) for i in chosen]
-        found = await _submitted(batcher, Aligner(engine), pairs, 1)
+        found = await submitted(batcher, Aligner(engine), pairs, 1)
         for i, link in zip(chosen, found, strict=True):
             before = links.get(i)
             links[i] = link if before is None else [j if j is None else before[j] for j in link]
@@ -152,16 +152,28 @@ async def _search(batcher, engines, texts, count):
     Earlier engines pass on only the best translation.
     """
     for engine in engines[:-1]:
-        texts = [x[0] for x in await _submitted(batcher, engine, texts, 1)]
-    return await _submitted(batcher, engines[-1], texts, count)
+        texts = [x[0] for x in await submitted(batcher, engine, texts, 1)]
+    return await submitted(batcher, engines[-1], texts, count)
 
 
-async def _submitted(batcher, engine, texts, count):
-    """Return the batcher's results; tokens are counted outside the event loop, `PART` at a time."""
+async def submitted(batcher: Batcher, engine: Any, texts: Sequence[Any], count: int) -> list[Any]:
+    """Return an engine's results; tokens are counted outside the event loop, `PART` at a time.
+
+    Args:
+        batcher, engine: As in `translate_texts`, with one engine.
+        texts: What its `search` takes.
+        count: Maximum number of results for each.
+
+    Raises:
+        EngineError: If the engine fails.
+    """
     costs = []
     for start in range(0, len(texts), PART):
         costs += await asyncio.to_thread(engine.costs, texts[start : start + PART])
-    return await asyncio.wrap_future(batcher.submit(engine, texts, count, costs))
+    try:
+        return await asyncio.wrap_future(batcher.submit(engine, texts, count, costs))
+    except ValueError as error:  # any text can be translated
+        raise EngineError(str(error)) from error
 
 
 @dataclass(frozen=True)

@@ -4,36 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-import math
 import signal
-import time
 from collections.abc import Callable
 from importlib import resources
 
-import uvicorn
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi.responses import PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keras_transformer import __version__
 from keras_transformer.serving import libretranslate, openai_api, openai_tasks, task_api
 from keras_transformer.serving import tensorflow_serving as predict
 from keras_transformer.serving.catalogue import Catalogue
-from keras_transformer.serving.errors import add_handlers, error_body
-from keras_transformer.serving.guard import BodyLimit, Guard
+from keras_transformer.serving.errors import add_handlers
+from keras_transformer.serving.guard import Admission, BodyLimit, Guard
+from keras_transformer.serving.logs import log
 from keras_transformer.serving.replicas import Replicas
 from keras_transformer.serving.service import Service
 from keras_transformer.serving.settings import Settings
-
-log = logging.getLogger("keras_transformer.serving")
-_POLICY = b"default-src 'self'; base-uri 'none'; form-action 'none'; object-src 'none'"
-# Swagger's page has inline scripts and styles, and images in its styles.
-_DOCS_POLICY = b"default-src 'self' 'unsafe-inline'; img-src 'self' data:"
+from keras_transformer.serving.watch import Watch
 
 
 def create_app(
@@ -61,7 +53,6 @@ def create_app(
         _reload_on_hangup(service)
         yield
         await service.close()
-        libretranslate.remove_files(app)
 
     app = FastAPIOffline(
         title="keras_transformer",
@@ -81,14 +72,24 @@ def create_app(
     @app.head("/health", include_in_schema=False)
     @app.get("/health", tags=["server"])
     async def health() -> dict[str, str]:
-        """Return ok if the server can translate, and 503 while no replica is alive."""
-        if not app.state.service.alive():
-            raise HTTPException(503, "no replica is alive: they are being started again")
+        """Return ok if the process can translate, and 503 if it must be started again."""
+        if reason := app.state.service.is_broken():
+            raise HTTPException(503, reason)
+        return {"status": "ok"}
+
+    @app.head("/ready", include_in_schema=False)
+    @app.get("/ready", tags=["server"])
+    async def ready() -> dict[str, str]:
+        """Return ok if new requests may be sent here: also, the server is not stopping."""
+        service = app.state.service
+        if reason := service.is_broken() or (service.is_stopping and "the server is stopping"):
+            raise HTTPException(503, reason)
         return {"status": "ok"}
 
     @app.get("/metrics", tags=["server"], response_class=PlainTextResponse)
-    async def metrics() -> Response:
-        """Return metrics for Prometheus."""
+    async def metrics(request: Request) -> Response:
+        """Return metrics for Prometheus; with an API key, to those who send it."""
+        app.state.guard.check(request)
         return PlainTextResponse(app.state.service.metrics.text())
 
     page = resources.files("keras_transformer.serving") / "page"
@@ -97,63 +98,11 @@ def create_app(
     add_handlers(app)
     app.add_middleware(Watch, server=app, timeout=settings.timeout)
     app.add_middleware(BodyLimit, settings=settings)
-    cross = dict(allow_methods=["GET", "POST"], allow_headers=["Authorization"])
-    app.add_middleware(CORSMiddleware, allow_origins=["*"], **cross)
+    app.add_middleware(Admission, guard=app.state.guard)
+    if settings.origins:
+        cross = dict(allow_methods=["GET", "POST"], allow_headers=["Authorization"])
+        app.add_middleware(CORSMiddleware, allow_origins=[*settings.origins], **cross)
     return app
-
-
-class Watch:
-    """ASGI middleware that counts requests, cancels them after a timeout, and sets headers.
-
-    Args:
-        app: The ASGI application to wrap.
-        server: The FastAPI application, whose service has the metrics.
-        timeout: Maximum seconds per request; for an answer that is streamed, between its parts.
-    """
-
-    def __init__(self, app: ASGIApp, server: FastAPI, timeout: float):
-        self.app, self.server, self.timeout = app, server, timeout
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a connection."""
-        if scope["type"] != "http":
-            return await self.app(scope, receive, send)
-        begun, status = time.monotonic(), None
-
-        async def send_with_headers(message):
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message.setdefault("headers", [])
-                policy = _DOCS_POLICY if _path(scope) == "/docs" else _POLICY
-                message["headers"] = [
-                    *message["headers"],
-                    (b"cache-control", b"no-cache"),  # the page's files must be of the same version
-                    (b"content-security-policy", policy),
-                    (b"x-content-type-options", b"nosniff"),
-                ]
-            await send(message)
-            if message.get("more_body"):
-                clock.reschedule(asyncio.get_running_loop().time() + self.timeout)
-
-        try:
-            async with asyncio.timeout(self.timeout) as clock:
-                await self.app(scope, receive, send_with_headers)
-        except TimeoutError:
-            if status is None:
-                message = f"not finished within {self.timeout:g} seconds"
-                response = JSONResponse(error_body(scope, 504, message), 504)
-                await response(scope, receive, send_with_headers)
-        finally:
-            path = _path(scope)
-            metrics = self.server.state.service.metrics
-            metrics.requests.labels(path, status or 500).inc()
-            metrics.seconds.labels(path).observe(time.monotonic() - begun)
-
-
-def _path(scope):
-    """Return the path template of a request's route, as in `/v1/models/{name}`."""
-    return getattr(scope.get("route"), "path", None) or "page"
 
 
 def _reload_on_hangup(service):
@@ -174,19 +123,3 @@ def _reload_on_hangup(service):
     # Not available on Windows, nor where the loop runs outside the main thread.
     with contextlib.suppress(NotImplementedError, AttributeError, RuntimeError, ValueError):
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, begin)
-
-
-def run(app: FastAPI, host: str, port: int, patience: float, root_path: str = "") -> None:
-    """Serve until SIGTERM or SIGINT, then finish the accepted requests.
-
-    Args:
-        app: The application from `create_app`.
-        host, port: Address to listen on; port 0 chooses a free port.
-        patience: Maximum seconds that the shutdown waits for answers.
-        root_path: Path prefix that a proxy strips.
-    """
-    options = dict(timeout_graceful_shutdown=math.ceil(patience), root_path=root_path)
-    # Keep idle connections longer than clients do, so that none is closed while a client sends a
-    # request. Uvicorn's default of 5 seconds is shorter than a long batch.
-    options |= dict(timeout_keep_alive=75, access_log=False, ws="none")
-    uvicorn.run(app, host=host, port=port, **options)

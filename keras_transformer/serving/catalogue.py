@@ -101,6 +101,7 @@ class Catalogue:
             for source, target in model.pairs:
                 self._direct.setdefault(source, {}).setdefault(target, model)
         self.sources = sorted(self._direct)
+        self.languages = sorted({x for model in models for pair in model.pairs for x in pair})
 
     @classmethod
     @spelled_out(Search, TRANSLATE)

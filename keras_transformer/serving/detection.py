@@ -19,10 +19,14 @@ class Detector:
     def __init__(self, languages: Sequence[str]):
         self._identifier = LanguageIdentifier()
         known = {short_code(code) for code in languages} & set(self._identifier.known)
-        self._identifier.restrict(known or self._identifier.known)
+        self._languages = known or set(self._identifier.known)
 
     def detect(self, text: str) -> list[dict[str, str | float]]:
-        """Return the likely languages, best first: `language`, and `confidence` from 0 to 100."""
-        ranked = self._identifier.rank(text)
+        """Return the likely languages, best first: `language`, and `confidence` from 0 to 100.
+
+        The confidence is the probability among all languages that can be told apart, so that a text
+        in none of the candidates has a low one.
+        """
+        ranked = [x for x in self._identifier.rank(text) if x[0] in self._languages]
         best = [(code, share) for code, share in ranked if share >= 0.01] or ranked[:1]
         return [{"confidence": round(100 * share, 1), "language": code} for code, share in best]

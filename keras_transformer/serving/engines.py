@@ -14,7 +14,7 @@ from keras_transformer.inference.translator import Translator
 from keras_transformer.search import TRANSLATE, Search
 from keras_transformer.text import Tokenizer
 
-MOST_WEIGHTS = 3_000_000  # attention weights per answer, over all layers and heads
+MOST_WEIGHTS = 400_000  # attention weights per answer, over all layers and heads: 3 MB of JSON
 Links = list[int | None]
 
 

@@ -11,7 +11,8 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
-from keras_transformer.serving.queue import QueueFullError, TooLargeError
+from keras_transformer.serving import logs
+from keras_transformer.serving.queue import EngineError, QueueFullError, TooLargeError
 
 OPENAI_PATHS = tuple(
     f"/v1/{name}"
@@ -72,6 +73,7 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(ValueError)
     async def wrong(request, error):
+        logs.log.warning("400 for %s", logs.place_of(error))  # it may be a fault of the server
         return answer(request, 400, " ".join(str(error).split()))
 
     @app.exception_handler(TooLargeError)
@@ -81,6 +83,11 @@ def add_handlers(app: FastAPI) -> None:
     @app.exception_handler(QueueFullError)
     async def full(request, error):
         return answer(request, 429, f"slow down: {error}", {"Retry-After": "1"})
+
+    @app.exception_handler(EngineError)
+    async def spoilt(request, error):
+        logs.log.error("500: an engine failed", exc_info=error)
+        return answer(request, 500, "the server failed: see its log")
 
     @app.exception_handler(Exception)
     async def failed(request, error):
@@ -95,7 +102,11 @@ def said(errors: Any) -> str:
     """Return the first of pydantic's errors in one line: field, problem, value."""
     first = errors[0]
     place = str((first["loc"] or ("body",))[0])
-    return f"{place}: {first['msg']}, got {_short(first.get('input'))}"
+    said = f"{place}: {first['msg']}"
+    # Of a missing field the input is the whole body, which may hold a key.
+    if first["type"] == "missing" or "api_key" in first["loc"]:
+        return said
+    return f"{said}, got {_short(first.get('input'))}"
 
 
 def place_of(errors: Any) -> str | None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import tempfile
-import time
+import mimetypes
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import babel
-from fastapi import APIRouter, FastAPI, File, Form, HTTPException, Request, UploadFile
-from fastapi.responses import FileResponse as Download
+from fastapi import APIRouter, File, Form, HTTPException, Request, UploadFile
+from fastapi.responses import StreamingResponse
 
 from keras_transformer.serving import answers
 from keras_transformer.serving.documents import SUFFIXES, translate_file
@@ -30,7 +27,8 @@ from keras_transformer.serving.schemas import (
     read,
 )
 
-KEPT_FILES = 3600  # seconds
+PART = 65_536  # bytes of a file that are sent at once; the time limit is for each part
+_SOON = {"Retry-After": "5"}
 ERRORS: Any = {code: {"model": ErrorResponse} for code in (400, 403, 413, 429, 504)}
 router = APIRouter(tags=["translate"], responses=ERRORS)
 
@@ -100,25 +98,33 @@ async def translate_a_file(
         return [one.texts[0] for one in found]
 
     name = Path(file.filename or "").name
-    result = await translate_file(name, content, texts_translated)
-    folder = _files(request.app)
-    token = secrets.token_urlsafe(16)
-    (folder / token).mkdir()
-    stem = "".join(filter(str.isprintable, Path(name).stem))[:50]  # at most 200 bytes
+    result = await translate_file(name, content, texts_translated, service.readers)
+    if service.is_stopping:  # the address would end with the process
+        raise HTTPException(503, "the server is stopping: send the file again", _SOON)
+    stem = "".join(filter(str.isprintable, Path(name).stem))[:50]
     kept = f"{stem}.{target}{Path(name).suffix}"
-    (folder / token / kept).write_bytes(result)
-    url = f"{request.base_url}download_file/{token}/{quote(kept)}"
+    token = service.kept.add(kept, result)
+    base = service.settings.public_url or str(request.base_url)
+    url = f"{base.rstrip('/')}/download_file/{token}/{quote(kept)}"
     return FileResponse(translatedFileUrl=url)
 
 
-@router.get("/download_file/{token}/{name}", response_class=Download)
-async def download_file(request: Request, token: str, name: str) -> Download:
-    """Return a translated file; it is kept for an hour."""
-    path = _files(request.app) / token / name
-    inside = path.resolve().is_relative_to(_files(request.app).resolve())
-    if not inside or len({token, name} & {"", ".", ".."}) or not os.path.isfile(path):
+@router.get("/download_file/{token}/{name}", response_class=StreamingResponse)
+async def download_file(request: Request, token: str, name: str) -> StreamingResponse:
+    """Return a translated file; it is kept for an hour, if there is room."""
+    content = request.app.state.service.kept.find(token, name)
+    if content is None:
         raise HTTPException(404, "the file does not exist, or has expired")
-    return Download(path, filename=name, content_disposition_type="attachment")
+
+    async def parts():
+        for start in range(0, len(content), PART):
+            yield content[start : start + PART]
+
+    headers = {
+        "Content-Disposition": f"attachment; filename*=utf-8''{quote(name)}",
+        "Content-Length": str(len(content)),
+    }
+    return StreamingResponse(parts(), media_type=_type(name), headers=headers)
 
 
 @router.post("/attention", openapi_extra=body_of(AttentionRequest))
@@ -206,22 +212,8 @@ async def _translated(service, texts, source, target, kind, alternatives, is_fil
     )
 
 
-def remove_files(app: FastAPI) -> None:
-    """Remove all translated files."""
-    if hasattr(app.state, "files"):
-        app.state.files.cleanup()
-
-
-def _files(app):
-    """Return the folder of translated files, after removing expired ones."""
-    if not hasattr(app.state, "files"):
-        app.state.files = tempfile.TemporaryDirectory(prefix="keras-transformer-")
-    folder = Path(app.state.files.name)
-    for path in folder.glob("*/*"):
-        if path.stat().st_mtime < time.time() - KEPT_FILES:
-            path.unlink()
-            path.parent.rmdir()
-    return folder
+def _type(name):
+    return mimetypes.guess_type(name)[0] or "application/octet-stream"
 
 
 def _name(code):

@@ -75,6 +75,7 @@ _TAG = re.compile(
     r"(?P<rest>(?:\"[^\"]*(?:\"|\Z)|'[^']*(?:'|\Z)|[^>\"'])*+)(?:>|\Z)",
     re.DOTALL,
 )
+_NAME = re.compile(r"<(?P<end>/?)(?P<name>[a-zA-Z][^\s/<>]*+)(?=[\s/>])")
 _PROTECTED = re.compile(r"translate\s*=\s*[\"']?no\b|class\s*=\s*[\"'][^\"']*\bnotranslate\b", re.I)
 
 Span = tuple[int, int]
@@ -157,13 +158,15 @@ def _end_of_element(source, name, place):
 
     Return the length of the source if there is no end tag.
     """
-    depth = 1
-    for tag in re.compile(rf"<(/?){re.escape(name)}(?=[\s/>])[^>]*(?:>|\Z)", re.I).finditer(
-        source, place
-    ):
-        depth += -1 if tag[1] else 0 if tag[0].endswith("/>") else 1
-        if depth == 0 or (tag[1] and name in ("script", "style", "textarea")):
-            return tag.end()
+    depth, found = 1, _NAME.search(source, place)
+    while found:
+        place = found.end()
+        if found["name"].lower() == name:
+            place = source.find(">", place) + 1 or len(source)
+            depth += -1 if found["end"] else 0 if source[place - 2] == "/" else 1
+            if depth == 0 or (found["end"] and name in ("script", "style", "textarea")):
+                return place
+        found = _NAME.search(source, place)
     return len(source)
 
 

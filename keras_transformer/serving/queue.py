@@ -21,6 +21,10 @@ class TooLargeError(Exception):
     """A request is larger than the queue."""
 
 
+class EngineError(RuntimeError):
+    """An engine failed, or did not answer all texts: a fault of the server, not of the request."""
+
+
 class Engine(Protocol):
     """The interface of an engine, which translates batches; equal engines share batches."""
 
@@ -108,7 +112,10 @@ class Batcher:
         costs = engine.costs(texts) if costs is None and texts else costs or []
 
         def run(texts):
-            return engine.search(texts, num_hypotheses, self.tokens_per_batch)
+            found = engine.search(texts, num_hypotheses, self.tokens_per_batch)
+            if len(found) != len(texts):
+                raise EngineError(f"the engine gave {len(found)} results for {len(texts)} texts")
+            return found
 
         return self._add(_Job((engine, num_hypotheses), run, list(texts), list(costs)))
 
@@ -126,6 +133,10 @@ class Batcher:
             TooLargeError, QueueFullError: As in `submit`.
         """
         return self._add(_Job(object(), lambda texts: [function()], [""], [cost], alone=True))
+
+    def is_alive(self) -> bool:
+        """Whether all threads run."""
+        return all(thread.is_alive() for thread in self._threads)
 
     def close(self, patience: float | None = None) -> None:
         """Finish all accepted requests, and accept no more.
@@ -159,7 +170,15 @@ class Batcher:
             self.waiting += tokens
             self._jobs.append(job)
             self._changed.notify_all()
+        job.future.add_done_callback(lambda future: self._forget(job))
         return job.future
+
+    def _forget(self, job):
+        """Let the texts of a job that was cancelled no longer wait."""
+        with self._changed:
+            if job in self._jobs:
+                self._jobs.remove(job)
+                self.waiting -= sum(job.costs[job.next :])
 
     def _work(self):
         while True:

@@ -120,10 +120,14 @@ class PredictRequest(_Model):
 
 
 class PredictResponse(_Model):
-    """Translations, as `predictions` for `instances` and as `outputs` for `inputs`."""
+    """Translations, as `predictions` for `instances` and as `outputs` for `inputs`.
+
+    `truncated` has the indices of texts that were cut because the model takes no more tokens.
+    """
 
     predictions: list[str] | None = None
     outputs: list[str] | None = None
+    truncated: list[int] | None = None
 
 
 class ErrorResponse(_Model):

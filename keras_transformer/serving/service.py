@@ -11,7 +11,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from keras_transformer.serving.catalogue import Catalogue
 from keras_transformer.serving.detection import Detector
+from keras_transformer.serving.kept_files import KeptFiles
 from keras_transformer.serving.queue import Batcher
+from keras_transformer.serving.readers import Readers
 from keras_transformer.serving.replicas import Replicas
 from keras_transformer.serving.replies import Job, Replies
 from keras_transformer.serving.settings import Settings
@@ -32,7 +34,10 @@ class Service:
         self.settings, self.replicas = settings, replicas
         self._load = load
         self._reloading = asyncio.Lock()
+        self.is_stopping = False  # it accepts no more connections
         self.metrics = Metrics()
+        self.readers = Readers(settings.most_waiting)
+        self.kept = KeptFiles(settings.most_kept_bytes)
         self.catalogue, self.detector, self.replies = self._read()
         queue = settings.tokens_per_batch, settings.delay, settings.most_waiting
         self.batcher = Batcher(*queue, self.metrics.watch, replicas.count if replicas else 1)
@@ -46,6 +51,14 @@ class Service:
         """Return the number of replicas that can compute; 1 if this process computes."""
         return self.replicas.alive() if self.replicas else 1
 
+    def is_broken(self) -> str | None:
+        """Return why nothing can be computed; None if it can."""
+        if not self.alive():
+            return "no replica is alive: they are being started again"
+        if not self.batcher.is_alive():
+            return "a thread that computes has ended"
+        return None
+
     def _read(self):
         catalogue, settings = self._load(), self.settings
         limits = settings.slots, settings.most_waiting
@@ -53,7 +66,7 @@ class Service:
             name: Replies(one.writer.model, *limits, self.metrics.watch_token)
             for name, one in catalogue.writers.items()
         }
-        return catalogue, Detector(catalogue.sources), replies
+        return catalogue, Detector(catalogue.languages), replies
 
     def _waiting(self):
         return self.batcher.waiting + sum(x.waiting for x in self.replies.values())

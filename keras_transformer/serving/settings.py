@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from keras_transformer.config import require
 
@@ -21,8 +22,14 @@ class Settings:
             between its parts.
         most_characters: Maximum characters of text per request; larger ones get 413.
         most_bytes: Maximum bytes per file; larger ones get 413.
+        most_kept_bytes: Maximum bytes of all translated files that are kept for an hour; the oldest
+            make room for new ones.
         most_alternatives: Maximum number of alternatives that a request may ask for.
         api_key: Key that requests must send; None: no key is needed.
+        allowed_origins: Origins of web pages of other hosts that may use the server, such as
+            "https://example.org", or "*" for all; None: all if there is an API key, else none.
+        public_url: Address at which clients reach the server, for the addresses of files; None: as
+            each request names it.
         requests_per_minute: Maximum requests per minute from one address; further ones get 429;
             None: no limit.
 
@@ -37,12 +44,16 @@ class Settings:
     timeout: float = 60.0
     most_characters: int = 10_000
     most_bytes: int = 10_000_000
+    most_kept_bytes: int = 200_000_000
     most_alternatives: int = 8
     api_key: str | None = None
+    allowed_origins: tuple[str, ...] | None = None
+    public_url: str | None = None
     requests_per_minute: int | None = None
 
     def __post_init__(self):
         whole = "tokens_per_batch", "most_waiting", "slots", "most_characters", "most_bytes"
+        whole += ("most_kept_bytes",)
         for name in whole:
             require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
         require(self.delay >= 0, "delay", self.delay, "at least 0 seconds")
@@ -51,5 +62,21 @@ class Settings:
             self.most_alternatives >= 0, "most_alternatives", self.most_alternatives, "at least 0"
         )
         require(self.api_key != "", "api_key", self.api_key, "some characters, or None")
+        address = "an address such as https://example.org"
+        for origin in self.allowed_origins or ():
+            require(origin == "*" or _is_url(origin), "allowed_origins", origin, f"* or {address}")
+        fits = self.public_url is None or _is_url(self.public_url)
+        require(fits, "public_url", self.public_url, address)
         limit = self.requests_per_minute
         require(limit is None or limit >= 1, "requests_per_minute", limit, "at least 1, or None")
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """The origins of pages that may use the server besides its own."""
+        default = ("*",) if self.api_key else ()
+        return default if self.allowed_origins is None else self.allowed_origins
+
+
+def _is_url(text):
+    parts = urlsplit(text)
+    return parts.scheme in ("http", "https") and bool(parts.netloc)

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import APIRouter, HTTPException, Request
 
 from keras_transformer.serving import openai_api
+from keras_transformer.serving.answers import submitted
 from keras_transformer.serving.libretranslate import ERRORS
 from keras_transformer.serving.schemas import PredictRequest, PredictResponse, body_of, read
 
@@ -41,9 +42,13 @@ async def predict(request: Request, name: str) -> PredictResponse:
     texts = [x["texts"] if isinstance(x, dict) else x for x in texts]
     if sum(map(len, texts)) + len(texts) > service.settings.most_characters:
         raise HTTPException(413, f"at most {service.settings.most_characters} characters in all")
-    future = service.batcher.submit(model.engine(model.default), texts)
-    found = [several[0] for several in await asyncio.wrap_future(future)]
-    return PredictResponse(**{"outputs" if asked.instances is None else "predictions": found})
+    engine = model.engine(model.default)
+    found = [several[0] for several in await submitted(service.batcher, engine, texts, 1)]
+    answer: dict[str, Any] = {"outputs" if asked.instances is None else "predictions": found}
+    if engine.max_length:
+        costs = await asyncio.to_thread(engine.costs, texts)
+        answer["truncated"] = [i for i, x in enumerate(costs) if x > engine.max_length] or None
+    return PredictResponse(**answer)
 
 
 @router.get("/{name}")

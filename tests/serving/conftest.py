@@ -15,6 +15,7 @@ from keras_transformer.inference.translator import Translator
 from keras_transformer.models import LLaMA, LLaMAConfig
 from keras_transformer.search import TRANSLATE, Search
 from keras_transformer.serving import Catalogue, Settings, create_app
+from keras_transformer.serving.connections import Connection
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.text_tokenizer import TextTokenizer
@@ -118,7 +119,7 @@ def served():
 
     @contextlib.contextmanager
     def serve(app):
-        server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+        server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", http=Connection))
         thread = threading.Thread(target=server.run)
         thread.start()
         while not server.started:

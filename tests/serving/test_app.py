@@ -11,13 +11,19 @@ from keras_transformer.serving.queue import QueueFullError
 
 
 @pytest.mark.once("requests and answers: the translator alone knows tensors")
-def test_browsers_of_other_hosts_may_give_the_key(client):
+def test_pages_of_other_hosts_may_send_the_key(catalogue):
     headers = {
         "Origin": "http://example.org",
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": "authorization,content-type",
     }
-    assert client.options("/translate", headers=headers).is_success
+    for settings, allowed in (
+        (Settings(), False),
+        (Settings(allowed_origins=("http://example.org",)), True),
+        (Settings(api_key="x"), True),
+    ):
+        with TestClient(create_app(lambda: catalogue, settings)) as client:
+            assert client.options("/translate", headers=headers).is_success == allowed
 
 
 @pytest.mark.once("requests and answers: the translator alone knows tensors")
@@ -32,15 +38,34 @@ def test_what_fails_is_said_as_json(catalogue, monkeypatch):
 @pytest.mark.once("requests and answers: the translator alone knows tensors")
 def test_what_monitors_ask(client, translated):
     assert client.get("/health").json() == {"status": "ok"}
+    assert client.get("/ready").json() == {"status": "ok"}
     asked = client.head("/health")
     assert asked.status_code == 200 and asked.content == b""
     translated(client, q="one")
-    text = client.get("/metrics").text
+    response = client.get("/metrics")
+    assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
+    text = response.text
     assert 'requests_total{path="/translate",status="200"}' in text
     assert "keras_transformer_waiting_tokens 0.0" in text
     settings = client.get("/frontend/settings").json()
     assert settings["charLimit"] == 500 and settings["alternatives"] == 3
     assert ".docx" in settings["supportedFilesFormat"]
+
+
+@pytest.mark.once("requests and answers: the translator alone knows tensors")
+def test_a_server_that_cannot_compute_says_so(catalogue, monkeypatch):
+    app = create_app(lambda: catalogue)
+    with TestClient(app) as client:
+        service = app.state.service
+        service.is_stopping = True
+        assert client.get("/health").is_success  # it answers what it accepted
+        response = client.get("/ready")
+        assert response.status_code == 503 and "is stopping" in response.json()["error"]
+        service.is_stopping = False
+        monkeypatch.setattr(service.batcher, "is_alive", lambda: False)
+        for path in ("/health", "/ready"):
+            response = client.get(path)
+            assert response.status_code == 503 and "has ended" in response.json()["error"]
 
 
 @pytest.mark.once("requests and answers: the translator alone knows tensors")

@@ -11,5 +11,5 @@ def test_the_likely_languages_best_first():
 
 def test_only_languages_that_are_served():
     (found,) = Detector(["xx", "fr"]).detect("Guten Morgen, mein Freund.")
-    assert found == {"language": "fr", "confidence": 100.0}
+    assert found["language"] == "fr" and found["confidence"] < 10  # it is not French
     assert Detector(["xx"]).detect("Guten Morgen, mein Freund.")[0]["language"] == "de"

@@ -16,6 +16,57 @@ def test_keys_and_rates(catalogue, translated, refused):
         assert "slow down" in refused(client, 429, q="one", api_key="ключ")
 
 
+def test_what_needs_the_key_and_what_tells_it_to_nobody(catalogue):
+    with TestClient(create_app(lambda: catalogue, Settings(api_key="secret"))) as client:
+        assert client.get("/metrics").status_code == 403
+        key = {"Authorization": "Bearer secret"}
+        assert client.get("/metrics", headers=key).is_success
+        for fields in ({"api_key": "secret"}, {"q": "one", "api_key": ["secret"]}):
+            response = client.post("/translate", json={"source": "en", "target": "de"} | fields)
+            assert response.status_code == 400 and "secret" not in response.text
+
+
+def test_bad_requests_count_too(catalogue):
+    with TestClient(create_app(lambda: catalogue, Settings(requests_per_minute=2))) as client:
+        codes = [client.post("/translate", content=b"{").status_code for _ in range(3)]
+        assert codes == [400, 400, 429]
+        assert "slow down" in client.post("/v1/models/en-de:predict", json={}).json()["error"]
+        assert client.get("/health").is_success
+
+
+def test_forms_of_other_pages_are_refused(catalogue):
+    form = {"q": "one", "source": "en", "target": "de"}
+    with TestClient(create_app(lambda: catalogue)) as client:
+        for headers, status in [
+            ({"Origin": "http://evil.example"}, 403),
+            ({"Origin": "null"}, 403),
+            ({"Origin": "http://testserver"}, 200),
+            ({"Origin": "https://own.example", "Sec-Fetch-Site": "same-origin"}, 200),  # a proxy
+            ({"Origin": "http://testserver", "Sec-Fetch-Site": "cross-site"}, 403),
+            ({}, 200),
+        ]:
+            response = client.post("/translate", data=form, headers=headers)
+            assert response.status_code == status, (headers, response.text)
+    allowed = Settings(allowed_origins=("http://evil.example",))
+    with TestClient(create_app(lambda: catalogue, allowed)) as client:
+        headers = {"Origin": "http://evil.example"}
+        assert client.post("/translate", data=form, headers=headers).is_success
+
+
+def test_addresses_of_files_are_those_of_the_server(catalogue):
+    settings = Settings(public_url="https://own.example/prefix/")
+    with TestClient(create_app(lambda: catalogue, settings)) as client:
+        form = {"source": "en", "target": "en"}
+        response = client.post(
+            "/translate_file",
+            data=form,
+            files={"file": ("a.txt", b"x")},
+            headers={"Host": "evil.example"},
+        )
+        url = response.json()["translatedFileUrl"]
+        assert url.startswith("https://own.example/prefix/download_file/")
+
+
 def test_files_behind_a_proxy_with_a_prefix(catalogue):
     app = create_app(lambda: catalogue, Settings(most_characters=10))
     # uvicorn puts the prefix before the paths again.

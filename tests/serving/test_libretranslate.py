@@ -7,7 +7,7 @@ import libretranslatepy
 import pytest
 from fastapi.testclient import TestClient
 
-from keras_transformer.serving import answers, create_app, engines
+from keras_transformer.serving import Settings, answers, create_app, engines
 
 
 def test_libretranslates_own_client(served, catalogue, translators):
@@ -126,6 +126,23 @@ def test_files(client, translators):
     ]:
         response = client.post("/translate_file", data=form, files={"file": (name, b"x")})
         assert response.status_code == 400 and message in response.json()["error"]
+
+
+def test_files_that_are_not_kept(catalogue):
+    files, form = {"file": ("a.txt", b"one " * 20)}, {"source": "en", "target": "en"}
+    with TestClient(create_app(lambda: catalogue, Settings(most_kept_bytes=100))) as client:
+
+        def send():
+            return client.post("/translate_file", data=form, files=files)
+
+        first, second = (send().json()["translatedFileUrl"] for _ in range(2))
+        assert client.get(first).status_code == 404  # it made room
+        found = client.get(second)
+        assert found.content == b"one " * 20 and found.headers["content-length"] == "80"
+        client.app.state.service.is_stopping = True
+        response = send()
+        assert response.status_code == 503 and "send the file again" in response.json()["error"]
+        assert response.headers["retry-after"]
 
 
 def test_names_of_files_that_a_disk_does_not_take(client):

@@ -99,8 +99,10 @@ def test_anything_is_taken_apart(source):
         "<a '" * 15_000,
         "<b>" * 9_000 + "x" + "</b>" * 9_000,
         "<b>" * 700 + "a " * 5_000 + "</b>" * 700,
+        "".join(f"<x{i} translate=no></x{i}>" for i in range(60_000)),
+        "<script>" + "<b " * 100_000,
     ],
-    ids=["name", "unended", "declaration", "quote", "deep", "deep-and-long"],
+    ids=["name", "unended", "declaration", "quote", "deep", "deep-and-long", "names", "script"],
 )
 def test_hostile_html_takes_no_quadratic_time(source):
     begun = time.process_time()

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from keras_transformer.serving.queue import Batcher, QueueFullError, TooLargeError
+from keras_transformer.serving.queue import Batcher, EngineError, QueueFullError, TooLargeError
 
 
 class Upper:
@@ -108,7 +108,9 @@ def test_who_no_longer_waits_is_not_translated(batcher):
     while batcher.waiting:
         time.sleep(0.001)
     gone, here = batcher.submit(engine, ["gone"]), batcher.submit(engine, ["here"])
+    assert batcher.waiting == 8
     assert gone.cancel()
+    assert batcher.waiting == 4  # at once
     engine.gate.set()
     assert first.result(10) and here.result(10) == [["HERE0"]]
     assert engine.batches[1:] == [["here"]] and batcher.waiting == 0
@@ -121,6 +123,16 @@ def test_one_bad_text_spoils_no_other(batcher):
     with pytest.raises(ValueError, match="a bad text"):
         bad.result(10)
     assert batcher.submit(engine, ["next"]).result(10) == [["NEXT0"]]
+
+
+def test_an_engine_that_leaves_out_texts_ends_no_thread(batcher):
+    class Lazy(Upper):
+        def search(self, texts, num_hypotheses, tokens_per_batch):
+            return super().search(texts, num_hypotheses, tokens_per_batch)[1:]
+
+    with pytest.raises(EngineError, match="the engine gave 1 results for 2 texts"):
+        batcher.submit(Lazy(), ["a", "b"]).result(10)
+    assert batcher.submit(Upper(), ["next"]).result(10) == [["NEXT0"]]
 
 
 def test_functions_are_called_in_their_turn(batcher):

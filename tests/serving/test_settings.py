@@ -11,6 +11,7 @@ def test_the_least_of_each():
     least = dict(
         tokens_per_batch=1, delay=0.0, most_waiting=1, timeout=1e-3, most_characters=1,
         most_bytes=1, most_alternatives=0, slots=1, api_key="x", requests_per_minute=1,
+        most_kept_bytes=1, allowed_origins=(), public_url="http://a",
     )  # fmt: skip
     assert dataclasses.asdict(Settings(**least)) == least
     assert Settings().api_key is None and Settings().requests_per_minute is None
@@ -26,6 +27,7 @@ def test_the_least_of_each():
         dict(timeout=0),
         dict(most_alternatives=-1),
         dict(api_key=""),
+        dict(public_url="example.org"),
     ],
     ids=lambda options: next(iter(options)),
 )
@@ -33,6 +35,13 @@ def test_a_value_below_the_least(options):
     ((name, value),) = options.items()
     with pytest.raises(ValueError, match=f"^{name} must be .*, got {value!r}$"):
         Settings(**options)
+
+
+def test_pages_of_other_hosts():
+    assert Settings().origins == () and Settings(api_key="x").origins == ("*",)
+    assert Settings(allowed_origins=("*", "https://a.b")).origins == ("*", "https://a.b")
+    with pytest.raises(ValueError, match="allowed_origins must be .*, got 'a.b'"):
+        Settings(allowed_origins=("a.b",))
 
 
 def test_settings_do_not_change():

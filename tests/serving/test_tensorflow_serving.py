@@ -22,3 +22,9 @@ def test_tensorflow_servings_form(client, translators, refused):
     assert status["state"] == "AVAILABLE"
     signature = client.get("/v1/models/en-de/metadata").json()["metadata"]["signature_def"]
     assert set(signature["signature_def"]["serving_default"]["inputs"]) == {"texts"}
+
+
+def test_texts_that_are_cut_are_named(client, translators):
+    long = "one " * (translators[0].config.max_length + 1)
+    answer = client.post("/v1/models/en-de:predict", json={"inputs": ["six", long]}).json()
+    assert answer["truncated"] == [1] and len(answer["outputs"]) == 2

@@ -25,8 +25,8 @@ __all__ = ["pairs", "splits", "varied"]
 
 Rule = Callable[[Random], Pair]
 WEIGHTED = [rule for rule, weight in simple.RULES + compound.RULES for _ in range(weight)]
-# `told` was added later, to training only: the validation and test sentences stay comparable.
-TRAINING = WEIGHTED + [simple.told] * 4
+# These were added later, to training only: the validation and test sentences stay comparable.
+TRAINING = WEIGHTED + [simple.told] * 4 + [simple.employed] * 3 + [simple.located] * 4
 PATIENCE = 10_000  # consecutive duplicates after which the grammar counts as exhausted
 
 

@@ -19,6 +19,7 @@ from keras_transformer.data.grammar.simple import POSTURES
 from keras_transformer.data.grammar.syntax import (
     Clause,
     NounPhrase,
+    Pair,
     Part,
     as_part,
     attached,
@@ -58,7 +59,7 @@ def agreement(rng: Random) -> Sides:
     clause = _past(rng)
     row = pick(rng, ("I", "you", "he", "we"))
     other = replace(clause, subject=clause.subject._replace(german_row=row))
-    return _sides(clause.main(), other.main())
+    return sides(clause.main(), other.main())
 
 
 def case(rng: Random) -> Sides:
@@ -77,7 +78,7 @@ def case_after_preposition(rng: Random) -> Sides:
     for where in ("acc", "dat"):
         rng.setstate(state_of_rng)
         clauses.append(Clause(who, lay, [what, spot(rng, where, noun, role == "hang")], "past"))
-    return _sides(*(clause.main() for clause in clauses))
+    return sides(*(clause.main() for clause in clauses))
 
 
 def gender(rng: Random) -> Sides:
@@ -86,7 +87,7 @@ def gender(rng: Random) -> Sides:
     other = noun._replace(gender=pick(rng, [x for x in "mfn" if x != noun.gender]))
     right, wrong = (noun_phrase(THE, None, x) for x in (noun, other))
     how = pick(rng, _judgements(noun))
-    return _sides(state(right, how, "past").main(), state(wrong, how, "past").main())
+    return sides(state(right, how, "past").main(), state(wrong, how, "past").main())
 
 
 def adjective_ending(rng: Random) -> Sides:
@@ -137,20 +138,20 @@ def prefix(rng: Random) -> Sides:
     tense = "present" if when else "progressive"
     clause = event(rng, subject(rng), tense, when=when, verb=verb)
     other = verb._replace(prefix=pick(rng, PREFIXES))
-    return _sides(clause.main(), replace(clause, verb=other).main())
+    return sides(clause.main(), replace(clause, verb=other).main())
 
 
 def auxiliary(rng: Random) -> Sides:
     """The perfect has haben or sein: ist gegangen, not hat gegangen."""
     clause = _past(rng)
     other = clause.verb._replace(with_sein=not clause.verb.with_sein)
-    return _sides(clause.main(), replace(clause, verb=other).main())
+    return sides(clause.main(), replace(clause, verb=other).main())
 
 
 def tense(rng: Random) -> Sides:
     """The past is the perfect: hat gelacht, not lacht."""
     clause = _past(rng)
-    return _sides(clause.main(), replace(clause, tense="present").main())
+    return sides(clause.main(), replace(clause, tense="present").main())
 
 
 def verb_last(rng: Random) -> Sides:
@@ -166,7 +167,7 @@ def verb_second(rng: Random) -> Sides:
     """The finite verb is second, whatever is first: Gestern hat er, not Gestern er hat."""
     clause, front = _past(rng), Part(*pick(rng, lexicon.PAST_TIMES))
     _, plain = clause.main()
-    return _sides(clause.main(front), ("", join(front.german, plain)))
+    return sides(clause.main(front), ("", join(front.german, plain)))
 
 
 def negation(rng: Random) -> Sides:
@@ -175,7 +176,7 @@ def negation(rng: Random) -> Sides:
         clause = event(rng, subject(rng), "past", verb=pick(rng, PAST), negated=True)
         right, wrong = clause.main(), replace(clause, negated=False).main()
         if " nicht" in right[1] and "kein" not in right[1]:
-            return _sides(right, wrong)
+            return sides(right, wrong)
 
 
 def numerals(rng: Random) -> Sides:
@@ -186,7 +187,7 @@ def numerals(rng: Random) -> Sides:
         Part(f"{english} euros", f"{x} Euro", "indefinite")
         for x in (german, number(10 * one + ten)[1])
     )
-    return _sides(*(Clause(what, COST, [price]).main() for price in prices))
+    return sides(*(Clause(what, COST, [price]).main() for price in prices))
 
 
 def clock_times(rng: Random) -> Sides:
@@ -197,7 +198,7 @@ def clock_times(rng: Random) -> Sides:
     hour = 1 + int(rng.random() * 12)
     at, um = clock(hour, 30)
     wrong = clock((hour - 2) % 12 + 1, 30)[1]
-    return _sides(*(Clause(what, LEAVE, [Part(at, x, "time")]).main() for x in (um, wrong)))
+    return sides(*(Clause(what, LEAVE, [Part(at, x, "time")]).main() for x in (um, wrong)))
 
 
 def feminine(rng: Random) -> Sides:
@@ -208,7 +209,7 @@ def feminine(rng: Random) -> Sides:
     english, *forms = pick(rng, lexicon.PROFESSIONS)
     article = "an" if english[0] in "aeiou" else "a"
     both = forms[::-1] if who.english_row == "she" else forms
-    return _sides(*(state(who, (f"{article} {english}", x)).main() for x in both))
+    return sides(*(state(who, (f"{article} {english}", x)).main() for x in both))
 
 
 def dative(rng: Random) -> Sides:
@@ -217,7 +218,7 @@ def dative(rng: Random) -> Sides:
     adjective, who = suited(rng, noun, 0.5), subject(rng)
     what = as_part(noun_phrase(A, suited(rng, given), given, "acc"))
     receivers = (as_part(noun_phrase(THE, adjective, noun, x)) for x in ("dat", "acc"))
-    return _sides(*(Clause(who, GIVE, [x, what], "past").main() for x in receivers))
+    return sides(*(Clause(who, GIVE, [x, what], "past").main() for x in receivers))
 
 
 def genitive_ending(rng: Random) -> Sides:
@@ -228,9 +229,7 @@ def genitive_ending(rng: Random) -> Sides:
     thing = pick(rng, GOODS)
     adjective, how = suited(rng, thing), pick(rng, _judgements(thing))
     owners = (owner, owner._replace(german=f"{start} {noun.german}"))
-    return _sides(
-        *(state(genitive(x, adjective, thing, "nom"), how, "past").main() for x in owners)
-    )
+    return sides(*(state(genitive(x, adjective, thing, "nom"), how, "past").main() for x in owners))
 
 
 def question_word(rng: Random) -> Sides:
@@ -240,7 +239,7 @@ def question_word(rng: Random) -> Sides:
     clause.parts[0] = Part(verb.preposition, "", "prepositional")
     other = pick(rng, [x.governs[0] for x in WITH_PREPOSITION])
     fronts = (Part("what", f"wo{'r' * (x[0] in 'aü')}{x}") for x in (verb.governs[0], other))
-    return _sides(*(clause.main(x, question=True) for x in fronts), "?")
+    return sides(*(clause.main(x, question=True) for x in fronts), "?")
 
 
 def agreement_last(rng: Random) -> Sides:
@@ -258,7 +257,7 @@ def modal_tense(rng: Random) -> Sides:
     """Had to is musste, not muss."""
     modal = pick(rng, [x for x in lexicon.MODAL_LIST if x.preterite])
     clause = event(rng, subject(rng), "past", modal=modal, pool="planned")
-    return _sides(clause.main(), replace(clause, tense="present").main())
+    return sides(clause.main(), replace(clause, tense="present").main())
 
 
 def _past(rng):
@@ -271,10 +270,11 @@ def _judgements(noun):
 
 def _bought(rng, right, wrong):
     who = subject(rng)
-    return _sides(*(Clause(who, BUY, [as_part(x)], "past").main() for x in (right, wrong)))
+    return sides(*(Clause(who, BUY, [as_part(x)], "past").main() for x in (right, wrong)))
 
 
-def _sides(right, wrong, mark="."):
+def sides(right: Pair, wrong: Pair, mark: str = ".") -> Sides:
+    """Make sentences of a clause and of the same clause with a wrong translation."""
     english, german = finish(right, mark)
     return english, german, finish((english, wrong[1]), mark)[1]
 

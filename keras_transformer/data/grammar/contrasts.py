@@ -11,10 +11,11 @@ from random import Random
 from typing import NamedTuple
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.data.grammar.contrast_rules import PHENOMENA
+from keras_transformer.data.grammar import contrast_clauses, contrast_rules
 
 __all__ = ["PHENOMENA", "Contrast", "contrasts"]
 
+PHENOMENA = contrast_rules.PHENOMENA | contrast_clauses.PHENOMENA
 PATIENCE = 10_000  # draws in succession without a new sentence after which a rule is exhausted
 
 

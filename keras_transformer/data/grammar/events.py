@@ -166,6 +166,13 @@ def state(who: NounPhrase, predicate: Pair | Sequence[str], tense: str = "presen
     return Clause(who, lexicon.NAMED_VERBS["be sein"], [Part(*predicate, "predicate")], tense)
 
 
+def working_as(who: NounPhrase, profession: Sequence[str]) -> Clause:
+    """Say what somebody works as: German has no article, and a form for women."""
+    english, man, woman = profession
+    article = "an" if english[0] in "aeiou" else "a"
+    return state(who, (f"{article} {english}", woman if who.english_row == "she" else man))
+
+
 IT = NounPhrase("it", "es", "it", "it", "pronoun")
 LACKS = [("time", "keine Zeit"), ("money", "kein Geld"), ("a car", "kein Auto")]
 

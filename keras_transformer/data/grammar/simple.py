@@ -16,6 +16,7 @@ from keras_transformer.data.grammar.events import (
     event,
     happening,
     state,
+    working_as,
 )
 from keras_transformer.data.grammar.inflection import NO, THE, THIS, A, Noun, number
 from keras_transformer.data.grammar.phrases import (
@@ -91,10 +92,7 @@ def person_described(rng: Random) -> Pair:
         youngest, span = (2, 16) if young else (18, 82)
         english, german = number(youngest + int(rng.random() * span))
         return finish(state(who, (f"{english} years old", f"{german} Jahre alt")).main())
-    english, man, woman = pick(rng, lexicon.PROFESSIONS)  # German: no article, feminine form
-    article = "an" if english[0] in "aeiou" else "a"
-    german = woman if who.english_row == "she" else man
-    return finish(state(who, (f"{article} {english}", german)).main())
+    return finish(working_as(who, pick(rng, lexicon.PROFESSIONS)).main())
 
 
 def thing_described(rng: Random) -> Pair:
@@ -281,6 +279,14 @@ def told(rng: Random) -> Pair:
         verb = pick(rng, DYNAMIC)  # "they read" may be present or past
     clause = event(rng, who, verb=verb, negated=rng.random() < 0.1)
     return question_or_statement(rng, clause, 0.15)
+
+
+def employed(rng: Random) -> Pair:
+    """She is a doctor. My brother is a cook. Sie ist Ärztin. Mein Bruder ist Koch."""
+    who = subject(rng)
+    while who.english_row not in ("he", "she"):
+        who = subject(rng)
+    return finish(working_as(who, pick(rng, lexicon.PROFESSIONS)).main())
 
 
 RULES: Rules = (

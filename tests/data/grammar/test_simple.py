@@ -10,6 +10,7 @@ from keras_transformer.data.grammar.phrases import named
 from keras_transformer.data.grammar.simple import (
     RULES,
     denied,
+    employed,
     existing,
     having,
     located,
@@ -55,6 +56,14 @@ def test_a_time_in_front_leaves_the_verb_second():
         ("Anna called her brother yesterday.", "Anna hat gestern ihren Bruder angerufen."),
         ("Yesterday Anna called her brother.", "Gestern hat Anna ihren Bruder angerufen."),
     }
+
+
+def test_a_profession_has_a_form_for_women():
+    found = dict(drawn(employed))
+    assert found["She is a doctor."] == "Sie ist Ärztin."
+    assert found["He is an engineer."] == "Er ist Ingenieur."
+    women = [german for english, german in found.items() if re.match("(My|Your) sister", english)]
+    assert women and all(german.endswith("in.") for german in women)
 
 
 def test_a_negated_clause_is_no_question():

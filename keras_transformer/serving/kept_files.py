@@ -1,0 +1,53 @@
+"""Translated files, kept in memory until they are fetched or an hour old."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class KeptFile(NamedTuple):
+    """A file: its name, its content, and the time after which it is gone."""
+
+    name: str
+    content: bytes
+    expires: float
+
+
+class KeptFiles:
+    """Files by token, of limited size in all: the oldest make room for a new one.
+
+    They are in memory, so that no disk fills up, and nothing is left behind when the process ends.
+
+    Args:
+        most_bytes: Maximum size of all files.
+        seconds: Seconds that a file is kept.
+        clock: Function that returns the time in seconds.
+    """
+
+    def __init__(
+        self, most_bytes: int, seconds: float = 3600, clock: Callable[[], float] = time.monotonic
+    ):
+        self.most_bytes, self.seconds, self.size = most_bytes, seconds, 0
+        self._clock = clock
+        self._files: dict[str, KeptFile] = {}  # oldest first
+
+    def add(self, name: str, content: bytes) -> str:
+        """Keep a file, and return the token to find it by."""
+        for token, one in [*self._files.items()]:
+            if one.expires > self._clock() and self.size + len(content) <= self.most_bytes:
+                break
+            self.size -= len(one.content)
+            del self._files[token]
+        token = secrets.token_urlsafe(16)
+        self._files[token] = KeptFile(name, content, self._clock() + self.seconds)
+        self.size += len(content)
+        return token
+
+    def find(self, token: str, name: str) -> bytes | None:
+        """Return the content of a file; None if there is none, or it has expired."""
+        found = self._files.get(token)
+        fits = found and found.name == name and found.expires > self._clock()
+        return found.content if fits else None

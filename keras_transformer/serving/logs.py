@@ -1,0 +1,93 @@
+"""Logs of a server: requests, errors and warnings, as text or as JSON, without the users' texts."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import traceback
+import uuid
+import warnings
+from contextvars import ContextVar
+
+log = logging.getLogger("keras_transformer.serving")
+access = logging.getLogger("keras_transformer.serving.access")
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+FORMATS = ("text", "json")
+
+
+def identified(given: str) -> str:
+    """Return a client's request id if it is a short word, else a new one."""
+    return given if re.fullmatch(r"[\w.:-]{1,64}", given, re.ASCII) else uuid.uuid4().hex
+
+
+def configure(log_format: str = "text", access_log: bool = False, log_texts: bool = False) -> None:
+    """Let this process write the logs of a server to stderr.
+
+    Args:
+        log_format: "text", or "json" for one JSON object per line.
+        access_log: Whether to write a line for each request.
+        log_texts: Whether the messages of errors and warnings, which may quote texts that users
+            sent, are written in full; else only their kinds and places are.
+    """
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Json() if log_format == "json" else logging.Formatter(_TEXT))
+    handler.addFilter(_identify)
+    if not log_texts:
+        handler.addFilter(_without_texts)
+    for logger in (logging.getLogger("uvicorn"), log):
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.INFO)
+    access.setLevel(logging.INFO if access_log else logging.CRITICAL)
+
+    def warn(message, *rest, **options):
+        text = str(message)
+        log.warning("%s", text if log_texts else text.partition(", got ")[0])
+
+    warnings.showwarning = warn
+
+
+def place_of(error: BaseException) -> str:
+    """Return the type of an error, and where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" in {frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{where}"
+
+
+_TEXT = "%(levelname)s: %(message)s%(suffix)s"
+
+
+def _identify(record):
+    record.request_id = request_id.get()
+    record.suffix = f" [{record.request_id}]" if record.request_id else ""
+    return True
+
+
+def _without_texts(record):
+    """Keep of an exception the lines of code and the types, not the message."""
+    if record.exc_info and record.exc_info[1]:
+        parts, error = [], record.exc_info[1]
+        while error:
+            name = f"{type(error).__name__}\n"
+            parts.insert(0, "".join(traceback.format_tb(error.__traceback__)) + name)
+            error = error.__cause__ or error.__context__
+        record.exc_text, record.exc_info = "from ".join(parts).rstrip(), None
+    return True
+
+
+class _Json(logging.Formatter):
+    """Formats records as JSON."""
+
+    def format(self, record):
+        if record.exc_info and not record.exc_text:
+            record.exc_text = self.formatException(record.exc_info)
+        fields = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            "request_id": record.request_id or None,
+            "exception": record.exc_text,
+            **getattr(record, "fields", {}),
+        }
+        return json.dumps({name: x for name, x in fields.items() if x is not None})

@@ -1,0 +1,91 @@
+"""Readers of foreign file formats, each run in a process of its own that is limited and ended.
+
+A module here has two functions: `texts` returns the texts of a file, `filled` the file with other
+texts. They use the standard library and lxml only, and are told nothing but the file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from pathlib import Path
+
+from keras_transformer.serving.queue import TooLargeError
+from keras_transformer.system.extras import missing
+
+MOST_BYTES = 1_000_000_000  # of memory in a reader
+MOST_SECONDS = 20  # of the processor in a reader
+COMMAND = (sys.executable, "-I", str(Path(__file__).parent))
+
+
+class Readers:
+    """Takes files apart and puts them together.
+
+    A reader's process may take `MOST_BYTES` of memory and `MOST_SECONDS` of the processor, and ends
+    with the request that it works for. So a file that was made to exhaust the server exhausts a
+    process that is thrown away.
+
+    Args:
+        most_texts: Maximum number of texts in a file.
+        processes: Maximum number of processes at the same time; other requests wait.
+    """
+
+    def __init__(self, most_texts: int, processes: int = 2):
+        self._most_texts = most_texts
+        self._free = asyncio.Semaphore(processes)
+
+    async def texts(self, reader: str, content: bytes) -> list[str]:
+        """Return the texts of a file.
+
+        Args:
+            reader: Name of a module here, such as "office".
+            content: The file.
+
+        Raises:
+            ValueError: If the file is not of this type.
+            TooLargeError: If it holds too much, or takes too long or too much memory.
+            ImportError: If a library is missing.
+        """
+        answer, _ = await self._run(reader, content, None)
+        return answer["texts"]
+
+    async def filled(self, reader: str, content: bytes, texts: list[str]) -> bytes:
+        """Return a file with other texts.
+
+        Args:
+            reader, content: As in `texts`.
+            texts: As many as `texts` returned.
+
+        Raises:
+            ValueError, TooLargeError, ImportError: As in `texts`.
+        """
+        _, found = await self._run(reader, content, texts)
+        return found
+
+    async def _run(self, reader, content, texts):
+        asked = {"reader": reader, "texts": texts, "most_texts": self._most_texts}
+        asked |= {"seconds": MOST_SECONDS, "most_bytes": MOST_BYTES}
+        async with self._free:
+            pipe = asyncio.subprocess.PIPE
+            process = await asyncio.create_subprocess_exec(*COMMAND, stdin=pipe, stdout=pipe)
+            try:
+                given = json.dumps(asked).encode() + b"\n" + content
+                output, _ = await process.communicate(given)
+            finally:  # the request may have been cancelled
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+        line, _, found = output.partition(b"\n")
+        answer = json.loads(line) if line else {"large": "one that took more"}
+        if "large" in answer:
+            raise TooLargeError(
+                f"a file must have at most {self._most_texts} paragraphs, and take at most "
+                f"{MOST_SECONDS} seconds and {MOST_BYTES} bytes to read, got {answer['large']}"
+            )
+        if "missing" in answer:
+            raise missing("translating such a file", "serve")
+        if "error" in answer:
+            raise ValueError(answer["error"])
+        return answer, found

@@ -1,0 +1,47 @@
+"""Take one file apart, or put it together, in a process of limited time and memory.
+
+Run by `readers.Readers` as a script, with this folder as its import path, so that it starts without
+the package. Reads a line of JSON and a file from stdin, and writes a line of JSON, and maybe a
+file, to stdout.
+"""
+
+import importlib
+import json
+import sys
+
+
+def limit(seconds: int, most_bytes: int) -> None:
+    """Limit the processor time and the memory of this process, where the system can."""
+    try:
+        import resource
+    except ImportError:  # Windows: the parent's clock is the only limit
+        return
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def main() -> None:
+    """Answer one request."""
+    asked = json.loads(sys.stdin.buffer.readline())
+    limit(asked["seconds"], asked["most_bytes"])
+    content, found = sys.stdin.buffer.read(), b""
+    try:
+        reader = importlib.import_module(asked["reader"])
+        if asked["texts"] is None:
+            answer = {"texts": reader.texts(content)}
+            if len(answer["texts"]) > asked["most_texts"]:
+                answer = {"large": f"{len(answer['texts'])} paragraphs"}
+        else:
+            answer, found = {}, reader.filled(content, asked["texts"])
+    except ImportError as error:
+        answer = {"missing": str(error)}
+    except MemoryError:
+        answer = {"large": "one that takes more memory"}
+    except ValueError as error:
+        answer = {"error": str(error)}
+    sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n" + found)
+
+
+if __name__ == "__main__":
+    main()

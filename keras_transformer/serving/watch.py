@@ -1,0 +1,113 @@
+"""ASGI middleware around all requests: their time, their client, their metrics, their headers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from keras_transformer.serving import logs
+from keras_transformer.serving.errors import error_body
+
+_POLICY = b"default-src 'self'; base-uri 'none'; form-action 'none'; object-src 'none'"
+# Swagger's page has inline scripts and styles, and images in its styles.
+_DOCS_POLICY = b"default-src 'self' 'unsafe-inline'; img-src 'self' data:"
+_NOT_FRAMED = b"; frame-ancestors 'none'"
+LEFT = 499  # status of a request whose client left: nginx's number
+
+
+class Watch:
+    """Counts requests, sets headers, and cancels what takes too long or nobody waits for.
+
+    Args:
+        app: The ASGI application to wrap.
+        server: The FastAPI application, whose service has the metrics.
+        timeout: Maximum seconds per request; for an answer that is streamed, between its parts.
+    """
+
+    def __init__(self, app: ASGIApp, server: FastAPI, timeout: float):
+        self.app, self.server, self.timeout = app, server, timeout
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a connection."""
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        begun, status = time.monotonic(), None
+        name = logs.identified(Headers(scope=scope).get("x-request-id", ""))
+        logs.request_id.set(name)
+
+        async def send_with_headers(message):
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                policy = _DOCS_POLICY if path_of(scope) == "/docs" else _POLICY
+                message["headers"] = [
+                    *message.get("headers", ()),
+                    (b"cache-control", b"no-cache"),  # the page's files must be of the same version
+                    (b"content-security-policy", policy + _NOT_FRAMED),
+                    (b"x-content-type-options", b"nosniff"),
+                    (b"x-request-id", name.encode()),
+                ]
+            await send(message)
+            if message.get("more_body"):
+                clock.reschedule(asyncio.get_running_loop().time() + self.timeout)
+
+        try:
+            async with asyncio.timeout(self.timeout) as clock:
+                if not await _while_awaited(self.app, scope, receive, send_with_headers):
+                    status = LEFT
+        except TimeoutError:
+            if status is None:
+                message = f"not finished within {self.timeout:g} seconds"
+                response = JSONResponse(error_body(scope, 504, message), 504)
+                await response(scope, receive, send_with_headers)
+        finally:
+            self._note(scope, status or 500, time.monotonic() - begun)
+
+    def _note(self, scope, status, seconds):
+        path = path_of(scope)
+        metrics = self.server.state.service.metrics
+        metrics.requests.labels(path, status).inc()
+        metrics.seconds.labels(path).observe(seconds)
+        fields = dict(method=scope["method"], path=path, status=status, seconds=round(seconds, 4))
+        fields["client"] = (scope.get("client") or [None])[0]
+        message = "%(method)s %(path)s %(status)d %(seconds)g s"
+        logs.access.info(message, fields, extra={"fields": fields})
+
+
+async def _while_awaited(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> bool:
+    """Let an application answer; cancel it and return False if the client leaves before."""
+    is_read = asyncio.Event()
+
+    async def receive_body() -> Message:
+        message = await receive()
+        if message["type"] == "http.disconnect" or not message.get("more_body"):
+            is_read.set()
+        return message
+
+    async def leave():
+        await is_read.wait()
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    work: asyncio.Future[Any] = asyncio.ensure_future(app(scope, receive_body, send))
+    left = asyncio.ensure_future(leave())
+    try:
+        await asyncio.wait((work, left), return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            work.result()
+        return work.done()
+    finally:
+        work.cancel()
+        left.cancel()
+        await asyncio.gather(work, left, return_exceptions=True)
+
+
+def path_of(scope: Scope) -> str:
+    """Return the path template of a request's route, as in `/v1/models/{name}`."""
+    return getattr(scope.get("route"), "path", None) or "page"
