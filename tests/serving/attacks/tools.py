@@ -1,0 +1,24 @@
+"""What several attacks need."""
+
+import io
+import zipfile
+
+import httpx
+
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+MOST_KEPT = 60_000_000  # bytes of files that the attacked server keeps
+
+
+def archive(xml):
+    """Returns a Word document with only this text."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as one:
+        one.writestr("word/document.xml", xml)
+    return out.getvalue()
+
+
+def send_file(url, name, content, target="de"):
+    form = {"source": "en", "target": target}
+    return httpx.post(
+        f"{url}/translate_file", data=form, files={"file": (name, content)}, timeout=90
+    )

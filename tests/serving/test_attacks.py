@@ -1,0 +1,110 @@
+"""Attacks on a server in a process of its own: bounds of time and memory, and it still answers."""
+
+import importlib
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.serving.attacks import tools
+
+ATTACKS = sorted(x.stem for x in (Path(__file__).parent / "attacks").glob("*.py"))
+ATTACKS.remove("tools")
+LONGEST_PAUSE = 5.0  # seconds until a request beside an attack is answered
+pytestmark = [
+    pytest.mark.once("requests and answers: the translator alone knows tensors"),
+    pytest.mark.skipif(sys.platform != "linux", reason="needs /proc"),
+]
+
+
+@pytest.fixture(scope="module")
+def server(folders, tmp_path_factory):
+    """The process and the address of a server."""
+    from keras_transformer.serving import listen
+
+    with listen("127.0.0.1", 0) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "keras_transformer.cli", "serve", str(folders[0])]
+    command += ["--port", str(port), "--most-kept-bytes", str(tools.MOST_KEPT)]
+    path = tmp_path_factory.mktemp("server") / "log"
+    with path.open("wb") as log, subprocess.Popen(command, stderr=log, stdout=log) as process:
+        url = f"http://127.0.0.1:{port}"
+        try:
+            while True:
+                assert process.poll() is None, path.read_text()
+                try:
+                    urllib.request.urlopen(f"{url}/ready")
+                    break
+                except OSError:
+                    time.sleep(0.1)
+            answers(url)
+            yield process, url
+        finally:
+            process.kill()
+    assert "Traceback" not in path.read_text(), path.read_text()[-2000:]
+
+
+def answers(url):
+    """Asks for a translation."""
+    fields = {"q": "one two three.", "source": "en", "target": "de"}
+    response = httpx.post(f"{url}/translate", json=fields, timeout=60)
+    assert response.status_code == 200, response.text
+
+
+def resident(pid):
+    """Returns the memory of a process and its children in megabytes."""
+    total, pids = 0, [pid]
+    while pids:
+        folder = Path(f"/proc/{pids.pop()}")
+        try:
+            pages = int((folder / "statm").read_text().split()[1])
+            total += pages * 4096 / 1e6
+            for task in (folder / "task").iterdir():
+                pids += map(int, (task / "children").read_text().split())
+        except OSError:  # it ended
+            continue
+    return total
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_the_server_holds(name, server):
+    process, url = server
+    module = importlib.import_module(f"tests.serving.attacks.{name}")
+    before, most, longest, done = resident(process.pid), [0.0], [0.0], threading.Event()
+
+    def look():
+        while not done.wait(0.02):
+            most[0] = max(most[0], resident(process.pid))
+
+    def ask():
+        while not done.wait(0.1):
+            begun = time.monotonic()
+            try:
+                urllib.request.urlopen(f"{url}/health", timeout=60).read()
+            except OSError:  # refused: the most connections are open
+                continue
+            longest[0] = max(longest[0], time.monotonic() - begun)
+
+    threads = [threading.Thread(target=x) for x in (look, ask)]
+    for thread in threads:
+        thread.start()
+    begun = time.monotonic()
+    try:
+        module.attack(url)
+        seconds = time.monotonic() - begun
+        answers(url)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    print(f"{name}: {seconds:.1f} s, {most[0] - before:.0f} MB, answers within {longest[0]:.2f} s")
+    assert process.poll() is None
+    assert seconds < module.SECONDS
+    assert most[0] - before < module.MEGABYTES
+    assert longest[0] < LONGEST_PAUSE
