@@ -68,7 +68,12 @@ def serve(
         ),
     ] = 60.0,
     most_characters: Annotated[
-        int, typer.Option(min=1, help="Maximum characters of text per request; for more, 413.")
+        int,
+        typer.Option(
+            min=1,
+            help="Maximum characters of a text; for more, 400. In APIs but LibreTranslate's, "
+            "of all of a request; for more, 413.",
+        ),
     ] = 10_000,
     most_bytes: Annotated[
         int, typer.Option(min=1, help="Maximum bytes per file; for more, 413.")

@@ -201,6 +201,37 @@ class Judge(_OfPairs):
         return self.engine.estimate(pairs)
 
 
+class Scorer(_OfPairs):
+    """A job that finds log p(target | source) of each pair."""
+
+    def search(
+        self, pairs: Sequence[tuple[str, str]], num_hypotheses: int, tokens_per_batch: int
+    ) -> list[float]:
+        """Return the score of each pair."""
+        return self.engine.score(pairs, tokens_per_batch)
+
+
+@dataclass(frozen=True)
+class Lister:
+    """A job that finds the best translations of each text with their scores.
+
+    Args:
+        engine: The engine that translates.
+    """
+
+    engine: Any
+
+    def costs(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text."""
+        return self.engine.costs(texts)
+
+    def search(
+        self, texts: Sequence[str], num_hypotheses: int, tokens_per_batch: int
+    ) -> list[list[tuple[str, float]]]:
+        """Return as many translations as the search has beams, best first."""
+        return self.engine.nbest(texts, tokens_per_batch)
+
+
 class Aligner(_OfPairs):
     """A job that finds the source word of each target word.
 

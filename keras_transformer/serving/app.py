@@ -7,6 +7,7 @@ import contextlib
 import signal
 from collections.abc import Callable
 from importlib import resources
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.middleware.cors import CORSMiddleware
@@ -100,7 +101,10 @@ def create_app(
     app.add_middleware(BodyLimit, settings=settings)
     app.add_middleware(Admission, guard=app.state.guard)
     if settings.origins:
-        cross = dict(allow_methods=["GET", "POST"], allow_headers=["Authorization"])
+        cross: dict[str, Any] = dict(allow_methods=["GET", "POST"], max_age=86_400)
+        cross |= dict(
+            allow_headers=["Authorization"], expose_headers=["X-Request-ID", "Retry-After"]
+        )
         app.add_middleware(CORSMiddleware, allow_origins=[*settings.origins], **cross)
     return app
 

@@ -144,6 +144,11 @@ class Catalogue:
             models[-1].engine(next(iter(models[-1].pairs))).search(["1"], 1)
         return cls(models, writers, tools)
 
+    def code(self, language: str) -> str:
+        """Return the code of a language that is served, whatever its case: "de" for "DE"."""
+        known = {code.lower(): code for code in self.languages}
+        return known.get(language.lower(), language)
+
     def targets(self, source: str) -> list[str]:
         """Return the languages into which a source language is translated."""
         direct = set(self._direct[source])

@@ -16,6 +16,7 @@ from keras_transformer.text import Tokenizer
 
 MOST_WEIGHTS = 400_000  # attention weights per answer, over all layers and heads: 3 MB of JSON
 Links = list[int | None]
+Scored = list[tuple[str, float]]  # translations with their scores, best first
 
 
 def count_tokens(tokenizer: Tokenizer | None, texts: Sequence[str]) -> list[int]:
@@ -59,13 +60,30 @@ class TranslatorEngine:
             num_hypotheses: Maximum number of translations per text.
             tokens_per_batch: Maximum number of source tokens per batch, padding included.
         """
-        found = self.translator.nbest(
+        found = self._found(texts, num_hypotheses, tokens_per_batch)
+        return [[x.text for x in hypotheses] for hypotheses in found]
+
+    def nbest(self, texts: Sequence[str], tokens_per_batch: int = 4096) -> list[Scored]:
+        """Return the `beam_size` best translations of each text with their scores, best first."""
+        found = self._found(texts, self._search.beam_size, tokens_per_batch)
+        return [[(x.text, x.score) for x in hypotheses] for hypotheses in found]
+
+    def score(self, pairs: Sequence[tuple[str, str]], tokens_per_batch: int = 4096) -> list[float]:
+        """Return log p(target | source) of each pair.
+
+        Raises:
+            ValueError: If a text is too long for the model.
+        """
+        sources, targets = ([*side] for side in zip(*pairs, strict=True))
+        return self.translator.score(sources, targets, tokens_per_batch=tokens_per_batch)
+
+    def _found(self, texts, num_hypotheses, tokens_per_batch):
+        return self.translator.nbest(
             texts,
             num_hypotheses=num_hypotheses,
             tokens_per_batch=tokens_per_batch,
             **{**self._options, "beam_size": max(self._search.beam_size, num_hypotheses)},
         )
-        return [[x.text for x in hypotheses] for hypotheses in found]
 
     def estimate(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """Return the estimated quality of each pair of a sentence and its translation.
@@ -166,6 +184,20 @@ class ExportedEngine:
         found = self._exported.nbest(texts, search)
         return [[x.text for x in hypotheses][:num_hypotheses] for hypotheses in found]
 
+    def nbest(self, texts: Sequence[str], tokens_per_batch: int = 4096) -> list[Scored]:
+        """Return the best translations of each text with their scores, best first."""
+        found = self._exported.nbest(texts, self._exported.options(self._given, TRANSLATE))
+        return [[(x.text, x.score) for x in hypotheses] for hypotheses in found]
+
+    def score(self, pairs: Sequence[tuple[str, str]], tokens_per_batch: int = 4096) -> list[float]:
+        """Return log p(target | source) of each pair.
+
+        Raises:
+            ValueError: If the exported translator cannot score.
+        """
+        sources, targets = ([*side] for side in zip(*pairs, strict=True))
+        return self._exported.score(None, sources, targets, tokens_per_batch)
+
 
 class ReplicaEngine:
     """An engine for a batcher: a model that replicas hold.
@@ -202,6 +234,14 @@ class ReplicaEngine:
     ) -> list[list[str]]:
         """Return the best translations of each text, as the engine in the replica does."""
         return self._call("search", list(texts), num_hypotheses, tokens_per_batch)
+
+    def nbest(self, texts: Sequence[str], tokens_per_batch: int = 4096) -> list[Scored]:
+        """Return translations with their scores, as the engine in the replica does."""
+        return self._call("nbest", list(texts), tokens_per_batch)
+
+    def score(self, pairs: Sequence[tuple[str, str]], tokens_per_batch: int = 4096) -> list[float]:
+        """Return log p(target | source) of each pair, as the engine in the replica does."""
+        return self._call("score", list(pairs), tokens_per_batch)
 
     def estimate(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """Return the estimated quality of each pair, as the engine in the replica does."""

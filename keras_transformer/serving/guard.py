@@ -14,14 +14,15 @@ from keras_transformer.serving.errors import error_body
 from keras_transformer.serving.settings import Settings
 
 FILES = ("/translate_file", "/v1/see", "/v1/audio/transcriptions")
+TEXTS = 10  # the longest texts of a request
 ROOM = 65_536  # bytes allowed in a body besides its texts
 
 
 class BodyLimit:
     """ASGI middleware that stops reading a body that is too long, and answers 413.
 
-    The limit is 12 bytes per allowed character: a JSON escape has six bytes, and a character beyond
-    the basic plane has two escapes.
+    The limit is that of `TEXTS` texts of 12 bytes per character: a JSON escape has six bytes,
+    and a character beyond the basic plane has two escapes.
 
     Args:
         app: The ASGI application to wrap.
@@ -36,7 +37,7 @@ class BodyLimit:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         is_file = scope["path"].removeprefix(scope.get("root_path", "")) in FILES
-        limit = self.settings.most_bytes if is_file else 12 * self.settings.most_characters
+        limit = self.settings.most_bytes if is_file else TEXTS * 12 * self.settings.most_characters
         read = 0
 
         async def receive_some():

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import babel
 from fastapi import APIRouter, File, Form, HTTPException, Request, UploadFile
-from fastapi.responses import StreamingResponse
+from fastapi.responses import RedirectResponse, StreamingResponse
 
 from keras_transformer.serving import answers
 from keras_transformer.serving.documents import SUFFIXES, translate_file
@@ -92,8 +92,7 @@ async def translate_a_file(
 
     async def texts_translated(texts, kind):
         nonlocal language
-        if source == "auto":
-            language, _ = _source(service, source, texts)
+        language, _ = _source(service, source, texts)
         found = await _translated(service, texts, language, target, kind, 0, is_file=True)
         return [one.texts[0] for one in found]
 
@@ -134,13 +133,26 @@ async def attention(request: Request) -> AttentionResponse:
     service = _admitted(request, asked.api_key)
     _check_size(service, [asked.q, asked.translation or ""])
     source, _ = _source(service, asked.source, [asked.q])
-    engines = service.catalogue.route(source, asked.target)
+    target = service.catalogue.code(asked.target)
+    engines = service.catalogue.route(source, target)
     if len(engines) > 1 or not engines[0].can_attend:
         raise HTTPException(
-            400, f"attention from {source} to {asked.target} needs a single saved translator"
+            400, f"attention from {source} to {target} needs a single saved translator"
         )
     found = await answers.attend(service.batcher, engines[0], asked.q, asked.translation)
     return AttentionResponse(**found)
+
+
+@router.post("/suggest", include_in_schema=False)
+async def suggest() -> None:
+    """Refuse a better translation: LibreTranslate keeps some, and this server keeps no texts."""
+    raise HTTPException(403, "Suggestions are disabled on this server.")
+
+
+@router.get("/spec", include_in_schema=False)
+async def spec(request: Request) -> RedirectResponse:
+    """Lead to the description of the API."""
+    return RedirectResponse(request.url_for("openapi"))
 
 
 @router.get("/frontend/settings")
@@ -179,17 +191,15 @@ def _admitted(request, key):
 
 
 def _check_size(service, texts):
-    characters = sum(max(len(text), 1) for text in texts)
-    if characters > service.settings.most_characters:
-        raise HTTPException(
-            413, f"q must have at most {service.settings.most_characters} characters in all"
-        )
+    longest, most = max(map(len, texts), default=0), service.settings.most_characters
+    if longest > most:
+        raise HTTPException(400, f"q must have at most {most} characters per text, got {longest}")
 
 
 def _source(service, source, texts):
     """Return the language of the texts, and the detection for "auto", else None."""
-    if source != "auto":
-        return source, None
+    if source.lower() != "auto":
+        return service.catalogue.code(source), None
     best, *_ = service.detector.detect(" ".join(texts)[:2000])
     return best["language"], Detection(**best)
 
@@ -198,7 +208,7 @@ async def _translated(service, texts, source, target, kind, alternatives, is_fil
     """Return the translations of each text."""
     if not is_file:
         _check_size(service, texts)
-    most = service.settings.most_alternatives
+    target, most = service.catalogue.code(target), service.settings.most_alternatives
     if alternatives > most:
         raise HTTPException(400, f"alternatives must be at most {most}, got {alternatives}")
     if source == target and source in service.catalogue.sources:

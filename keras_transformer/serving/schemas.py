@@ -18,6 +18,12 @@ def _writable(text: str) -> str:
     return text
 
 
+def _given(texts: str | list[str]) -> str | list[str]:
+    if not texts:
+        raise ValueError("must not be empty")
+    return texts
+
+
 Text = Annotated[str, AfterValidator(_writable)]
 Language = Annotated[str, Field(min_length=1, max_length=32, examples=["en"])]
 ApiKey = Annotated[str | None, Field(description="API key, if the server requires one.")]
@@ -30,7 +36,7 @@ class _Model(BaseModel):
 class TranslateRequest(_Model):
     """One or more texts to translate."""
 
-    q: Text | list[Text] = Field(
+    q: Annotated[Text | list[Text], AfterValidator(_given)] = Field(
         description="A text or a list of texts.", examples=["The old man loves the dog."]
     )
     source: Language = Field(description='Language of the texts, or "auto".')
@@ -38,8 +44,8 @@ class TranslateRequest(_Model):
     format: Literal["text", "html"] | None = Field(
         None, description="Format of the texts; null: text."
     )
-    alternatives: int = Field(
-        0, ge=0, description="Maximum number of further translations per text."
+    alternatives: Annotated[int, AfterValidator(lambda x: max(x, 0))] = Field(
+        0, description="Maximum number of further translations per text."
     )
     api_key: ApiKey = None
 
@@ -112,21 +118,23 @@ class AttentionResponse(_Model):
 
 
 class PredictRequest(_Model):
-    """Texts in one of TensorFlow Serving's two forms: rows (`instances`) or a column (`inputs`)."""
+    """Texts in one of TensorFlow Serving's two forms: rows (`instances`) or columns (`inputs`)."""
 
-    signature_name: Literal["", "serving_default", "translate"] = "serving_default"
-    instances: list[Text | dict[Literal["texts"], Text]] | None = None
-    inputs: Text | list[Text] | dict[Literal["texts"], Text | list[Text]] | None = None
+    signature_name: Literal["", "serving_default", "translate", "nbest", "score"] = (
+        "serving_default"
+    )
+    instances: list[Any] | None = Field(None, examples=[["The old man loves the dog."]])
+    inputs: Any = None
 
 
 class PredictResponse(_Model):
-    """Translations, as `predictions` for `instances` and as `outputs` for `inputs`.
+    """Translations or scores, as `predictions` for `instances` and as `outputs` for `inputs`.
 
     `truncated` has the indices of texts that were cut because the model takes no more tokens.
     """
 
-    predictions: list[str] | None = None
-    outputs: list[str] | None = None
+    predictions: list[Any] | None = None
+    outputs: list[Any] | dict[str, list[Any]] | None = None
     truncated: list[int] | None = None
 
 
@@ -134,6 +142,11 @@ class ErrorResponse(_Model):
     """An error message."""
 
     error: str
+
+
+def _with_newlines(value):
+    """Undo what forms do to the ends of lines."""
+    return value.replace("\r\n", "\n") if isinstance(value, str) else value
 
 
 T = TypeVar("T", bound=BaseModel)
@@ -160,8 +173,8 @@ async def read(request: Request, model: type[T], forms: bool = True) -> T:
     Args:
         request: The request.
         model: Schema of the body.
-        forms: Whether forms are accepted. If False, the body is read as JSON, whatever its content
-            type.
+        forms: Whether forms are accepted, whose fields may also be in the address. If False, the
+            body is read as JSON, whatever its content type.
 
     Raises:
         HTTPException: 400 if the body is neither JSON nor a form.
@@ -169,10 +182,12 @@ async def read(request: Request, model: type[T], forms: bool = True) -> T:
     """
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
     try:
-        if forms and kind in FORMS:
-            form = await request.form()
-            several = {name: form.getlist(name) for name in form}
-            values: Any = {x: y[0] if len(y) == 1 else list(y) for x, y in several.items()}
+        if forms and (kind in FORMS or (request.query_params and not kind)):
+            values: Any = {}
+            for form in (request.query_params, await request.form()):
+                for name in form:
+                    given = [_with_newlines(x) for x in form.getlist(name)]
+                    values[name] = given[0] if len(given) == 1 else given
         else:
             values = await request.json()
     except HTTPException:

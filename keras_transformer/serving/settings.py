@@ -20,7 +20,8 @@ class Settings:
         slots: Maximum number of replies that a language model writes at once; others wait.
         timeout: Maximum seconds per request; then it gets 504. For an answer that is streamed,
             between its parts.
-        most_characters: Maximum characters of text per request; larger ones get 413.
+        most_characters: Maximum characters of a text of LibreTranslate's API, for more 400; and of
+            all texts of a request of the others, for more 413.
         most_bytes: Maximum bytes per file; larger ones get 413.
         most_kept_bytes: Maximum bytes of all translated files that are kept for an hour; the oldest
             make room for new ones.

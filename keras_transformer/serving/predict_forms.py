@@ -1,0 +1,77 @@
+"""The rows and columns of TensorFlow Serving's REST API: its forms of a request and an answer."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from keras_transformer.config import require
+from keras_transformer.serving.schemas import PredictRequest
+
+NAMES = {"score": ("sources", "targets")}  # of a signature's inputs; others: texts
+ENCODED = "b64"
+
+
+def columns_of(asked: PredictRequest) -> list[list[str]]:
+    """Return the texts of each input of the signature.
+
+    Args:
+        asked: A request: with `instances`, a text or an object of texts in each row; with
+            `inputs`, a text, a list or an object of lists. A text may be {"b64": base64}.
+
+    Raises:
+        ValueError: If there are not exactly one of both, or they do not fit the signature.
+    """
+    given = [name for name in ("instances", "inputs") if getattr(asked, name) is not None]
+    require(len(given) == 1, "instances and inputs", given, "exactly one of both")
+    names = NAMES.get(asked.signature_name, ("texts",))
+    if asked.instances is not None:
+        rows = [_named(row, names, "instances") for row in asked.instances]
+        return [[_text(row[name], name) for row in rows] for name in names]
+    columns = _named(asked.inputs, names, "inputs")
+    found = []
+    for name in names:
+        one = columns[name]
+        several = one if isinstance(one, list) else [one]
+        found.append([_text(text, name) for text in several])
+    fits = len({*map(len, found)}) == 1
+    require(fits, " and ".join(names), [*map(len, found)], "as many of each")
+    return found
+
+
+def answer_of(asked: PredictRequest, columns: dict[str, list[Any]]) -> dict[str, Any]:
+    """Return the answer in the form of the request: rows or columns; a single output has no name.
+
+    Args:
+        asked: The request.
+        columns: The outputs by name, an item for each text.
+    """
+    if len(columns) == 1:
+        (found,) = columns.values()
+        return {"outputs" if asked.instances is None else "predictions": found}
+    if asked.instances is None:
+        return {"outputs": columns}
+    rows = zip(*columns.values(), strict=True)
+    return {"predictions": [dict(zip(columns, row, strict=True)) for row in rows]}
+
+
+def _named(value, names, place):
+    """Return the inputs by name; a single one need not be named."""
+    if isinstance(value, dict) and {*value} != {ENCODED}:
+        require({*value} == {*names}, place, sorted(value), f"{' and '.join(names)}")
+        return value
+    accepted = f"objects with {' and '.join(names)}"
+    require(len(names) == 1, place, value, accepted)
+    return {names[0]: value}
+
+
+def _text(value, name):
+    if isinstance(value, dict) and {*value} == {ENCODED}:
+        try:
+            return base64.b64decode(value[ENCODED], validate=True).decode()
+        except (binascii.Error, TypeError, ValueError):
+            raise ValueError(f"{name} must be UTF-8 in base64 where it is {ENCODED}") from None
+    require(isinstance(value, str), name, value, 'texts, or {"b64": base64}')
+    value.encode()  # raises ValueError for half of a surrogate pair
+    return value
