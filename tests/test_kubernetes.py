@@ -71,7 +71,7 @@ def test_probes_and_metrics_ask_what_the_server_has():
 def test_pods_have_time_to_finish(options):
     grace = POD["spec"]["terminationGracePeriodSeconds"]
     before = CONTAINER["lifecycle"]["preStop"]["sleep"]["seconds"]
-    assert grace > before + options["timeout"] + 5
+    assert grace > before + options["drain"] >= before + options["timeout"]
 
 
 def test_the_queue_scales_the_deployment(options):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -93,6 +94,27 @@ def serve(
             help="API key that requests must send.  [default: none]",
         ),
     ] = None,
+    keys: Annotated[
+        Path | None,
+        typer.Option(
+            help="TOML file of further API keys: a table [[keys]] with name, key, and maybe "
+            "requests_per_minute and languages for each; SIGHUP reads it again."
+        ),
+    ] = None,
+    drain: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Maximum seconds from SIGTERM until accepted requests are finished.  "
+            "[default: 5 more than --timeout]",
+        ),
+    ] = None,
+    tls_certificate: Annotated[
+        Path | None, typer.Option(help="PEM file of the certificates, to serve HTTPS.")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(help="PEM file of the certificate's private key.")
+    ] = None,
     allow_origin: Annotated[
         list[str] | None,
         typer.Option(
@@ -166,11 +188,13 @@ def serve(
         most_bytes=most_bytes,
         most_kept_bytes=most_kept_bytes,
         api_key=api_key,
+        keys_file=keys,
         allowed_origins=None if allow_origin is None else tuple(allow_origin),
         public_url=public_url,
         requests_per_minute=requests_per_minute,
     )
     serving.configure(log_format, access_log, log_texts)
+    tls = serving.tls_files(tls_certificate, tls_key)
     at = serving.listen(host, port)  # before the models are loaded, which takes longer
     loading = dict(precision=precision, engine=engine, **search)
     pool, read = None, partial(serving.Catalogue.load, models, **loading)
@@ -186,4 +210,5 @@ def serve(
         first, catalogue = catalogue, None
         return first or read()
 
-    serving.run(serving.create_app(load, settings, pool), at, timeout + 5, root_path)
+    patience = timeout + 5 if drain is None else drain
+    serving.run(serving.create_app(load, settings, pool), at, patience, root_path, tls)

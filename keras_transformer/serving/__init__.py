@@ -16,9 +16,18 @@ except ImportError as error:
 
 from keras_transformer.serving.app import create_app
 from keras_transformer.serving.catalogue import Catalogue
-from keras_transformer.serving.connections import listen, run
+from keras_transformer.serving.connections import listen, run, tls_files
 from keras_transformer.serving.logs import configure
 from keras_transformer.serving.replicas import Replicas
 from keras_transformer.serving.settings import Settings
 
-__all__ = ["Catalogue", "Replicas", "Settings", "configure", "create_app", "listen", "run"]
+__all__ = [
+    "Catalogue",
+    "Replicas",
+    "Settings",
+    "configure",
+    "create_app",
+    "listen",
+    "run",
+    "tls_files",
+]

@@ -51,7 +51,7 @@ def create_app(
     @contextlib.asynccontextmanager
     async def lifespan(app):
         app.state.service = service = await asyncio.to_thread(Service, load, settings, replicas)
-        _reload_on_hangup(service)
+        _reload_on_hangup(service, app.state.guard)
         yield
         await service.close()
 
@@ -109,13 +109,14 @@ def create_app(
     return app
 
 
-def _reload_on_hangup(service):
+def _reload_on_hangup(service, guard):
     async def reload():
         try:
+            await asyncio.to_thread(guard.reload)
             await service.reload()
-            log.warning("models reloaded")
+            log.warning("keys and models reloaded")
         except Exception:
-            log.exception("models could not be reloaded: the old ones stay in use")
+            log.exception("keys and models could not be reloaded: the old ones stay in use")
 
     tasks = set()
 

@@ -6,10 +6,16 @@ import asyncio
 import contextlib
 import math
 import socket
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from keras_transformer.config import require
 
 MOST = 1000  # open connections; further ones are closed at once
 LONGEST_SILENCE = 30.0  # seconds until the headers of a request are complete
@@ -84,7 +90,36 @@ def listen(host: str, port: int) -> socket.socket:
     return found
 
 
-def run(app: FastAPI, at: socket.socket, patience: float, root_path: str = "") -> None:
+def tls_files(certificate: Path | None, key: Path | None) -> dict[str, str]:
+    """Return uvicorn's options for HTTPS, or none without a certificate.
+
+    Args:
+        certificate: PEM file of the certificates.
+        key: PEM file of the private key; None: it is in the same file.
+
+    Raises:
+        ValueError: If they cannot be read, or do not belong together.
+    """
+    if certificate is None:
+        require(key is None, "tls_key", key, "given with tls_certificate")
+        return {}
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except OSError as error:  # ssl.SSLError is one
+        given = f"{certificate} and {key}" if key else certificate
+        raise ValueError(
+            f"tls_certificate and tls_key must be a certificate and its key, got {given}: {error}"
+        ) from error
+    return {"ssl_certfile": str(certificate)} | ({"ssl_keyfile": str(key)} if key else {})
+
+
+def run(
+    app: FastAPI,
+    at: socket.socket,
+    patience: float,
+    root_path: str = "",
+    tls: Mapping[str, str] | None = None,
+) -> None:
     """Serve until SIGTERM or SIGINT, then finish the accepted requests.
 
     Args:
@@ -92,11 +127,14 @@ def run(app: FastAPI, at: socket.socket, patience: float, root_path: str = "") -
         at: The socket from `listen`.
         patience: Maximum seconds that the shutdown waits for answers.
         root_path: Path prefix that a proxy strips.
+        tls: What `tls_files` returned; None: no HTTPS.
     """
     _allow_files()
-    options = dict(timeout_graceful_shutdown=math.ceil(patience), root_path=root_path)
+    options: dict[str, Any] = dict(
+        timeout_graceful_shutdown=math.ceil(patience), root_path=root_path
+    )
     options |= dict(timeout_keep_alive=KEEP_ALIVE, access_log=False, ws="none", http=Connection)
-    options |= dict(log_config=None)
+    options |= dict(log_config=None, **(tls or {}))
     host, port = at.getsockname()[:2]
     _Server(uvicorn.Config(app, host=host, port=port, **options)).run(sockets=[at])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from urllib.parse import urlsplit
 
 import limits
@@ -11,6 +10,7 @@ from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keras_transformer.serving.errors import error_body
+from keras_transformer.serving.keys import ANYBODY, Key, Keys
 from keras_transformer.serving.settings import Settings
 
 FILES = ("/translate_file", "/v1/see", "/v1/audio/transcriptions")
@@ -56,15 +56,31 @@ class Guard:
 
     Args:
         settings: Settings of the server.
+
+    Raises:
+        ValueError, OSError: If the file of keys cannot be read.
     """
 
     def __init__(self, settings: Settings):
-        self._key, self._origins = settings.api_key, settings.origins
-        self._rate = None
-        if settings.requests_per_minute:
-            self._rate = limits.RateLimitItemPerMinute(settings.requests_per_minute)
-            storage = limits.storage.MemoryStorage()
-            self._limiter = limits.strategies.MovingWindowRateLimiter(storage)
+        self._settings = settings
+        self._rate = settings.requests_per_minute
+        self._limiter = limits.strategies.MovingWindowRateLimiter(limits.storage.MemoryStorage())
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the file of keys again.
+
+        Raises:
+            ValueError, OSError: If it cannot be read; the old keys then stay.
+        """
+        settings = self._settings
+        keys = Keys.read(settings.keys_file) if settings.keys_file else Keys([])
+        self._keys = keys.with_key(settings.api_key)
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether requests must send a key."""
+        return bool(self._keys)
 
     def admit(self, request: Request) -> None:
         """Raise HTTPException if a request with a body must not be read.
@@ -74,29 +90,35 @@ class Guard:
                 another host sends, for which browsers do not ask.
         """
         address = request.client.host if request.client else ""
-        if self._rate and not self._limiter.hit(self._rate, address):
-            message = f"more than {self._rate.amount} requests per minute: slow down"
-            raise HTTPException(429, message, {"Retry-After": "60"})
-        origin = request.headers.get("origin")
-        if origin and not {origin, "*"} & {*self._origins} and not _is_own(request, origin):
+        self._count(self._rate, "address", address)
+        origin, allowed = request.headers.get("origin"), {*self._settings.origins}
+        if origin and not {origin, "*"} & allowed and not _is_own(request, origin):
             raise HTTPException(403, f"pages of {origin[:80]} may not use this server")
 
-    def check(self, request: Request, key: str | None = None) -> None:
-        """Raise HTTPException if a request has not the API key.
+    def check(self, request: Request, key: str | None = None) -> Key:
+        """Return the key of a request; raise HTTPException if it has none of the server's.
 
         Args:
             request: The request.
             key: Its field `api_key`; if empty, its header `Authorization: Bearer` is used.
 
         Raises:
-            HTTPException: 403 if the key is wrong.
+            HTTPException: 403 if the key is wrong, 429 if it was sent too often.
         """
-        if self._key is None:
-            return
+        if not self._keys:
+            return ANYBODY
         kind, _, given = request.headers.get("authorization", "").partition(" ")
-        given = key or (given if kind.lower() == "bearer" else "")
-        if not secrets.compare_digest(given.encode(), self._key.encode()):
+        found = self._keys.find(key or (given if kind.lower() == "bearer" else ""))
+        if found is None:
             raise HTTPException(403, "api_key is missing or wrong")
+        self._count(found.requests_per_minute, "key", found.name)
+        return found
+
+    def _count(self, most, kind, name):
+        """Count a request of an address or a key, and raise HTTPException above its rate."""
+        if most and not self._limiter.hit(limits.RateLimitItemPerMinute(most), kind, name):
+            message = f"more than {most} requests per minute: slow down"
+            raise HTTPException(429, message, {"Retry-After": "60"})
 
 
 def _is_own(request, origin):

@@ -39,11 +39,11 @@ router = APIRouter(tags=["translate"], responses=ERRORS)
 async def translate(request: Request) -> TranslateResponse:
     """Translate a text or a list of texts, plain or HTML."""
     asked = await read(request, TranslateRequest)
-    service = _admitted(request, asked.api_key)
+    service, key = _admitted(request, asked.api_key)
     texts = [asked.q] if isinstance(asked.q, str) else asked.q
     source, detected = _source(service, asked.source, texts)
     found = await _translated(
-        service, texts, source, asked.target, asked.format, asked.alternatives
+        service, key, texts, source, asked.target, asked.format, asked.alternatives
     )
     answer: dict[str, Any] = {"translatedText": [one.texts[0] for one in found]}
     if detected:
@@ -61,7 +61,7 @@ async def translate(request: Request) -> TranslateResponse:
 async def detect(request: Request) -> list[Detection]:
     """Detect the language of a text; the candidates are ordered by confidence."""
     asked = await read(request, DetectRequest)
-    service = _admitted(request, asked.api_key)
+    service, _ = _admitted(request, asked.api_key)
     _check_size(service, [asked.q])
     return [Detection(**x) for x in service.detector.detect(asked.q)]
 
@@ -86,14 +86,14 @@ async def translate_a_file(
     api_key: Annotated[str, Form()] = "",
 ) -> FileResponse:
     """Translate a text, HTML, subtitle or office file, and return the URL of the result."""
-    service = _admitted(request, api_key or None)
+    service, key = _admitted(request, api_key or None)
     content = await file.read()
     language = source
 
     async def texts_translated(texts, kind):
         nonlocal language
         language, _ = _source(service, source, texts)
-        found = await _translated(service, texts, language, target, kind, 0, is_file=True)
+        found = await _translated(service, key, texts, language, target, kind, 0, is_file=True)
         return [one.texts[0] for one in found]
 
     name = Path(file.filename or "").name
@@ -130,10 +130,11 @@ async def download_file(request: Request, token: str, name: str) -> StreamingRes
 async def attention(request: Request) -> AttentionResponse:
     """Return the attention of every layer and head for a sentence and its translation."""
     asked = await read(request, AttentionRequest)
-    service = _admitted(request, asked.api_key)
+    service, key = _admitted(request, asked.api_key)
     _check_size(service, [asked.q, asked.translation or ""])
     source, _ = _source(service, asked.source, [asked.q])
     target = service.catalogue.code(asked.target)
+    _check_pair(key, source, target)
     engines = service.catalogue.route(source, target)
     if len(engines) > 1 or not engines[0].can_attend:
         raise HTTPException(
@@ -169,10 +170,10 @@ async def frontend_settings(request: Request) -> dict[str, Any]:
         }
     return {
         "alternatives": service.settings.most_alternatives,
-        "apiKeys": service.settings.api_key is not None,
+        "apiKeys": request.app.state.guard.needs_key,
         "charLimit": service.settings.most_characters,
         "frontendTimeout": 500,
-        "keyRequired": service.settings.api_key is not None,
+        "keyRequired": request.app.state.guard.needs_key,
         "language": languages,
         "suggestions": False,
         "filesTranslation": languages is not None,
@@ -185,9 +186,14 @@ async def frontend_settings(request: Request) -> dict[str, Any]:
 
 
 def _admitted(request, key):
-    """Check the key and the rate of a request, and return the service."""
-    request.app.state.guard.check(request, key)
-    return request.app.state.service
+    """Check the key of a request, and return the service and the key."""
+    found = request.app.state.guard.check(request, key)
+    return request.app.state.service, found
+
+
+def _check_pair(key, source, target):
+    if not key.allows(source, target):
+        raise HTTPException(403, f"api_key allows {', '.join(key.languages)} only")
 
 
 def _check_size(service, texts):
@@ -204,13 +210,14 @@ def _source(service, source, texts):
     return best["language"], Detection(**best)
 
 
-async def _translated(service, texts, source, target, kind, alternatives, is_file=False):
+async def _translated(service, key, texts, source, target, kind, alternatives, is_file=False):
     """Return the translations of each text."""
     if not is_file:
         _check_size(service, texts)
     target, most = service.catalogue.code(target), service.settings.most_alternatives
     if alternatives > most:
         raise HTTPException(400, f"alternatives must be at most {most}, got {alternatives}")
+    _check_pair(key, source, target)
     if source == target and source in service.catalogue.sources:
         return [answers.Translated([text]) for text in texts]
     engines = service.catalogue.route(source, target)

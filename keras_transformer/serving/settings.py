@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from keras_transformer.config import require
@@ -27,6 +28,7 @@ class Settings:
             make room for new ones.
         most_alternatives: Maximum number of alternatives that a request may ask for.
         api_key: Key that requests must send; None: no key is needed.
+        keys_file: File of further keys, see `keys.Keys.read`, read again at SIGHUP; None: none.
         allowed_origins: Origins of web pages of other hosts that may use the server, such as
             "https://example.org", or "*" for all; None: all if there is an API key, else none.
         public_url: Address at which clients reach the server, for the addresses of files; None: as
@@ -48,6 +50,7 @@ class Settings:
     most_kept_bytes: int = 200_000_000
     most_alternatives: int = 8
     api_key: str | None = None
+    keys_file: Path | None = None
     allowed_origins: tuple[str, ...] | None = None
     public_url: str | None = None
     requests_per_minute: int | None = None
@@ -74,7 +77,7 @@ class Settings:
     @property
     def origins(self) -> tuple[str, ...]:
         """The origins of pages that may use the server besides its own."""
-        default = ("*",) if self.api_key else ()
+        default = ("*",) if self.api_key or self.keys_file else ()
         return default if self.allowed_origins is None else self.allowed_origins
 
 

@@ -27,13 +27,15 @@ BODY: Any = dict(
 @router.post("/{name}/versions/{version}:predict", **BODY)
 async def predict(request: Request, name: str, version: str = VERSION) -> PredictResponse:
     """Translate texts, or score translations, without splitting texts into sentences."""
-    request.app.state.guard.check(request)
+    key = request.app.state.guard.check(request)
     # Like TensorFlow Serving, ignore the content type: `curl -d` declares its JSON as a form.
     asked = await read(request, PredictRequest, forms=False)
     service = request.app.state.service
     model = _model(service, name, version)
     if model.default is None:
         raise HTTPException(400, f"{name} is multilingual and has no default pair: use /translate")
+    if not key.allows(*model.default):
+        raise HTTPException(403, f"api_key allows {', '.join(key.languages)} only")
     columns, most = columns_of(asked), service.settings.most_characters
     if sum(len(text) + 1 for column in columns for text in column) > most:
         raise HTTPException(413, f"at most {most} characters in all")

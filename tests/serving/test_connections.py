@@ -1,12 +1,16 @@
 """Connections that are silent, and too many of them."""
 
 import socket
+import ssl
+import threading
 import time
 import urllib.request
+from pathlib import Path
 
 import pytest
+import uvicorn
 
-from keras_transformer.serving import connections, create_app, listen
+from keras_transformer.serving import connections, create_app, listen, tls_files
 
 pytestmark = pytest.mark.once("connections: no tensor is read")
 
@@ -58,3 +62,28 @@ def test_an_address_in_use():
             listen("127.0.0.1", port)
     with pytest.raises(ValueError, match="got no.such.host.invalid:0"):
         listen("no.such.host.invalid", 0)
+
+
+def test_https(catalogue, tmp_path):
+    path = Path(__file__).parent / "files" / "localhost.pem"  # of a key made for this test
+    options = tls_files(path, None)
+    app = create_app(lambda: catalogue)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", **options))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+    port = server.servers[0].sockets[0].getsockname()[1]
+    context = ssl.create_default_context(cafile=path)
+    url = f"https://127.0.0.1:{port}/health"
+    assert urllib.request.urlopen(url, context=context).status == 200
+    server.should_exit = True
+    thread.join()
+
+    assert tls_files(None, None) == {}
+    (tmp_path / "other").write_text("no key")
+    for certificate, key in ((path, tmp_path / "other"), (tmp_path / "none", None)):
+        with pytest.raises(ValueError, match="tls_certificate and tls_key must be a certificate"):
+            tls_files(certificate, key)
+    with pytest.raises(ValueError, match="tls_key must be given with tls_certificate"):
+        tls_files(None, path)

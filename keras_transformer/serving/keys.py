@@ -1,0 +1,105 @@
+"""API keys from a file, each with a name, a rate and languages."""
+
+from __future__ import annotations
+
+import secrets
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from keras_transformer.config import check_names, check_types, require
+
+
+@dataclass(frozen=True)
+class Key:
+    """An API key, and what it allows.
+
+    Args:
+        name: Name in metrics; it is no secret.
+        key: What requests must send.
+        requests_per_minute: Maximum requests per minute with this key; None: no limit.
+        languages: Pairs such as "en-de" that it allows; empty: all.
+
+    Raises:
+        ValueError: If a value is out of range.
+    """
+
+    name: str
+    key: str
+    requests_per_minute: int | None = None
+    languages: list[str] = field(default_factory=list)
+
+    def __post_init__(self):
+        require(bool(self.name), "name", self.name, "some characters")
+        require(bool(self.key), "key", self.key, "some characters")
+        limit = self.requests_per_minute
+        require(limit is None or limit >= 1, "requests_per_minute", limit, "at least 1")
+        require(isinstance(self.languages, list), "languages", self.languages, "a list of pairs")
+        for pair in self.languages:
+            fits = isinstance(pair, str) and all(pair.partition("-")[::2])
+            require(fits, "languages", pair, "pairs such as en-de")
+
+    def allows(self, source: str, target: str) -> bool:
+        """Whether texts may be translated from `source` to `target`."""
+        return not self.languages or f"{source}-{target}" in self.languages
+
+
+ANYBODY = Key("anybody", "none")  # where no key is needed
+
+
+class Keys:
+    """All keys of a server.
+
+    Args:
+        keys: The keys.
+
+    Raises:
+        ValueError: If two have the same name or the same key.
+    """
+
+    def __init__(self, keys: Iterable[Key]):
+        self._keys = [*keys]
+        names = [x.name for x in self._keys]
+        fits = len(names) == len({*names}) == len({x.key for x in self._keys})
+        require(fits, "keys", names, "of different names and keys")
+
+    @classmethod
+    def read(cls, path: Path) -> Keys:
+        """Read a TOML file with a table `[[keys]]` for each key, with the fields of `Key`.
+
+        Raises:
+            ValueError: If it is not such a file.
+            OSError: If it cannot be read.
+        """
+        try:
+            tables = tomllib.loads(path.read_text())
+        except ValueError as error:
+            raise ValueError(f"{path} must be TOML: {error}") from error
+        found = tables.get("keys")
+        fits = {*tables} == {"keys"} and isinstance(found, list) and bool(found)
+        require(fits, f"{path}", [*tables], "one table [[keys]] for each key")
+        keys = []
+        for table in found:
+            check_names(Key, table, f"fields of {path}")
+            check_types(Key, {x: y for x, y in table.items() if x != "languages"}, f"{path}: ")
+            for name in ("name", "key"):
+                require(name in table, f"{path}", f"a key without {name}", "keys with name and key")
+            keys.append(Key(**table))
+        return cls(keys)
+
+    def with_key(self, key: str | None) -> Keys:
+        """Return these keys, and one with the name "default" unless it is None."""
+        return self if key is None else Keys([*self._keys, Key("default", key)])
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def find(self, given: str) -> Key | None:
+        """Return the key that a request sends; None if there is no such key.
+
+        All keys are compared, so that the time does not tell which one is near.
+        """
+        encoded = given.encode()
+        found = [x for x in self._keys if secrets.compare_digest(x.key.encode(), encoded)]
+        return found[0] if found else None
