@@ -10,7 +10,7 @@ import yaml
 
 from keras_transformer.cli import app
 from keras_transformer.serving import create_app
-from keras_transformer.serving.service import Metrics
+from keras_transformer.serving.monitoring import Metrics
 
 ROOT = Path(__file__).parents[1]
 MANIFESTS = {path.name: yaml.safe_load(path.read_text()) for path in ROOT.glob("kubernetes/*.yaml")}

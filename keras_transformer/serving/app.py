@@ -9,15 +9,13 @@ from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 from fastapi_offline import FastAPIOffline
-from starlette.exceptions import HTTPException
 
 from keras_transformer import __version__
-from keras_transformer.serving import libretranslate, openai_api, openai_tasks, task_api
+from keras_transformer.serving import libretranslate, monitoring, openai_api, openai_tasks, task_api
 from keras_transformer.serving import tensorflow_serving as predict
 from keras_transformer.serving.catalogue import Catalogue
 from keras_transformer.serving.errors import add_handlers
@@ -50,7 +48,9 @@ def create_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(app):
-        app.state.service = service = await asyncio.to_thread(Service, load, settings, replicas)
+        app.state.service = service = await asyncio.to_thread(
+            Service, load, settings, replicas, metrics
+        )
         _reload_on_hangup(service, app.state.guard)
         yield
         await service.close()
@@ -63,41 +63,20 @@ def create_app(
         lifespan=lifespan,
         redoc_url=None,
     )
-    app.state.guard = Guard(settings)
+    metrics = monitoring.Metrics()
+    app.state.guard = Guard(settings, metrics)
     app.include_router(libretranslate.router)
     app.include_router(openai_api.router)
     app.include_router(openai_tasks.router)
     app.include_router(task_api.router)
     app.include_router(predict.router)
-
-    @app.head("/health", include_in_schema=False)
-    @app.get("/health", tags=["server"])
-    async def health() -> dict[str, str]:
-        """Return ok if the process can translate, and 503 if it must be started again."""
-        if reason := app.state.service.is_broken():
-            raise HTTPException(503, reason)
-        return {"status": "ok"}
-
-    @app.head("/ready", include_in_schema=False)
-    @app.get("/ready", tags=["server"])
-    async def ready() -> dict[str, str]:
-        """Return ok if new requests may be sent here: also, the server is not stopping."""
-        service = app.state.service
-        if reason := service.is_broken() or (service.is_stopping and "the server is stopping"):
-            raise HTTPException(503, reason)
-        return {"status": "ok"}
-
-    @app.get("/metrics", tags=["server"], response_class=PlainTextResponse)
-    async def metrics(request: Request) -> Response:
-        """Return metrics for Prometheus; with an API key, to those who send it."""
-        app.state.guard.check(request)
-        return PlainTextResponse(app.state.service.metrics.text())
+    app.include_router(monitoring.router)
 
     page = resources.files("keras_transformer.serving") / "page"
     app.mount("/", StaticFiles(directory=str(page), html=True), name="page")
 
     add_handlers(app)
-    app.add_middleware(Watch, server=app, timeout=settings.timeout)
+    app.add_middleware(Watch, metrics=metrics, timeout=settings.timeout)
     app.add_middleware(BodyLimit, settings=settings)
     app.add_middleware(Admission, guard=app.state.guard)
     if settings.origins:

@@ -48,6 +48,7 @@ class Model:
         """Return the engine for a language pair."""
         if pair not in self._engines:
             self._engines[pair] = self._make(pair)
+            self._engines[pair].name = self.name
         return self._engines[pair]
 
     def facts(self) -> dict[str, Any]:

@@ -82,6 +82,7 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(QueueFullError)
     async def full(request, error):
+        request.app.state.service.metrics.refusals.labels("queue").inc()
         return answer(request, 429, f"slow down: {error}", {"Retry-After": "1"})
 
     @app.exception_handler(EngineError)

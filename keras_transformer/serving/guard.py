@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keras_transformer.serving.errors import error_body
 from keras_transformer.serving.keys import ANYBODY, Key, Keys
+from keras_transformer.serving.monitoring import Metrics
 from keras_transformer.serving.settings import Settings
 
 FILES = ("/translate_file", "/v1/see", "/v1/audio/transcriptions")
@@ -56,13 +57,14 @@ class Guard:
 
     Args:
         settings: Settings of the server.
+        metrics: Where to count refusals and the requests of each key.
 
     Raises:
         ValueError, OSError: If the file of keys cannot be read.
     """
 
-    def __init__(self, settings: Settings):
-        self._settings = settings
+    def __init__(self, settings: Settings, metrics: Metrics):
+        self._settings, self._metrics = settings, metrics
         self._rate = settings.requests_per_minute
         self._limiter = limits.strategies.MovingWindowRateLimiter(limits.storage.MemoryStorage())
         self.reload()
@@ -111,12 +113,14 @@ class Guard:
         found = self._keys.find(key or (given if kind.lower() == "bearer" else ""))
         if found is None:
             raise HTTPException(403, "api_key is missing or wrong")
+        self._metrics.keys.labels(found.name).inc()
         self._count(found.requests_per_minute, "key", found.name)
         return found
 
     def _count(self, most, kind, name):
         """Count a request of an address or a key, and raise HTTPException above its rate."""
         if most and not self._limiter.hit(limits.RateLimitItemPerMinute(most), kind, name):
+            self._metrics.refusals.labels(kind).inc()
             message = f"more than {most} requests per minute: slow down"
             raise HTTPException(429, message, {"Retry-After": "60"})
 

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, InvalidStateError
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from keras_transformer.config import require, require_whole
 
@@ -23,6 +23,20 @@ class TooLargeError(Exception):
 
 class EngineError(RuntimeError):
     """An engine failed, or did not answer all texts: a fault of the server, not of the request."""
+
+
+class Batch(NamedTuple):
+    """A batch that was computed.
+
+    `texts` and `tokens` are numbers; `waits` the seconds that each request whose first text it
+    holds has waited; `model` the engine's `name`, "" if it has none.
+    """
+
+    texts: int
+    tokens: int
+    seconds: float
+    waits: list[float]
+    model: str
 
 
 class Engine(Protocol):
@@ -53,8 +67,7 @@ class Batcher:
         tokens_per_batch: Number of source tokens at which a batch is full.
         delay: Maximum seconds that a text waits for others while a thread is free.
         most_waiting: Maximum number of tokens in the queue; further requests are refused.
-        watch: Function called after each batch with its number of texts, its number of tokens, and
-            the seconds that it took.
+        watch: Function called after each batch.
         threads: Number of batches that are computed at the same time.
 
     Raises:
@@ -66,7 +79,7 @@ class Batcher:
         tokens_per_batch: int = 4096,
         delay: float = 0.01,
         most_waiting: int = 100_000,
-        watch: Callable[[int, int, float], None] | None = None,
+        watch: Callable[[Batch], None] | None = None,
         threads: int = 1,
     ):
         require(tokens_per_batch >= 1, "tokens_per_batch", tokens_per_batch, "at least 1")
@@ -240,7 +253,9 @@ class Batcher:
                 _finish(job.future.set_exception, error)
             return
         if self._watch:
-            self._watch(len(texts), tokens, time.monotonic() - begun)
+            seconds = time.monotonic() - begun
+            waits = [begun - job.arrived for job, numbers in batch.items() if numbers[0] == 0]
+            self._watch(Batch(len(texts), tokens, seconds, waits, next(iter(batch)).model))
         for job, numbers in batch.items():
             for i in numbers:
                 job.found[i] = next(found)
@@ -257,6 +272,8 @@ class _Job:
         self.future: Future = Future()
         self.arrived = time.monotonic()
         self.next, self.left = 0, len(texts)
+        engine = key[0] if isinstance(key, tuple) else None
+        self.model = getattr(engine, "name", "")
         self.found: list[Any] = [None] * len(texts)
 
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
-
-import prometheus_client
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from keras_transformer.serving.catalogue import Catalogue
 from keras_transformer.serving.detection import Detector
 from keras_transformer.serving.kept_files import KeptFiles
+from keras_transformer.serving.monitoring import Metrics
 from keras_transformer.serving.queue import Batcher
 from keras_transformer.serving.readers import Readers
 from keras_transformer.serving.replicas import Replicas
-from keras_transformer.serving.replies import Job, Replies
+from keras_transformer.serving.replies import Replies
 from keras_transformer.serving.settings import Settings
 
 
@@ -26,16 +23,21 @@ class Service:
         load: Function that loads the models; `reload` calls it again.
         settings: Settings of the server.
         replicas: The processes that compute, closed by `close`; None: this process computes.
+        metrics: Where to count; None: new ones.
     """
 
     def __init__(
-        self, load: Callable[[], Catalogue], settings: Settings, replicas: Replicas | None = None
+        self,
+        load: Callable[[], Catalogue],
+        settings: Settings,
+        replicas: Replicas | None = None,
+        metrics: Metrics | None = None,
     ):
         self.settings, self.replicas = settings, replicas
         self._load = load
         self._reloading = asyncio.Lock()
         self.is_stopping = False  # it accepts no more connections
-        self.metrics = Metrics()
+        self.metrics = metrics or Metrics()
         self.readers = Readers(settings.most_waiting)
         self.kept = KeptFiles(settings.most_kept_bytes)
         self.catalogue, self.detector, self.replies = self._read()
@@ -98,77 +100,3 @@ class Service:
 def _close(replies):
     for one in replies.values():
         one.close()
-
-
-class Metrics:
-    """Metrics for Prometheus."""
-
-    def __init__(self):
-        self._registry = registry = CollectorRegistry()
-        name = "keras_transformer"
-        self.requests = Counter(
-            f"{name}_requests", "Requests answered.", ["path", "status"], registry=registry
-        )
-        self.seconds = Histogram(
-            f"{name}_request_seconds",
-            "Seconds from a request to its answer.",
-            ["path"],
-            registry=registry,
-            buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
-        )
-        self.sentences = Counter(f"{name}_sentences", "Sentences translated.", registry=registry)
-        self.tokens = Counter(
-            f"{name}_source_tokens", "Source tokens translated.", registry=registry
-        )
-        self.batch_sentences = Histogram(
-            f"{name}_batch_sentences",
-            "Sentences per batch.",
-            registry=registry,
-            buckets=[2**i for i in range(11)],
-        )
-        self.batch_seconds = Histogram(
-            f"{name}_batch_seconds", "Seconds to compute a batch.", registry=registry
-        )
-        self.waiting = Gauge(f"{name}_waiting_tokens", "Tokens in the queue.", registry=registry)
-        self.slots = Gauge(f"{name}_slots", "Replies that are being written.", registry=registry)
-        self.read = Counter(
-            f"{name}_prompt_tokens",
-            "Tokens of prompts, and whether they were read or kept from earlier prompts.",
-            ["source"],
-            registry=registry,
-        )
-        self.written = Counter(
-            f"{name}_reply_tokens", "Tokens of replies of language models.", registry=registry
-        )
-        self.first_token = Histogram(
-            f"{name}_first_token_seconds",
-            "Seconds from a request to the first token of its reply.",
-            registry=registry,
-            buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
-        )
-        self.reloads = Counter(f"{name}_reloads", "Reloads of the models.", registry=registry)
-        self.replicas = Gauge(
-            f"{name}_replicas", "Processes that can compute batches.", registry=registry
-        )
-        self.restarts = Counter(
-            f"{name}_replica_restarts", "Restarts of replicas that ended.", registry=registry
-        )
-
-    def watch(self, sentences: int, tokens: int, seconds: float) -> None:
-        """Record a batch."""
-        self.sentences.inc(sentences)
-        self.tokens.inc(tokens)
-        self.batch_sentences.observe(sentences)
-        self.batch_seconds.observe(seconds)
-
-    def watch_token(self, job: Job, is_first: bool) -> None:
-        """Record a token of a reply."""
-        self.written.inc()
-        if is_first:
-            self.first_token.observe(time.monotonic() - job.arrived)
-            self.read.labels("kept").inc(job.reused)
-            self.read.labels("read").inc(len(job.prompt_ids) - job.reused)
-
-    def text(self) -> bytes:
-        """Return all metrics in Prometheus's text format."""
-        return prometheus_client.generate_latest(self._registry)

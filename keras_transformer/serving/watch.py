@@ -6,13 +6,13 @@ import asyncio
 import time
 from typing import Any
 
-from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keras_transformer.serving import logs
 from keras_transformer.serving.errors import error_body
+from keras_transformer.serving.monitoring import Metrics
 
 _POLICY = b"default-src 'self'; base-uri 'none'; form-action 'none'; object-src 'none'"
 # Swagger's page has inline scripts and styles, and images in its styles.
@@ -26,12 +26,12 @@ class Watch:
 
     Args:
         app: The ASGI application to wrap.
-        server: The FastAPI application, whose service has the metrics.
+        metrics: Where to count.
         timeout: Maximum seconds per request; for an answer that is streamed, between its parts.
     """
 
-    def __init__(self, app: ASGIApp, server: FastAPI, timeout: float):
-        self.app, self.server, self.timeout = app, server, timeout
+    def __init__(self, app: ASGIApp, metrics: Metrics, timeout: float):
+        self.app, self.metrics, self.timeout = app, metrics, timeout
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a connection."""
@@ -57,6 +57,7 @@ class Watch:
             if message.get("more_body"):
                 clock.reschedule(asyncio.get_running_loop().time() + self.timeout)
 
+        self.metrics.in_flight.inc()
         try:
             async with asyncio.timeout(self.timeout) as clock:
                 if not await _while_awaited(self.app, scope, receive, send_with_headers):
@@ -67,13 +68,13 @@ class Watch:
                 response = JSONResponse(error_body(scope, 504, message), 504)
                 await response(scope, receive, send_with_headers)
         finally:
+            self.metrics.in_flight.dec()
             self._note(scope, status or 500, time.monotonic() - begun)
 
     def _note(self, scope, status, seconds):
         path = path_of(scope)
-        metrics = self.server.state.service.metrics
-        metrics.requests.labels(path, status).inc()
-        metrics.seconds.labels(path).observe(seconds)
+        self.metrics.requests.labels(path, status).inc()
+        self.metrics.seconds.labels(path).observe(seconds)
         fields = dict(method=scope["method"], path=path, status=status, seconds=round(seconds, 4))
         fields["client"] = (scope.get("client") or [None])[0]
         message = "%(method)s %(path)s %(status)d %(seconds)g s"

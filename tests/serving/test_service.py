@@ -1,4 +1,4 @@
-"""The state of a server: models that are swapped, counts for Prometheus."""
+"""The state of a server: models that are swapped."""
 
 import asyncio
 
@@ -8,45 +8,8 @@ from keras_transformer.search import Generation
 from keras_transformer.serving import Catalogue, Settings
 from keras_transformer.serving.queue import QueueFullError, TooLargeError
 from keras_transformer.serving.replies import Job
-from keras_transformer.serving.service import Metrics, Service
-
-
-def counts(metrics):
-    """Return the values of all metrics by name."""
-    lines = [x for x in metrics.text().decode().splitlines() if not x.startswith("#")]
-    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
-
-
-def test_a_batch_is_counted():
-    metrics = Metrics()
-    metrics.watch(sentences=3, tokens=20, seconds=0.5)
-    metrics.watch(sentences=1, tokens=4, seconds=0.25)
-    found = counts(metrics)
-    assert found["keras_transformer_sentences_total"] == 4
-    assert found["keras_transformer_source_tokens_total"] == 24
-    assert found["keras_transformer_batch_seconds_sum"] == 0.75
-    assert found['keras_transformer_batch_sentences_bucket{le="1.0"}'] == 1
-    assert found['keras_transformer_batch_sentences_bucket{le="4.0"}'] == 2
-
-
-def test_tokens_of_replies_are_counted():
-    metrics = Metrics()
-    job = Job([7] * 9, Generation(), 0)
-    job.reused = 4
-    for is_first in (True, False, False):
-        metrics.watch_token(job, is_first)
-    found = counts(metrics)
-    assert found["keras_transformer_reply_tokens_total"] == 3
-    assert found['keras_transformer_prompt_tokens_total{source="kept"}'] == 4
-    assert found['keras_transformer_prompt_tokens_total{source="read"}'] == 5
-    assert found["keras_transformer_first_token_seconds_count"] == 1
-
-
-def test_two_servers_count_by_themselves():
-    one, other = Metrics(), Metrics()
-    one.reloads.inc()
-    assert counts(one)["keras_transformer_reloads_total"] == 1
-    assert counts(other)["keras_transformer_reloads_total"] == 0
+from keras_transformer.serving.service import Service
+from tests.serving.test_monitoring import counts
 
 
 def test_models_are_swapped(catalogue, folders):

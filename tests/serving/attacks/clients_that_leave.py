@@ -11,7 +11,9 @@ SECONDS, MEGABYTES = 60, 200
 
 
 def metric(url, name):
-    found = re.search(rf"^keras_transformer_{name} (\S+)", httpx.get(f"{url}/metrics").text, re.M)
+    found = re.search(
+        rf"^keras_transformer_{name}(?:{{.*}})? (\S+)", httpx.get(f"{url}/metrics").text, re.M
+    )
     return float(found[1])
 
 

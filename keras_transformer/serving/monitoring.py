@@ -1,0 +1,104 @@
+"""What operators ask: whether the server works, and what it has done."""
+
+from __future__ import annotations
+
+import time
+
+import prometheus_client
+from fastapi import APIRouter, HTTPException, Request
+from fastapi.responses import PlainTextResponse, Response
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from keras_transformer.serving.queue import Batch
+from keras_transformer.serving.replies import Job
+
+SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)  # of requests
+router = APIRouter(tags=["server"])
+
+
+@router.head("/health", include_in_schema=False)
+@router.get("/health")
+async def health(request: Request) -> dict[str, str]:
+    """Return ok if the process can translate, and 503 if it must be started again."""
+    if reason := request.app.state.service.is_broken():
+        raise HTTPException(503, reason)
+    return {"status": "ok"}
+
+
+@router.head("/ready", include_in_schema=False)
+@router.get("/ready")
+async def ready(request: Request) -> dict[str, str]:
+    """Return ok if new requests may be sent here: also, the server is not stopping."""
+    service = request.app.state.service
+    if reason := service.is_broken() or (service.is_stopping and "the server is stopping"):
+        raise HTTPException(503, reason)
+    return {"status": "ok"}
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+async def metrics(request: Request) -> Response:
+    """Return metrics for Prometheus; with an API key, to those who send it."""
+    request.app.state.guard.check(request)
+    return PlainTextResponse(request.app.state.service.metrics.text())
+
+
+class Metrics:
+    """Metrics for Prometheus."""
+
+    def __init__(self):
+        self._registry = CollectorRegistry()
+
+        def make(kind, name, text, labels=(), **options):
+            name = f"keras_transformer_{name}"
+            return kind(name, text, labels, registry=self._registry, **options)
+
+        long = dict(buckets=SECONDS)
+        self.requests = make(Counter, "requests", "Requests answered.", ["path", "status"])
+        text = "Seconds from a request to its answer."
+        self.seconds = make(Histogram, "request_seconds", text, ["path"], **long)
+        text = "Requests that are being answered."
+        self.in_flight = make(Gauge, "requests_in_flight", text)
+        text = "Requests refused with 429, by what is at its limit: address, key or queue."
+        self.refusals = make(Counter, "refusals", text, ["reason"])
+        self.keys = make(Counter, "key_requests", "Requests with each API key.", ["key"])
+        self.sentences = make(Counter, "sentences", "Sentences translated.", ["model"])
+        self.tokens = make(Counter, "source_tokens", "Source tokens translated.", ["model"])
+        text = "Seconds that a request waits for its first batch."
+        self.queue_seconds = make(Histogram, "queue_seconds", text, **long)
+        powers = [2**i for i in range(11)]
+        text = "Sentences per batch."
+        self.batch_sentences = make(Histogram, "batch_sentences", text, buckets=powers)
+        self.batch_seconds = make(Histogram, "batch_seconds", "Seconds to compute a batch.")
+        self.waiting = make(Gauge, "waiting_tokens", "Tokens in the queue.")
+        self.slots = make(Gauge, "slots", "Replies that are being written.")
+        text = "Tokens of prompts, and whether they were read or kept from earlier prompts."
+        self.read = make(Counter, "prompt_tokens", text, ["source"])
+        self.written = make(Counter, "reply_tokens", "Tokens of replies of language models.")
+        text = "Seconds from a request to the first token of its reply."
+        self.first_token = make(Histogram, "first_token_seconds", text, **long)
+        self.reloads = make(Counter, "reloads", "Reloads of the models.")
+        self.replicas = make(Gauge, "replicas", "Processes that can compute batches.")
+        text = "Restarts of replicas that ended."
+        self.restarts = make(Counter, "replica_restarts", text)
+
+    def watch(self, batch: Batch) -> None:
+        """Record a batch."""
+        sentences, tokens, seconds, waits, model = batch
+        self.sentences.labels(model).inc(sentences)
+        self.tokens.labels(model).inc(tokens)
+        for wait in waits:
+            self.queue_seconds.observe(wait)
+        self.batch_sentences.observe(sentences)
+        self.batch_seconds.observe(seconds)
+
+    def watch_token(self, job: Job, is_first: bool) -> None:
+        """Record a token of a reply."""
+        self.written.inc()
+        if is_first:
+            self.first_token.observe(time.monotonic() - job.arrived)
+            self.read.labels("kept").inc(job.reused)
+            self.read.labels("read").inc(len(job.prompt_ids) - job.reused)
+
+    def text(self) -> bytes:
+        """Return all metrics in Prometheus's text format."""
+        return prometheus_client.generate_latest(self._registry)
