@@ -1,6 +1,7 @@
 """Attacks on a server in a process of its own: bounds of time and memory, and it still answers."""
 
 import importlib
+import re
 import subprocess
 import sys
 import threading
@@ -57,14 +58,14 @@ def answers(url):
     assert response.status_code == 200, response.text
 
 
-def resident(pid):
-    """Returns the memory of a process and its children in megabytes."""
+def memory(pid):
+    """Returns the memory of a process and its children in megabytes; what they share counts once."""
     total, pids = 0, [pid]
     while pids:
         folder = Path(f"/proc/{pids.pop()}")
         try:
-            pages = int((folder / "statm").read_text().split()[1])
-            total += pages * 4096 / 1e6
+            text = (folder / "smaps_rollup").read_text()
+            total += int(re.search(r"^Pss: +(\d+) kB", text, re.M)[1]) / 1e3
             for task in (folder / "task").iterdir():
                 pids += map(int, (task / "children").read_text().split())
         except OSError:  # it ended
@@ -76,11 +77,11 @@ def resident(pid):
 def test_the_server_holds(name, server):
     process, url = server
     module = importlib.import_module(f"tests.serving.attacks.{name}")
-    before, most, longest, done = resident(process.pid), [0.0], [0.0], threading.Event()
+    before, most, longest, done = memory(process.pid), [0.0], [0.0], threading.Event()
 
     def look():
         while not done.wait(0.02):
-            most[0] = max(most[0], resident(process.pid))
+            most[0] = max(most[0], memory(process.pid))
 
     def ask():
         while not done.wait(0.1):
