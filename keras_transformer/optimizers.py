@@ -131,6 +131,23 @@ class Adam(keras.optimizers.Adam):
         for gradient, accumulated in zip(grads, acc_grads, strict=True):
             accumulated.assign_add(gradient)
 
+    def _update_model_variables_moving_average(self, trainable_variables):
+        """Let the average forget the first weights sooner: with a smaller decay at first.
+
+        As Marian and `tf.train.ExponentialMovingAverage` do; Keras gives the weights of the first
+        update a share of decay^updates.
+        """
+        if not self.use_ema:
+            return
+        updates = ops.cast(self.iterations, "float32")
+        decay = ops.minimum(self.ema_momentum, updates / (updates + 9))
+        for variable, average in zip(
+            trainable_variables, self._model_variables_moving_average, strict=True
+        ):
+            if average is not None:
+                share = ops.cast(1 - decay, average.dtype)
+                average.assign(average + share * (ops.convert_to_tensor(variable) - average))
+
     def _apply_weight_decay(self, variables):
         if BACKEND != "tensorflow" or self.weight_decay is None:
             return super()._apply_weight_decay(variables)

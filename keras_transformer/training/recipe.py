@@ -86,9 +86,9 @@ class TranslationRecipe:
         checkpoint_every: Batches between two saves of the state inside an epoch; 0: none.
         average_last: Number of last checkpoints whose weights are averaged at the end.
         ema_decay: Decay per update of an exponential moving average of the weights (Polyak and
-            Juditsky 1992; Tarvainen and Valpola 2017, equation 1), such as 0.999, in [0, 1). It is
-            saved in place of the mean of the last checkpoints; validation in training is without
-            it. 0: none.
+            Juditsky 1992; Tarvainen and Valpola 2017, equation 1), such as 0.999, in [0, 1); in
+            update n it is at most n / (n + 9). The average is saved in place of the mean of the
+            last checkpoints; validation in training is without it. 0: none.
         beam_size: Beam size of the translations.
         length_penalty: Length penalty of the translations.
         seed: Seed of weights, dropout, order and sampling.
