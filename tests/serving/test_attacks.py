@@ -59,7 +59,7 @@ def answers(url):
 
 
 def memory(pid):
-    """Returns the memory of a process and its children in megabytes; what they share counts once."""
+    """Returns the memory of a process and its children in megabytes; shared memory counts once."""
     total, pids = 0, [pid]
     while pids:
         folder = Path(f"/proc/{pids.pop()}")
