@@ -19,9 +19,10 @@ export function marked(text, other) {
       nodes.push(words.join(""));
       continue;
     }
+    const [, before, inner, after] = words.join("").match(/^(\s*)(.*?)(\s*)$/su);
     const mark = document.createElement("mark");
-    mark.textContent = words.join("");
-    nodes.push(mark);
+    mark.textContent = inner;
+    nodes.push(before, mark, after);
   }
   return [...nodes, own.slice(own.length - end).join("")].filter((node) => node !== "");
 }

@@ -9,7 +9,7 @@ from tests.serving.page.browsing import fits, looks, write
 
 LAPTOP = dict(viewport=dict(width=1280, height=720))
 PHONE = dict(viewport=dict(width=390, height=844), is_mobile=True, has_touch=True)
-SHORT, LONG = "one two three.", "one two three four five six seven. " * 14
+SHORT, LONG = "one two three", "one two three four five six seven. " * 14
 SCREENS = pytest.mark.parametrize("screen", [LAPTOP, PHONE], ids=["laptop", "phone"])
 
 
@@ -71,7 +71,12 @@ def test_a_map_says_that_it_goes_on(on, screen):
 
 
 def test_a_short_map_is_whole(on):
-    view = looks(on(LAPTOP, "one two"))
+    page = on(LAPTOP, SHORT)
+    tokens = {f"{side}_tokens": ["one", "two", "three"] for side in ("source", "target", "input")}
+    weights = {part: [[[[0.25, 0.25, 0.5]] * 3]] for part in ("encoder", "decoder", "cross")}
+    answer = {"translation": "one two three", **tokens, **weights}
+    page.route("**/attention", lambda route: route.fulfill(json=answer))
+    view = looks(page)
     expect(view.locator("#more")).to_be_hidden()
     assert view.locator("#picture").evaluate(
         "(x) => x.scrollWidth <= x.clientWidth && x.scrollHeight <= x.clientHeight"
