@@ -1,6 +1,6 @@
 // Words of a text that differ from those of another one.
 
-const MOST = 1_000_000; // compared pairs of words; in longer texts all of the middle is marked
+const MOST = 4_000_000; // compared pairs of words; in longer texts all of the middle is marked
 
 // Return nodes of `text`, in which what is not in `other` is in a <mark>; where only something of
 // `other` is missing, the <mark> is empty.
