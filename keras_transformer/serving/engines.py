@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from keras_transformer.analysis.alignment import align, attention, words
+from keras_transformer.analysis.alignment import align, attention, members_of, words
 from keras_transformer.evaluation.quality import QualityEstimator
 from keras_transformer.inference.engines.exported import OnnxEngine, SavedModelEngine, estimate
 from keras_transformer.inference.translator import Translator
@@ -24,6 +24,15 @@ def count_tokens(tokenizer: Tokenizer | None, texts: Sequence[str]) -> list[int]
     if tokenizer is None:
         return [estimate(text) for text in texts]
     return [len(ids) for ids in tokenizer.encode_source(list(texts))]
+
+
+def _continues(text, spans):
+    """Return for each token whether it continues the word of the token before it."""
+    places = words(text)
+    if not places:
+        return [False] * len(spans)
+    members = members_of(places, spans)
+    return [False, *map(bool, (members[:, 1:] * members[:, :-1]).any(axis=0))]
 
 
 class TranslatorEngine:
@@ -117,6 +126,9 @@ class TranslatorEngine:
     def attention(self, text: str, translation: str) -> dict[str, Any]:
         """Return the tokens of a sentence and its translation, and the weights as nested lists.
 
+        `source_continues` and `target_continues` tell of each token whether it continues the word
+        of the token before it.
+
         Raises:
             ValueError: If there are more than `MOST_WEIGHTS` weights.
         """
@@ -127,7 +139,11 @@ class TranslatorEngine:
             name: getattr(found, name).round(4).astype(float).tolist()
             for name in ("encoder", "decoder", "cross")
         }
-        return {name: getattr(found, name) for name in names} | weights
+        continues = {
+            "source_continues": _continues(text, found.source_spans),
+            "target_continues": _continues(translation, found.target_spans),
+        }
+        return {name: getattr(found, name) for name in names} | continues | weights
 
     def _check_weights(self, source, target):
         """Refuse long sentences, whose weights are too many for a server or a browser."""

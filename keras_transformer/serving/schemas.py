@@ -105,13 +105,16 @@ class AttentionResponse(_Model):
     """Attention weights of each layer and head; rows sum to 1.
 
     Row t of `cross` and `decoder` is the query that predicts target token t; column t of `decoder`
-    is the key of input token t.
+    is the key of input token t. `source_continues` and `target_continues` tell of each token
+    whether it continues the word of the token before it.
     """
 
     translation: str
     source_tokens: list[str]
     target_tokens: list[str]
     input_tokens: list[str]
+    source_continues: list[bool]
+    target_continues: list[bool]
     encoder: list[list[list[list[float]]]]
     decoder: list[list[list[list[float]]]]
     cross: list[list[list[list[float]]]]

@@ -53,6 +53,22 @@ def test_replicas_are_asked_for_what_a_translator_does(translators):
     ]
 
 
+@pytest.mark.once("places of tokens in a text: no tensor differs")
+def test_tokens_that_continue_a_word_are_told(translators):
+    engine = TranslatorEngine(translators[0])
+    found = engine.attention("one xis. two.", "... xes")
+    for side, expected in (
+        ("source", ["one", "xis", ".", "two", ".", "</s>"]),
+        ("target", [".", ".", ".", "xes", "</s>"]),
+    ):
+        joined = []
+        tokens, continues = found[f"{side}_tokens"], found[f"{side}_continues"]
+        for token, is_inside in zip(tokens, continues, strict=True):
+            joined[-1:] = [joined[-1] + token] if is_inside else [*joined[-1:], token]
+        assert [word for word in joined if word != "▁"] == expected
+    assert sum(engine.attention("one", "...")["target_continues"]) == 0
+
+
 @pytest.mark.once("names, folders and languages: no tensor differs")
 def test_tokens_without_a_tokenizer_are_estimated():
     assert count_tokens(None, ["", "x" * 40]) == [1, 11]

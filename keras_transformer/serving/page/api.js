@@ -13,9 +13,14 @@ export async function ask(path, { body, signal, say } = {}) {
   return await (await answer(path, options(body, signal), signal, say)).json();
 }
 
+// The same with the key in a header, which all routes read.
+export async function askWithKey(path, { body, signal, say } = {}) {
+  return await (await answer(path, withKeyInHeader(body, signal), signal, say)).json();
+}
+
 // Yield the chunks of an answer of OpenAI's API that is streamed, as `ask` does.
 export async function* askForChunks(path, { body, signal, say } = {}) {
-  const response = await answer(path, optionsOfOpenAI({ ...body, stream: true }, signal), signal, say);
+  const response = await answer(path, withKeyInHeader({ ...body, stream: true }, signal), signal, say);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {
@@ -74,8 +79,8 @@ function options(body, signal) {
   };
 }
 
-// These routes take the key in a header only.
-function optionsOfOpenAI(body, signal) {
+// OpenAI's routes take the key in a header only.
+function withKeyInHeader(body, signal) {
   const headers = { "Content-Type": "application/json" };
   if (storedKey()) headers.Authorization = `Bearer ${storedKey()}`;
   return { method: "POST", headers, body: JSON.stringify(body), signal };

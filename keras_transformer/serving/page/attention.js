@@ -1,8 +1,11 @@
 // The attention of a sentence: controls for part, layer and heads, and the picture.
 
 import { ask } from "./api.js";
-import { heatMap, percent } from "./heatmap.js";
+import { fit, heatMap, percent } from "./heatmap.js";
 import { headClass, lines } from "./lines.js";
+import { label, tokensOf } from "./pieces.js";
+import { Scroller } from "./scroller.js";
+import { hovers } from "./touch.js";
 
 const TOP = 5; // number of tokens that the readout names
 
@@ -10,21 +13,21 @@ const TOP = 5; // number of tokens that the readout names
 // predicts a token of the translation; its columns are the tokens that have been read so far.
 const PARTS = {
   encoder: {
-    rows: ["source_tokens", "Text"],
-    columns: ["source_tokens", "Text"],
+    rows: ["source", "Text"],
+    columns: ["source", "Text"],
     says: { rows: ["", " looks at "], columns: ["", " is looked at by "] },
   },
   decoder: {
-    rows: ["target_tokens", "Translation"],
-    columns: ["input_tokens", "Read so far"],
+    rows: ["target", "Translation"],
+    columns: ["input", "Read so far"],
     says: {
       rows: ["To write ", ", the model looks back at "],
       columns: ["", " is looked at to write "],
     },
   },
   cross: {
-    rows: ["target_tokens", "Translation"],
-    columns: ["source_tokens", "Text"],
+    rows: ["target", "Translation"],
+    columns: ["source", "Text"],
     says: {
       rows: ["To write ", ", the model looks at "],
       columns: ["", " is looked at to write "],
@@ -32,9 +35,16 @@ const PARTS = {
   },
 };
 const HINTS = {
-  map: "Point at a row, or use the arrow keys. The weights of a row sum to 100 %.",
-  lines: "Point at a word, or use the arrow keys. Weights below 2 % have no line.",
+  map: "The weights of a row sum to 100 %.",
+  lines: "Weights below 2 % have no line.",
 };
+
+function hint(kind, hasPieces) {
+  const thing = { map: "row", lines: "word" }[kind];
+  const act = hovers() ? `Point at a ${thing}, or use the arrow keys.` : `Tap a ${thing}.`;
+  const pieces = hasPieces ? " A hyphen at the start marks a piece that continues a word." : "";
+  return `${act} ${HINTS[kind]}${pieces}`;
+}
 
 // Split a text into sentences, roughly: well enough to choose one of them.
 function sentences(text) {
@@ -48,17 +58,11 @@ function mean(matrices) {
   );
 }
 
-function isolated(token) {
-  const element = document.createElement("bdi");
-  element.textContent = token;
-  return element;
-}
-
 export class AttentionView {
   constructor(dialog) {
     this.dialog = dialog;
     this.find = (selector) => dialog.querySelector(selector);
-    this.heads = new Set();
+    this.scroller = new Scroller(this.find("#picture"), this.find("#more"), () => this.fit());
     this.find("#close").addEventListener("click", () => dialog.close());
     dialog.addEventListener("close", () => this.running?.abort());
     this.find("#sentence").addEventListener("change", () => this.load());
@@ -144,8 +148,8 @@ export class AttentionView {
     this.find("#scale").hidden = kind !== "map";
     const { rows, columns } = PARTS[part];
     const labels = {
-      rows: this.found[rows[0]],
-      columns: this.found[columns[0]],
+      rows: tokensOf(this.found, rows[0]),
+      columns: tokensOf(this.found, columns[0]),
       rowTitle: rows[1],
       columnTitle: columns[1],
     };
@@ -161,10 +165,17 @@ export class AttentionView {
       picture = lines(heads, numbers, labels, say);
     }
     this.find("#picture").replaceChildren(picture);
-    // Keep a focused cell from scrolling beneath the map's sticky labels.
-    const { offsetHeight = 0, offsetWidth = 0 } = picture.rows?.[0].cells[0] ?? {};
-    this.find("#picture").style.scrollPadding = `${offsetHeight}px 0 0 ${offsetWidth}px`;
+    this.scroller.show();
     say();
+  }
+
+  fit() {
+    const picture = this.find("#picture");
+    const map = picture.querySelector("table");
+    if (map) fit(map, picture.clientWidth, picture.clientHeight);
+    // Keep a focused cell from scrolling beneath the map's sticky labels.
+    const { offsetHeight = 0, offsetWidth = 0 } = map?.rows[0].cells[0] ?? {};
+    picture.style.scrollPadding = `${offsetHeight}px 0 0 ${offsetWidth}px`;
   }
 
   // Name the largest weights between one token and those of the other side, and the weight of the
@@ -172,14 +183,15 @@ export class AttentionView {
   say(part, labels, pointed) {
     const readout = this.find("#readout");
     readout.classList.toggle("hint", !pointed);
-    if (!pointed) return readout.replaceChildren(HINTS[this.chosen("view")]);
+    const hasPieces = [...labels.rows, ...labels.columns].some(({ continues }) => continues);
+    if (!pointed) return readout.replaceChildren(hint(this.chosen("view"), hasPieces));
     const { side, place, weights, here } = pointed;
     const others = side === "rows" ? labels.columns : labels.rows;
-    const named = (i) => [isolated(others[i]), ` ${percent(weights[i])}`];
+    const named = (i) => [label(others[i], "bdi"), ` ${percent(weights[i])}`];
     const order = weights.map((_, i) => i).sort((a, b) => weights[b] - weights[a]);
     const best = order.slice(0, TOP).filter((i) => weights[i] >= 0.01);
     const [before, after] = PARTS[part].says[side];
-    const words = [before, isolated(labels[side][place]), after];
+    const words = [before, label(labels[side][place], "bdi"), after];
     words.push(...best.flatMap((i, k) => (k ? [", ", ...named(i)] : named(i))), ".");
     if (here !== undefined) words.push(" Here: ", ...named(here), ".");
     readout.replaceChildren(...words);

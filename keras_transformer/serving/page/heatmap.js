@@ -1,6 +1,8 @@
 // A heat map of attention weights as a grid: one row per query, one column per key.
 
-const MANY = 24; // with more columns, they are narrow
+import { label } from "./pieces.js";
+
+const CELL = { least: 18, most: 40 }; // side of a cell in CSS pixels
 
 export function percent(weight) {
   return weight > 0 && weight < 0.005 ? "< 1 %" : `${Math.round(100 * weight)} %`;
@@ -10,7 +12,7 @@ export function percent(weight) {
 // cell in it, that is pointed at or focused; without an argument if there is none.
 export function heatMap(weights, { rows, columns, rowTitle, columnTitle }, say) {
   const table = document.createElement("table");
-  table.className = columns.length > MANY ? "map dense" : "map";
+  table.className = "map";
   table.setAttribute("role", "grid");
   table.setAttribute("aria-label", `${rowTitle} in rows, ${columnTitle} in columns`);
   const head = table.createTHead().insertRow();
@@ -25,7 +27,7 @@ export function heatMap(weights, { rows, columns, rowTitle, columnTitle }, say) 
       const cell = line.insertCell();
       cell.tabIndex = -1;
       cell.style.setProperty("--weight", weight);
-      cell.setAttribute("aria-label", `${rows[i]}, ${columns[j]}: ${percent(weight)}`);
+      cell.setAttribute("aria-label", `${rows[i].text}, ${columns[j].text}: ${percent(weight)}`);
       return cell;
     });
   });
@@ -78,14 +80,21 @@ export function heatMap(weights, { rows, columns, rowTitle, columnTitle }, say) 
   return table;
 }
 
+// Give the cells of a map the size with which it fills a box of `width` and `height`, within limits.
+export function fit(table, width, height) {
+  table.style.setProperty("--cell", `${CELL.least}px`);
+  const [rows, columns] = [table.tBodies[0].rows.length, table.rows[0].cells.length - 1];
+  const corner = table.rows[0].cells[0];
+  const room = [(width - corner.offsetWidth) / columns, (height - corner.offsetHeight) / rows];
+  const size = Math.min(Math.max(Math.floor(Math.min(...room)), CELL.least), CELL.most);
+  table.style.setProperty("--cell", `${size}px`);
+}
+
 function header(token, scope) {
   const cell = document.createElement("th");
   cell.scope = scope;
-  cell.title = token;
-  const label = document.createElement("span");
-  label.dir = "auto";
-  label.textContent = token;
-  cell.append(label);
+  cell.title = token.text;
+  cell.append(label(token));
   return cell;
 }
 

@@ -1,5 +1,7 @@
 // Attention as lines between words: Figures 3 to 5 of "Attention Is All You Need".
 
+import { label } from "./pieces.js";
+
 const LEAST = 0.02; // smaller weights have no line
 const COLOURS = 8; // number of head colours in page.css
 const SVG = "http://www.w3.org/2000/svg";
@@ -104,11 +106,9 @@ function words(tokens, title) {
   heading.textContent = title;
   const buttons = tokens.map((token, i) => {
     const button = document.createElement("button");
-    const label = document.createElement("span");
-    label.dir = "auto";
-    label.textContent = button.title = token;
+    button.title = token.text;
     button.tabIndex = i ? -1 : 0;
-    button.append(label);
+    button.append(label(token));
     return button;
   });
   list.append(heading, ...buttons);

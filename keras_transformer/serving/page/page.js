@@ -4,16 +4,22 @@ import { ask, Refused, storedKey, storeKey } from "./api.js";
 import { AttentionView } from "./attention.js";
 import { ChatView } from "./chat.js";
 import { copy } from "./copy.js";
+import { marked } from "./differences.js";
+import { takeFiles } from "./files.js";
+import { LanguagePair, pairInAddress, withPair } from "./languages.js";
+import { showTabs } from "./tabs.js";
+import { hovers } from "./touch.js";
 
 const PAUSE = 300; // milliseconds without typing, after which a text is translated
 const MOST_ALTERNATIVES = 3;
 const $ = (id) => document.getElementById(id);
 
-let languages = new Map(); // language code -> name and targets
+let pair = null;
 let settings = { charLimit: Infinity, alternatives: 0 };
 let shown = null; // current result: q, source, target and translations, the shown one first
 let running = null;
 let timer = 0;
+let isTargetChosen = false; // by a person, or else it gives way to a text in that language
 const view = new AttentionView($("attention"));
 
 function sayIn(element) {
@@ -22,8 +28,8 @@ function sayIn(element) {
     element.classList.toggle("error", isError);
   };
 }
-const say = sayIn($("message"));
-const sayOfFile = sayIn($("file-message"));
+const say = sayIn($("message")); // of the translation
+const sayOfText = sayIn($("text-message"));
 
 function inWords(error, thing) {
   if (!(error instanceof Refused)) return `Something went wrong: ${error.message}`;
@@ -34,57 +40,40 @@ function inWords(error, thing) {
 
 // Languages
 
-function fill(select, entries, chosen) {
-  select.replaceChildren(...entries.map(([code, name]) => new Option(name, code)));
-  const codes = entries.map(([code]) => code);
-  select.value = codes.includes(chosen) ? chosen : codes[0];
+function showPair() {
+  const chosen = { source: pair.source, target: pair.target };
+  $("text").lang = pair.source === "auto" ? (shown?.source ?? "") : pair.source;
+  $("api").href = withPair("api.html", chosen);
+  const why = pair.whyNotSwapped(shown?.source);
+  $("swap").disabled = Boolean(why);
+  $("swap").title = why || "Swap languages";
+  $("swap-note").textContent = why;
+  pair.detect(pair.source === "auto" ? shown?.detected : null);
+  return chosen;
 }
 
-function nameOf(code) {
-  return languages.get(code)?.name ?? code;
+// Choose another target for a text in the language of the target, and return whether there is one.
+function makeWay(language) {
+  const other = pair.targets(language)[0];
+  if (isTargetChosen || !other) return false;
+  pair.choose("auto", other);
+  return true;
 }
 
-function targetsOf(source) {
-  if (source !== "auto") return languages.get(source).targets;
-  return [...new Set([...languages.values()].flatMap((language) => language.targets))];
-}
-
-function showLanguages(source, target) {
-  const sources = [...languages].filter(([, language]) => language.targets.length);
-  const entries = sources.map(([code, language]) => [code, language.name]);
-  fill($("source"), [["auto", "Detect language"], ...entries], source);
-  const targets = targetsOf($("source").value).map((code) => [code, nameOf(code)]);
-  fill($("target"), targets, target);
-  showSwap();
-}
-
-function from() {
-  return $("source").value === "auto" ? shown?.source : $("source").value;
-}
-
-function showSwap() {
-  const possible = from() && languages.get($("target").value)?.targets.includes(from());
-  $("swap").disabled = !possible;
-  $("swap").title = possible ? "Swap languages" : "No model translates the other way";
-  const detected = $("source").value === "auto" && shown?.detected;
-  $("source").options[0].text = detected ? `Auto: ${nameOf(detected)}` : "Detect language";
-}
-
-$("source").addEventListener("change", () => {
-  showLanguages($("source").value, $("target").value);
+function changeLanguages() {
+  history.replaceState(null, "", withPair(location.pathname, showPair()));
   translate();
-});
-$("target").addEventListener("change", () => {
-  showSwap();
-  translate();
-});
-$("swap").addEventListener("click", () => {
-  const before = from();
+}
+
+function swap() {
+  const before = pair.back(shown?.source);
+  isTargetChosen = true;
   if (shown) $("text").value = shown.translations[0];
-  showLanguages($("target").value, before);
+  shown = null;
+  pair.choose(pair.target, before);
   showCount();
-  translate();
-});
+  changeLanguages();
+}
 
 // Translation
 
@@ -92,9 +81,12 @@ const format = new Intl.NumberFormat("en").format;
 
 function showCount() {
   const count = [...$("text").value].length;
+  const isTooLong = count > settings.charLimit;
   $("count").textContent = `${format(count)} / ${format(settings.charLimit)}`;
-  $("count").classList.toggle("error", count > settings.charLimit);
-  return count;
+  $("count").classList.toggle("error", isTooLong);
+  $("clear").hidden = !count;
+  sayOfText(isTooLong ? `Too long: at most ${format(settings.charLimit)} characters.` : "", true);
+  return !isTooLong;
 }
 
 function show(found) {
@@ -103,22 +95,20 @@ function show(found) {
   $("translation").textContent = best;
   $("translation").lang = found?.target ?? "";
   showQuality(found?.quality);
-  $("result").classList.remove("stale");
-  const buttons = others.map((text, i) => {
-    const button = document.createElement("button");
+  wait(false);
+  const items = others.map((text, i) => {
+    const [item, button] = ["li", "button"].map((name) => document.createElement(name));
     button.dir = "auto";
-    button.textContent = text;
+    button.append(...marked(text, best));
     button.addEventListener("click", () => choose(1 + i));
-    return button;
+    item.append(button);
+    return item;
   });
-  const items = buttons.map((button) => document.createElement("li"));
-  items.forEach((item, i) => item.append(buttons[i]));
   $("alternatives").querySelector("ul").replaceChildren(...items);
   $("alternatives").lang = found?.target ?? "";
   $("alternatives").hidden = !items.length;
-  $("alternatives").inert = false;
   $("copy").disabled = $("look").disabled = !best.trim();
-  showSwap();
+  if (pair) showPair();
 }
 
 // Show the estimated quality of a translation, if the server has a calibration of the model.
@@ -127,10 +117,13 @@ function showQuality(quality) {
   $("quality").textContent = quality === undefined ? "" : `Quality ≈ ${Math.round(100 * quality)} %`;
 }
 
-// Mark the result as outdated: the text has changed. It stays readable until the next answer.
-function outdate() {
-  $("result").classList.add("stale");
-  $("alternatives").inert = $("copy").disabled = $("look").disabled = true;
+// Mark the result as outdated until the next answer: it stays readable.
+function wait(isWaiting) {
+  $("result").classList.toggle("waiting", isWaiting);
+  $("waiting").hidden = !isWaiting;
+  $("translation").setAttribute("aria-busy", isWaiting);
+  $("alternatives").inert = isWaiting;
+  if (isWaiting) $("copy").disabled = $("look").disabled = true;
 }
 
 function choose(rank) {
@@ -147,24 +140,20 @@ async function translate() {
   const { signal } = running;
   const q = $("text").value;
   say();
-  if (showCount() > settings.charLimit) {
-    show(null);
-    say(`The text is too long: at most ${format(settings.charLimit)} characters.`, true);
-    return;
-  }
-  if (!q.trim()) return show(null);
-  outdate();
-  const [source, target] = [$("source").value, $("target").value];
+  if (!showCount() || !q.trim()) return show(null);
+  wait(true);
+  const { source, target } = pair;
   const alternatives = Math.min(MOST_ALTERNATIVES, settings.alternatives);
   try {
     const body = { q, source, target, format: "text", alternatives };
     const answer = await ask("translate", { body, signal, say });
     if (signal.aborted) return;
-    const detected = answer.detectedLanguage?.language;
+    const detected = answer.detectedLanguage;
+    if (detected?.language === target && makeWay(target)) return translate();
     const translations = [answer.translatedText, ...(answer.alternatives ?? [])];
     say();
     const { quality } = answer;
-    show({ q, source: detected ?? source, detected, target, translations, quality });
+    show({ q, source: detected?.language ?? source, detected, target, translations, quality });
   } catch (error) {
     if (signal.aborted) return;
     show(null);
@@ -172,94 +161,54 @@ async function translate() {
   }
 }
 
-$("text").addEventListener("input", () => {
+function edit() {
   showCount();
-  outdate();
   clearTimeout(timer);
-  timer = setTimeout(translate, $("text").value.trim() ? PAUSE : 0);
-});
+  const isEmpty = !$("text").value.trim();
+  wait(!isEmpty);
+  timer = setTimeout(translate, isEmpty ? 0 : PAUSE);
+}
 
-$("copy").addEventListener("click", () => copy($("translation"), $("copy")));
+function clear() {
+  $("text").value = "";
+  translate();
+  $("text").focus();
+}
 
-// Attention
-
+// Show the attention; before the translation is there, ask for it without a pause.
 function look() {
-  if ($("look").disabled) return;
-  const before = $("text").value.slice(0, $("text").selectionStart);
-  view.open(shown, before);
-}
-$("look").addEventListener("click", look);
-document.addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !$("translate").hidden) look();
-});
-
-// Files
-
-async function translateFile(file) {
-  const body = new FormData();
-  body.set("file", file);
-  body.set("source", $("source").value);
-  body.set("target", $("target").value);
-  sayOfFile(`Translating ${file.name} …`);
-  try {
-    const { translatedFileUrl } = await ask("translate_file", { body, say: sayOfFile });
-    const link = document.createElement("a");
-    // The path only: the server may use another host name for itself.
-    link.href = new URL(translatedFileUrl, location).pathname;
-    link.download = "";
-    link.textContent = decodeURIComponent(link.href.split("/").pop());
-    $("file-message").replaceChildren("Translated: ", link);
-  } catch (error) {
-    sayOfFile(inWords(error, file.name), true);
-  }
+  if (!$("look").disabled) view.open(shown, $("text").value.slice(0, $("text").selectionStart));
+  else if (shown?.q !== $("text").value) translate();
 }
 
-$("file").addEventListener("change", () => {
-  if ($("file").files.length) translateFile($("file").files[0]);
-  $("file").value = "";
-});
-for (const name of ["dragenter", "dragover", "dragleave", "drop"]) {
-  document.addEventListener(name, (event) => {
-    if (!event.dataTransfer.types.includes("Files") || $("translate").hidden) return;
-    event.preventDefault();
-    $("drop").classList.toggle("dropping", name === "dragenter" || name === "dragover");
-    if (name === "drop") translateFile(event.dataTransfer.files[0]);
+function listen() {
+  $("source").addEventListener("change", () => {
+    shown = null;
+    changeLanguages();
   });
-}
-
-// Tabs
-
-const TABS = ["translate", "chat"];
-
-function open(name) {
-  for (const one of TABS) {
-    $(one).hidden = one !== name;
-    $(`${one}-tab`).setAttribute("aria-selected", one === name);
-    $(`${one}-tab`).tabIndex = one === name ? 0 : -1;
-  }
-}
-
-function showTabs(translates, chats) {
-  $("tabs").hidden = !(translates && chats);
-  if (chats) document.title = translates ? "keras_transformer" : "Chat · keras_transformer";
-  open(translates ? "translate" : "chat");
-}
-
-for (const [i, name] of TABS.entries()) {
-  $(`${name}-tab`).addEventListener("click", () => open(name));
-  $(`${name}-tab`).addEventListener("keydown", (event) => {
-    if (!["ArrowLeft", "ArrowRight"].includes(event.key)) return;
-    open(TABS[1 - i]);
-    $(`${TABS[1 - i]}-tab`).focus();
+  $("target").addEventListener("change", () => {
+    isTargetChosen = true;
+    changeLanguages();
   });
+  $("swap").addEventListener("click", swap);
+  $("text").addEventListener("input", edit);
+  $("clear").addEventListener("click", clear);
+  $("copy").addEventListener("click", () => copy($("translation"), $("copy")));
+  $("look").addEventListener("click", look);
+  document.addEventListener("keydown", (event) => {
+    const isKey = event.key === "Enter" && (event.ctrlKey || event.metaKey);
+    if (isKey && !$("translate").hidden) look();
+  });
+  takeFiles(() => ({ source: pair.source, target: pair.target }), sayIn($("file-message")), inWords);
 }
 
 // Start
 
+if (!hovers()) $("text").placeholder = "Type or paste text";
 $("key").value = storedKey();
 $("key").addEventListener("change", () => {
   storeKey($("key").value);
-  translate();
+  if (pair) translate();
 });
 
 async function start() {
@@ -268,15 +217,19 @@ async function start() {
     ask("languages", { say }),
   ]);
   settings = found[0];
-  languages = new Map(found[1].map((language) => [language.code, language]));
+  say();
   $("key-field").hidden = !settings.keyRequired;
   new ChatView(settings.languageModels);
   showTabs(settings.language !== null, settings.languageModels.length > 0);
   if (!settings.language) return;
   $("file").accept = settings.supportedFilesFormat.join(",");
-  const { source, target } = settings.language;
-  const sources = found[1].filter((language) => language.targets.length);
-  showLanguages(sources.length > 1 ? "auto" : source.code, target.code);
+  pair = new LanguagePair($("source"), $("target"), found[1]);
+  const { source, target } = pairInAddress();
+  isTargetChosen = target !== null;
+  const usual = pair.sources.length > 1 ? "auto" : settings.language.source.code;
+  pair.choose(pair.targets(source).length ? source : usual, target ?? settings.language.target.code);
+  listen();
+  showPair();
   translate();
 }
 start().catch((error) => say(inWords(error, "The page"), true));

@@ -25,6 +25,11 @@ def attention(url, text, **fields):
     return httpx.post(f"{url}/attention", json=fields).json()
 
 
+def fits(page):
+    """Whether nothing is wider than the screen."""
+    return page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+
+
 def mean(heads):
     return [[sum(x) / len(x) for x in zip(*rows, strict=True)] for rows in zip(*heads, strict=True)]
 

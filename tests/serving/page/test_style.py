@@ -5,7 +5,7 @@ from importlib import resources
 
 from playwright.sync_api import expect
 
-from tests.serving.page.browsing import looks, translation, write
+from tests.serving.page.browsing import fits, looks, translation, write
 
 PAGE = resources.files("keras_transformer.serving") / "page"
 
@@ -15,20 +15,16 @@ def test_a_phone(visit):
     page.get_by_label("Translate from").select_option("en")
     write(page, "one two three four five six seven eight nine ten " * 3 + "x" * 90)
     expect(translation(page)).not_to_be_empty()
-
-    def fits():
-        return page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
-
-    assert fits()
+    assert fits(page)
     write(page, "one two three four five six seven eight. one two three four five.")
     view = looks(page)
     box = view.bounding_box()
     assert view.evaluate("(x) => x.scrollWidth <= x.clientWidth")
-    assert fits() and box["x"] >= 0 and box["width"] <= 360
+    assert fits(page) and box["x"] >= 0 and box["width"] <= 360
     view.get_by_role("grid").locator("td").nth(3).tap()
     expect(view.locator("#readout")).to_contain_text("To write ")
     view.get_by_text("Lines", exact=True).click()
-    assert fits()
+    assert fits(page)
     assert view.evaluate("(x) => x.scrollWidth <= x.clientWidth")
     assert view.locator("#picture").evaluate("(x) => x.scrollWidth <= x.clientWidth")
 
