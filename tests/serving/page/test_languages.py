@@ -6,6 +6,8 @@ from playwright.sync_api import expect
 from keras_transformer.serving import Settings, create_app
 from tests.serving.page.browsing import translation, write
 
+pytestmark = pytest.mark.once("the page: what it shows comes from any backend")
+
 GERMAN = "Das ist ein Haus und kein Hund."
 
 

@@ -7,6 +7,8 @@ from playwright.sync_api import expect
 
 from tests.serving.page.browsing import fits, looks, write
 
+pytestmark = pytest.mark.once("the page: what it shows comes from any backend")
+
 LAPTOP = dict(viewport=dict(width=1280, height=720))
 PHONE = dict(viewport=dict(width=390, height=844), is_mobile=True, has_touch=True)
 SHORT, LONG = "one two three", "one two three four five six seven. " * 14

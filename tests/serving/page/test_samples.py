@@ -12,6 +12,8 @@ from playwright.sync_api import expect
 from keras_transformer.serving import Catalogue, Settings, create_app
 from tests.serving.page.browsing import fits
 
+pytestmark = pytest.mark.once("the page: what it shows comes from any backend")
+
 RUN = """async (code) => {
   const said = [];
   const console = { log: (x) => said.push(x) };

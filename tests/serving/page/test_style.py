@@ -3,9 +3,12 @@
 import re
 from importlib import resources
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.serving.page.browsing import fits, looks, translation, write
+
+pytestmark = pytest.mark.once("the page: what it shows comes from any backend")
 
 PAGE = resources.files("keras_transformer.serving") / "page"
 
