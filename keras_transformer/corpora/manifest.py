@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.corpora.shards import Input, counted
-from keras_transformer.system.files import read_json, write_synced
+from keras_transformer.system.files import complete, read_json, write_synced
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -26,6 +26,7 @@ def fingerprint(folder: str | os.PathLike) -> str:
     Raises:
         ValueError: If the folder is not a saved model.
     """
+    complete(folder)
     hashes = []
     for name in _MODEL_FILES:
         path = Path(folder, name)

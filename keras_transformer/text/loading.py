@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from keras_transformer.system.files import read_json
+from keras_transformer.system.files import complete, read_json
 from keras_transformer.text.hugging_face import read_tokenizer
 from keras_transformer.text.keras_hub import KerasHubTokenizer
 from keras_transformer.text.marian import MarianTokenizer
@@ -26,6 +26,7 @@ def load_tokenizer(folder: str | os.PathLike) -> Tokenizer:
         ValueError: If tokenizer.json is broken, or a file is not the one that was saved.
     """
     folder = Path(folder)
+    complete(folder)
     path = folder / MANIFEST
     if not path.is_file():
         raise FileNotFoundError(f"{folder} holds no tokenizer: {MANIFEST} is missing")
