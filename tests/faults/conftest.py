@@ -1,0 +1,16 @@
+"""Counts of the faults, at the end of a run."""
+
+from tests.faults.faults import COUNTS
+from tests.inference.conftest import tokenizer, translator
+
+__all__ = ["tokenizer", "translator"]
+
+
+def pytest_terminal_summary(terminalreporter):
+    if COUNTS:
+        terminalreporter.section("faults")
+        for kind in sorted({kind for kind, _ in COUNTS}):
+            found = {outcome: n for (of, outcome), n in COUNTS.items() if of == kind}
+            ends = ", ".join(f"{n} {outcome}" for outcome, n in sorted(found.items()))
+            terminalreporter.write_line(f"{kind:40} {sum(found.values()):6}: {ends}")
+        terminalreporter.write_line(f"{'in all':40} {COUNTS.total():6}")
