@@ -6,7 +6,8 @@ import errno
 import re
 
 BAD_INPUT = (ValueError, OSError, ImportError, NotImplementedError, MemoryError)
-FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+# The disk or the quota is full, or a file is larger than `ulimit` allows.
+FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG}
 # A system error number in the message of a Rust library, of HDF5 or of another process.
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)|\berrno = (\d+)|\[Errno (\d+)\]")
 

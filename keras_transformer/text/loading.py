@@ -42,6 +42,8 @@ def load_tokenizer(folder: str | os.PathLike) -> Tokenizer:
         expected = manifest["fingerprint"]
     except KeyError as error:
         raise ValueError(f"{path} lacks {error}: save the tokenizer again") from error
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the tokenizer in {folder} cannot be read: {error}") from error
     if tokenizer.fingerprint() != expected:
         raise ValueError(
             f"the files in {folder} are not those that were saved with {MANIFEST}: "

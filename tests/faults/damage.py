@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.callbacks import Checkpoints
-from keras_transformer.checkpoints import read_weights
+from keras_transformer.checkpoints import load_weights, read_weights
 from keras_transformer.checkpoints.state import (
     OPTIMIZER,
     RANDOM,
@@ -90,9 +90,18 @@ def kinds(translator, root):
         random = restore_state(folder / "unfinished", own)
         return digest([*values(own), *random.values()])
 
+    names = sorted(read_weights(state / "unfinished"))
+
+    def weights(folder):
+        own = new_model(1, trained=False)
+        load_weights(folder / WEIGHTS, own)
+        return digest(own.get_weights())
+
     def tensors(folder):
         found = Checkpoint(folder)
-        return [(name, *digest([found.read(name)])) for name in sorted(found.names())]
+        if lacking := {*names} - found.names():
+            raise ValueError(f"{folder} lacks {lacking}")  # as each family says
+        return digest([found.read(name) for name in names])
 
     def chunks(folder):
         write_in_chunks(folder / "x", [[1], [2], [3]], lambda n, chunk: ["line"] * 200, {"a": 1})
@@ -121,7 +130,7 @@ def kinds(translator, root):
         "state: weights": Kind(state, f"unfinished/{WEIGHTS}", resumed),
         "state: optimizer": Kind(state, f"unfinished/{OPTIMIZER}", resumed),
         "state: random": Kind(state, f"unfinished/{RANDOM}", resumed),
-        "weights": Kind(state / "unfinished", WEIGHTS, lambda x: digest(read_weights(x).values())),
+        "weights": Kind(state / "unfinished", WEIGHTS, weights),
         "foreign weights": Kind(hub, "model.safetensors", tensors),
         "job: shard": Kind(jobs / "out", f"{SHARD.name}.txt", _shard),
         "job: shard's note": Kind(jobs / "out", f"{SHARD.name}.json", _shard),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors.numpy import load_file
 
 from keras_transformer import export
 from keras_transformer.checkpoints import read_weights, write_weights
@@ -57,7 +58,14 @@ def tree(folder):
     """Hashes of the files below a folder, after what a reader of it completes."""
     complete(folder)
     files = sorted(x for x in folder.rglob("*") if x.is_file())
-    return [(x.relative_to(folder), hashlib.sha256(x.read_bytes()).digest()) for x in files]
+    return [(x.relative_to(folder), hashlib.sha256(content_of(x)).digest()) for x in files]
+
+
+def content_of(path):
+    """The bytes of a file; of safetensors the values, because the order of metadata is random."""
+    if path.suffix != ".safetensors":
+        return path.read_bytes()
+    return b"".join(name.encode() + x.tobytes() for name, x in sorted(load_file(path).items()))
 
 
 def saves(translator, folder):

@@ -82,7 +82,10 @@ def test_a_truncated_file_is_refused(name, kinds, outcomes):
 @pytest.mark.parametrize("name", damage.NAMES)
 def test_flipped_bits_are_refused_or_change_nothing(name, kinds, outcomes):
     whole = content_of(kinds[name])
-    places = {*range(min(HEADER, len(whole)))}
+    size = len(whole)
+    if kinds[name].file.endswith(".safetensors"):  # has no checksum of the numbers
+        size = 8 + int.from_bytes(whole[:8], "little")
+    places = {*range(min(HEADER, size))}
     if whole.startswith(b"PK"):
         places |= {*range(len(whole) - HEADER, len(whole))}
     bits = [(place, bit) for place in sorted(places) for bit in (range(8) if ALL else (place % 8,))]

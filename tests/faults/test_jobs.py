@@ -4,15 +4,18 @@ import errno
 import gzip
 import json
 import os
+from functools import partial
 
 import pytest
+from typer.testing import CliRunner
 
+from keras_transformer import cli
 from keras_transformer.corpora import job, translate_corpus
 from keras_transformer.corpora.worker import Worker
 from keras_transformer.data.resumable import write_in_chunks
 from keras_transformer.inference.translator import Translator
-from tests.cli.conftest import run
 from tests.faults.faults import (
+    ALL,
     COUNTS,
     REFUSED,
     changes_of,
@@ -24,7 +27,6 @@ from tests.faults.faults import (
 )
 from tests.inference.small_translator import SHORT, TEXTS
 
-__all__ = ["run"]
 pytestmark = pytest.mark.once("files: no backend writes them")
 CHUNKS = [["a", "b"], [], ["ä"], ["c", "d", "e"]]
 WHOLE = "0 a\n0 b\n2 ä\n3 c\n3 d\n3 e\n"
@@ -40,9 +42,9 @@ def chunked(path):
 def faults_of(count, few):
     """Pairs of a kind of fault and a function from work to work with it."""
     for number in some(range(count), few):
-        yield "kill in a job", lambda work, n=number: signalled(work, n)
-        yield "full disk in a job", lambda work, n=number: failing(work, n)
-        yield "no permission in a job", lambda work, n=number: failing(work, n, errno.EACCES)
+        yield "kill in a job", partial(signalled, number=number)
+        yield "full disk in a job", partial(failing, number=number)
+        yield "no permission in a job", partial(failing, number=number, code=errno.EACCES)
 
 
 def test_chunks_of_back_translate_and_distill(tmp_path):
@@ -51,8 +53,8 @@ def test_chunks_of_back_translate_and_distill(tmp_path):
     faults = [*faults_of(count, 8)]
     for size in (1, 5, 60, 100):  # bytes, of the lines or of the note how far they are
         for kill in (True, False):
-            fault = lambda work, s=size, k=kill: limited(work, s, k)  # noqa: E731
-            faults.append(("kill in a job" if kill else "full disk in a job", fault))
+            kind = "kill in a job" if kill else "full disk in a job"
+            faults.append((kind, partial(limited, size=size, kill=kill)))
     for i, (kind, fault) in enumerate(faults):
         path = tmp_path / str(i) / "x.tsv"
         status, message = in_child(fault(chunked(path)))
@@ -124,9 +126,9 @@ def test_a_job_on_a_corpus(translator, in_process, tmp_path):
         COUNTS[kind, "resumed"] += 1
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_cleaned_files_of_two_runs_are_never_mixed(suffix, tmp_path, run):
-    """Neither file is old where the other is new; a kill between the moves leaves one missing."""
+@pytest.mark.parametrize("suffix", ["", ".gz"] if ALL else [".gz"])
+def test_cleaned_files_of_two_runs_are_never_mixed(suffix, tmp_path):
+    """Neither file is old where the other is new; a fault between the moves leaves one missing."""
     inputs, opened = [], gzip.open if suffix else open
     for i, (side, word) in enumerate((("en", "dog"), ("de", "Hund"))):
         path = tmp_path / f"raw.{side}"
@@ -140,9 +142,12 @@ def test_cleaned_files_of_two_runs_are_never_mixed(suffix, tmp_path, run):
         given = [x for path in outputs(folder) for x in ("--output", path)]
 
         def call():
-            result = run("clean", *inputs, *given, "--skip", "numbers")
-            if result.exit_code:
+            arguments = ["clean", *inputs, *given, "--skip", "numbers"]
+            result = CliRunner().invoke(cli.app, [*map(str, arguments)])
+            if result.exit_code == 2:
                 raise ValueError(result.stderr)
+            if result.exception:
+                raise result.exception
 
         return call
 
@@ -153,7 +158,7 @@ def test_cleaned_files_of_two_runs_are_never_mixed(suffix, tmp_path, run):
     new, old = texts(tmp_path / "whole"), ["old en\n", "old de\n"]
     assert all(new)
     count = changes_of(clean(tmp_path / "counted"))
-    for i, (kind, fault) in enumerate(faults_of(count, 8)):
+    for i, (kind, fault) in enumerate(faults_of(count, 4)):
         folder = tmp_path / str(i)
         folder.mkdir()
         for path, text in zip(outputs(folder), old, strict=True):
@@ -161,7 +166,7 @@ def test_cleaned_files_of_two_runs_are_never_mixed(suffix, tmp_path, run):
                 file.write(text)
         status, message = in_child(fault(clean(folder)))
         assert status in (0, -9, REFUSED), message
-        assert status == 0 or status == -9 or message.count("keras-transformer: ") == 1, message
+        assert status != REFUSED or message.count("keras-transformer: ") == 1, message
         found = texts(folder)
         assert found in (old, new) or None in found, (found, status)
         clean(folder)()

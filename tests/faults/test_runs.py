@@ -5,6 +5,7 @@ import random
 import shutil
 import signal
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -111,7 +112,8 @@ def test_signals_and_kills_at_changes_of_files(resumes, moments):
     cases = zip(moments(3), [signal.SIGTERM, signal.SIGKILL, signal.SIGINT] * 1000, strict=False)
     for number, sent in cases:
         expected = -9 if sent == signal.SIGKILL else 128 + sent
-        resumes(f"{sent.name} in a run", lambda work: signalled(work, number, sent), (expected, 0))
+        fault = partial(signalled, number=number, sent=sent)
+        resumes(f"{sent.name} in a run", fault, (expected, 0))
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "MemoryError"])
@@ -135,7 +137,7 @@ def test_a_fault_in_a_step_loses_nothing_that_was_saved(name, resumes, monkeypat
 
 def test_a_full_disk_ends_a_run_that_resumes(resumes, moments):
     for number in moments(2)[1 if not ALL else 0 :]:
-        resumes("full disk in a run", lambda work: failing(work, number), (REFUSED, 0))
+        resumes("full disk in a run", partial(failing, number=number), (REFUSED, 0))
 
 
 def test_the_newest_state_has_the_highest_number_and_not_the_latest_time(whole, tmp_path):

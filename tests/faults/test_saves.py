@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+from functools import partial
 
 import pytest
 
@@ -61,7 +62,7 @@ def suffer(kinds, places, tmp_path):
         status, message = in_child(fault(lambda: kinds[name].new(folder)))
         assert status != BROKEN, message
         if status == REFUSED:
-            assert "\n" not in message and "folder" in message, message
+            assert "\n" not in message and "/" in message, message  # it names a file
         is_old = tree(folder) == tree(root / "old")  # then nothing need be loaded
         found = old if is_old else kinds[name].state(folder)
         assert found in (old, new), (name, kind, status, message)
@@ -88,11 +89,11 @@ def moments(places, kinds, name, tmp_path):
 def test_kills_and_errors_at_each_change(name, suffer, places, kinds, tmp_path):
     count = moments(places, kinds, name, tmp_path)
     for number in some(range(count), FEW):
-        fault = lambda w, n=number: signalled(w, n)  # noqa: E731
+        fault = partial(signalled, number=number)
         assert suffer(name, "kill at a change", fault, again=ALL or number == count - 1) == -9
     for code, kind in ((errno.ENOSPC, "full disk"), (errno.EACCES, "no permission")):
         for number in some(range(count), 3):
-            suffer(name, f"{kind} at a change", lambda w, n=number, c=code: failing(w, n, c))
+            suffer(name, f"{kind} at a change", partial(failing, number=number, code=code))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -101,8 +102,8 @@ def test_kills_and_errors_at_bytes(name, suffer, places):
     largest = max(x.stat().st_size for x in (root / "new").rglob("*") if x.is_file())
     sizes = [1, *range(512, largest, 1024 if ALL else 4096)]
     for size in some(sizes, 2):
-        suffer(name, "kill at a byte", lambda w, s=size: limited(w, s, kill=True))
-        suffer(name, "full disk at a byte", lambda w, s=size: limited(w, s, kill=False))
+        suffer(name, "kill at a byte", partial(limited, size=size, kill=True))
+        suffer(name, "full disk at a byte", partial(limited, size=size, kill=False))
 
 
 def test_a_reader_that_cannot_write_refuses_what_it_cannot_complete(
@@ -110,7 +111,9 @@ def test_a_reader_that_cannot_write_refuses_what_it_cannot_complete(
 ):
     name, refused = "translator, same tokenizer", 0
     root, (_, new) = places(name)
-    for number in range(moments(places, kinds, name, tmp_path)):
+    for number in reversed(range(moments(places, kinds, name, tmp_path))):
+        if refused == 3 and not ALL:
+            break
         folder = tmp_path / str(number)
         shutil.copytree(root / "old", folder)
         in_child(signalled(lambda folder=folder: kinds[name].new(folder), number))
@@ -123,5 +126,6 @@ def test_a_reader_that_cannot_write_refuses_what_it_cannot_complete(
         assert kinds[name].state(folder) == new
         refused += 1
     assert refused > 2
+    COUNTS["stopped save, read-only folder", "refused"] += refused
     status, message = in_child(failing(lambda: kinds[name].state(root / "new") == new, 0))
     assert (status, message) == (0, "True")  # a reader changes nothing
