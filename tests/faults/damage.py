@@ -53,8 +53,8 @@ def digest(arrays):
     return [hashlib.sha256(np.asarray(x).tobytes()).hexdigest() for x in arrays]
 
 
-def kinds(translator, root):
-    """Return the files by name; they are written below the folder `root`."""
+def _write(translator, root):
+    """Write the files; return the values that identify the run, and the inputs of the job."""
     saved, state, hub = root / "saved", root / "state", root / "hub"
     count = translator.tokenizer.source_vocab_size
     translator.shortlist = Shortlist(
@@ -73,13 +73,19 @@ def kinds(translator, root):
     Results(jobs / "out", ".txt", "run").write(SHARD, ["eins", "zwei"])
     hub.mkdir()
     (hub / "model.safetensors").write_bytes((state / "unfinished" / WEIGHTS).read_bytes())
+    with contextlib.suppress(KeyboardInterrupt):
+        write_in_chunks(root / "part" / "x", iter([[1], [2], None]), _two_chunks, {"a": 1})
+    return run, sides
+
+
+def kinds(translator, root):
+    """Return the files by name; they are written below the folder `root`."""
+    run, sides = _write(translator, root)
+    saved, state, jobs = root / "saved", root / "state", root / "jobs"
 
     def loaded(folder):
         found = Translator.load(folder)
         return *of_model(found), found.source_language, found.target_language
-
-    def tokens(folder):
-        return load_tokenizer(folder).fingerprint()
 
     def shortlist(folder):
         return digest([(x := Shortlist.read(folder, translator.tokenizer)).candidates, x.frequent])
@@ -107,9 +113,6 @@ def kinds(translator, root):
         write_in_chunks(folder / "x", [[1], [2], [3]], lambda n, chunk: ["line"] * 200, {"a": 1})
         return (folder / "x").read_text()
 
-    part = root / "part"
-    with contextlib.suppress(KeyboardInterrupt):
-        write_in_chunks(part / "x", iter([[1], [2], None]), _two_chunks, {"a": 1})
     (sentence_piece,) = translator.tokenizer._files()
     texts = {
         "config.json": Kind(saved, "config.json", loaded, plain=True),
@@ -118,11 +121,11 @@ def kinds(translator, root):
         "job: manifest": Kind(
             jobs / "out", MANIFEST, lambda x: str(planned(x, {"method": "x"}, sides, 2)), True
         ),
-        "job: chunks done": Kind(part, "x.part.json", chunks, plain=True),
+        "job: chunks done": Kind(root / "part", "x.part.json", chunks, plain=True),
     }
     return texts | {
         "model.keras": Kind(saved, "model.keras", loaded),
-        "tokenizer.json": Kind(saved, "tokenizer.json", tokens),
+        "tokenizer.json": Kind(saved, "tokenizer.json", _tokens),
         "SentencePiece model": Kind(
             saved, sentence_piece, lambda x: load_tokenizer(x).fingerprint()
         ),
@@ -131,7 +134,7 @@ def kinds(translator, root):
         "state: optimizer": Kind(state, f"unfinished/{OPTIMIZER}", resumed),
         "state: random": Kind(state, f"unfinished/{RANDOM}", resumed),
         "weights": Kind(state / "unfinished", WEIGHTS, weights),
-        "foreign weights": Kind(hub, "model.safetensors", tensors),
+        "foreign weights": Kind(root / "hub", "model.safetensors", tensors),
         "job: shard": Kind(jobs / "out", f"{SHARD.name}.txt", _shard),
         "job: shard's note": Kind(jobs / "out", f"{SHARD.name}.json", _shard),
     }
@@ -141,6 +144,10 @@ def _two_chunks(number, chunk):
     if chunk is None:
         raise KeyboardInterrupt
     return ["line"] * 200
+
+
+def _tokens(folder):
+    return load_tokenizer(folder).fingerprint()
 
 
 def _shard(folder):

@@ -6,7 +6,6 @@ safetensors, end at a limit of the size of files, which the operating system enf
 
 import errno
 import os
-import resource
 import signal
 import sys
 import traceback
@@ -123,6 +122,8 @@ def limited(work, size, kill):
     """Return work whose files cannot grow beyond a size: a kill at that byte, or an error."""
 
     def limited_work():
+        import resource  # which Windows lacks
+
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL if kill else signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))

@@ -93,10 +93,11 @@ def resumes(run, whole, tmp_path):
     return check
 
 
-@pytest.fixture
-def moments(run, tmp_path):
-    """`moments(few)`: numbers of changes of files in a run, of which few without `ALL`."""
-    return lambda few: some(range(0, changes_of(run(tmp_path / "counted")), 5), few)
+@pytest.fixture(scope="module")
+def moments(run, tmp_path_factory):
+    """Numbers of changes of files in a run; without `ALL`, one in the middle and the last."""
+    count = changes_of(run(tmp_path_factory.mktemp("counted") / "run"))
+    return some(range(0, count, 5), 3)[0 if ALL else 1 :]
 
 
 class Disturbed(Progress):
@@ -109,7 +110,7 @@ class Disturbed(Progress):
 
 
 def test_signals_and_kills_at_changes_of_files(resumes, moments):
-    cases = zip(moments(3), [signal.SIGTERM, signal.SIGKILL, signal.SIGINT] * 1000, strict=False)
+    cases = zip(moments, [signal.SIGKILL, signal.SIGTERM, signal.SIGINT] * 1000, strict=False)
     for number, sent in cases:
         expected = -9 if sent == signal.SIGKILL else 128 + sent
         fault = partial(signalled, number=number, sent=sent)
@@ -136,7 +137,7 @@ def test_a_fault_in_a_step_loses_nothing_that_was_saved(name, resumes, monkeypat
 
 
 def test_a_full_disk_ends_a_run_that_resumes(resumes, moments):
-    for number in moments(2)[1 if not ALL else 0 :]:
+    for number in moments if ALL else moments[:1]:
         resumes("full disk in a run", partial(failing, number=number), (REFUSED, 0))
 
 

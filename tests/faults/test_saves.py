@@ -22,7 +22,7 @@ from tests.faults.faults import (
 from tests.faults.saves import NAMES, saves, tree
 
 pytestmark = pytest.mark.once("files: no backend writes them")
-FEW = 5  # of the moments of each fault
+FEW = 4  # of the moments of each fault
 
 
 @pytest.fixture(scope="module")
