@@ -1,6 +1,8 @@
 # make demo          train, measure, export and use a translator
 # make test          lint, documentation, and all tests under every backend
 # make test-jax      the tests under one backend (also test-tensorflow, test-torch)
+# make faults        every kill, full disk, truncated file and flipped bit of tests/faults, with
+#                    their counts; the other tests include a sample of them
 # make install-test  install wheel and sdist in empty environments with one backend; three minutes
 # make docs          build the documentation into site/
 # make lint          check style and import rules
@@ -20,7 +22,7 @@ PYTEST := --quiet --durations 12 --numprocesses auto --maxprocesses 8 --dist loa
 # Tests start many processes: what the first one compiles, the others load.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test $(addprefix test-,$(BACKENDS)) install-test bench lint docs format clean
+.PHONY: demo test $(addprefix test-,$(BACKENDS)) faults install-test bench lint docs format clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
@@ -42,6 +44,10 @@ test: .venv/ready lint docs
 $(addprefix test-,$(BACKENDS)): .venv/ready
 	@echo "== tests under $(@:test-%=%)"
 	@KERAS_BACKEND=$(@:test-%=%) OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST)
+
+# One process, because the counts are those of one.
+faults: .venv/ready
+	@KT_FAULTS=all KERAS_BACKEND=torch OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet tests/faults
 
 install-test: .venv/ready
 	$(BIN)/python tests/install.py

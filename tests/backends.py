@@ -35,6 +35,7 @@ WITHOUT_BACKEND = (
     # These export with TensorFlow under any backend; test_pretrained.py in its own process.
     "export/test_graph.py",
     "export/test_saved_model.py",
+    "faults",
     "serving",
     "system",
     "test_kubernetes.py",

@@ -15,6 +15,7 @@ import numpy as np
 from keras_transformer.backend import random_state, set_random_state
 from keras_transformer.backend.private import build_metrics
 from keras_transformer.checkpoints.state import (
+    STATE,
     UNFINISHED,
     epoch_paths,
     latest,
@@ -222,6 +223,7 @@ class Checkpoints(keras.callbacks.Callback):
         write_state(path, self.model, {"run": self.run, "history": self.history})
         if current().index == 0:
             for path in (*self.paths()[: -self.keep], self.folder / UNFINISHED):
+                (path / STATE).unlink(missing_ok=True)  # first: without it, it is no checkpoint
                 shutil.rmtree(path, ignore_errors=True)
         if self._stops(None):
             raise TrainingStopped(f"after epoch {self.epoch}")

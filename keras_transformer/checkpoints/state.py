@@ -36,7 +36,7 @@ from keras_transformer.checkpoints.weights import (
 from keras_transformer.config import require
 from keras_transformer.distribution.processes import current
 from keras_transformer.layers.head_groups import reordered_moments
-from keras_transformer.system.files import read_json, write_json
+from keras_transformer.system.files import complete, read_json, write_json
 
 CHECKPOINTS = "checkpoints"  # in a run's folder
 OPTIMIZER = "optimizer.safetensors"
@@ -62,6 +62,7 @@ def latest(folder: str | os.PathLike) -> Path | None:
     Raises:
         ValueError: If a `state.json` is broken.
     """
+    complete(folder)
     found = epoch_paths(folder)[-1:]
     unfinished = Path(folder, UNFINISHED)
     if (unfinished / STATE).is_file():

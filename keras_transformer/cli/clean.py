@@ -16,7 +16,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from keras_transformer.cli.common import CHUNK, counted, directed, say
-from keras_transformer.system.files import replacing
+from keras_transformer.system.files import removed, replacing
 
 SKIPPABLE = (
     *("identical", "too_long", "length_ratio", "duplicate"),
@@ -290,6 +290,7 @@ def _replacing(paths: list[Path], num_outputs: int) -> Iterator[_Files]:
         temporary = [moves.enter_context(replacing(path)) for path in paths]
         with _Files(temporary, num_outputs) as files:
             yield files
+        removed(*paths[:-1])  # a kill leaves no old file beside a new one: the last moves first
 
 
 def _summary(counts: Counter[str | None]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.corpora.shards import Input, counted
-from keras_transformer.system.files import read_json, write_synced
+from keras_transformer.system.files import complete, read_json, write_synced
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -26,6 +26,7 @@ def fingerprint(folder: str | os.PathLike) -> str:
     Raises:
         ValueError: If the folder is not a saved model.
     """
+    complete(folder)
     hashes = []
     for name in _MODEL_FILES:
         path = Path(folder, name)
@@ -64,16 +65,35 @@ def planned(
     path = output / MANIFEST
     facts = {"format": FORMAT, **facts, "shard_lines": shard_lines}
     if path.exists():
-        return _agreed(output, read_json(path), facts, sides)
+        return _agreed(output, _read(path), facts, sides)
     others = output.is_dir() and any(x.name[0] != "." for x in output.iterdir())
     if others and not path.exists():  # still: another part of the job may write it at this moment
         raise ValueError(f"{output} holds files and no {MANIFEST}: choose a new or empty folder")
     found = [[counted(x, fields, shard_lines) for x in files] for files, fields in sides]
     output.mkdir(parents=True, exist_ok=True)
     if path.exists():  # another part of the job has written it meanwhile
-        return _agreed(output, read_json(path), facts, sides)
+        return _agreed(output, _read(path), facts, sides)
     values = [[dataclasses.asdict(one) for one in side] for side in found]
     write_synced(path, json.dumps({**facts, "inputs": values}, indent=2).encode() + b"\n")
+    return found
+
+
+def _read(path):
+    """Return the values of a manifest, with its inputs."""
+    manifest = read_json(path)
+    try:
+        sides = [[_input(values) for values in side] for side in manifest["inputs"]]
+        return {**manifest, "inputs": sides}
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no manifest of a job: choose a new folder") from error
+
+
+def _input(values):
+    """Make an input of values that went through JSON."""
+    found = Input(**{**values, "offsets": tuple(values["offsets"])})
+    counts = (found.size, found.modified, found.lines, *found.offsets)
+    if not all(type(x) is int and x >= 0 for x in counts):
+        raise TypeError("sizes, times and places must be whole numbers")
     return found
 
 
@@ -84,19 +104,19 @@ def _agreed(output, manifest, facts, sides):
         for name, value in facts.items()
         if manifest.get(name) != value
     ]
-    stored, present = manifest.get("inputs", []), []
+    stored, present = manifest["inputs"], []
     counts = [len(side) for side in stored], [len(files) for files, _ in sides]
     if counts[0] != counts[1]:
         differing.append(f"the numbers of inputs are {counts[0]} there and {counts[1]} here")
     else:
         for side, (files, fields) in zip(stored, sides, strict=True):
             present.append([])
-            for values, file in zip(side, files, strict=True):
-                one = Input(**{**values, "path": file, "offsets": tuple(values["offsets"])})
+            for known, file in zip(side, files, strict=True):
+                one = dataclasses.replace(known, path=file)
                 if tuple(one.fields) != fields:
                     differing.append(f"fields are {one.fields} there and {list(fields)} here")
                 elif not _is_same(one):
-                    differing.append(f"{file} is not the input {values['path']} that was read")
+                    differing.append(f"{file} is not the input {known.path} that was read")
                 present[-1].append(dataclasses.replace(one, fields=fields))
     if differing:
         raise ValueError(

@@ -7,7 +7,6 @@ stdin, also when the driver was killed.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import queue
@@ -24,10 +23,9 @@ from keras_transformer.corpora.lines import one_line
 from keras_transformer.corpora.results import Results
 from keras_transformer.corpora.shards import Shard, ShardReader
 from keras_transformer.inference.translator import Translator
-from keras_transformer.system.failures import BAD_INPUT, in_one_line
+from keras_transformer.system.failures import BAD_INPUT, FULL, in_one_line
 
 TRIES = 3
-_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 class Worker:
@@ -59,7 +57,7 @@ class Worker:
         try:
             return answer | self._attempt(shard)
         except OSError as error:
-            if error.errno not in _FULL:
+            if error.errno not in FULL:
                 raise
             return answer | _stop(error)
 
@@ -89,7 +87,7 @@ class Worker:
             self.results.failed(shard, in_one_line(error))
             return {"error": self.results.set_apart(shard)}
         except Exception as error:
-            if getattr(error, "errno", None) not in _FULL:
+            if getattr(error, "errno", None) not in FULL:
                 self._failed(shard, error)
             raise
         return {"warnings": len(caught), "warning": str(caught[0].message)} if caught else {}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.system.files import write_json
+from keras_transformer.system.locks import owned
 
 
 def write_in_chunks(
@@ -36,10 +37,25 @@ def write_in_chunks(
     """
     path = Path(path)
     part, state = (path.with_name(path.name + x) for x in (".part", ".part.json"))
-    if path.exists():
-        raise ValueError(f"{path} must not exist: it is written already")
     path.parent.mkdir(parents=True, exist_ok=True)
-    begun = _begun(part, state, run)
+    with owned(path.with_name(f"{path.name}.part.lock"), f"{path}"):
+        if path.exists():
+            raise ValueError(f"{path} must not exist: it is written already")
+        begun = _begun(part, state, run)
+        try:
+            _write(part, state, chunks, lines_of, begun)
+        except OSError as error:
+            problem = error.strerror or error
+            raise OSError(
+                error.errno, f"{problem}: {part}; the same command goes on after its last chunk"
+            ) from error
+        part.replace(path)
+        state.unlink(missing_ok=True)
+    return begun["chunks"]
+
+
+def _write(part, state, chunks, lines_of, begun):
+    """Write the chunks that follow those that were written before."""
     with part.open("r+b" if begun["chunks"] else "wb") as file:
         file.truncate(begun["bytes"])
         file.seek(begun["bytes"])
@@ -50,23 +66,23 @@ def write_in_chunks(
             file.write(lines.encode())
             file.flush()
             os.fsync(file.fileno())
-            write_json(state, {"run": run, "chunks": number + 1, "bytes": file.tell()})
-    part.replace(path)
-    state.unlink(missing_ok=True)
-    return begun["chunks"]
+            now = {"run": begun["run"], "chunks": number + 1, "bytes": file.tell()}
+            write_json(state, now)
 
 
 def _begun(part, state, run):
     """Return how far the part is; nothing, if it was never begun."""
-    nothing = {"chunks": 0, "bytes": 0}
+    plain = json.loads(json.dumps(run))
+    nothing = {"run": plain, "chunks": 0, "bytes": 0}
     if not (part.is_file() and state.is_file()):
         return nothing
     try:
         found = json.loads(state.read_text("utf-8"))
-        known = {name: found[name] for name in ("run", *nothing)}
+        known = {name: found[name] for name in nothing}
+        if not all(type(known[name]) is int and known[name] >= 0 for name in ("chunks", "bytes")):
+            raise ValueError("chunks and bytes must be counts")
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{state} is broken: remove it and {part} to start over") from error
-    plain = json.loads(json.dumps(run))
     if known["run"] != plain or part.stat().st_size < known["bytes"]:
         raise ValueError(
             f"{part} was begun with other arguments: {known['run']}, now {plain}; give those, or "

@@ -77,7 +77,10 @@ class Run:
 
 
 def write_card(
-    folder: str | os.PathLike, config: Mapping[str, Any], run: Run | None = None
+    folder: str | os.PathLike,
+    config: Mapping[str, Any],
+    run: Run | None = None,
+    into: str | os.PathLike | None = None,
 ) -> bool:
     """Write the model card of a saved folder, unless the folder has one that somebody edited.
 
@@ -88,6 +91,7 @@ def write_card(
         folder: Folder of the model.
         config: Its `config.json`.
         run: The run that trained the model; None: the card says that it is not recorded.
+        into: Folder to write the card into, which replaces files of `folder`; None: `folder`.
 
     Returns:
         Whether the card was written.
@@ -97,7 +101,7 @@ def write_card(
         return False
     text = card_text(Path(folder).resolve().name, config, run)
     end = f"An edited card is kept. SHA-256 of the text above: {_digest(text)}"
-    with replacing(path) as temporary:
+    with replacing(Path(into or folder, CARD)) as temporary:
         text = f"{text}<!-- Written by keras_transformer. {end} -->\n"
         temporary.write_text(text, "utf-8", newline="\n")
     return True

@@ -238,7 +238,7 @@ class CausalLM:
         write an adapter of it.
         """
         facts = {"task": "causal_lm"}
-        save_folder(folder, self.model, self.tokenizer, facts, self.template, base)
+        save_folder(folder, self.model, self.tokenizer, facts, [self.template], base)
 
     @classmethod
     def load(cls, folder: str | os.PathLike, precision: str | None = None) -> CausalLM:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +18,22 @@ from keras_transformer.inference.model_files import MODEL, facts_of, read_weight
 from keras_transformer.layers.layer import unfilled
 from keras_transformer.models import merged, widened
 from keras_transformer.system.files import (
+    complete,
     read_json,
     remove_stale,
-    removed,
-    scratch,
+    updating,
     write_json,
 )
 from keras_transformer.text import Tokenizer, load_tokenizer
 from keras_transformer.text.chat_template import FILE as TEMPLATE
-from keras_transformer.text.chat_template import ChatTemplate
+from keras_transformer.text.shortlist import FILE as SHORTLIST
 from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 from keras_transformer.text.tokenizer import MANIFEST
 
 CONFIG = "config.json"
 QUALITY = "quality.json"  # of `evaluation.quality`
+# Of the model that a save replaces.
+OF_A_MODEL = (MODEL, ADAPTER, QUALITY, TEMPLATE, SHORTLIST)
 FORMAT = 2
 FORMATS = 1, FORMAT  # that can be read; in 1, fused projections had another order of columns
 FLOATS = ("float32", "bfloat16", "float16")
@@ -44,24 +45,25 @@ def save_folder(
     model: keras.Model,
     tokenizer: Any,
     facts: Mapping[str, Any],
-    template: ChatTemplate | None = None,
+    parts: Iterable[Any] = (),
     base: str | os.PathLike | None = None,
 ) -> None:
-    """Write `model.keras`, the tokenizer's files, a chat template, `config.json` and a model card.
+    """Write `model.keras`, the tokenizer's files, `config.json`, a model card and further parts.
 
     With a base, write `adapter.safetensors` in place of `model.keras`: only what LoRA and a new
     head added to the base, which stays where it is. Both kinds of folders load alike.
 
     Other files in the folder are kept, except those that killed processes left. Everything is
-    written under other names first: if that fails, the existing files are untouched. Any backend
-    can load what another one saved.
+    written under other names first: an error or a kill leaves the old model, or the new one.
+    Any backend can load what another one saved.
 
     Args:
         folder: Folder to write to; created if missing.
         model: Model with a `config`; LoRA products not yet merged are merged into what is saved.
         tokenizer: Object with `save(folder)` and `fingerprint()`; None: the model reads no text.
         facts: Further entries of `config.json`, plain values.
-        template: Chat template of a language model; None: that of an earlier model is removed.
+        parts: Objects with `save(folder)`, or None: chat template, shortlist. Those of an earlier
+            model are removed.
         base: Folder of the saved model, or of the checkpoint in Hugging Face's layout, that the
             training with LoRA started from; None: save the whole model.
 
@@ -81,31 +83,19 @@ def save_folder(
         "model": model.config.to_dict(),
     }
     remove_stale(folder)
-    with scratch(folder / MODEL) as room:
-        temporary = room / "whole"
-        temporary.mkdir()
-        for part in filter(None, (tokenizer, template)):
-            part.save(temporary)
-        names = os.listdir(temporary)
-        weights, other = (MODEL, ADAPTER) if base is None else (ADAPTER, MODEL)
+    with updating(folder, MODEL, gone=OF_A_MODEL) as new:
+        for part in filter(None, (tokenizer, *parts)):
+            part.save(new)
         if base is None:
             # The copy has no optimizer and no loss; with them, loading would need their classes.
             whole = merged(model)
             if getattr(model, "saved_quantization", None):
                 whole.quantize(model.saved_quantization, remainders=True)
-            whole.save(temporary / MODEL)
+            whole.save(new / MODEL)
         else:
-            adapter.write(temporary / ADAPTER)
-        write_json(temporary / CONFIG, config)
-        # The tokenizer first and its fingerprint last: a kill in between can leave files of two
-        # models, but loading then rejects them.
-        for name in (*names, weights, CONFIG):
-            if (folder / name).is_dir():  # files of a keras-hub tokenizer
-                shutil.rmtree(folder / name)
-            os.replace(temporary / name, folder / name)
-    # A calibration is of the model that was replaced.
-    removed(folder / other, folder / QUALITY, *([] if template else [folder / TEMPLATE]))
-    write_card(folder, config)
+            adapter.write(new / ADAPTER)
+        write_json(new / CONFIG, config)
+        write_card(folder, config, into=new)
 
 
 def read_config(
@@ -129,6 +119,7 @@ def read_config(
     accepted = f"one of {PRECISIONS} or None"
     require(precision in (*PRECISIONS, None), "precision", precision, accepted)
     folder = Path(folder)
+    complete(folder)
     if not folder.is_dir():
         problem = "it is a file" if folder.is_file() else "there is no such folder"
         raise ValueError(f"{folder} is not a saved {what}: {problem}")

@@ -7,7 +7,6 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require, require_whole
@@ -18,9 +17,8 @@ from keras_transformer.inference.inputs import Request, require_match
 from keras_transformer.inference.pipeline import Hypothesis
 from keras_transformer.models import EncoderDecoder, Ensemble, Transformer
 from keras_transformer.search import NBEST, SAMPLE, TRANSLATE, Search, spelled_out
-from keras_transformer.system.files import removed
 from keras_transformer.text import Tokenizer
-from keras_transformer.text.shortlist import FILE, Shortlist
+from keras_transformer.text.shortlist import Shortlist
 
 METRICS = "metrics.json"
 
@@ -257,10 +255,7 @@ class Translator:
         if isinstance(self.model, Ensemble):
             raise ValueError("an ensemble cannot be saved: save its translators")
         sides = dict(source_language=self.source_language, target_language=self.target_language)
-        save_folder(folder, self.model, self.tokenizer, sides, base=base)
-        removed(Path(folder, FILE))
-        if self.shortlist is not None:
-            self.shortlist.save(folder)
+        save_folder(folder, self.model, self.tokenizer, sides, [self.shortlist], base)
 
     @classmethod
     def load(

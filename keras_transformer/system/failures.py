@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
-BAD_INPUT = (ValueError, OSError, ImportError, NotImplementedError)
+import errno
+import re
+
+BAD_INPUT = (ValueError, OSError, ImportError, NotImplementedError, MemoryError)
+# The disk or the quota is full, or a file is larger than `ulimit` allows.
+FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG}
+# A system error number in the message of a Rust library, of HDF5 or of another process.
+_SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)|\berrno = (\d+)|\[Errno (\d+)\]")
 
 
 def in_one_line(error: BaseException) -> str:
     """Return the error's message on one line, or the name of its class if it has none."""
-    return " ".join(str(error).split()) or type(error).__name__
+    message = " ".join(str(error).split())
+    if isinstance(error, MemoryError) and not message:
+        return "out of memory"
+    return message or type(error).__name__
+
+
+def full_disk(error: Exception) -> int | None:
+    """Return the errno if the disk or the user's quota is full; None for other errors."""
+    number = getattr(error, "errno", None)
+    if number is None and (found := _SYSTEM_ERROR.search(str(error))):
+        number = int(found[1] or found[2] or found[3])
+    return number if number in FULL else None

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
+
+from keras_transformer.system.failures import full_disk
+from keras_transformer.system.locks import acquired, owned
 
 LOCK = ".lock"
 # The folders of `scratch`, and those that older versions made with `tempfile`.
 _SCRATCH = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}\.partial|\.saving\.[a-z0-9_]{8}")
-_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
-_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
-# A system error number in the message of a Rust library or of HDF5.
-_SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)|\berrno = (\d+)")
 
 
 def check_free(path: str | os.PathLike, overwrite: bool) -> None:
@@ -61,11 +59,49 @@ def replacing(path: str | os.PathLike, *, lose_others: bool = True) -> Iterator[
             os.replace(path, old)
             try:
                 os.replace(temporary, path)
-            except OSError:
+            except BaseException:
                 os.replace(old, path)
                 raise
         else:
             os.replace(temporary, path)
+
+
+@contextlib.contextmanager
+def updating(folder: str | os.PathLike, name: str, gone: Collection[str] = ()) -> Iterator[Path]:
+    """Yield an empty folder, whose entries then replace those of `folder`: all of them or none.
+
+    Other entries of `folder` are kept. If the process is killed while the entries are moved, the
+    next reader moves the others: `remove_stale` does that, so call it before reading.
+
+    Args:
+        folder: The folder, which exists.
+        name: Name for the scratch folder and for errors, such as that of the most important entry.
+        gone: Names of entries to remove, unless new ones are written.
+
+    Raises:
+        OSError: If the disk is full; the message names the entry.
+    """
+    folder = Path(folder)
+    with scratch(folder / name) as room:
+        new = room / name
+        new.mkdir()
+        yield new
+        _open_to_others(new, room.stat().st_mode)
+        lost = [entry for entry in gone if not (new / entry).exists()]
+        _gone(room, name).write_text(json.dumps(lost), "utf-8")
+        os.replace(new, _ready(room, name))
+        _move_all(folder, room, name)
+
+
+def _move_all(folder, room, name):
+    """Move what `updating` wrote to its place; again, if that was stopped."""
+    ready = _ready(room, name)
+    for entry in sorted(os.listdir(ready)):
+        if (folder / entry).is_dir():
+            shutil.rmtree(folder / entry)
+        os.replace(ready / entry, folder / entry)
+    removed(*(folder / entry for entry in json.loads(_gone(room, name).read_text("utf-8"))))
+    ready.rmdir()
 
 
 @contextlib.contextmanager
@@ -78,26 +114,34 @@ def scratch(path: str | os.PathLike) -> Iterator[Path]:
     Raises:
         OSError: If the disk is full; the message names `path`.
     """
-    path = Path(path)
+    path, lock = Path(path), None
     remove_stale(path.parent, path.name)
-    lock = None
-    while lock is None:  # another process may remove the new folder as stale before it is locked
-        room = path.parent / f".{path.name}.{secrets.token_hex(4)}.partial"
-        room.mkdir()
-        with contextlib.suppress(FileNotFoundError):
-            lock = _lock(room / f"{path.name}{LOCK}")
     try:
+        while lock is None:  # another process may remove the folder as stale before it is locked
+            room = path.parent / f".{path.name}.{secrets.token_hex(4)}.partial"
+            room.mkdir()
+            with contextlib.suppress(FileNotFoundError):
+                lock = acquired(room / f"{path.name}{LOCK}")
         yield room
     except Exception as error:
-        if (number := _full_disk(error)) is None:
+        if (number := full_disk(error)) is None:
             raise
+        begun = _ready(room, path.name).exists()
+        state = "the next use completes it" if begun else "its old content is intact"
         raise OSError(
-            number,
-            f"{os.strerror(number)}: {path} could not be written; its old content is intact",
+            number, f"{os.strerror(number)}: {path} could not be written; {state}"
         ) from error
     finally:
-        lock.release()
-        shutil.rmtree(room, ignore_errors=True)
+        if lock is not None:
+            lock.release()
+        if not _is_needed(room, path):
+            shutil.rmtree(room, ignore_errors=True)
+
+
+def _is_needed(room, path):
+    """Whether a scratch folder holds what was to be moved, and could not be."""
+    lost = _old(room, path.name).exists() and not path.exists()
+    return lost or _ready(room, path.name).exists()
 
 
 def remove_stale(folder: str | os.PathLike, name: str | None = None) -> None:
@@ -112,65 +156,51 @@ def remove_stale(folder: str | os.PathLike, name: str | None = None) -> None:
             continue
         # OSError: it belongs to another user, for example, or another process removed it first.
         with contextlib.suppress(OSError):
-            lock = _lock(room / f"{target}{LOCK}")
+            lock = acquired(room / f"{target}{LOCK}")
             if not isinstance(lock, FileLock):
                 continue
-            # The process was killed between the two moves of `replacing`: the new folder is
-            # complete.
-            if _old(room, target).exists() and not Path(folder, target).exists():
-                os.replace(room / target, Path(folder, target))
-            lock.release()
+            try:
+                # The process was killed between moves: what it wrote is complete.
+                if _ready(room, target).exists():
+                    _move_all(Path(folder), room, target)
+                elif _old(room, target).exists() and not Path(folder, target).exists():
+                    os.replace(room / target, Path(folder, target))
+            finally:
+                lock.release()
             shutil.rmtree(room, ignore_errors=True)
+
+
+def complete(folder: str | os.PathLike) -> None:
+    """Complete what a killed process was moving to or into a folder; call it before reading.
+
+    Raises:
+        ValueError: If it cannot be completed, because the folder cannot be written to.
+    """
+    folder = Path(folder)
+    if not folder.exists():
+        remove_stale(folder.parent, folder.name)
+    remove_stale(folder)
+    if folder.is_dir() and not os.access(folder, os.W_OK):
+        for found in filter(None, map(_SCRATCH.fullmatch, os.listdir(folder))):
+            if found["name"] and _ready(folder / found.string, found["name"]).exists():
+                raise ValueError(
+                    f"{folder} holds a model whose saving was stopped: load it once as a user who "
+                    "can write there, which completes it"
+                )
 
 
 @contextlib.contextmanager
 def locked(folder: str | os.PathLike) -> Iterator[None]:
     """Hold an exclusive lock on a folder, and remove what killed processes left there.
 
-    The operating system releases the lock when the process ends, even if it is killed.
-
     Raises:
         ValueError: If another process holds the lock.
     """
     folder = Path(folder)
-    path = folder / LOCK
-    with _made(folder):
-        lock = _lock(path)
-        if lock is None:
-            owner = ""
-            with contextlib.suppress(OSError):  # Windows does not let others read a locked file
-                owner = (number := path.read_text()) and f" (process {number})"
-            raise ValueError(
-                f"{folder} is in use by another run{owner}: wait until it ends, or choose another "
-                "folder"
-            )
-        try:
-            with contextlib.suppress(OSError):
-                path.write_text(str(os.getpid()))
-            for place in (folder, *filter(Path.is_dir, folder.iterdir())):
-                remove_stale(place)
-            yield
-        finally:
-            with contextlib.suppress(OSError):  # Windows cannot delete it before it is closed
-                path.unlink()
-            lock.release()
-
-
-@contextlib.contextmanager
-def waiting(path: str | os.PathLike) -> Iterator[None]:
-    """Hold an exclusive lock, once no other process holds it.
-
-    Args:
-        path: File of the lock; it is created, and stays.
-
-    Raises:
-        OSError: If the file cannot be created.
-    """
-    lock = _lock(Path(path), timeout=-1)
-    try:
+    with _made(folder), owned(folder / LOCK, f"{folder}"):
+        for place in (folder, *filter(Path.is_dir, folder.iterdir())):
+            remove_stale(place)
         yield
-    finally:
-        lock.release()
 
 
 def removed(*paths: str | os.PathLike) -> None:
@@ -195,32 +225,6 @@ def _made(folder: Path) -> Iterator[None]:
                 x.rmdir()
 
 
-class _NoLock:
-    """A stand-in for a lock on file systems without locks."""
-
-    def release(self) -> None:
-        """Do nothing."""
-
-
-def _lock(path: Path, timeout: float = 0) -> FileLock | _NoLock | None:
-    """Acquire the lock and return it; None if another process holds it, and for `timeout` seconds.
-
-    With a timeout of -1, wait until it is free.
-    """
-    lock = FileLock(path)
-    try:
-        lock.acquire(timeout=timeout)
-    except Timeout:
-        return None
-    except NotImplementedError:
-        return _NoLock()
-    except OSError as error:
-        if error.errno in _NO_LOCKS:
-            return _NoLock()
-        raise
-    return lock
-
-
 def _check_others(path, temporary):
     for other in sorted(path.rglob("*")):
         name = other.relative_to(path)
@@ -234,6 +238,15 @@ def _old(room, name):
     return room / f"{name}.old"
 
 
+def _ready(room, name):
+    """Return the folder of what `updating` moves, once that is complete."""
+    return room / f"{name}.ready"
+
+
+def _gone(room, name):
+    return room / f"{name}.gone"
+
+
 def _open_to_others(path, folder_mode):
     """Give files created with owner-only modes, as by `tempfile`, the modes that the umask sets."""
     if os.name != "posix":
@@ -244,14 +257,6 @@ def _open_to_others(path, folder_mode):
             mode = x.stat().st_mode & 0o7777
             if mode | usual != mode:
                 x.chmod(mode | usual)
-
-
-def _full_disk(error: Exception) -> int | None:
-    """Return the errno if the disk or the user's quota is full; None for other errors."""
-    number = getattr(error, "errno", None)
-    if number is None and (found := _SYSTEM_ERROR.search(str(error))):
-        number = int(found[1] or found[2])
-    return number if number in _FULL else None
 
 
 def write_json(path: str | os.PathLike, value: Any) -> None:

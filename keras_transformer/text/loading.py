@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from keras_transformer.system.files import read_json
+from keras_transformer.system.files import complete, read_json
 from keras_transformer.text.hugging_face import read_tokenizer
 from keras_transformer.text.keras_hub import KerasHubTokenizer
 from keras_transformer.text.marian import MarianTokenizer
@@ -26,6 +26,7 @@ def load_tokenizer(folder: str | os.PathLike) -> Tokenizer:
         ValueError: If tokenizer.json is broken, or a file is not the one that was saved.
     """
     folder = Path(folder)
+    complete(folder)
     path = folder / MANIFEST
     if not path.is_file():
         raise FileNotFoundError(f"{folder} holds no tokenizer: {MANIFEST} is missing")
@@ -41,6 +42,8 @@ def load_tokenizer(folder: str | os.PathLike) -> Tokenizer:
         expected = manifest["fingerprint"]
     except KeyError as error:
         raise ValueError(f"{path} lacks {error}: save the tokenizer again") from error
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the tokenizer in {folder} cannot be read: {error}") from error
     if tokenizer.fingerprint() != expected:
         raise ValueError(
             f"the files in {folder} are not those that were saved with {MANIFEST}: "

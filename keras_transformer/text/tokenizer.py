@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keras_transformer.config import require
-from keras_transformer.system.files import replacing, write_json
+from keras_transformer.system.files import updating, write_json
 
 MANIFEST = "tokenizer.json"
 MAX_VOCAB_SIZE = 1_000_000
@@ -198,15 +198,15 @@ class Tokenizer(abc.ABC):
     def save(self, folder: str | os.PathLike) -> None:
         """Write tokenizer.json and the files that it needs; `load_tokenizer` reads them back.
 
-        Each file is replaced atomically, tokenizer.json last: its fingerprint reveals a folder in
-        which a killed process left files of two tokenizers.
+        An error or a kill leaves the old tokenizer, or the new one.
         """
-        folder = Path(folder)
-        for name, content in self._files().items():
-            with replacing(folder / name) as temporary:
-                temporary.write_bytes(content)
+        Path(folder).mkdir(parents=True, exist_ok=True)
         manifest = {"class": type(self).__name__, "shared": self.shared, **self._config()}
-        write_json(folder / MANIFEST, {**manifest, "fingerprint": self.fingerprint()})
+        with updating(folder, MANIFEST) as new:
+            for name, content in self._files().items():
+                (new / name).parent.mkdir(parents=True, exist_ok=True)
+                (new / name).write_bytes(content)
+            write_json(new / MANIFEST, {**manifest, "fingerprint": self.fingerprint()})
 
     def skipped_ids(self) -> set[int]:
         """Return the ids that are not text."""

@@ -101,8 +101,11 @@ def run_into(
                         return result
                 except _Signalled as signalled:
                     number = signalled.number
-                except BaseException:
+                except BaseException as error:
                     leave()  # the others, which wait for this process, end too
+                    if isinstance(error, MemoryError):
+                        saved = _what_is_saved(folder, given.get("overwrite", False))
+                        raise MemoryError(f"{in_one_line(error)}; {saved}") from error
                     raise
                 for other in SIGNALS:
                     signal.signal(other, signal.SIG_IGN)

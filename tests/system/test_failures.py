@@ -12,8 +12,9 @@ from keras_transformer.system.failures import BAD_INPUT, in_one_line
         (FileNotFoundError(2, "No such file", "x.txt"), "[Errno 2] No such file: 'x.txt'"),
         (ValueError(), "ValueError"),
         (ImportError(" \n "), "ImportError"),
+        (MemoryError(), "out of memory"),
     ],
-    ids=["lines", "file", "none", "blank"],
+    ids=["lines", "file", "none", "blank", "memory"],
 )
 def test_the_message_in_one_line(error, line):
     assert in_one_line(error) == line

@@ -13,7 +13,8 @@ from keras_transformer import models
 from keras_transformer.checkpoints.ctranslate2 import write_model
 from keras_transformer.inference.folder import load_model
 from keras_transformer.inference.model_files import fingerprint
-from keras_transformer.system.files import read_json, replacing, waiting, write_json
+from keras_transformer.system.files import read_json, replacing, write_json
+from keras_transformer.system.locks import waiting
 from keras_transformer.text import Tokenizer
 
 CACHE, LOCK, FACTS = ".ctranslate2", ".ctranslate2.lock", "converted.json"

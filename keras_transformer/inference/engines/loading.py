@@ -14,6 +14,7 @@ from keras_transformer.inference.engines.exported import exported_engine
 from keras_transformer.inference.engines.keras_engine import Engine, KerasEngine
 from keras_transformer.inference.folder import load_model, read_with_sides
 from keras_transformer.inference.inputs import require_match
+from keras_transformer.system.files import complete
 from keras_transformer.text import Tokenizer
 from keras_transformer.text.shortlist import Shortlist
 
@@ -38,6 +39,7 @@ def load_engine(
         ValueError: If the folder is no translator, or its engine does not fit.
     """
     require(engine in ENGINES, "engine", engine, f"one of {ENGINES}")
+    complete(folder)
     if (exported := exported_engine(folder)) is not None:
         for name, value, plain in (("engine", engine, "keras"), ("precision", precision, None)):
             require(value == plain, name, value, f"left out for {exported.carried.kind}")

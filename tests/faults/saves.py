@@ -1,0 +1,144 @@
+"""What is saved: each kind with an old and a new state, and a reader that tells them apart."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file
+
+from keras_transformer import export
+from keras_transformer.checkpoints import read_weights, write_weights
+from keras_transformer.checkpoints.state import (
+    OPTIMIZER,
+    STATE,
+    WEIGHTS,
+    latest,
+    read_state,
+    write_state,
+)
+from keras_transformer.corpora.results import Results
+from keras_transformer.corpora.shards import Shard
+from keras_transformer.evaluation.assess import read_metrics, save_metrics
+from keras_transformer.inference.translator import Translator
+from keras_transformer.system.files import complete
+from keras_transformer.text import SentencePieceTokenizer, load_tokenizer
+from keras_transformer.text.shortlist import Shortlist
+from tests.checkpoints.test_state import new_model
+from tests.inference.small_translator import WORDS, make
+
+SHARD = Shard(12, 0, 2, (("a.txt", ("text",), 0),))
+
+
+@dataclasses.dataclass(frozen=True)
+class Save:
+    """A kind of save.
+
+    Args:
+        old, new: Functions that save the old and the new state into a folder.
+        state: Function that reads a folder and returns a value that tells the states apart.
+    """
+
+    old: Callable[[Path], Any]
+    new: Callable[[Path], Any]
+    state: Callable[[Path], Any]
+
+
+def of_model(translator):
+    """Everything of a translator that decides its translations."""
+    weights = b"".join(np.asarray(x).tobytes() for x in translator.model.get_weights())
+    own = translator.shortlist.tokenizer if translator.shortlist else None
+    return translator.tokenizer.fingerprint(), hashlib.sha256(weights).hexdigest(), own
+
+
+def tree(folder):
+    """Hashes of the files below a folder, after what a reader of it completes."""
+    complete(folder)
+    files = sorted(x for x in folder.rglob("*") if x.is_file())
+    return [(x.relative_to(folder), hashlib.sha256(content_of(x)).digest()) for x in files]
+
+
+def content_of(path):
+    """The bytes of a file; of safetensors the values, because the order of metadata is random."""
+    if path.suffix != ".safetensors":
+        return path.read_bytes()
+    return b"".join(name.encode() + x.tobytes() for name, x in sorted(load_file(path).items()))
+
+
+def saves(translator, folder):
+    """Return the kinds of saves by name; `folder` is for what they read."""
+    texts = [" ".join(WORDS), "ten one"]
+    tokenizer = SentencePieceTokenizer.train(texts, texts, vocab_size=56, byte_fallback=False)
+    same, other = make(translator.tokenizer, seed=4), make(tokenizer, seed=3)
+    candidates = np.tile(np.int32([4, 5]), (tokenizer.source_vocab_size, 1))
+    other.shortlist = Shortlist(candidates, np.int32([6]), tokenizer.fingerprint())
+    for name, one in (("old", same), ("new", other)):
+        one.save(folder / name)
+    models = {1: new_model(0), 2: new_model(1)}
+
+    def translators(one, two):
+        return Save(one.save, two.save, lambda out: of_model(Translator.load(out)))
+
+    def states(step):
+        def write(out):
+            state = {"run": {}, "history": [], "step": step}
+            write_state(out / "unfinished", models[step], state, metrics=True)
+
+        return write
+
+    def state_of(out):
+        found = latest(out)
+        arrays = [read_weights(found / name) for name in (WEIGHTS, OPTIMIZER)]
+        kept = [hashlib.sha256(x.tobytes()).digest() for one in arrays for x in one.values()]
+        return read_state(found)["step"], kept, (found / STATE).is_file()
+
+    def exported(to):
+        def one(name):
+            return lambda out: to(folder / name, out / "exported", overwrite=True)
+
+        return Save(one("old"), one("new"), lambda out: tree(out / "exported"))
+
+    def shard(lines):
+        return lambda out: Results(out, ".txt", "run").write(SHARD, lines)
+
+    def shard_of(out):  # one that is not done is done again
+        results = Results(out, ".txt", "run")
+        return results.path(SHARD).read_text() if results.is_done(SHARD) else None
+
+    return {
+        "translator": translators(same, other),
+        "translator, same tokenizer": translators(translator, same),
+        "tokenizer": Save(
+            translator.tokenizer.save, tokenizer.save, lambda out: load_tokenizer(out).fingerprint()
+        ),
+        "training state": Save(states(1), states(2), state_of),
+        "weights": Save(
+            lambda out: write_weights(out / "x.safetensors", models[1]),
+            lambda out: write_weights(out / "x.safetensors", models[2]),
+            lambda out: [x.tobytes() for x in read_weights(out / "x.safetensors").values()],
+        ),
+        "metrics": Save(
+            lambda out: save_metrics(out, "test", {"bleu": 1.0}),
+            lambda out: save_metrics(out, "test", {"bleu": 2.0, "texts": ["ä"] * 2000}),
+            lambda out: json.dumps(read_metrics(out)),
+        ),
+        "export to CTranslate2": exported(export.ctranslate2),
+        "export to Hugging Face": exported(export.hugging_face),
+        "shard of a corpus": Save(lambda out: None, shard(["eins", "zwei" * 2000]), shard_of),
+    }
+
+
+NAMES = (
+    "translator",
+    "translator, same tokenizer",
+    "tokenizer",
+    "training state",
+    "weights",
+    "metrics",
+    "export to CTranslate2",
+    "export to Hugging Face",
+    "shard of a corpus",
+)
