@@ -3,6 +3,8 @@
 # make test-jax      the tests under one backend (also test-tensorflow, test-torch)
 # make faults        every kill, full disk, truncated file and flipped bit of tests/faults, with
 #                    their counts; the other tests include a sample of them
+# make fuzz          10,000 damaged examples for each reader of foreign files; KT_FUZZ=500 make fuzz
+#                    is shorter
 # make install-test  install wheel and sdist in empty environments with one backend; three minutes
 # make docs          build the documentation into site/
 # make lint          check style and import rules
@@ -22,7 +24,7 @@ PYTEST := --quiet --durations 12 --numprocesses auto --maxprocesses 8 --dist loa
 # Tests start many processes: what the first one compiles, the others load.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test $(addprefix test-,$(BACKENDS)) faults install-test bench lint docs format clean
+.PHONY: demo test $(addprefix test-,$(BACKENDS)) faults fuzz install-test bench lint docs format clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
@@ -48,6 +50,10 @@ $(addprefix test-,$(BACKENDS)): .venv/ready
 # One process, because the counts are those of one.
 faults: .venv/ready
 	@KT_FAULTS=all KERAS_BACKEND=torch OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet tests/faults
+
+fuzz: .venv/ready
+	@KT_FUZZ=$${KT_FUZZ:-10000} KERAS_BACKEND=torch OMP_NUM_THREADS=1 \
+		$(BIN)/python -m pytest $(PYTEST) tests/fuzz
 
 install-test: .venv/ready
 	$(BIN)/python tests/install.py

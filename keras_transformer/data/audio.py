@@ -15,6 +15,10 @@ from keras import ops
 from keras_transformer.config import require, require_whole
 from keras_transformer.system.files import replacing
 
+MOST_HERTZ = 1_000_000
+MOST_TAPS = 2_000_000  # numbers in the filters of `resample`, of 8 bytes
+_BROKEN = (wave.Error, EOFError, RuntimeError)  # of the module wave for a damaged file
+
 
 def read_wav(
     file: str | os.PathLike | BinaryIO, sample_rate: int | None = None
@@ -38,13 +42,14 @@ def read_wav(
             width, channels = sound.getsampwidth(), sound.getnchannels()
             rate, length = sound.getframerate(), sound.getnframes()
             data = sound.readframes(length)
-    except (wave.Error, EOFError) as error:
-        problem = str(error) or "it is too short"
+    except _BROKEN as error:
+        problem = str(error) or "it is damaged"
         raise ValueError(f"{name} must be a WAV file of 16-bit PCM: {problem}") from error
     if width != 2:
         raise ValueError(f"{name} must have samples of 16 bits, got {8 * width}")
     if len(data) != 2 * channels * length:
         raise ValueError(f"{name} is truncated: its header announces {length} samples")
+    _check_rate(f"the sample rate of {name}", rate)
     samples = np.frombuffer(data, "<i2").reshape(-1, channels).mean(axis=1) / 32768
     if sample_rate is not None and sample_rate != rate:
         samples, rate = resample(samples, rate, sample_rate), sample_rate
@@ -73,8 +78,8 @@ def sound_chunks(
     if rate is None:
         try:
             sound = wave.open(file, "rb")  # noqa: SIM115 - `chunks` reads it
-        except (wave.Error, EOFError) as error:
-            problem = str(error) or "it is too short"
+        except _BROKEN as error:
+            problem = str(error) or "it is damaged"
             raise ValueError(f"the sound must be a WAV file of 16-bit PCM: {problem}") from error
         width, channels, rate = sound.getsampwidth(), sound.getnchannels(), sound.getframerate()
         require(width == 2, "the sound's sample width", 8 * width, "16 bits")
@@ -82,7 +87,7 @@ def sound_chunks(
         def read(size):
             return sound.readframes(size // (2 * channels))
 
-    require_whole("sample_rate", rate, 1)
+    _check_rate("sample_rate", rate)
     size = 2 * channels * max(1, round(seconds * rate))
 
     def chunks(data):
@@ -95,6 +100,11 @@ def sound_chunks(
     first = read(size)
     require(len(first) > 1, "the sound", "no samples", "one or more samples of 16-bit PCM")
     return rate, chunks(first)
+
+
+def _check_rate(name, rate):
+    require_whole(name, rate, 1)
+    require(rate <= MOST_HERTZ, name, rate, f"at most {MOST_HERTZ:,} Hz")
 
 
 def write_wav(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) -> None:
@@ -127,11 +137,17 @@ def resample(samples: np.ndarray, before: int, after: int, crossings: int = 16) 
 
     Returns:
         Samples (ceil(N after / before),).
+
+    Raises:
+        ValueError: If the ratio of the rates has numerator and denominator so large that the
+            filters would take too much memory, as 44,101 to 16,000 has.
     """
     divisor = math.gcd(before, after)
     down, up = before // divisor, after // divisor
     cutoff = 0.95 * min(1.0, up / down)  # as a share of half the old rate
     reach = math.ceil(crossings / cutoff)
+    accepted = f"of a simpler ratio to {after:,} Hz"
+    require(up * (down + 2 * reach) <= MOST_TAPS, "the sample rate", before, accepted)
     # Every `down` old samples become `up` new ones, each computed with a separate filter.
     taps = np.arange(-reach, down + reach)
     distance = taps - np.arange(up)[:, None] * down / up

@@ -16,6 +16,7 @@ from keras_transformer.data.text_files import opened
 from keras_transformer.system.extras import missing
 
 DATASETS = ("cifar10", "mnist")
+MOST_PIXELS = 1 << 24  # of an image in an archive
 
 
 def read_idx(path: str | os.PathLike) -> np.ndarray:
@@ -73,8 +74,8 @@ def read_image_archive(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray,
 
     Raises:
         ImportError: If Pillow is missing.
-        ValueError: If it is not a tar file, a file in it is not an image, there is no image, or
-            sizes differ.
+        ValueError: If it is not a tar file, a file in it is not an image or a very large one, there
+            is no image, or sizes differ.
     """
     try:
         from PIL import Image
@@ -83,8 +84,11 @@ def read_image_archive(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray,
     images, labels = [], []
     for name, content in read_archive(path):
         try:
-            pixels = np.asarray(Image.open(io.BytesIO(content)).convert("RGB"))
-        except OSError as error:  # the base class of Pillow's errors
+            opened = Image.open(io.BytesIO(content))
+            size = opened.width * opened.height
+            require(size <= MOST_PIXELS, "its size", size, f"at most {MOST_PIXELS:,} pixels")
+            pixels = np.asarray(opened.convert("RGB"))
+        except Exception as error:  # a broken file can raise any error
             raise ValueError(f"{path}: {name} must be an image: {error}") from error
         images.append(pixels)
         same = images[0].shape[:2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,9 +47,15 @@ def read_squad(path: str | Path) -> list[Question]:
             for paragraph in article["paragraphs"]
             for asked in paragraph["qas"]
         ]
-    except (ValueError, KeyError, TypeError) as error:  # not JSON, not UTF-8, or another structure
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        # It is not JSON, not UTF-8, or of another structure.
         raise ValueError(f"{path} is not a SQuAD file: {error!r}") from error
     for asked in questions:
+        texts = (asked.id, asked.article, asked.question, asked.context)
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError(
+                f"{path}: id, title, question and context must be texts, got {reprlib.repr(texts)}"
+            )
         for text, begin in asked.answers:
             is_place = isinstance(text, str) and isinstance(begin, int)
             if not is_place or asked.context[begin : begin + len(text)] != text:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import lzma
 import re
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 OPEN, CLOSE, WORD = "(", ")", "XX"  # symbols of a linearized tree: "(NP", ")", and each word
 EMPTY = "-NONE-"  # the tag of traces and other empty elements
+DEEPEST = 250  # levels of a tree: the functions here call themselves for each
 PUNCTUATION = frozenset({",", ":", "``", "''", "."})  # tags that EVALB's COLLINS.prm ignores
+
+# Exceptions that the module zipfile raises for a damaged archive.
+_BROKEN = (zipfile.BadZipFile, EOFError, RuntimeError, struct.error, zlib.error, lzma.LZMAError)
 
 
 @dataclass(frozen=True)
@@ -48,8 +55,8 @@ def read_trees(text: str) -> list[Tree]:
     """Read trees in the bracket format of the Penn Treebank's `.mrg` files.
 
     Raises:
-        ValueError: If brackets do not balance, a bracket is empty, or a bracket mixes words and
-            trees.
+        ValueError: If brackets do not balance, a bracket is empty, a bracket mixes words and
+            trees, or more than `DEEPEST` are inside each other.
     """
     return _trees(re.findall(r"[()]|[^\s()]+", text))
 
@@ -59,6 +66,8 @@ def _trees(tokens: Sequence[str | Tree]) -> list[Tree]:
     for before, token in zip(["", *tokens], tokens, strict=False):
         if token == OPEN:
             open_.append(["", []])
+            if len(open_) > DEEPEST:
+                raise ValueError(f"brackets must be at most {DEEPEST} levels deep, got more")
         elif token != CLOSE and before == OPEN:
             open_[-1][0] = token
         elif token != CLOSE and len(open_) > 1:
@@ -94,8 +103,8 @@ def read_treebank(path: str | Path) -> dict[int, list[Tree]]:
                 if match := re.search(r"combined/wsj_(\d+)\.mrg$", name):
                     trees = map(simplified, read_trees(archive.read(name).decode("latin-1")))
                     found[int(match[1])] = [tree for tree in trees if tree is not None]
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{path} must be a zip file: {error}") from error
+    except _BROKEN as error:
+        raise ValueError(f"{path} must be a complete zip file: {error}") from error
     if not found:
         raise ValueError(f"{path} must hold files such as combined/wsj_0001.mrg, got none")
     return found

@@ -129,7 +129,7 @@ def test_lines_that_are_no_tree_over_two_words(line):
 
 def test_files_that_are_no_treebank(tmp_path):
     (tmp_path / "x.zip").write_text("no zip")
-    with pytest.raises(ValueError, match=r"x\.zip must be a zip file"):
+    with pytest.raises(ValueError, match=r"x\.zip must be a complete zip file"):
         read_treebank(tmp_path / "x.zip")
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
         archive.writestr("README", "")
