@@ -84,10 +84,10 @@ def read_image_archive(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray,
     images, labels = [], []
     for name, content in read_archive(path):
         try:
-            opened = Image.open(io.BytesIO(content))
-            size = opened.width * opened.height
+            image = Image.open(io.BytesIO(content))
+            size = image.width * image.height
             require(size <= MOST_PIXELS, "its size", size, f"at most {MOST_PIXELS:,} pixels")
-            pixels = np.asarray(opened.convert("RGB"))
+            pixels = np.asarray(image.convert("RGB"))
         except Exception as error:  # a broken file can raise any error
             raise ValueError(f"{path}: {name} must be an image: {error}") from error
         images.append(pixels)

@@ -151,9 +151,9 @@ async def suggest() -> None:
 
 
 @router.get("/spec", include_in_schema=False)
-async def spec(request: Request) -> RedirectResponse:
+async def spec() -> RedirectResponse:
     """Lead to the description of the API."""
-    return RedirectResponse(request.url_for("openapi"))
+    return RedirectResponse("openapi.json")
 
 
 @router.get("/frontend/settings")

@@ -1,4 +1,4 @@
-"""What operators ask: whether the server works, and what it has done."""
+"""Health, readiness and metrics of the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is saved: each kind with an old and a new state, and a reader that tells them apart."""
+"""Kinds of saves for the fault tests, each with an old and a new state and a reader."""
 
 import dataclasses
 import hashlib

@@ -67,7 +67,7 @@ def agreement_across(rng: Random) -> Sides:
 
 
 def feminine_owner(rng: Random) -> Sides:
-    """Of a woman is der Königin, not des Königins."""
+    """A feminine noun has no s in the genitive: der Königin, not des Königins."""
     noun = pick(rng, [x for x in PEOPLE if x.gender == "f"])
     thing = pick(rng, GOODS)
     adjective, how = suited(rng, thing, 0.5), pick(rng, lexicon.ADJECTIVES_BY_KIND[thing.kind])
@@ -126,7 +126,7 @@ def habits(rng: Random) -> Sides:
 
 
 def progressive(rng: Random) -> Sides:
-    """What goes on now has gerade: liest gerade, not liest."""
+    """The English progressive is the German present with gerade: liest gerade, not liest."""
     clause = event(rng, subject(rng), "progressive", verb=pick(rng, PROGRESSIVE))
     return sides(clause.main(), replace(clause, tense="present").main())
 

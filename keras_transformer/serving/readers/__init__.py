@@ -17,6 +17,7 @@ from keras_transformer.system.extras import missing
 
 MOST_BYTES = 1_000_000_000  # of memory in a reader
 MOST_SECONDS = 20  # of the processor in a reader
+LETTERS = 50  # characters of a file, tags between its texts included, for each text it may have
 COMMAND = (sys.executable, "-I", str(Path(__file__).parent))
 
 
@@ -28,12 +29,12 @@ class Readers:
     process that is thrown away.
 
     Args:
-        most_texts: Maximum number of texts in a file.
+        most_texts: Maximum number of texts in a file, and of `LETTERS` characters in all of them.
         processes: Maximum number of processes at the same time; other requests wait.
     """
 
     def __init__(self, most_texts: int, processes: int = 2):
-        self._most_texts = most_texts
+        self._most_texts, self._most_letters = most_texts, LETTERS * most_texts
         self._free = asyncio.Semaphore(processes)
 
     async def texts(self, reader: str, content: bytes) -> list[str]:
@@ -66,6 +67,7 @@ class Readers:
 
     async def _run(self, reader, content, texts):
         asked = {"reader": reader, "texts": texts, "most_texts": self._most_texts}
+        asked["most_letters"] = self._most_letters
         asked |= {"seconds": MOST_SECONDS, "most_bytes": MOST_BYTES}
         async with self._free:
             pipe = asyncio.subprocess.PIPE
@@ -81,7 +83,8 @@ class Readers:
         answer = json.loads(line) if line else {"large": "one that took more"}
         if "large" in answer:
             raise TooLargeError(
-                f"a file must have at most {self._most_texts} paragraphs, and take at most "
+                f"a file must have at most {self._most_texts} paragraphs and {self._most_letters} "
+                "characters, and take at most "
                 f"{MOST_SECONDS} seconds and {MOST_BYTES} bytes to read, got {answer['large']}"
             )
         if "missing" in answer:

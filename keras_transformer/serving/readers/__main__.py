@@ -30,8 +30,10 @@ def main() -> None:
         reader = importlib.import_module(asked["reader"])
         if asked["texts"] is None:
             answer = {"texts": reader.texts(content)}
-            if len(answer["texts"]) > asked["most_texts"]:
-                answer = {"large": f"{len(answer['texts'])} paragraphs"}
+            letters = sum(map(len, answer["texts"]))
+            if len(answer["texts"]) > asked["most_texts"] or letters > asked["most_letters"]:
+                number = len(answer["texts"])
+                answer = {"large": f"{number} paragraphs of {letters} characters"}
         else:
             answer, found = {}, reader.filled(content, asked["texts"])
     except ImportError as error:

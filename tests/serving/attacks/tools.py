@@ -1,4 +1,4 @@
-"""What several attacks need."""
+"""Files and requests that several attacks send."""
 
 import io
 import zipfile

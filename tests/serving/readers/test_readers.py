@@ -1,4 +1,4 @@
-"""Files are taken apart in processes with limits, which end with their request."""
+"""Files are taken apart by the script `__main__`, in processes that have limits and are ended."""
 
 import asyncio
 import time
@@ -29,8 +29,11 @@ def test_texts_out_and_in():
 
 
 def test_too_much_is_refused(monkeypatch):
-    with pytest.raises(TooLargeError, match="at most 2 paragraphs, .* got 3 paragraphs"):
+    with pytest.raises(TooLargeError, match="at most 2 paragraphs .* got 3 paragraphs of 9"):
         run(lambda x: x.texts("subtitles", SUBTITLES), most_texts=2)
+    long = SUBTITLES.replace(b"one", b"one " * 200)
+    with pytest.raises(TooLargeError, match="500 characters, .* got 3 paragraphs of 24"):
+        run(lambda x: x.texts("subtitles", long))
     with pytest.raises(ValueError, match="SubRip"):
         run(lambda x: x.texts("subtitles", b"x"))
     monkeypatch.setattr(readers, "MOST_BYTES", 200_000_000)
