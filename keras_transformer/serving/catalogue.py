@@ -16,13 +16,15 @@ from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.serving.engines import ExportedEngine, TranslatorEngine
 from keras_transformer.serving.language_models import LanguageModel, is_language_model
 from keras_transformer.serving.task_models import TaskModel, tasks_of
+from keras_transformer.serving.versions import Version, Versions, versions_in
 from keras_transformer.text.languages import short_code
 
 Pair = tuple[str, str]
+FIRST = Version()  # of a model whose folder has no versions
 
 
 class Model:
-    """A loaded model: its name, folder and language pairs, with an engine for each pair.
+    """A loaded translator: its name, folder and language pairs, with an engine for each pair.
 
     Args:
         name: Name of the model.
@@ -30,6 +32,7 @@ class Model:
         pairs: Maps language pairs in the codes of requests to the model's own codes.
         make: Function that makes the engine for a pair, in the codes of requests.
         default: The pair of requests without languages; None if there is none.
+        version: Which version of the model this is.
     """
 
     def __init__(
@@ -39,16 +42,18 @@ class Model:
         pairs: dict[Pair, Pair],
         make: Callable[[Pair], Any],
         default: Pair | None,
+        version: Version = FIRST,
     ):
         self.name, self.folder, self.pairs, self.default = name, folder, pairs, default
+        self.version = version
         self._make = make
         self._engines: dict[Pair, Any] = {}
 
     def engine(self, pair: Pair) -> Any:
         """Return the engine for a language pair."""
         if pair not in self._engines:
-            self._engines[pair] = self._make(pair)
-            self._engines[pair].name = self.name
+            self._engines[pair] = engine = self._make(pair)
+            engine.name, engine.version = self.name, self.version.number
         return self._engines[pair]
 
     def facts(self) -> dict[str, Any]:
@@ -56,6 +61,7 @@ class Model:
         engine = self.engine(next(iter(self.pairs)))
         return dict(
             name=self.name,
+            version=self.version,
             folder=str(self.folder),
             pairs=list(self.pairs.items()),
             default=self.default,
@@ -76,12 +82,14 @@ class Catalogue:
     If no model translates between two languages, two models are chained through a third language.
 
     Args:
-        models: Loaded translators. If several have a language pair, the first of them serves it.
+        models: Loaded translators; those of the same name are versions of a model. If several
+            models have a language pair, the first of them serves it.
         writers: Loaded language models.
         tools: Loaded models of `task_models.TASKS`.
 
     Raises:
-        ValueError: If there are no models, or two have the same name.
+        ValueError: If there are no models, or two have the same name, or versions differ in their
+            languages.
     """
 
     def __init__(
@@ -90,17 +98,20 @@ class Catalogue:
         writers: Sequence[LanguageModel] = (),
         tools: Sequence[TaskModel] = (),
     ):
-        names = [model.name for model in (*models, *writers, *tools)]
+        versions: dict[str, list[Model]] = {}
+        for model in models:
+            versions.setdefault(model.name, []).append(model)
+        names = [*versions, *(x.name for x in (*writers, *tools))]
         require(len(names) > 0, "models", names, "one or more")
         if len(set(names)) < len(names):
             raise ValueError(f"models must have different names, got {names}")
-        self.models = {model.name: model for model in models}
+        self.models = {name: Versions(x) for name, x in versions.items()}
         self.writers = {writer.name: writer for writer in writers}
         self.tools = {tool.name: tool for tool in tools}
-        self._direct: dict[str, dict[str, Model]] = {}
-        for model in models:
-            for source, target in model.pairs:
-                self._direct.setdefault(source, {}).setdefault(target, model)
+        self._direct: dict[str, dict[str, Versions]] = {}
+        for one in self.models.values():
+            for source, target in one.any.pairs:
+                self._direct.setdefault(source, {}).setdefault(target, one)
         self.sources = sorted(self._direct)
         self.languages = sorted({x for model in models for pair in model.pairs for x in pair})
 
@@ -118,8 +129,8 @@ class Catalogue:
 
         Args:
             specifications: `FOLDER` or `SOURCE-TARGET=FOLDER`, with the folder of a saved
-                translator, of a SavedModel (as given to TensorFlow Serving, or of one version), or
-                of ONNX graphs; or `FOLDER` of another saved model.
+                translator, of a SavedModel, of ONNX graphs, or of versions of these (see
+                `versions_in`); or `FOLDER` of another saved model.
             precision: Precision of the models, as in `Translator.load`.
             engine: Engine of saved translators, as in `Translator.load`.
             options: Search options of translators, as in `Translator.translate`.
@@ -138,11 +149,15 @@ class Catalogue:
                 kind, found = (LanguageModel, writers) if is_writer else (TaskModel, tools)
                 found.append(kind.load(folder, precision))
                 continue
-            if exported := exported_engine(folder):
-                models.append(_exported(folder, pair, exported, options))
-            else:
-                models.append(_saved(folder, pair, options, precision, engine))
-            models[-1].engine(next(iter(models[-1].pairs))).search(["1"], 1)
+            for place, version in versions_in(folder) or [(folder, FIRST)]:
+                if exported := exported_engine(place):
+                    model = _exported(place, pair, exported, options)
+                else:
+                    model = _saved(place, pair, options, precision, engine)
+                if place != folder:
+                    model.name, model.version = folder.resolve().name, version
+                model.engine(next(iter(model.pairs))).search(["1"], 1)
+                models.append(model)
         return cls(models, writers, tools)
 
     def code(self, language: str) -> str:
@@ -159,6 +174,8 @@ class Catalogue:
     def route(self, source: str, target: str) -> list[Any]:
         """Return the one or two engines that translate from one language to another.
 
+        If a model has several versions, their shares decide by chance.
+
         Raises:
             ValueError: If the source is unknown, or cannot be translated to the target.
         """
@@ -167,11 +184,12 @@ class Catalogue:
         require(source in self._direct, "source", source, f"one of {', '.join(self.sources)}")
         direct = self._direct[source]
         if target in direct:
-            return [direct[target].engine((source, target))]
+            return [direct[target].chosen().engine((source, target))]
         for middle in sorted(direct):
             second = self._direct.get(middle, {}).get(target)
             if second and source != target:
-                return [direct[middle].engine((source, middle)), second.engine((middle, target))]
+                first = direct[middle].chosen().engine((source, middle))
+                return [first, second.chosen().engine((middle, target))]
         accepted = f"one of {', '.join(self.targets(source))} from {source}"
         raise ValueError(f"target must be {accepted}, got {target!r}")
 
@@ -189,8 +207,9 @@ def _exported(folder, pair, exported, options):
     place = folder.resolve()
     is_version = place.name.isdecimal() and (place / "saved_model.pb").is_file()
     name = (place.parent if is_version else place).name
+    version = Version(place.name) if is_version else FIRST
     engine = ExportedEngine(exported, **options)
-    return Model(name, folder, {pair: pair}, lambda pair: engine, pair)
+    return Model(name, folder, {pair: pair}, lambda pair: engine, pair, version)
 
 
 def _saved(folder, pair, options, precision, engine):

@@ -219,10 +219,8 @@ class ReplicaEngine:
     """An engine for a batcher: a model that replicas hold.
 
     Args:
-        ask: `Replicas.ask`.
-        name: Name of the model.
-        pair: Its language pair, in the codes of requests.
-        tokenizer: Its tokenizer for this pair; None: tokens are estimated.
+        ask: Function that calls a method of the engine in a replica: name and arguments.
+        tokenizer: The model's tokenizer for its language pair; None: tokens are estimated.
         max_length: The model's `max_length`; None: unknown.
         can_attend: Whether the model has attention weights.
         can_estimate: Whether it has a calibration.
@@ -231,15 +229,13 @@ class ReplicaEngine:
     def __init__(
         self,
         ask: Callable[..., Any],
-        name: str,
-        pair: tuple[str, str],
         tokenizer: Tokenizer | None,
         max_length: int | None,
         can_attend: bool,
         can_estimate: bool,
     ):
         self.max_length, self.can_attend, self.can_estimate = max_length, can_attend, can_estimate
-        self._ask, self._name, self._pair, self._tokenizer = ask, name, pair, tokenizer
+        self._ask, self._tokenizer = ask, tokenizer
 
     def costs(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text."""
@@ -249,27 +245,24 @@ class ReplicaEngine:
         self, texts: Sequence[str], num_hypotheses: int = 1, tokens_per_batch: int = 4096
     ) -> list[list[str]]:
         """Return the best translations of each text, as the engine in the replica does."""
-        return self._call("search", list(texts), num_hypotheses, tokens_per_batch)
+        return self._ask("search", list(texts), num_hypotheses, tokens_per_batch)
 
     def nbest(self, texts: Sequence[str], tokens_per_batch: int = 4096) -> list[Scored]:
         """Return translations with their scores, as the engine in the replica does."""
-        return self._call("nbest", list(texts), tokens_per_batch)
+        return self._ask("nbest", list(texts), tokens_per_batch)
 
     def score(self, pairs: Sequence[tuple[str, str]], tokens_per_batch: int = 4096) -> list[float]:
         """Return log p(target | source) of each pair, as the engine in the replica does."""
-        return self._call("score", list(pairs), tokens_per_batch)
+        return self._ask("score", list(pairs), tokens_per_batch)
 
     def estimate(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """Return the estimated quality of each pair, as the engine in the replica does."""
-        return self._call("estimate", list(pairs))
+        return self._ask("estimate", list(pairs))
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[Links | None]:
         """Align pairs of a sentence and its translation, as the engine in the replica does."""
-        return self._call("align", list(pairs))
+        return self._ask("align", list(pairs))
 
     def attention(self, text: str, translation: str) -> dict[str, Any]:
         """Return tokens and attention weights, as the engine in the replica does."""
-        return self._call("attention", text, translation)
-
-    def _call(self, method, *arguments):
-        return self._ask(self._name, self._pair, method, *arguments)
+        return self._ask("attention", text, translation)

@@ -61,14 +61,15 @@ class Metrics:
         text = "Requests refused with 429, by what is at its limit: address, key or queue."
         self.refusals = make(Counter, "refusals", text, ["reason"])
         self.keys = make(Counter, "key_requests", "Requests with each API key.", ["key"])
-        self.sentences = make(Counter, "sentences", "Sentences translated.", ["model"])
-        self.tokens = make(Counter, "source_tokens", "Source tokens translated.", ["model"])
+        names = ["model", "version"]
+        self.sentences = make(Counter, "sentences", "Sentences translated.", names)
+        self.tokens = make(Counter, "source_tokens", "Source tokens translated.", names)
         text = "Seconds that a request waits for its first batch."
         self.queue_seconds = make(Histogram, "queue_seconds", text, **long)
         powers = [2**i for i in range(11)]
         text = "Sentences per batch."
         self.batch_sentences = make(Histogram, "batch_sentences", text, buckets=powers)
-        self.batch_seconds = make(Histogram, "batch_seconds", "Seconds to compute a batch.")
+        self.batch_seconds = make(Histogram, "batch_seconds", "Seconds to compute a batch.", names)
         self.waiting = make(Gauge, "waiting_tokens", "Tokens in the queue.")
         self.slots = make(Gauge, "slots", "Replies that are being written.")
         text = "Tokens of prompts, and whether they were read or kept from earlier prompts."
@@ -83,13 +84,13 @@ class Metrics:
 
     def watch(self, batch: Batch) -> None:
         """Record a batch."""
-        sentences, tokens, seconds, waits, model = batch
-        self.sentences.labels(model).inc(sentences)
-        self.tokens.labels(model).inc(tokens)
+        sentences, tokens, seconds, waits, *names = batch
+        self.sentences.labels(*names).inc(sentences)
+        self.tokens.labels(*names).inc(tokens)
         for wait in waits:
             self.queue_seconds.observe(wait)
         self.batch_sentences.observe(sentences)
-        self.batch_seconds.observe(seconds)
+        self.batch_seconds.labels(*names).observe(seconds)
 
     def watch_token(self, job: Job, is_first: bool) -> None:
         """Record a token of a reply."""

@@ -29,7 +29,7 @@ class Batch(NamedTuple):
     """A batch that was computed.
 
     `texts` and `tokens` are numbers; `waits` the seconds that each request whose first text it
-    holds has waited; `model` the engine's `name`, "" if it has none.
+    holds has waited; `model` and `version` the engine's `name` and `version`, "" if it has none.
     """
 
     texts: int
@@ -37,6 +37,7 @@ class Batch(NamedTuple):
     seconds: float
     waits: list[float]
     model: str
+    version: str
 
 
 class Engine(Protocol):
@@ -255,7 +256,7 @@ class Batcher:
         if self._watch:
             seconds = time.monotonic() - begun
             waits = [begun - job.arrived for job, numbers in batch.items() if numbers[0] == 0]
-            self._watch(Batch(len(texts), tokens, seconds, waits, next(iter(batch)).model))
+            self._watch(Batch(len(texts), tokens, seconds, waits, *next(iter(batch)).model))
         for job, numbers in batch.items():
             for i in numbers:
                 job.found[i] = next(found)
@@ -273,7 +274,7 @@ class _Job:
         self.arrived = time.monotonic()
         self.next, self.left = 0, len(texts)
         engine = key[0] if isinstance(key, tuple) else None
-        self.model = getattr(engine, "name", "")
+        self.model = getattr(engine, "name", ""), getattr(engine, "version", "")
         self.found: list[Any] = [None] * len(texts)
 
 

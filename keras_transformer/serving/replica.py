@@ -188,10 +188,16 @@ def load(
     keep_compilations()
     catalogue = Catalogue.load(specifications, **options)
 
-    def compute(name, pair, method, *arguments):
-        model, pair = catalogue.models.get(name), tuple(pair)
+    models = {
+        (name, number): model
+        for name, versions in catalogue.models.items()
+        for number, model in versions.by_number.items()
+    }
+
+    def compute(name, number, pair, method, *arguments):
+        model, pair = models.get((name, number)), tuple(pair)
         if model is None or pair not in model.pairs:
             raise ValueError(f"{name} from {pair[0]} to {pair[1]} was replaced by other models")
         return getattr(model.engine(pair), method)(*arguments)
 
-    return [model.facts() for model in catalogue.models.values()], compute
+    return [model.facts() for model in models.values()], compute

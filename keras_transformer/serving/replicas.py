@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from keras_transformer.serving.engines import ReplicaEngine
 from keras_transformer.serving.language_models import is_language_model
 from keras_transformer.serving.replica import COMMAND, Replica, ReplicaEndedError
 from keras_transformer.serving.task_models import tasks_of
+from keras_transformer.serving.versions import Version
 from keras_transformer.text import load_tokenizer
 
 log = logging.getLogger("keras_transformer.serving")
@@ -230,16 +232,18 @@ class Replicas:
 
 def _model(facts, ask):
     """Make a model of which this process knows the languages and the tokenizer only."""
-    folder = Path(facts["folder"])
+    name, folder = facts["name"], Path(facts["folder"])
+    version = Version(*facts["version"])
     pairs = {tuple(codes): names for codes, names in facts["pairs"]}
     tokenizer = load_tokenizer(folder) if facts["can_attend"] else None  # a SavedModel has none
 
     def engine(pair):
         own = tokenizer and tokenizer.between(*pairs[pair])
         limits = facts["max_length"], facts["can_attend"], facts["can_estimate"]
-        return ReplicaEngine(ask, facts["name"], pair, own, *limits)
+        return ReplicaEngine(partial(ask, name, version.number, pair), own, *limits)
 
-    return Model(facts["name"], folder, pairs, engine, facts["default"] and tuple(facts["default"]))
+    default = facts["default"] and tuple(facts["default"])
+    return Model(name, folder, pairs, engine, default, version)
 
 
 def _checked(devices, count):

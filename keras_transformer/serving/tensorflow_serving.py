@@ -16,7 +16,6 @@ from keras_transformer.serving.schemas import PredictRequest, PredictResponse, b
 router = APIRouter(prefix="/v1/models", tags=["predict"], responses=ERRORS | {404: ERRORS[400]})
 
 
-VERSION = "1"  # of each model
 TEXT, FLOAT = "DT_STRING", "DT_FLOAT"
 BODY: Any = dict(
     openapi_extra=body_of(PredictRequest, forms=False), response_model_exclude_none=True
@@ -25,13 +24,19 @@ BODY: Any = dict(
 
 @router.post("/{name}:predict", **BODY)
 @router.post("/{name}/versions/{version}:predict", **BODY)
-async def predict(request: Request, name: str, version: str = VERSION) -> PredictResponse:
-    """Translate texts, or score translations, without splitting texts into sentences."""
+@router.post("/{name}/labels/{label}:predict", **BODY)
+async def predict(
+    request: Request, name: str, version: str | None = None, label: str | None = None
+) -> PredictResponse:
+    """Translate texts, or score translations, without splitting texts into sentences.
+
+    Without a version and a label, the shares of the versions decide by chance.
+    """
     key = request.app.state.guard.check(request)
     # Like TensorFlow Serving, ignore the content type: `curl -d` declares its JSON as a form.
     asked = await read(request, PredictRequest, forms=False)
     service = request.app.state.service
-    model = _model(service, name, version)
+    (model,) = _models(service, name, version, label) or [service.catalogue.models[name].chosen()]
     if model.default is None:
         raise HTTPException(400, f"{name} is multilingual and has no default pair: use /translate")
     if not key.allows(*model.default):
@@ -65,21 +70,31 @@ async def _outputs(batcher, engine, asked, columns):
 
 @router.get("/{name}")
 @router.get("/{name}/versions/{version}")
-async def status(request: Request, name: str, version: str = VERSION) -> dict[str, Any]:
-    """Return the status of a translator, or another model in the form of OpenAI's API."""
+@router.get("/{name}/labels/{label}")
+async def status(
+    request: Request, name: str, version: str | None = None, label: str | None = None
+) -> dict[str, Any]:
+    """Return the status of a translator's versions, or another model in OpenAI's form."""
     catalogue = request.app.state.service.catalogue
     if (catalogue.writers or catalogue.tools) and name not in catalogue.models:
         return openai_api.facts_of(request, name)
-    _model(request.app.state.service, name, version)
+    found = _models(request.app.state.service, name, version, label)
+    numbers = [model.version.number for model in found or catalogue.models[name].by_number.values()]
     ready = {"error_code": "OK", "error_message": ""}
-    return {"model_version_status": [{"version": VERSION, "state": "AVAILABLE", "status": ready}]}
+    states = [{"version": number, "state": "AVAILABLE", "status": ready} for number in numbers]
+    return {"model_version_status": states}
 
 
 @router.get("/{name}/metadata")
 @router.get("/{name}/versions/{version}/metadata")
-async def metadata(request: Request, name: str, version: str = VERSION) -> dict[str, Any]:
-    """Return the signatures of a model."""
-    model = _model(request.app.state.service, name, version)
+@router.get("/{name}/labels/{label}/metadata")
+async def metadata(
+    request: Request, name: str, version: str | None = None, label: str | None = None
+) -> dict[str, Any]:
+    """Return the signatures of a version of a model, of the highest if none is named."""
+    service = request.app.state.service
+    found = _models(service, name, version, label)
+    *_, model = found or service.catalogue.models[name].by_number.values()
     texts, translations = {"texts": _tensor("texts")}, {"translations": _tensor("translations")}
     scores = {"scores": _tensor("scores", FLOAT)}
     pairs = {name: _tensor(name) for name in NAMES["score"]}
@@ -92,7 +107,7 @@ async def metadata(request: Request, name: str, version: str = VERSION) -> dict[
         "score": _signature(pairs, scores),
     }
     return {
-        "model_spec": {"name": model.name, "signature_name": "", "version": VERSION},
+        "model_spec": {"name": model.name, "signature_name": "", "version": model.version.number},
         "metadata": {"signature_def": {"signature_def": signatures}},
     }
 
@@ -106,12 +121,18 @@ def _signature(inputs, outputs):
     return {"inputs": inputs, "outputs": outputs, "method_name": "tensorflow/serving/predict"}
 
 
-def _model(service, name, version):
-    model = service.catalogue.models.get(name)
-    if model is None:
-        raise HTTPException(
-            404, f"model must be one of {', '.join(service.catalogue.models)}, got {name[:80]!r}"
-        )
-    if version != VERSION:
-        raise HTTPException(404, f"version must be {VERSION} of {name}, got {version[:80]!r}")
-    return model
+def _models(service, name, version, label):
+    """Return the version that a request names, in a list; an empty one if it names none."""
+    models = service.catalogue.models
+    if name not in models:
+        raise HTTPException(404, f"model must be one of {', '.join(models)}, got {name[:80]!r}")
+    for kind, given, known in (
+        ("version", version, models[name].by_number),
+        ("label", label, models[name].labels),
+    ):
+        if given is not None and given not in known:
+            accepted = f"one of {', '.join(known)}" if known else "left out: there are none"
+            raise HTTPException(404, f"{kind} of {name} must be {accepted}, got {given[:80]!r}")
+        if given is not None:
+            return [known[given]]
+    return []

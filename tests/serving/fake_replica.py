@@ -45,6 +45,7 @@ def load(specifications, device, options):
         time.sleep(60)
     facts = dict(
         name="fake",
+        version=["1", 1.0, []],
         folder=str(folder),
         pairs=[[["en", "de"], ["en", "de"]]],
         default=["en", "de"],
@@ -53,8 +54,8 @@ def load(specifications, device, options):
         can_estimate=False,
     )
 
-    def compute(name, pair, method, texts, num_hypotheses, tokens_per_batch):
-        assert (name, pair, method) == ("fake", ["en", "de"], "search")
+    def compute(name, number, pair, method, texts, num_hypotheses, tokens_per_batch):
+        assert (name, number, pair, method) == ("fake", "1", ["en", "de"], "search")
         return [[obeyed(text, folder), version][:num_hypotheses] for text in texts]
 
     return [facts], compute

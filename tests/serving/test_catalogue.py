@@ -50,7 +50,7 @@ def test_models_of_many_languages(pretrained_folder, tmp_path):
     assert engine.search(["one two"], 1)[0] == load_pretrained(folder, "en", "de").translate(
         ["one two"]
     )
-    assert catalogue.models["many"].default == ("en", "de")
+    assert catalogue.models["many"].any.default == ("en", "de")
 
 
 def test_no_models_twice(folders):
@@ -65,8 +65,8 @@ def test_no_models_twice(folders):
 @pytest.mark.once("files and languages: no tensor differs")
 def test_calibrations(calibrated, folders, tmp_path):
     (engine,) = calibrated.route("en", "de")
-    folder = calibrated.models["en-de"].folder
-    assert engine.can_estimate and calibrated.models["en-de"].facts()["can_estimate"]
+    folder = calibrated.models["en-de"].any.folder
+    assert engine.can_estimate and calibrated.models["en-de"].any.facts()["can_estimate"]
     assert not Catalogue.load([folders[0]]).route("en", "de")[0].can_estimate
     assert not Catalogue.load([f"pt-sv={folder}"]).route("pt", "sv")[0].can_estimate
     with pytest.warns(UserWarning, match=r"quality.json is of another search \(beam_size\)"):

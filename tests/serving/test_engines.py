@@ -38,7 +38,7 @@ def test_replicas_are_asked_for_what_a_translator_does(translators):
         return "found"
 
     own = TranslatorEngine(translators[0])
-    engine = ReplicaEngine(ask, "en-de", ("en", "de"), translators[0].tokenizer, 48, True, True)
+    engine = ReplicaEngine(ask, translators[0].tokenizer, 48, True, True)
     assert engine.costs(["one two", ""]) == own.costs(["one two", ""])
     assert (engine.max_length, engine.can_attend) == (own.max_length, own.can_attend)
     assert engine.search(("one",), 2, 9) == "found"
@@ -46,10 +46,10 @@ def test_replicas_are_asked_for_what_a_translator_does(translators):
     assert engine.estimate([("one", "eins")]) == "found"
     assert engine.attention("one", "eins") == "found"
     assert asked == [
-        ("en-de", ("en", "de"), "search", ["one"], 2, 9),
-        ("en-de", ("en", "de"), "align", [("one", "eins")]),
-        ("en-de", ("en", "de"), "estimate", [("one", "eins")]),
-        ("en-de", ("en", "de"), "attention", "one", "eins"),
+        ("search", ["one"], 2, 9),
+        ("align", [("one", "eins")]),
+        ("estimate", [("one", "eins")]),
+        ("attention", "one", "eins"),
     ]
 
 

@@ -20,14 +20,14 @@ def counts(metrics):
 
 def test_a_batch_is_counted():
     metrics = Metrics()
-    metrics.watch(Batch(3, 20, 0.5, [0.25, 0.75], "one"))
-    metrics.watch(Batch(1, 4, 0.25, [], "one"))
+    metrics.watch(Batch(3, 20, 0.5, [0.25, 0.75], "one", "2"))
+    metrics.watch(Batch(1, 4, 0.25, [], "one", "2"))
     found = counts(metrics)
-    assert found['keras_transformer_sentences_total{model="one"}'] == 4
-    assert found['keras_transformer_source_tokens_total{model="one"}'] == 24
+    assert found['keras_transformer_sentences_total{model="one",version="2"}'] == 4
+    assert found['keras_transformer_source_tokens_total{model="one",version="2"}'] == 24
     assert found["keras_transformer_queue_seconds_count"] == 2
     assert found["keras_transformer_queue_seconds_sum"] == 1
-    assert found["keras_transformer_batch_seconds_sum"] == 0.75
+    assert found['keras_transformer_batch_seconds_sum{model="one",version="2"}'] == 0.75
     assert found['keras_transformer_batch_sentences_bucket{le="1.0"}'] == 1
     assert found['keras_transformer_batch_sentences_bucket{le="4.0"}'] == 2
 
@@ -63,5 +63,5 @@ def test_requests_are_counted_by_key_model_and_refusal(catalogue, translated, re
         assert found["keras_transformer_requests_in_flight"] == 0
     assert found['keras_transformer_key_requests_total{key="default"}'] == 2
     assert found['keras_transformer_refusals_total{reason="address"}'] == 1
-    assert found['keras_transformer_sentences_total{model="en-de"}'] == 1
+    assert found['keras_transformer_sentences_total{model="en-de",version="1"}'] == 1
     assert found["keras_transformer_queue_seconds_count"] == 1

@@ -14,7 +14,7 @@ from keras_transformer.serving import replica
 from keras_transformer.serving.replica import Replica, ReplicaEndedError
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_replica.py")), replica.__file__)
-ASKED = "fake", ("en", "de"), "search"
+ASKED = "fake", "1", ("en", "de"), "search"
 
 
 @pytest.fixture
@@ -61,10 +61,10 @@ def test_models_of_a_replica(folders, translators):
     models, compute = replica.load(list(map(str, folders)), None, {"beam_size": 2})
     assert [x["name"] for x in models] == ["en-de", "de-fr"]
     assert models[0]["pairs"] == [(("en", "de"), ("en", "de"))] and models[0]["max_length"] == 48
-    found = compute("de-fr", ["de", "fr"], "search", ["one two"], 1, 100)
+    found = compute("de-fr", "1", ["de", "fr"], "search", ["one two"], 1, 100)
     assert found == [translators[1].translate(["one two"], beam_size=2)]
     with pytest.raises(ValueError, match="en-fr from en to fr was replaced by other models"):
-        compute("en-fr", ["en", "fr"], "search", ["one two"], 1, 100)
+        compute("en-fr", "1", ["en", "fr"], "search", ["one two"], 1, 100)
 
 
 def test_a_gpu_that_is_not_there(monkeypatch):

@@ -216,7 +216,7 @@ def test_a_server_without_replicas_alive_is_not_healthy(pool, folder):
         assert client.get("/health").json() == {"status": "ok"}
         assert "keras_transformer_replicas 2.0" in client.get("/metrics").text
         (folder / "version").write_text("broken")
-        engine = app.state.service.catalogue.models["fake"].engine(("en", "de"))
+        engine = app.state.service.catalogue.models["fake"].any.engine(("en", "de"))
         with ThreadPoolExecutor() as executor:
             dying = executor.submit(engine.search, ["die"])
             until(lambda: client.get("/health").status_code == 503)
@@ -236,7 +236,7 @@ def test_a_stopping_server_finishes_what_it_accepted_and_ends_its_replicas(pool,
     app = create_app(pool.load, Settings(), pool)
     with TestClient(app):
         service = app.state.service
-        engine = service.catalogue.models["fake"].engine(("en", "de"))
+        engine = service.catalogue.models["fake"].any.engine(("en", "de"))
         process, *_ = facts(engine)
         futures = [service.batcher.submit(engine, ["wait", "one"]) for _ in range(3)]
         until(lambda: list(folder.glob("waits-*")))
@@ -250,7 +250,7 @@ def test_a_stopping_server_does_not_wait_for_replicas_that_are_gone(pool, folder
     app = create_app(pool.load, Settings(timeout=0.5), pool)
     with TestClient(app):
         service = app.state.service
-        engine = service.catalogue.models["fake"].engine(("en", "de"))
+        engine = service.catalogue.models["fake"].any.engine(("en", "de"))
         (folder / "version").write_text("broken")
         for _ in range(2):
             service.batcher.submit(engine, ["die"])
