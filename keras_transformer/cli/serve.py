@@ -150,6 +150,14 @@ def serve(
             help="Log messages in full, which may quote texts that users sent.",
         ),
     ] = False,
+    traces: Annotated[
+        bool,
+        typer.Option(
+            "--traces",
+            help="Send OpenTelemetry traces to the collector OTEL_EXPORTER_OTLP_ENDPOINT, by "
+            "default http://localhost:4318.",
+        ),
+    ] = False,
     root_path: Annotated[
         str, typer.Option(help="Path prefix that a proxy in front of the server strips.")
     ] = "",
@@ -194,6 +202,7 @@ def serve(
         requests_per_minute=requests_per_minute,
     )
     serving.configure(log_format, access_log, log_texts)
+    tracer = serving.Tracer() if traces else None
     tls = serving.tls_files(tls_certificate, tls_key)
     at = serving.listen(host, port)  # before the models are loaded, which takes longer
     loading = dict(precision=precision, engine=engine, **search)
@@ -211,4 +220,4 @@ def serve(
         return first or read()
 
     patience = timeout + 5 if drain is None else drain
-    serving.run(serving.create_app(load, settings, pool), at, patience, root_path, tls)
+    serving.run(serving.create_app(load, settings, pool, tracer), at, patience, root_path, tls)

@@ -20,11 +20,13 @@ from keras_transformer.serving.connections import listen, run, tls_files
 from keras_transformer.serving.logs import configure
 from keras_transformer.serving.replicas import Replicas
 from keras_transformer.serving.settings import Settings
+from keras_transformer.serving.traces import Tracer
 
 __all__ = [
     "Catalogue",
     "Replicas",
     "Settings",
+    "Tracer",
     "configure",
     "create_app",
     "listen",

@@ -24,6 +24,7 @@ from keras_transformer.serving.logs import log
 from keras_transformer.serving.replicas import Replicas
 from keras_transformer.serving.service import Service
 from keras_transformer.serving.settings import Settings
+from keras_transformer.serving.traces import Tracer
 from keras_transformer.serving.watch import Watch
 
 
@@ -31,6 +32,7 @@ def create_app(
     load: Callable[[], Catalogue],
     settings: Settings | None = None,
     replicas: Replicas | None = None,
+    tracer: Tracer | None = None,
 ) -> FastAPI:
     """Return the server as an ASGI application, for uvicorn or another single-process server.
 
@@ -43,6 +45,7 @@ def create_app(
         settings: Settings of the server; None: the defaults.
         replicas: The processes that compute, then `load` is their `load`; None: this process
             computes.
+        tracer: What sends traces of requests, closed when the application ends; None: nothing.
     """
     settings = settings or Settings()
 
@@ -54,6 +57,8 @@ def create_app(
         _reload_on_hangup(service, app.state.guard)
         yield
         await service.close()
+        if tracer:
+            await asyncio.to_thread(tracer.close)
 
     app = FastAPIOffline(
         title="keras_transformer",
@@ -76,7 +81,7 @@ def create_app(
     app.mount("/", StaticFiles(directory=str(page), html=True), name="page")
 
     add_handlers(app)
-    app.add_middleware(Watch, metrics=metrics, timeout=settings.timeout)
+    app.add_middleware(Watch, metrics=metrics, timeout=settings.timeout, tracer=tracer)
     app.add_middleware(BodyLimit, settings=settings)
     app.add_middleware(Admission, guard=app.state.guard)
     if settings.origins:

@@ -11,6 +11,7 @@ from concurrent.futures import Future, InvalidStateError
 from typing import Any, NamedTuple, Protocol
 
 from keras_transformer.config import require, require_whole
+from keras_transformer.serving import traces
 
 
 class QueueFullError(Exception):
@@ -201,10 +202,11 @@ class Batcher:
                     self._changed.wait()
                 if not self._jobs:
                     return
+                free = time.monotonic()
                 self._wait_for_company()
                 batch = self._take()
             if batch:
-                self._run(batch)
+                self._run(batch, free)
 
     def _wait_for_company(self):
         """Wait until the batch is full, or its first text has waited for `delay` seconds."""
@@ -239,7 +241,8 @@ class Batcher:
         self._jobs = others
         return batch
 
-    def _run(self, batch):
+    def _run(self, batch, free):
+        """Compute a batch for which a thread has been free since then."""
         texts = [job.texts[i] for job, numbers in batch.items() for i in numbers]
         tokens = sum(job.costs[i] for job, numbers in batch.items() for i in numbers)
         begun = time.monotonic()
@@ -248,13 +251,16 @@ class Batcher:
         except Exception as error:
             if len(batch) > 1:  # one job may have made the batch fail: run each alone
                 for job, numbers in batch.items():
-                    self._run({job: numbers})
+                    self._run({job: numbers}, begun)
             else:
                 (job,) = batch
                 _finish(job.future.set_exception, error)
             return
+        seconds = time.monotonic() - begun
+        for job, numbers in batch.items():
+            if job.trace:
+                job.note(free, begun, seconds, numbers, len(texts), tokens)
         if self._watch:
-            seconds = time.monotonic() - begun
             waits = [begun - job.arrived for job, numbers in batch.items() if numbers[0] == 0]
             self._watch(Batch(len(texts), tokens, seconds, waits, *next(iter(batch)).model))
         for job, numbers in batch.items():
@@ -276,6 +282,15 @@ class _Job:
         engine = key[0] if isinstance(key, tuple) else None
         self.model = getattr(engine, "name", ""), getattr(engine, "version", "")
         self.found: list[Any] = [None] * len(texts)
+        self.trace = traces.current.get()
+
+    def note(self, free, begun, seconds, numbers, texts, tokens):
+        """Add a batch, of so many texts and tokens, to the trace of the request."""
+        if numbers[0] == 0:
+            self.trace.add("queue", self.arrived, max(self.arrived, free))
+            self.trace.add("batch", max(self.arrived, free), begun)
+        facts = dict(zip(("model", "version"), self.model, strict=True), own_texts=len(numbers))
+        self.trace.add("search", begun, begun + seconds, texts=texts, tokens=tokens, **facts)
 
 
 def _finish(setter, value):

@@ -13,6 +13,7 @@ from keras_transformer.inference.reply import Event
 from keras_transformer.inference.slots import Slots
 from keras_transformer.models import DecoderOnly
 from keras_transformer.search import Generation
+from keras_transformer.serving import traces
 from keras_transformer.serving.queue import QueueFullError, TooLargeError
 
 
@@ -28,6 +29,9 @@ class Job:
     Attributes:
         reused: Tokens of the prompt that did not have to be read, from the first event on.
         arrived: When the job was made, in seconds of `time.monotonic`.
+        joined: When it got its slot.
+        written: Its tokens so far.
+        trace: The trace of its request.
     """
 
     prompt_ids: Sequence[int]
@@ -39,6 +43,9 @@ class Job:
     reused: int = 0
     begun: bool = False
     arrived: float = field(default_factory=time.monotonic)
+    joined: float = 0.0
+    written: int = 0
+    trace: traces.Trace | None = field(default_factory=traces.current.get)
     id: int | None = None  # in the slots
 
     @property
@@ -196,13 +203,18 @@ class Replies:
                 job.listen(error)
             else:
                 self._running[job.id] = job
+                job.joined = time.monotonic()
 
     def _tell(self, event):
         job = self._running[event.id]
         is_first, job.begun = not job.begun, True
         job.reused = event.reused
+        job.written += 1
         if event.end:
             del self._running[event.id]
+            if job.trace:
+                job.trace.add("queue", job.arrived, job.joined)
+                job.trace.add("search", job.joined, time.monotonic(), tokens=job.written)
         self._watch(job, is_first)
         job.listen(event)
 

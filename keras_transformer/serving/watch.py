@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from keras_transformer.serving import logs
+from keras_transformer.serving import logs, traces
 from keras_transformer.serving.errors import error_body
 from keras_transformer.serving.monitoring import Metrics
 
@@ -28,10 +28,17 @@ class Watch:
         app: The ASGI application to wrap.
         metrics: Where to count.
         timeout: Maximum seconds per request; for an answer that is streamed, between its parts.
+        tracer: What sends traces of requests that are computed (POST); None: nothing does.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, timeout: float):
-        self.app, self.metrics, self.timeout = app, metrics, timeout
+    def __init__(
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        timeout: float,
+        tracer: traces.Tracer | None = None,
+    ):
+        self.app, self.metrics, self.timeout, self.tracer = app, metrics, timeout, tracer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a connection."""
@@ -40,6 +47,8 @@ class Watch:
         begun, status = time.monotonic(), None
         name = logs.identified(Headers(scope=scope).get("x-request-id", ""))
         logs.request_id.set(name)
+        trace = traces.Trace() if self.tracer and scope["method"] == "POST" else None
+        traces.current.set(trace)
 
         async def send_with_headers(message):
             nonlocal status
@@ -69,10 +78,14 @@ class Watch:
                 await response(scope, receive, send_with_headers)
         finally:
             self.metrics.in_flight.dec()
-            self._note(scope, status or 500, time.monotonic() - begun)
+            self._note(scope, status or 500, begun, trace)
 
-    def _note(self, scope, status, seconds):
-        path = path_of(scope)
+    def _note(self, scope, status, begun, trace):
+        path, seconds = path_of(scope), time.monotonic() - begun
+        if trace is not None:
+            named = {"http.request.method": "POST", "http.route": path}
+            named["request_id"] = logs.request_id.get()
+            self.tracer.send(trace, f"POST {path}", begun, Headers(scope=scope), status, **named)
         self.metrics.requests.labels(path, status).inc()
         self.metrics.seconds.labels(path).observe(seconds)
         fields = dict(method=scope["method"], path=path, status=status, seconds=round(seconds, 4))

@@ -31,6 +31,7 @@ PACKAGES = {
         "sentencex>=1.0.30",
         "uvicorn>=0.32",
     ),
+    "traces": ("opentelemetry-sdk>=1.30", "opentelemetry-exporter-otlp-proto-http>=1.30"),
     "clean": ("datasketch>=2", "langcodes>=3.4", "py3langid>=0.4"),
     "corpora": ("pyarrow>=17", "zstandard>=0.22"),
     "ray": ("ray[data]>=2.60,<3",),
