@@ -6,6 +6,8 @@
 # make fuzz          10,000 damaged examples for each reader of foreign files; KT_FUZZ=500 make fuzz
 #                    is shorter
 # make install-test  install wheel and sdist in empty environments with one backend; three minutes
+# make release       the files of a release in dist/: wheel, sdist, a software bill of materials; the
+#                    known vulnerabilities of the tested versions, from PyPI
 # make docs          build the documentation into site/
 # make lint          check style and import rules
 # make bench         the benchmarks train, decode, data, memory and scaling in short form, with toy
@@ -24,7 +26,7 @@ PYTEST := --quiet --durations 12 --numprocesses auto --maxprocesses 8 --dist loa
 # Tests start many processes: what the first one compiles, the others load.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test $(addprefix test-,$(BACKENDS)) faults fuzz install-test bench lint docs format clean
+.PHONY: demo test $(addprefix test-,$(BACKENDS)) faults fuzz install-test bench lint docs format clean release
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
@@ -69,6 +71,14 @@ bench: .venv/bench
 	$(BIN)/python -m benchmarks.data --batches 50
 	$(BIN)/python -m benchmarks.memory --short
 	$(BIN)/python -m benchmarks.scaling --short
+
+release: install-test
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all,dev,release]"
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/cyclonedx-py requirements constraints.txt --pyproject pyproject.toml \
+		--output-reproducible --output-format JSON --output-file dist/sbom.json
+	$(BIN)/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt
 
 lint: .venv/ready
 	$(BIN)/ruff check .
