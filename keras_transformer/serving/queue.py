@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.serving import traces
+from keras_transformer.system import interruption
 
 
 class QueueFullError(Exception):
@@ -118,7 +119,7 @@ class Batcher:
 
         Returns:
             A future of the best translations of each text. If it is cancelled, its remaining texts
-            are dropped.
+            are dropped; PyTorch also ends the search of a batch of nothing else.
 
         Raises:
             TooLargeError: If these texts alone exceed `most_waiting`.
@@ -247,7 +248,10 @@ class Batcher:
         tokens = sum(job.costs[i] for job, numbers in batch.items() for i in numbers)
         begun = time.monotonic()
         try:
-            found = iter(next(iter(batch)).run(texts))
+            with interruption.given_up_if(lambda: all(job.future.cancelled() for job in batch)):
+                found = iter(next(iter(batch)).run(texts))
+        except interruption.GivenUpError:
+            return
         except Exception as error:
             if len(batch) > 1:  # one job may have made the batch fail: run each alone
                 for job, numbers in batch.items():
@@ -259,7 +263,9 @@ class Batcher:
         seconds = time.monotonic() - begun
         for job, numbers in batch.items():
             if job.trace:
-                job.note(free, begun, seconds, numbers, len(texts), tokens)
+                since = (job.arrived, free) if numbers[0] == 0 else None
+                facts = len(numbers), len(texts), tokens, *job.model
+                job.trace.add_batch(since, begun, begun + seconds, *facts)
         if self._watch:
             waits = [begun - job.arrived for job, numbers in batch.items() if numbers[0] == 0]
             self._watch(Batch(len(texts), tokens, seconds, waits, *next(iter(batch)).model))
@@ -283,14 +289,6 @@ class _Job:
         self.model = getattr(engine, "name", ""), getattr(engine, "version", "")
         self.found: list[Any] = [None] * len(texts)
         self.trace = traces.current.get()
-
-    def note(self, free, begun, seconds, numbers, texts, tokens):
-        """Add a batch, of so many texts and tokens, to the trace of the request."""
-        if numbers[0] == 0:
-            self.trace.add("queue", self.arrived, max(self.arrived, free))
-            self.trace.add("batch", max(self.arrived, free), begun)
-        facts = dict(zip(("model", "version"), self.model, strict=True), own_texts=len(numbers))
-        self.trace.add("search", begun, begun + seconds, texts=texts, tokens=tokens, **facts)
 
 
 def _finish(setter, value):

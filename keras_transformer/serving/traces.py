@@ -34,6 +34,32 @@ class Trace:
         """Note what happened, in seconds of `time.monotonic`."""
         self.spans.append(Span(name, begun, ended, attributes))
 
+    def add_batch(
+        self,
+        since: tuple[float, float] | None,
+        begun: float,
+        ended: float,
+        own_texts: int,
+        texts: int,
+        tokens: int,
+        model: str,
+        version: str,
+    ) -> None:
+        """Note that a batch was computed with texts of the request.
+
+        Args:
+            since: When the request came, and when a thread became free; None: not its first batch.
+            begun, ended: When the batch was computed.
+            own_texts, texts, tokens: Number of texts of the request, and of texts and tokens.
+            model, version: What computed it.
+        """
+        if since:
+            free = max(since)
+            self.add("queue", since[0], free)
+            self.add("batch", free, begun)
+        facts = dict(own_texts=own_texts, texts=texts, tokens=tokens, model=model, version=version)
+        self.add("search", begun, ended, **facts)
+
 
 current: ContextVar[Trace | None] = ContextVar("trace", default=None)  # of this request
 

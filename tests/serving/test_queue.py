@@ -6,6 +6,7 @@ import time
 import pytest
 
 from keras_transformer.serving.queue import Batcher, EngineError, QueueFullError, TooLargeError
+from keras_transformer.system import interruption
 
 
 class Upper:
@@ -159,3 +160,30 @@ def test_nothing_is_answered_at_once(batcher):
 def test_values_out_of_range(name):
     with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
         Batcher(**{name: 0})
+
+
+@pytest.mark.once("threads only; no tensors")
+def test_a_search_that_nobody_waits_for_is_given_up_between_steps(batcher):
+    steps, ended = [], threading.Event()
+
+    class Steps(Upper):
+        def search(self, texts, num_hypotheses, tokens_per_batch):
+            if texts != ["slow", "slow"]:
+                return super().search(texts, num_hypotheses, tokens_per_batch)
+            try:
+                for step in range(10_000):
+                    interruption.check()
+                    steps.append(step)
+                    time.sleep(0.001)
+            finally:
+                ended.set()
+            raise AssertionError("it was not given up")
+
+    engine = Steps()
+    one, two = behind(batcher, engine, ["slow"], ["slow"])
+    while not steps:
+        time.sleep(0.001)
+    assert one.cancel() and not ended.wait(0.05)  # another request waits for the batch
+    assert two.cancel() and ended.wait(10)
+    assert batcher.submit(engine, ["next"]).result(10) == [["NEXT0"]]
+    assert batcher.waiting == 0

@@ -9,6 +9,8 @@ from typing import Any
 import keras
 import torch
 
+from keras_transformer.system import interruption
+
 _FULL = 0.9  # finished rows are removed once at most this share of rows is unfinished
 _GROUP = 64  # tokens per group in the first pass of `_top_k`
 _CHUNK = 1 << 18  # logits to process per thread at a time: 1 MiB in float32 stays in cache
@@ -71,6 +73,7 @@ def row_loop(body: Callable, length: int, done_B: torch.Tensor, found: Any, aliv
     """Kernel of `backend.row_loop`: removes finished rows once they are a tenth of all rows."""
     results = places = None
     for i in range(1, length):
+        interruption.check()
         rows = done_B.shape[0]
         left = rows - int(done_B.sum())
         if left == 0:

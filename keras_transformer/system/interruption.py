@@ -1,0 +1,35 @@
+"""Work that nobody waits for any longer is given up between its steps."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+
+_OF_THREAD = threading.local()
+
+
+class GivenUpError(Exception):
+    """The work of this thread was given up."""
+
+
+@contextlib.contextmanager
+def given_up_if(nobody_waits: Callable[[], bool]) -> Iterator[None]:
+    """Let `check` raise in the body, in this thread, once `nobody_waits` returns True."""
+    before = getattr(_OF_THREAD, "nobody_waits", None)
+    _OF_THREAD.nobody_waits = nobody_waits
+    try:
+        yield
+    finally:
+        _OF_THREAD.nobody_waits = before
+
+
+def check() -> None:
+    """Do nothing, or give up the work of this thread; for loops that run in Python.
+
+    Raises:
+        GivenUpError: If nobody waits for the work.
+    """
+    nobody_waits = getattr(_OF_THREAD, "nobody_waits", None)
+    if nobody_waits is not None and nobody_waits():
+        raise GivenUpError
