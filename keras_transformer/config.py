@@ -12,13 +12,16 @@ from typing import Any, Self
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
 KERNELS = ("elu", "performer")  # of linear attention
 SINUSOIDS = ("sinusoidal", "sinusoidal_halves", "sinusoidal_tensor2tensor")
+SHOWN = 500  # most characters of a value in an error
 POSITIONS = ("learned", "none", *SINUSOIDS)
 
 
 def require(condition: bool, name: str, value: object, accepted: str) -> None:
     """Raise ValueError with argument, value and what is accepted, unless the condition holds."""
     if not condition:
-        raise ValueError(f"{name} must be {accepted}, got {value!r}")
+        shown = repr(value)
+        shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
+        raise ValueError(f"{name} must be {accepted}, got {shown}")
 
 
 def require_whole(name: str, value: Any, least: int) -> None:

@@ -16,11 +16,22 @@ from keras_transformer.checkpoints.families.family import Rule, token_ids
 from keras_transformer.checkpoints.families.fields import complete
 from keras_transformer.checkpoints.tensors import PLAIN, WEIGHTS, Checkpoint
 from keras_transformer.checkpoints.weights import save_weights, weights_of
+from keras_transformer.config import require
 from keras_transformer.layers.layer import unfilled
 from keras_transformer.system.files import read_json, write_json
 
 CONFIG = "config.json"
 GENERATION = "generation_config.json"
+# Fields of our configs that are an axis of a weight, with `d_model` or more as the other one.
+WIDTHS = (
+    "d_model", "d_ff", "decoder_d_ff", "d_embedding", "head_dim", "num_heads", "num_kv_heads",
+    "num_decoder_heads", "vocab_size", "source_vocab_size", "target_vocab_size", "num_classes",
+    "num_mels", "num_channels", "patch_size", "num_types", "convolution",
+)  # fmt: skip
+# Fields of our configs that are the length of a table of `d_model` numbers or fewer, with the
+# numbers that it may have in any case.
+TABLES = {"max_length": 1 << 26, "max_frames": 1 << 26, "max_distance": 1 << 26}
+LEAST = 1 << 20  # numbers in a weight that any config may have
 
 
 def family_of(config: Mapping[str, Any], where: str | os.PathLike) -> Family:
@@ -54,11 +65,40 @@ def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
     names = _without_copies(family, checkpoint)
     with _naming(folder / CONFIG):
         config = family.read(theirs, names)
+        _check_sizes(config, len(names), checkpoint.size)
+        rules = family.rules(config)
+    names, read = _renamed(family, rules, checkpoint, names)
+    _check_names(family, rules, names, folder)
     with unfilled():
         model = family.model(config, dtype=dtype)
-    rules = family.rules(config)
-    _assign(model, family, rules, *_renamed(family, rules, checkpoint, names))
+    _assign(model, rules, read, folder)
     return model
+
+
+def _check_sizes(config, count, size):
+    """Refuse a config of a model much larger than its weights, before the model is made.
+
+    Args:
+        config: Our config.
+        count: Number of tensors in the checkpoint.
+        size: Bytes of the checkpoint.
+    """
+    sizes = {name: x for name, x in config.to_dict().items() if type(x) is int}
+    most, width = max(size, LEAST), sizes["d_model"]
+    for name, value in sizes.items():
+        if name.endswith("layers"):
+            accepted = f"at most {max(count, 100)}: the weights are {count} tensors"
+            require(value <= max(count, 100), name, value, accepted)
+        elif name in TABLES:
+            accepted = f"at most {TABLES[name] // width}"
+            require(value * width <= max(size, TABLES[name]), name, value, accepted)
+        elif name in WIDTHS:
+            narrow = 1 if "vocab" in name else width
+            accepted = f"at most {most // narrow}: the weights take {size} bytes"
+            require(value * narrow <= most, name, value, accepted)
+    rows, columns = getattr(config, "patches", (0, 0))
+    accepted = f"at most {most // width} in weights of {size} bytes"
+    require(rows * columns * width <= most, "number of patches", rows * columns, accepted)
 
 
 def read_config(folder: str | os.PathLike) -> tuple[dict[str, Any], Family]:
@@ -97,7 +137,7 @@ def _naming(path):
         yield
     except KeyError as error:
         raise ValueError(f"{path} lacks {error.args[0]!r}") from error
-    except ValueError as error:
+    except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ValueError(f"{path} does not fit: {error}") from error
 
 
@@ -117,7 +157,7 @@ def _with_ends(folder, theirs):
     return theirs
 
 
-def _assign(model, family, rules, names, read, where):
+def _check_names(family, rules, names, where):
     needed = {name for rule in rules for name in rule.names}
     if missing := sorted(needed - names):
         own = [name for name in missing if name in family.aliases]
@@ -127,6 +167,9 @@ def _assign(model, family, rules, names, read, where):
         raise ValueError(
             f"the weights in {where} contain tensors that the model lacks: {_some(unknown)}"
         )
+
+
+def _assign(model, rules, read, where):
     by_path = {rule.ours: rule for rule in rules}
     for weight in model.weights:
         try:
@@ -149,7 +192,7 @@ def _without_copies(family, checkpoint):
 
 
 def _renamed(family, rules, checkpoint, names):
-    """Resolve aliases. Return the names, without unused ones, a reader by name, and the folder."""
+    """Resolve aliases. Return the names, without unused ones, and a reader by name."""
     needed = {name for rule in rules for name in rule.names}
     names = names | (needed & checkpoint.names())  # an untied weight may equal another by chance
     places = {name: name for name in names}
@@ -164,11 +207,7 @@ def _renamed(family, rules, checkpoint, names):
             )
         del places[alias]
     unused = {x for x in places if x not in needed and x.endswith(family.unused or "/")}
-    return (
-        places.keys() - unused,
-        lambda name: checkpoint.read(places[name]),
-        checkpoint.folder,
-    )
+    return places.keys() - unused, lambda name: checkpoint.read(places[name])
 
 
 def write_model(folder: str | os.PathLike, model: keras.Model, kind: str | None = None) -> None:

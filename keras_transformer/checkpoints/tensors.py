@@ -38,6 +38,10 @@ class Checkpoint:
         part: Pairs of a prefix of names and its replacement, of which the first that fits counts:
             only tensors with such names are read. (): all tensors.
 
+    Attributes:
+        folder: The folder.
+        size: Bytes of all files of weights.
+
     Raises:
         FileNotFoundError: If there are no weights, or a shard is missing.
         ValueError: If a file is broken, or a shard lacks a tensor that the index lists.
@@ -50,7 +54,7 @@ class Checkpoint:
         endings: Iterable[tuple[str, str]] = (),
         part: Iterable[tuple[str, str]] = (),
     ):
-        self.folder = Path(folder)
+        self.folder, self.size = Path(folder), 0
         self._readers: dict[str, Callable[[], np.ndarray]] = {}
         if (self.folder / WEIGHTS).is_file():
             self._open(self.folder / WEIGHTS)
@@ -85,6 +89,7 @@ class Checkpoint:
         return self._readers[name]()
 
     def _open(self, path):
+        self.size += path.stat().st_size
         try:
             with safe_open(path, framework="numpy") as file:
                 names = list(file.keys())
@@ -120,6 +125,7 @@ class Checkpoint:
                 raise ValueError(f"{path} lacks {missing[0]}, which the index lists")
 
     def _open_pickled(self, path):
+        self.size += path.stat().st_size
         try:
             import torch
         except ImportError as error:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import re
+from collections.abc import Iterator
 
 BAD_INPUT = (ValueError, OSError, ImportError, NotImplementedError, MemoryError)
 # The disk or the quota is full, or a file is larger than `ulimit` allows.
@@ -26,3 +28,24 @@ def full_disk(error: Exception) -> int | None:
     if number is None and (found := _SYSTEM_ERROR.search(str(error))):
         number = int(found[1] or found[2] or found[3])
     return number if number in FULL else None
+
+
+@contextlib.contextmanager
+def readable(what: str) -> Iterator[None]:
+    """Raise ValueError in place of errors that are not of `BAD_INPUT`.
+
+    Foreign files can hold values of any type in any place, which lead to errors of any class.
+
+    Args:
+        what: What is read, for the message.
+
+    Raises:
+        ValueError: If the body raises such an error; names what is read.
+    """
+    try:
+        yield
+    except BAD_INPUT:
+        raise
+    except Exception as error:
+        told = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ValueError(f"{what} cannot be read: {told:.300}") from error

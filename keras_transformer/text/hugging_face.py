@@ -11,6 +11,7 @@ from typing import Any
 import sentencepiece
 
 from keras_transformer.config import require
+from keras_transformer.system.failures import readable
 from keras_transformer.system.files import read_json, write_json
 from keras_transformer.text.languages import M2M100, MBART50, NLLB200, WMT21
 from keras_transformer.text.marian import TAG, MarianTokenizer
@@ -47,6 +48,11 @@ def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Toke
     folder, kind = Path(folder), config.get("model_type")
     if kind not in KINDS:
         raise ValueError(f"model_type must be one of {KINDS} for a tokenizer, got {kind!r}")
+    with readable(f"the tokenizer in {folder}"):
+        return _read(folder, config, kind)
+
+
+def _read(folder, config, kind):
     if kind == "marian" or (folder / "source.spm").is_file():
         return MarianTokenizer.read(folder, bos_id=_id(config, START, None))
     if kind == "pegasus":

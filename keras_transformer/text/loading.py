@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from keras_transformer.system.failures import readable
 from keras_transformer.system.files import complete, read_json
 from keras_transformer.text.hugging_face import read_tokenizer
 from keras_transformer.text.keras_hub import KerasHubTokenizer
@@ -37,13 +38,14 @@ def load_tokenizer(folder: str | os.PathLike) -> Tokenizer:
     name = manifest.get("class") if isinstance(manifest, dict) else None
     if not isinstance(name, str) or name not in loaders:
         raise ValueError(f'{path} must name its "class", one of {sorted(loaders)}')
-    try:
-        tokenizer = loaders[name](folder, manifest)
-        expected = manifest["fingerprint"]
-    except KeyError as error:
-        raise ValueError(f"{path} lacks {error}: save the tokenizer again") from error
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"the tokenizer in {folder} cannot be read: {error}") from error
+    with readable(f"the tokenizer in {folder}"):
+        try:
+            tokenizer = loaders[name](folder, manifest)
+            expected = manifest["fingerprint"]
+        except KeyError as error:
+            raise ValueError(f"{path} lacks {error}: save the tokenizer again") from error
+        except ValueError as error:
+            raise ValueError(f"the tokenizer in {folder} cannot be read: {error}") from error
     if tokenizer.fingerprint() != expected:
         raise ValueError(
             f"the files in {folder} are not those that were saved with {MANIFEST}: "

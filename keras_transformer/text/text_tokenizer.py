@@ -140,13 +140,15 @@ class TextTokenizer:
             read_json(folder / name) if (folder / name).is_file() else {}
             for name in ("tokenizer_config.json", "config.json")
         )
+        for name, found in {"tokenizer_config.json": options, "config.json": config}.items():
+            require(isinstance(found, dict), f"the content of {folder / name}", found, "an object")
         if (folder / FILE).is_file():
             content = (folder / FILE).read_bytes()
             try:
                 framed = json.loads(content).get("post_processor") is not None
-            except ValueError as error:
+            except (ValueError, RecursionError, AttributeError) as error:
                 raise ValueError(f"{folder / FILE} cannot be read: {error}") from error
-            return cls(content, framed and options.get("add_special_tokens", True))
+            return cls(content, framed and options.get("add_special_tokens", True) is not False)
         try:
             found = from_vocabulary(library, folder, options, kind or config.get("model_type"))
         except Exception as error:  # the library raises Exception itself

@@ -223,16 +223,14 @@ def read_recipe(recipe: str, changes: list[str] | None = None) -> TranslationRec
         raise ValueError(f"recipe must be {accepted}, got {recipe!r}{missing}")
     try:
         values = tomllib.loads(path.read_text("utf-8"))
-    except ValueError as error:  # the file is not TOML or not UTF-8
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, or nested too deeply
         raise ValueError(f"{path} is not valid TOML: {error}") from error
     for change in changes or []:
         name, equals, text = change.partition("=")
-        if not equals:
-            raise ValueError(f"a change must read option=value, got {change!r}")
+        require(equals, "a change", change, "option=value")
         table, _, field = name.rpartition(".")
-        if table not in ("", *_TABLES):
-            accepted = ", ".join(f"{table}.option" for table in _TABLES)
-            raise ValueError(f"a change must name an option, {accepted}, got {change!r}")
+        accepted = ", ".join(f"{table}.option" for table in _TABLES)
+        require(table in ("", *_TABLES), "a change", change, f"of an option, {accepted}")
         target = values.setdefault(table, {}) if table else values
         if isinstance(target, dict):  # any other type raises an error below
             target[field] = _value(text)
@@ -244,5 +242,5 @@ def _value(text: str) -> Any:
         return None  # TOML has no null
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # not TOML, or a number or a nesting too large for it
         return text

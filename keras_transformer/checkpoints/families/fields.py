@@ -29,6 +29,9 @@ OF_SIDES = tuple(  # sizes of an encoder-decoder in BART's and Whisper's configs
 HEADS = ("encoder_attention_heads", "n_head", "n_heads", "num_heads")
 HEADS_TOO = ("num_attention_heads", "num_key_value_heads")
 REQUIRED = object()
+LAYERS = ("n_layer", "n_layers", "num_layers", "num_hidden_layers", "num_decoder_layers")
+LAYERS += ("encoder_layers", "decoder_layers")
+MOST_LAYERS = 1000  # lists of layers are made before the weights show how many there are
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,13 @@ def complete(theirs: Mapping[str, Any], fields: Mapping[str, Field]) -> dict[str
     """Return a `config.json` with these fields checked and defaults filled in.
 
     Raises:
-        KeyError, ValueError: As in `Field.read`, or if two fields differ in the number of heads.
+        KeyError, ValueError: As in `Field.read`, or if two fields differ in the number of heads, or
+            there are more than `MOST_LAYERS` layers.
     """
     found = {name: field.read(name, theirs) for name, field in fields.items()}
+    for name in LAYERS:
+        if isinstance(found.get(name), int):
+            require(found[name] <= MOST_LAYERS, name, found[name], f"at most {MOST_LAYERS}")
     for name in HEADS:
         for other in HEADS_TOO:
             if name in found and theirs.get(other, found[name]) != found[name]:
