@@ -20,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from keras_transformer.config import require
 from keras_transformer.search import spelled_out
-from keras_transformer.system.failures import BAD_INPUT, in_one_line
+from keras_transformer.system.failures import BAD_INPUT, in_one_line, memory_errors
 from keras_transformer.system.files import replacing
 
 CHUNK = 2048  # lines that are sorted by length and processed together; 1 of typed input
@@ -32,7 +32,8 @@ class Commands(TyperGroup):
     def invoke(self, context: Any) -> Any:
         """Run a command; exit with status 2 on a user error."""
         try:
-            return super().invoke(context)
+            with memory_errors():
+                return super().invoke(context)
         except BrokenPipeError:  # the reader of stdout has closed it, as `head` does: no error
             raise
         except BAD_INPUT as error:

@@ -12,6 +12,8 @@ BAD_INPUT = (ValueError, OSError, ImportError, NotImplementedError, MemoryError)
 FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG}
 # A system error number in the message of a Rust library, of HDF5 or of another process.
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)|\berrno = (\d+)|\[Errno (\d+)\]")
+_NO_MEMORY = re.compile(r"out of memory|can't allocate memory|RESOURCE_EXHAUSTED", re.IGNORECASE)
+_OF_MEMORY = {"OutOfMemoryError", "ResourceExhaustedError"}  # of PyTorch and TensorFlow
 
 
 def in_one_line(error: BaseException) -> str:
@@ -28,6 +30,31 @@ def full_disk(error: Exception) -> int | None:
     if number is None and (found := _SYSTEM_ERROR.search(str(error))):
         number = int(found[1] or found[2] or found[3])
     return number if number in FULL else None
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Return whether Python or a backend did not get the memory that it asked for."""
+    if isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error)):
+        return True
+    return isinstance(error, MemoryError) or type(error).__name__ in _OF_MEMORY
+
+
+@contextlib.contextmanager
+def memory_errors() -> Iterator[None]:
+    """Raise MemoryError in place of a backend's own error of this kind.
+
+    Raises:
+        MemoryError: If the body lacks memory; says what needs less.
+    """
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        if not lacks_memory(error):
+            raise
+        told = "out of memory: smaller batches (tokens_per_batch) need less"
+        raise MemoryError(f"{told}: {in_one_line(error):.200}") from error
 
 
 @contextlib.contextmanager

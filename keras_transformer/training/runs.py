@@ -25,7 +25,7 @@ from keras_transformer.checkpoints.state import CHECKPOINTS, latest, read_state
 from keras_transformer.distribution.places import place_in
 from keras_transformer.distribution.processes import current, leave
 from keras_transformer.optimizers import WarmupSchedule
-from keras_transformer.system.failures import BAD_INPUT, in_one_line
+from keras_transformer.system.failures import BAD_INPUT, in_one_line, memory_errors
 from keras_transformer.system.files import locked
 from keras_transformer.training.cards import write_run_card
 
@@ -95,7 +95,8 @@ def run_into(
                 try:
                     # Of several processes, process 0 holds the lock.
                     with locked(folder) if place.index == 0 else contextlib.nullcontext():
-                        result = train(*bound.args, **bound.kwargs)
+                        with memory_errors():
+                            result = train(*bound.args, **bound.kwargs)
                         if place.index == 0:
                             write_run_card(folder, train, given)
                         return result

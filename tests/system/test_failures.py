@@ -1,8 +1,14 @@
 """Errors that the user can fix, in one line."""
 
+import keras
 import pytest
 
-from keras_transformer.system.failures import BAD_INPUT, in_one_line
+from keras_transformer.system.failures import (
+    BAD_INPUT,
+    in_one_line,
+    lacks_memory,
+    memory_errors,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,3 +31,22 @@ def test_what_users_can_fix_and_what_they_cannot():
         assert isinstance(error, BAD_INPUT)
     for error in (TypeError(), KeyError(), RuntimeError(), AssertionError()):
         assert not isinstance(error, BAD_INPUT)
+
+
+def test_a_backend_that_gets_no_memory():
+    with pytest.raises(MemoryError, match="smaller batches .* need less: "), memory_errors():
+        keras.ops.convert_to_numpy(keras.ops.ones((1 << 46,), "float32") + 1)
+
+
+@pytest.mark.once("messages only; no tensors")
+def test_other_errors_stay_as_they_are():
+    for error in (RuntimeError("a bug"), KeyError("out of memory"), MemoryError("mine")):
+        with pytest.raises(type(error)) as caught, memory_errors():
+            raise error
+        assert caught.value is error
+
+    class ResourceExhaustedError(Exception):
+        pass
+
+    assert lacks_memory(ResourceExhaustedError()) and lacks_memory(MemoryError())
+    assert lacks_memory(RuntimeError("RESOURCE_EXHAUSTED: Out of memory"))
