@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from keras_transformer.serving.catalogue import Catalogue
 from keras_transformer.serving.detection import Detector
@@ -36,6 +38,8 @@ class Service:
         self.settings, self.replicas = settings, replicas
         self._load = load
         self._reloading = asyncio.Lock()
+        # One thread: what malloc keeps for each thread that loads models stays in its process.
+        self._loader = ThreadPoolExecutor(1, "load")
         self.is_stopping = False  # it accepts no more connections
         self.metrics = metrics or Metrics()
         self.readers = Readers(settings.most_waiting)
@@ -82,11 +86,14 @@ class Service:
             Exception: Any error of loading; the old models then stay in use.
         """
         async with self._reloading:
-            old = self.replies
-            fresh = await asyncio.to_thread(self._read)
+            old, loop = self.replies, asyncio.get_running_loop()
+            fresh = await loop.run_in_executor(self._loader, self._read)
             self.catalogue, self.detector, self.replies = fresh
             self.metrics.reloads.inc()
             await asyncio.to_thread(_close, old)
+            del old
+            # Keras's models are cycles, which Python would let pile up.
+            await loop.run_in_executor(self._loader, gc.collect)
 
     async def close(self) -> None:
         """Finish the accepted requests, and end the replicas."""
@@ -95,6 +102,7 @@ class Service:
             await asyncio.to_thread(self.replicas.close)
         await asyncio.to_thread(self.batcher.close)
         await asyncio.to_thread(_close, self.replies)
+        self._loader.shutdown(wait=False)
 
 
 def _close(replies):

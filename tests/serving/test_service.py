@@ -1,6 +1,8 @@
 """The state of a server: models that are swapped."""
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -19,6 +21,20 @@ def test_models_are_swapped(catalogue, folders):
     asyncio.run(service.reload())
     assert service.catalogue.sources == ["en"]
     assert counts(service.metrics)["keras_transformer_reloads_total"] == 1
+    asyncio.run(service.close())
+
+
+def test_models_that_were_swapped_are_freed(folders):
+    service = Service(lambda: Catalogue.load(folders[:1]), Settings())
+    model = service.catalogue.models["en-de"].any.engine(("en", "de")).translator.model
+    old = weakref.ref(model)
+    del model
+    gc.disable()
+    try:
+        asyncio.run(service.reload())
+        assert old() is None
+    finally:
+        gc.enable()
     asyncio.run(service.close())
 
 
