@@ -7,9 +7,11 @@ import schemathesis
 from fastapi.testclient import TestClient
 
 from keras_transformer.serving import Catalogue, Settings, create_app
+from keras_transformer.serving.task_models import TaskModel
+from tests.fuzz.outcome import EXAMPLES
 
 SETTINGS = hypothesis.settings(
-    max_examples=12, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
+    max_examples=EXAMPLES or 12, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
 )
 MODES = schemathesis.GenerationMode
 
@@ -21,15 +23,17 @@ class OneForAllNames(dict):
         return next(iter(self.values()))
 
 
-def test_no_request_fails(folders, writer_folder):
-    catalogue = Catalogue.load([*folders, writer_folder])
+def test_no_request_fails(folders, writer_folder, task_folders):
+    catalogue = Catalogue.load([*folders, writer_folder, *task_folders.values()])
     catalogue.writers = OneForAllNames(catalogue.writers)
+    every = {task: tool for one in catalogue.tools.values() for task, tool in one.tools.items()}
+    catalogue.tools = OneForAllNames(all=TaskModel("all", every))  # no request must name it
     limits = dict(most_characters=100, most_alternatives=2, most_waiting=300)
     app = create_app(lambda: catalogue, Settings(**limits))
     with TestClient(app):
         schema = schemathesis.openapi.from_asgi("/openapi.json", app)
         operations = [found.ok() for found in schema.get_all_operations()]
-        assert len(operations) > 13
+        assert len(operations) >= 30
         for operation in operations:
             for mode in (MODES.POSITIVE, MODES.NEGATIVE):
 
