@@ -1,14 +1,16 @@
 """Glossaries: how many terms a translator keeps with and without, and what that costs.
 
     python -m benchmarks.terminology FOLDER --train EN DE --test EN DE [--terms 500]
-        [--sentences 500] [--rounds 3] [--beam-size 4] [--save]
+        [--sentences 500] [--rounds 3] [--beam-size 4] [--inline] [--save]
 
-FOLDER is a translator. The glossary is made from TRAIN: its most frequent words of five letters or
-more whose most probable translation (IBM model 1) is a German noun, with the inflections of that
-noun, which are the other candidates with the same first four letters. The sentences are the first
-of TEST that have a term. In three rows: sentences whose reference has the terms, as Dinu et al.
-2019 choose them; all sentences; all sentences, with a glossary of other nouns, the best candidates
-that are no inflections, which the translator rarely chooses by itself.
+FOLDER is a translator, with `--inline` one that was trained with `inline_terms`: then the terms are
+written into the sources, and the search is not constrained. The glossary is made from TRAIN: its
+most frequent words of five letters or more whose most probable translation (IBM model 1) is a
+German noun, with the inflections of that noun, which are the other candidates with the same first
+four letters. The sentences are the first of TEST that have a term. In three rows: sentences whose
+reference has the terms, as Dinu et al. 2019 choose them; all sentences; all sentences, with a
+glossary of other nouns, the best candidates that are no inflections, which the translator rarely
+chooses by itself.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ def glossaries(found: dict[str, list[str]]) -> tuple[dict[str, list[str]], dict[
     return forms, {word: row for word, row in others.items() if row}
 
 
-def measured(translator: Any, pairs: list, glossary: Any, rounds: int, **options: Any) -> list:
+def measured(
+    translator: Any, pairs: list, glossary: Any, rounds: int, inline: bool, **options: Any
+) -> list:
     """Return the cells of a row: terms, kept, BLEU and time, without and with the glossary."""
     import sacrebleu
 
@@ -70,15 +74,18 @@ def measured(translator: Any, pairs: list, glossary: Any, rounds: int, **options
     sources, references = zip(*pairs, strict=True)
     wanted = [(i, forms) for i, text in enumerate(sources) for forms in glossary.terms_in(text)]
     kept, bleu, seconds = [], [], {}
-    for constraint in (None, glossary):
-        lines = translator.translate(sources, constraint=constraint, **options)
+    given = [dict(texts=list(sources)), dict(texts=list(sources), constraint=glossary)]
+    if inline:
+        given[1] = dict(texts=[glossary.inlined(text) for text in sources])
+    for one in given:
+        lines = translator.translate(**one, **options)
         kept.append(sum(is_kept(forms, lines[i]) for i, forms in wanted) / len(wanted))
         bleu.append(sacrebleu.corpus_bleu(lines, [references]).score)
     for _ in range(rounds):
-        for constraint in (None, glossary):
+        for which, one in enumerate(given):
             start = time.process_time()
-            translator.translate(sources, constraint=constraint, **options)
-            seconds.setdefault(constraint, []).append(time.process_time() - start)
+            translator.translate(**one, **options)
+            seconds.setdefault(which, []).append(time.process_time() - start)
     plain, with_terms = (statistics.median(x) for x in seconds.values())
     return [
         str(len(wanted)),
@@ -98,6 +105,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--beam-size", type=int, default=4)
+    parser.add_argument("--inline", action="store_true", help="write terms into the sources")
     parser.add_argument("--save", action="store_true")
     given = parser.parse_args()
 
@@ -121,7 +129,8 @@ def main() -> None:
     ):
         pairs = [pair for pair in test if glossary.terms_in(pair[0]) and fits(pair)]
         pairs = pairs[: given.sentences]
-        cells = measured(translator, pairs, glossary, given.rounds, beam_size=given.beam_size)
+        options = dict(inline=given.inline, beam_size=given.beam_size)
+        cells = measured(translator, pairs, glossary, given.rounds, **options)
         rows.append([f"{len(pairs)} {name}", *cells])
     note = f"{len(forms)} and {len(others)} terms; beam {given.beam_size}; time of the "
     note += f"processor, with the glossary by without, medians of {given.rounds} rounds."
