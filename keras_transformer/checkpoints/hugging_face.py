@@ -26,7 +26,7 @@ GENERATION = "generation_config.json"
 WIDTHS = (
     "d_model", "d_ff", "decoder_d_ff", "d_embedding", "head_dim", "num_heads", "num_kv_heads",
     "num_decoder_heads", "vocab_size", "source_vocab_size", "target_vocab_size", "num_classes",
-    "num_mels", "num_channels", "patch_size", "num_types", "convolution",
+    "num_mels", "num_channels", "patch_size", "num_types", "convolution", "num_buckets",
 )  # fmt: skip
 # Fields of our configs that are the length of a table of `d_model` numbers or fewer, with the
 # numbers that it may have in any case.
@@ -89,13 +89,15 @@ def _check_sizes(config, count, size):
         if name.endswith("layers"):
             accepted = f"at most {max(count, 100)}: the weights are {count} tensors"
             require(value <= max(count, 100), name, value, accepted)
-        elif name in TABLES:
-            accepted = f"at most {TABLES[name] // width}"
+        elif name in TABLES and not hasattr(config, "theta"):  # rotary positions have no table
+            accepted = f"at most {max(size, TABLES[name]) // width}"
             require(value * width <= max(size, TABLES[name]), name, value, accepted)
         elif name in WIDTHS:
-            narrow = 1 if "vocab" in name else width
-            accepted = f"at most {most // narrow}: the weights take {size} bytes"
-            require(value * narrow <= most, name, value, accepted)
+            other = sizes.get("d_embedding", width) if "vocab" in name else width
+            if name == "head_dim":
+                other *= sizes.get("num_heads", 1)
+            accepted = f"at most {most // other}: the weights take {size} bytes"
+            require(value * other <= most, name, value, accepted)
     rows, columns = getattr(config, "patches", (0, 0))
     accepted = f"at most {most // width} in weights of {size} bytes"
     require(rows * columns * width <= most, "number of patches", rows * columns, accepted)

@@ -81,9 +81,9 @@ def create_app(
     app.mount("/", StaticFiles(directory=str(page), html=True), name="page")
 
     add_handlers(app)
-    app.add_middleware(Watch, metrics=metrics, timeout=settings.timeout, tracer=tracer)
     app.add_middleware(BodyLimit, settings=settings)
     app.add_middleware(Admission, guard=app.state.guard)
+    app.add_middleware(Watch, metrics=metrics, timeout=settings.timeout, tracer=tracer)
     if settings.origins:
         cross: dict[str, Any] = dict(allow_methods=["GET", "POST"], max_age=86_400)
         cross |= dict(
@@ -97,10 +97,14 @@ def _reload_on_hangup(service, guard):
     async def reload():
         try:
             await asyncio.to_thread(guard.reload)
-            await service.reload()
-            log.warning("keys and models reloaded")
+            log.warning("keys reloaded")
         except Exception:
-            log.exception("keys and models could not be reloaded: the old ones stay in use")
+            log.exception("keys could not be reloaded: the old ones stay in use")
+        try:
+            await service.reload()
+            log.warning("models reloaded")
+        except Exception:
+            log.exception("models could not be reloaded: the old ones stay in use")
 
     tasks = set()
 

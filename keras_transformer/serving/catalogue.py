@@ -16,11 +16,10 @@ from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.serving.engines import ExportedEngine, TranslatorEngine
 from keras_transformer.serving.language_models import LanguageModel, is_language_model
 from keras_transformer.serving.task_models import TaskModel, tasks_of
-from keras_transformer.serving.versions import Version, Versions, versions_in
+from keras_transformer.serving.versions import FIRST, Version, Versions, versions_of
 from keras_transformer.text.languages import short_code
 
 Pair = tuple[str, str]
-FIRST = Version()  # of a model whose folder has no versions
 
 
 class Model:
@@ -130,7 +129,7 @@ class Catalogue:
         Args:
             specifications: `FOLDER` or `SOURCE-TARGET=FOLDER`, with the folder of a saved
                 translator, of a SavedModel, of ONNX graphs, or of versions of these (see
-                `versions_in`); or `FOLDER` of another saved model.
+                `versions_of`); or `FOLDER` of another saved model.
             precision: Precision of the models, as in `Translator.load`.
             engine: Engine of saved translators, as in `Translator.load`.
             options: Search options of translators, as in `Translator.translate`.
@@ -149,13 +148,16 @@ class Catalogue:
                 kind, found = (LanguageModel, writers) if is_writer else (TaskModel, tools)
                 found.append(kind.load(folder, precision))
                 continue
-            for place, version in versions_in(folder) or [(folder, FIRST)]:
+            before = {model.name for model in models}
+            for place, version in versions_of(folder):
                 if exported := exported_engine(place):
                     model = _exported(place, pair, exported, options)
                 else:
                     model = _saved(place, pair, options, precision, engine)
                 if place != folder:
                     model.name, model.version = folder.resolve().name, version
+                if model.name in before:
+                    raise ValueError(f"models must have different names, got {model.name!r} twice")
                 model.engine(next(iter(model.pairs))).search(["1"], 1)
                 models.append(model)
         return cls(models, writers, tools)

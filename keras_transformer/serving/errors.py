@@ -90,10 +90,6 @@ def add_handlers(app: FastAPI) -> None:
         logs.log.error("500: an engine failed", exc_info=error)
         return answer(request, 500, "the server failed: see its log")
 
-    @app.exception_handler(Exception)
-    async def failed(request, error):
-        return answer(request, 500, "the server failed: see its log")
-
     @app.exception_handler(ImportError)
     async def missing(request, error):
         return answer(request, 501, str(error))

@@ -1,4 +1,4 @@
-"""Translated files, kept in memory until they are fetched or an hour old."""
+"""Translated files, kept in memory for an hour."""
 
 from __future__ import annotations
 
@@ -36,15 +36,19 @@ class KeptFiles:
 
     def add(self, name: str, content: bytes) -> str:
         """Keep a file, and return the token to find it by."""
-        for token, one in [*self._files.items()]:
-            if one.expires > self._clock() and self.size + len(content) <= self.most_bytes:
-                break
-            self.size -= len(one.content)
-            del self._files[token]
+        self.drop(len(content))
         token = secrets.token_urlsafe(16)
         self._files[token] = KeptFile(name, content, self._clock() + self.seconds)
         self.size += len(content)
         return token
+
+    def drop(self, room: int = 0) -> None:
+        """Drop the files that have expired, and the oldest ones until there is room for so much."""
+        for token, one in [*self._files.items()]:
+            if one.expires > self._clock() and self.size + room <= self.most_bytes:
+                break
+            self.size -= len(one.content)
+            del self._files[token]
 
     def find(self, token: str, name: str) -> bytes | None:
         """Return the content of a file; None if there is none, or it has expired."""

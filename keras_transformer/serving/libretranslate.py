@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import mimetypes
 from pathlib import Path
 from typing import Annotated, Any
@@ -103,6 +104,7 @@ async def translate_a_file(
     stem = "".join(filter(str.isprintable, Path(name).stem))[:50]
     kept = f"{stem}.{target}{Path(name).suffix}"
     token = service.kept.add(kept, result)
+    asyncio.get_running_loop().call_later(service.kept.seconds + 1, service.kept.drop)
     base = service.settings.public_url or str(request.base_url)
     url = f"{base.rstrip('/')}/download_file/{token}/{quote(kept)}"
     return FileResponse(translatedFileUrl=url)

@@ -16,6 +16,7 @@ from keras_transformer.serving.errors import Refusal, error_body
 from keras_transformer.serving.openai_answer import Answer
 from keras_transformer.serving.openai_forms import ChatForm, CompletionForm
 from keras_transformer.serving.openai_schemas import ChatRequest, CompletionRequest
+from keras_transformer.serving.queue import QueueFullError
 from keras_transformer.serving.replies import Job
 from keras_transformer.serving.schemas import body_of, read
 
@@ -124,7 +125,10 @@ def _check_size(service, prompts):
 
 async def _answered(request, model, asked, form, prompts, most, ends):
     """Return the answer to a request, whole or as a stream of events."""
-    replies, tokenizer = request.app.state.service.replies[model.name], model.writer.tokenizer
+    replies = request.app.state.service.replies.get(model.name)
+    if replies is None or replies.model is not model.writer.model:
+        raise QueueFullError("the models are being replaced")
+    tokenizer = model.writer.tokenizer
     limit = replies.length
     for prompt in prompts:
         if len(prompt) >= limit:

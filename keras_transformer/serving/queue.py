@@ -286,6 +286,7 @@ class _Job:
         self.arrived = time.monotonic()
         self.next, self.left = 0, len(texts)
         engine = key[0] if isinstance(key, tuple) else None
+        engine = getattr(engine, "engine", engine)  # of a job on pairs
         self.model = getattr(engine, "name", ""), getattr(engine, "version", "")
         self.found: list[Any] = [None] * len(texts)
         self.trace = traces.current.get()

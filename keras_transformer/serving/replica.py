@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -135,6 +136,7 @@ def serve(load: Callable[..., tuple[Models, Callable[..., Any]]]) -> None:
             their facts, which are the answer, and the function that computes the answers to all
             further requests, which are lists of its arguments.
     """
+    warnings.showwarning = _without_text
     # Only answers go to stdout; what libraries print goes to stderr.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -158,6 +160,11 @@ def serve(load: Callable[..., tuple[Models, Callable[..., Any]]]) -> None:
             answer = {"error": name, "message": str(error) if name else traceback.format_exc()}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
+
+
+def _without_text(message, *_, **__):
+    """Print a warning as the server's log does: without what it quotes, which may be a text."""
+    print(f"WARNING: {str(message).partition(', got ')[0]}", file=sys.stderr, flush=True)
 
 
 def _read(requests):
@@ -195,7 +202,9 @@ def load(
     }
 
     def compute(name, number, pair, method, *arguments):
-        model, pair = models.get((name, number)), tuple(pair)
+        # While models are being replaced, a version may be in other replicas only.
+        others = (x for (own, _), x in reversed(models.items()) if own == name)
+        model, pair = models.get((name, number)) or next(others, None), tuple(pair)
         if model is None or pair not in model.pairs:
             raise ValueError(f"{name} from {pair[0]} to {pair[1]} was replaced by other models")
         return getattr(model.engine(pair), method)(*arguments)

@@ -140,6 +140,10 @@ class Replies:
             self._cancelled += jobs
             self._changed.notify()
 
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
     def close(self) -> None:
         """Finish all accepted replies, and accept no more."""
         with self._changed:

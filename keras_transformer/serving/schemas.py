@@ -188,9 +188,10 @@ async def read(request: Request, model: type[T], forms: bool = True) -> T:
         if forms and (kind in FORMS or (request.query_params and not kind)):
             values: Any = {}
             for form in (request.query_params, await request.form()):
-                for name in form:
-                    given = [_with_newlines(x) for x in form.getlist(name)]
-                    values[name] = given[0] if len(given) == 1 else given
+                found: dict[str, list] = {}
+                for name, value in form.multi_items():
+                    found.setdefault(name, []).append(_with_newlines(value))
+                values |= {name: x[0] if len(x) == 1 else x for name, x in found.items()}
         else:
             values = await request.json()
     except HTTPException:

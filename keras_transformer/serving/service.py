@@ -61,18 +61,22 @@ class Service:
         """Return why nothing can be computed; None if it can."""
         if not self.alive():
             return "no replica is alive: they are being started again"
-        if not self.batcher.is_alive():
+        threads = self.batcher, *self.replies.values()
+        if not all(one.is_alive() for one in threads):
             return "a thread that computes has ended"
         return None
 
     def _read(self):
         catalogue, settings = self._load(), self.settings
         limits = settings.slots, settings.most_waiting
-        replies = {
-            name: Replies(one.writer.model, *limits, self.metrics.watch_token)
-            for name, one in catalogue.writers.items()
-        }
-        return catalogue, Detector(catalogue.languages), replies
+        detector, replies = Detector(catalogue.languages), {}
+        try:
+            for name, one in catalogue.writers.items():
+                replies[name] = Replies(one.writer.model, *limits, self.metrics.watch_token)
+        except BaseException:
+            _close(replies)
+            raise
+        return catalogue, detector, replies
 
     def _waiting(self):
         return self.batcher.waiting + sum(x.waiting for x in self.replies.values())

@@ -82,7 +82,7 @@ async def see(
             arrays.append(await asyncio.to_thread(form.pixels, image, config.image_size))
         except ValueError as error:
             raise HTTPException(400, f"file {one.filename!r:.80}: {error}") from error
-    return await _found(service, "see", "labels", chosen.name, arrays)
+    return await _found(service, "see", "labels", chosen, arrays)
 
 
 def model_for(service: Any, task: str, name: str | None) -> TaskModel:
@@ -130,6 +130,6 @@ async def _asked(request, schema):
 
 
 async def _found(service, task, field, name, items, **options):
-    model = model_for(service, task, name)
+    model = name if isinstance(name, TaskModel) else model_for(service, task, name)
     found, _ = await searched(service, model, task, items, **options)
     return Found(model=model.name, **{field: found})

@@ -78,6 +78,7 @@ async def status(
     catalogue = request.app.state.service.catalogue
     if (catalogue.writers or catalogue.tools) and name not in catalogue.models:
         return openai_api.facts_of(request, name)
+    request.app.state.guard.check(request)
     found = _models(request.app.state.service, name, version, label)
     numbers = [model.version.number for model in found or catalogue.models[name].by_number.values()]
     ready = {"error_code": "OK", "error_message": ""}
@@ -92,6 +93,7 @@ async def metadata(
     request: Request, name: str, version: str | None = None, label: str | None = None
 ) -> dict[str, Any]:
     """Return the signatures of a version of a model, of the highest if none is named."""
+    request.app.state.guard.check(request)
     service = request.app.state.service
     found = _models(service, name, version, label)
     *_, model = found or service.catalogue.models[name].by_number.values()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keras_transformer.config import require
+from keras_transformer.inference.model_files import is_saved
 
 FILE = "versions.toml"
 
@@ -19,6 +20,9 @@ class Version(NamedTuple):
     number: str = "1"
     share: float = 1.0
     labels: tuple[str, ...] = ()
+
+
+FIRST = Version()  # of a model whose folder has no versions
 
 
 class Versions:
@@ -52,8 +56,8 @@ class Versions:
         return model
 
 
-def versions_in(folder: Path) -> list[tuple[Path, Version]]:
-    """Return the versions in a folder that are to be served; none if it has no versions.
+def versions_of(folder: Path) -> list[tuple[Path, Version]]:
+    """Return the versions in a folder that are to be served; of a model's own folder, this one.
 
     Versions are folders named by numbers. Of them `versions.toml` names those to serve:
 
@@ -74,7 +78,11 @@ def versions_in(folder: Path) -> list[tuple[Path, Version]]:
         ValueError: If the file is broken or names a version that is not there, or the shares do
             not sum to 1.
     """
-    found = {x.name: x for x in folder.glob("[0-9]*") if x.name.isdecimal() and x.is_dir()}
+    if is_saved(folder) or (folder / "saved_model.pb").is_file():
+        return [(folder, FIRST)]
+    # As TensorFlow Serving does: 001 is version 1.
+    numbers = (x for x in folder.glob("[0-9]*") if x.name.isdecimal() and x.is_dir())
+    found = {str(int(x.name)): x for x in numbers}
     path = folder / FILE
     labels, shares = _read(path) if path.is_file() else ({}, {})
     named = [*labels.values(), *shares]
@@ -82,7 +90,7 @@ def versions_in(folder: Path) -> list[tuple[Path, Version]]:
         accepted = f"among the folders {', '.join(sorted(found, key=int)) or '(none)'}"
         require(number in found, f"a version in {path}", number, accepted)
     if not found:
-        return []
+        return [(folder, FIRST)]
     if not named:
         return [(found[last := max(found, key=int)], Version(last))]
     shares = shares or {max(named, key=int): 1.0}
@@ -108,4 +116,5 @@ def _read(path):
     for number, share in shares.items():
         fits = type(share) in (int, float) and 0 <= share <= 1
         require(fits, f"the share of {number} in {path}", share, "in [0, 1]")
-    return {label: str(number) for label, number in labels.items()}, shares
+    labels = {label: str(number) for label, number in labels.items()}
+    return labels, {str(int(x)) if x.isdecimal() else x: share for x, share in shares.items()}

@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keras_transformer.serving import logs, traces
@@ -66,6 +67,10 @@ class Watch:
             if message.get("more_body"):
                 clock.reschedule(asyncio.get_running_loop().time() + self.timeout)
 
+        async def answer(status, message):
+            response = JSONResponse(error_body(scope, status, message), status)
+            await response(scope, receive, send_with_headers)
+
         self.metrics.in_flight.inc()
         try:
             async with asyncio.timeout(self.timeout) as clock:
@@ -73,9 +78,12 @@ class Watch:
                     status = LEFT
         except TimeoutError:
             if status is None:
-                message = f"not finished within {self.timeout:g} seconds"
-                response = JSONResponse(error_body(scope, 504, message), 504)
-                await response(scope, receive, send_with_headers)
+                await answer(504, f"not finished within {self.timeout:g} seconds")
+        except Exception as error:
+            logs.log.error("500: a request failed", exc_info=error)
+            if status is not None:
+                raise  # the answer had begun: the connection is closed
+            await answer(500, "the server failed: see its log")
         finally:
             self.metrics.in_flight.dec()
             self._note(scope, status or 500, begun, trace)
@@ -116,6 +124,8 @@ async def _while_awaited(app: ASGIApp, scope: Scope, receive: Receive, send: Sen
         if work.done():
             work.result()
         return work.done()
+    except ClientDisconnect:  # in the middle of its body
+        return False
     finally:
         work.cancel()
         left.cancel()
@@ -124,4 +134,5 @@ async def _while_awaited(app: ASGIApp, scope: Scope, receive: Receive, send: Sen
 
 def path_of(scope: Scope) -> str:
     """Return the path template of a request's route, as in `/v1/models/{name}`."""
-    return getattr(scope.get("route"), "path", None) or "page"
+    other = "page" if scope["method"] in ("GET", "HEAD") else "refused"
+    return getattr(scope.get("route"), "path", None) or other

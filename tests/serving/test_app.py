@@ -33,6 +33,8 @@ def test_what_fails_is_said_as_json(catalogue, monkeypatch):
         monkeypatch.setattr(app.state.service, "detector", None)
         response = client.post("/detect", json={"q": "one"})
         assert response.status_code == 500 and "failed" in response.json()["error"]
+        assert response.headers["x-request-id"] and response.headers["content-security-policy"]
+        assert 'path="/detect",status="500"' in client.get("/metrics").text
 
 
 @pytest.mark.once("requests and answers: the translator alone knows tensors")

@@ -18,7 +18,8 @@ def test_keys_and_rates(catalogue, translated, refused):
 
 def test_what_needs_the_key_and_what_tells_it_to_nobody(catalogue):
     with TestClient(create_app(lambda: catalogue, Settings(api_key="secret"))) as client:
-        assert client.get("/metrics").status_code == 403
+        for path in ("/metrics", "/v1/models/en-de", "/v1/models/x", "/v1/models/en-de/metadata"):
+            assert client.get(path).status_code == 403
         key = {"Authorization": "Bearer secret"}
         assert client.get("/metrics", headers=key).is_success
         for fields in ({"api_key": "secret"}, {"q": "one", "api_key": ["secret"]}):
@@ -32,6 +33,9 @@ def test_bad_requests_count_too(catalogue):
         assert codes == [400, 400, 429]
         assert "slow down" in client.post("/v1/models/en-de:predict", json={}).json()["error"]
         assert client.get("/health").is_success
+        refusal = client.post("/translate", content=b"{")
+        assert refusal.headers["x-request-id"]
+        assert 'requests_total{path="refused",status="429"} 3.0' in client.get("/metrics").text
 
 
 def test_forms_of_other_pages_are_refused(catalogue):

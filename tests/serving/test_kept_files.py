@@ -20,5 +20,7 @@ def test_files_expire_and_make_room():
     last = kept.add("d.txt", b"dd")
     now = 60.0
     assert kept.find(third, "c.txt") is None and kept.find(last, "d.txt") == b"dd"
+    kept.drop()
+    assert kept.size == 2
     large = kept.add("e.txt", b"e" * 11)  # alone it may be larger
     assert kept.find(large, "e.txt") == b"e" * 11 and kept.size == 11

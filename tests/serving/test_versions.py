@@ -9,8 +9,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from keras_transformer.inference.translator import Translator
-from keras_transformer.serving import Catalogue, create_app
-from keras_transformer.serving.versions import FILE, Version, Versions, versions_in
+from keras_transformer.serving import Catalogue, create_app, replica
+from keras_transformer.serving.versions import FILE, Version, Versions, versions_of
 
 PLAN = """
 [labels]
@@ -51,14 +51,17 @@ def served(versioned):
 
 @pytest.mark.once("reads a file; no tensors")
 def test_the_highest_version_is_served(folder, tmp_path):
-    assert versions_in(folder) == [(folder / "10", Version("10"))]
-    assert versions_in(folder / "1") == versions_in(folder / "none") == []
+    assert versions_of(folder) == [(folder / "10", Version("10"))]
+    for own in (folder / "1", folder / "none"):
+        assert versions_of(own) == [(own, Version("1"))]
     (folder / FILE).write_text("[labels]\nstable = 1\nold = 1\ncanary = 2")
-    one, two = versions_in(folder)
+    one, two = versions_of(folder)
     assert one == (folder / "1", Version("1", 0.0, ("stable", "old")))
     assert two == (folder / "2", Version("2", 1.0, ("canary",)))
+    (folder / "2").rename(folder / "002")
+    assert versions_of(folder)[1][0] == folder / "002"
     (folder / FILE).write_text(PLAN)
-    assert [version.share for _, version in versions_in(folder)] == [0.75, 0.25]
+    assert [version.share for _, version in versions_of(folder)] == [0.75, 0.25]
 
 
 @pytest.mark.once("reads a file; no tensors")
@@ -80,7 +83,7 @@ def test_the_highest_version_is_served(folder, tmp_path):
 def test_broken_files_are_refused(folder, content, message):
     (folder / FILE).write_text(content)
     with pytest.raises(ValueError, match=message):
-        versions_in(folder)
+        versions_of(folder)
 
 
 def models(*versions, pairs=(("en", "de"),)):
@@ -155,6 +158,37 @@ def test_a_reload_reads_the_shares_again(versioned, translators, tmp_path):
         assert answer.json()["outputs"] == translators[1].translate(["six"])
         assert client.get("/v1/models/news/versions/1").status_code == 404
         assert "there are none" in client.get("/v1/models/news/labels/stable").json()["error"]
+
+
+def test_a_model_whose_folder_has_a_year_is_no_version(folders, tmp_path):
+    folder = shutil.copytree(folders[0], tmp_path / "en-de")
+    (folder / "2024").mkdir()
+    assert versions_of(folder) == [(folder, Version("1"))]
+
+
+def test_two_models_of_one_name_are_no_versions(versioned, folders, tmp_path):
+    folder = shutil.copytree(folders[0], tmp_path / "news")
+    (versioned / FILE).rename(versioned / "kept")
+    try:
+        with pytest.raises(ValueError, match="different names, got 'news' twice"):
+            Catalogue.load([versioned, folder])  # version 2 and version 1
+    finally:
+        (versioned / "kept").rename(versioned / FILE)
+
+
+def test_replicas_on_other_versions_answer_too(versioned, folders, tmp_path):
+    folder = shutil.copytree(versioned, tmp_path / "news")
+    (folder / FILE).unlink()
+    models, compute = replica.load([str(folder)], None, {})
+    assert [x["version"].number for x in models] == ["2"]
+    asked = ["en", "de"], "search", ["six"], 1, 100
+    assert compute("news", "1", *asked) == compute("news", "2", *asked)
+
+
+def test_metrics_of_all_signatures(served):
+    asked = {"signature_name": "nbest", "inputs": ["six"]}
+    assert served.post("/v1/models/news/versions/2:predict", json=asked).is_success
+    assert 'model=""' not in served.get("/metrics").text
 
 
 @pytest.mark.once("the same on each backend; starts a process")

@@ -42,6 +42,17 @@ def test_a_client_that_leaves_is_not_translated(catalogue, served, monkeypatch):
         assert b'status="499"' in service.metrics.text()
 
 
+def test_a_client_that_leaves_in_its_body(catalogue, served):
+    app = create_app(lambda: catalogue)
+    with served(app) as url:
+        host, port = url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as one:
+            one.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{")
+        metrics = app.state.service.metrics
+        until(lambda: b"requests_total{" in metrics.text())
+        assert b'status="499"' in metrics.text() and b'status="500"' not in metrics.text()
+
+
 def until(condition):
     end = time.monotonic() + 20
     while not condition():
