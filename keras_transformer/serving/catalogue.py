@@ -209,7 +209,7 @@ def _exported(folder, pair, exported, options):
     place = folder.resolve()
     is_version = place.name.isdecimal() and (place / "saved_model.pb").is_file()
     name = (place.parent if is_version else place).name
-    version = Version(place.name) if is_version else FIRST
+    version = Version(str(int(place.name))) if is_version else FIRST
     engine = ExportedEngine(exported, **options)
     return Model(name, folder, {pair: pair}, lambda pair: engine, pair, version)
 

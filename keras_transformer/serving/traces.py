@@ -21,7 +21,7 @@ class Span(NamedTuple):
 
 
 class Trace:
-    """What happens to a request; other threads add to it.
+    """The parts of a request's time so far; other threads add to them.
 
     `queue` is the time in which all threads, or slots, are busy with other requests, `batch` that
     in which a free thread waits for more texts (`delay`), and `search` that of computing.
