@@ -167,8 +167,11 @@ def test_ids_that_come_as_floats():
         layer(ops.cast(ids, "bfloat16"))
 
 
-def test_other_values_of_the_variables():
+@pytest.mark.parametrize("cleared", [False, True], ids=["", "after_clear_session"])
+def test_other_values_of_the_variables(cleared):
     """`stateless_call` and what is built on it give the variables values for one call."""
+    if cleared:
+        keras.utils.clear_session()
     encoder = LAYERS["encoder"][0]()
     encoder.build(X.shape)
     trained, others = encoder.trainable_variables, encoder.non_trainable_variables
