@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from urllib.parse import urlsplit
 
 import limits
@@ -53,7 +54,7 @@ class BodyLimit:
 
 
 class Guard:
-    """Checks the API key, the rate and the origin of requests.
+    """Checks the API key, the rate, the host and the origin of requests.
 
     Args:
         settings: Settings of the server.
@@ -85,17 +86,33 @@ class Guard:
         return bool(self._keys)
 
     def admit(self, request: Request) -> None:
-        """Raise HTTPException if a request with a body must not be read.
+        """Raise HTTPException if a request must not be read.
 
         Raises:
-            HTTPException: 429 if there were too many requests, 403 for a form that a page of
-                another host sends, for which browsers do not ask.
+            HTTPException: 403 for the host name of somebody else, and for a form that a page of
+                another host sends, for which browsers do not ask; 429 if there were too many
+                requests with a body.
         """
+        host = request.headers.get("host", "")
+        if not self._keys and _is_local(request) and not self._is_known(host):
+            own = "an address, localhost or the host of --public-url"
+            raise HTTPException(403, f"the host must be {own}, got {host[:80]}")
+        if request.method != "POST":
+            return
         address = request.client.host if request.client else ""
         self._count(self._rate, "address", address)
         origin, allowed = request.headers.get("origin"), {*self._settings.origins}
         if origin and not {origin, "*"} & allowed and not _is_own(request, origin):
             raise HTTPException(403, f"pages of {origin[:80]} may not use this server")
+
+    def _is_known(self, host):
+        """Whether a host is no name that a page can point to this machine (DNS rebinding)."""
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        own = self._settings.public_url and urlsplit(self._settings.public_url).hostname
+        return "." not in name or name.endswith(".localhost") or name == own or bool(_ip(name))
 
     def check(self, request: Request, key: str | None = None) -> Key:
         """Return the key of a request; raise HTTPException if it has none of the server's.
@@ -125,6 +142,21 @@ class Guard:
             raise HTTPException(429, message, {"Retry-After": "60"})
 
 
+def _is_local(request):
+    """Whether a connection was made from this machine to itself."""
+    name, _ = request.scope.get("server") or ("", None)
+    address = _ip(name)
+    return bool(address and (getattr(address, "ipv4_mapped", None) or address).is_loopback)
+
+
+def _ip(name):
+    """Return an IP address, or None for a name."""
+    try:
+        return ipaddress.ip_address(name)
+    except ValueError:
+        return None
+
+
 def _is_own(request, origin):
     """Whether a request comes from the server's own page, also behind a proxy."""
     site = request.headers.get("sec-fetch-site")
@@ -146,7 +178,7 @@ class Admission:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a connection."""
-        if scope["type"] == "http" and scope["method"] == "POST":
+        if scope["type"] == "http":
             try:
                 self.guard.admit(Request(scope))
             except HTTPException as error:

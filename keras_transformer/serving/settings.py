@@ -31,8 +31,8 @@ class Settings:
         keys_file: File of further keys, see `keys.Keys.read`, read again at SIGHUP; None: none.
         allowed_origins: Origins of web pages of other hosts that may use the server, such as
             "https://example.org", or "*" for all; None: all if there is an API key, else none.
-        public_url: Address at which clients reach the server, for the addresses of files; None: as
-            each request names it.
+        public_url: Address at which clients reach the server, for the addresses of files, and the
+            host that requests of the server's own machine may name; None: as each request names it.
         requests_per_minute: Maximum requests per minute from one address; further ones get 429;
             None: no limit.
 

@@ -57,6 +57,30 @@ def test_forms_of_other_pages_are_refused(catalogue):
         assert client.post("/translate", data=form, headers=headers).is_success
 
 
+def test_names_that_a_page_points_to_this_machine_are_refused(catalogue):
+    """DNS rebinding: for the browser such a page and the server are one site."""
+    known = ("127.0.0.1", "[::1]:80", "localhost", "a.localhost", "box:5000", "", "10.0.0.7")
+    foreign = ("evil.example", "evil.example.:5000", "127.0.0.1.evil.example", "[::1", "evil.")
+    public = Settings(public_url="https://own.example/x")
+    for local, settings, accepted, others in [
+        ("127.0.0.1", None, known, foreign),
+        ("[::ffff:127.0.0.1]", public, (*known, "own.example"), foreign),
+        ("127.0.0.1", Settings(api_key="secret"), (*known, *foreign), ()),
+        ("10.0.0.7", None, (*known, *foreign), ()),
+    ]:
+        app = create_app(lambda: catalogue, settings)
+        with TestClient(app, base_url=f"http://{local}:5000") as client:
+            for host in accepted:
+                assert client.get("/languages", headers={"Host": host}).is_success, host
+            for host in others:
+                for response in (
+                    client.get("/languages", headers={"Host": host}),
+                    client.post("/translate", json={"q": "one"}, headers={"Host": host}),
+                ):
+                    assert response.status_code == 403, host
+                    assert f"--public-url, got {host}" in response.json()["error"]
+
+
 def test_addresses_of_files_are_those_of_the_server(catalogue):
     settings = Settings(public_url="https://own.example/prefix/")
     with TestClient(create_app(lambda: catalogue, settings)) as client:
