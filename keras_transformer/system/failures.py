@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import re
 from collections.abc import Iterator
 
@@ -12,6 +13,7 @@ BAD_INPUT = (ValueError, OSError, ImportError, NotImplementedError, MemoryError)
 FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG}
 # A system error number in the message of a Rust library, of HDF5 or of another process.
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)|\berrno = (\d+)|\[Errno (\d+)\]")
+_TEXTS = {os.strerror(number): number for number in FULL}  # TensorFlow's messages have no number
 _NO_MEMORY = re.compile(r"out of memory|can't allocate memory|RESOURCE_EXHAUSTED", re.IGNORECASE)
 _OF_MEMORY = {"OutOfMemoryError", "ResourceExhaustedError"}  # of PyTorch and TensorFlow
 
@@ -29,6 +31,8 @@ def full_disk(error: Exception) -> int | None:
     number = getattr(error, "errno", None)
     if number is None and (found := _SYSTEM_ERROR.search(str(error))):
         number = int(found[1] or found[2] or found[3])
+    if number is None:
+        number = next((x for text, x in _TEXTS.items() if text in str(error)), None)
     return number if number in FULL else None
 
 

@@ -3,9 +3,11 @@
 import dataclasses
 import hashlib
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from safetensors.numpy import load_file
@@ -23,7 +25,9 @@ from keras_transformer.checkpoints.state import (
 from keras_transformer.corpora.results import Results
 from keras_transformer.corpora.shards import Shard
 from keras_transformer.evaluation.assess import read_metrics, save_metrics
+from keras_transformer.inference.adapters import merge
 from keras_transformer.inference.translator import Translator
+from keras_transformer.models import enable_lora
 from keras_transformer.system.files import complete
 from keras_transformer.text import SentencePieceTokenizer, load_tokenizer
 from keras_transformer.text.shortlist import Shortlist
@@ -68,6 +72,36 @@ def content_of(path):
     return b"".join(name.encode() + x.tobytes() for name, x in sorted(load_file(path).items()))
 
 
+def elsewhere(module, task, backend):
+    """Stands in for `run_elsewhere`, whose process takes seconds: files that tell its folder."""
+    place = Path(task["path"])
+    (place / "variables").mkdir(parents=True)
+    for name in ("graph.pb", "variables/values"):
+        (place / name).write_text(task["folder"] * 100)
+
+
+def exported_elsewhere(to):
+    """An export whose other process is `elsewhere`."""
+
+    def export_to(*arguments, **options):
+        with mock.patch.object(sys.modules[to.__module__], "run_elsewhere", elsewhere):
+            return to(*arguments, **options)
+
+    return export_to
+
+
+def adapters(translator, folder):
+    """Save the translator with two adapters of it, "law" and "sport"."""
+    translator.save(folder / "base")
+    for seed, name in enumerate(("law", "sport")):
+        one = Translator.load(folder / "base")
+        enable_lora(one.model, 2)
+        rng = np.random.default_rng(seed)
+        for weight in one.model.trainable_weights:
+            weight.assign(rng.normal(size=weight.shape))
+        one.save(folder / name, base=folder / "base")
+
+
 def saves(translator, folder):
     """Return the kinds of saves by name; `folder` is for what they read."""
     texts = [" ".join(WORDS), "ten one"]
@@ -77,6 +111,7 @@ def saves(translator, folder):
     other.shortlist = Shortlist(candidates, np.int32([6]), tokenizer.fingerprint())
     for name, one in (("old", same), ("new", other)):
         one.save(folder / name)
+    adapters(same, folder)
     models = {1: new_model(0), 2: new_model(1)}
 
     def translators(one, two):
@@ -100,6 +135,9 @@ def saves(translator, folder):
             return lambda out: to(folder / name, out / "exported", overwrite=True)
 
         return Save(one("old"), one("new"), lambda out: tree(out / "exported"))
+
+    def merged(name):
+        return lambda out: merge(folder / name, out / "merged", overwrite=True)
 
     def shard(lines):
         return lambda out: Results(out, ".txt", "run").write(SHARD, lines)
@@ -127,6 +165,13 @@ def saves(translator, folder):
         ),
         "export to CTranslate2": exported(export.ctranslate2),
         "export to Hugging Face": exported(export.hugging_face),
+        "export to ONNX": exported(exported_elsewhere(export.onnx)),
+        "export to SavedModel": exported(exported_elsewhere(export.saved_model)),
+        "merged adapter": Save(
+            merged("law"),
+            merged("sport"),
+            lambda out: of_model(Translator.load(out / "merged")),
+        ),
         "shard of a corpus": Save(lambda out: None, shard(["eins", "zwei" * 2000]), shard_of),
     }
 
@@ -140,5 +185,8 @@ NAMES = (
     "metrics",
     "export to CTranslate2",
     "export to Hugging Face",
+    "export to ONNX",
+    "export to SavedModel",
+    "merged adapter",
     "shard of a corpus",
 )

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from keras_transformer import export
 from tests.faults.faults import (
     ALL,
     BROKEN,
@@ -19,7 +20,7 @@ from tests.faults.faults import (
     signalled,
     some,
 )
-from tests.faults.saves import NAMES, saves, tree
+from tests.faults.saves import NAMES, content_of, saves, tree
 
 pytestmark = pytest.mark.once("files: no backend writes them")
 FEW = 4  # of the moments of each fault
@@ -129,3 +130,19 @@ def test_a_reader_that_cannot_write_refuses_what_it_cannot_complete(
     COUNTS["stopped save, read-only folder", "refused"] += refused
     status, message = in_child(failing(lambda: kinds[name].state(root / "new") == new, 0))
     assert (status, message) == (0, "True")  # a reader changes nothing
+
+
+@pytest.mark.skipif(not ALL, reason="takes minutes: each export starts a process")
+@pytest.mark.parametrize("to", [export.onnx, export.saved_model])
+def test_a_full_disk_in_the_process_of_an_export(to, translator, tmp_path):
+    translator.save(tmp_path / "model")
+    out = tmp_path / "exported"
+    kept = to(tmp_path / "model", out)
+    before = tree(kept)
+    largest = max(len(content_of(x)) for x in kept.rglob("*") if x.is_file())
+    for size in (1, 5000, largest - 1):
+        work = partial(to, tmp_path / "model", out, overwrite=True)
+        status, message = in_child(limited(work, size, kill=False))
+        assert status == REFUSED and "\n" not in message and str(out) in message, message
+        assert tree(kept) == before
+        COUNTS["full disk in an export", "old"] += 1

@@ -87,8 +87,7 @@ def test_behind_a_proxy(proxied):
     assert 429 in [client.get("/ready").status_code for _ in range(60)]
 
     context = ssl.create_default_context(cafile=PEM)
-    with socket.create_connection(("127.0.0.1", port)) as plain:
-        with context.wrap_socket(plain, server_hostname="localhost") as silent:
-            silent.settimeout(20)
-            silent.sendall(b"GET /ready HTTP/1.1\r\n")  # and no more
-            assert silent.recv(1000) == b""
+    plain = socket.create_connection(("127.0.0.1", port), timeout=20)
+    with context.wrap_socket(plain, server_hostname="localhost") as silent:
+        silent.sendall(b"GET /ready HTTP/1.1\r\n")  # and no more
+        assert silent.recv(1000) == b""

@@ -1,10 +1,13 @@
 """Errors that the user can fix, in one line."""
 
+import errno
+
 import keras
 import pytest
 
 from keras_transformer.system.failures import (
     BAD_INPUT,
+    full_disk,
     in_one_line,
     lacks_memory,
     memory_errors,
@@ -31,6 +34,22 @@ def test_what_users_can_fix_and_what_they_cannot():
         assert isinstance(error, BAD_INPUT)
     for error in (TypeError(), KeyError(), RuntimeError(), AssertionError()):
         assert not isinstance(error, BAD_INPUT)
+
+
+@pytest.mark.parametrize(
+    "error,number",
+    [
+        (OSError(errno.ENOSPC, "x"), errno.ENOSPC),
+        (RuntimeError("Error: I/O (os error 28)"), errno.ENOSPC),
+        (RuntimeError("ResourceExhaustedError: x; No space left on device [Op]"), errno.ENOSPC),
+        (RuntimeError("OutOfRangeError: x; File too large [Op:SaveV2]"), errno.EFBIG),
+        (OSError(errno.EACCES, "x"), None),
+        (RuntimeError("a bug"), None),
+    ],
+    ids=["python", "rust", "tensorflow", "limit", "permission", "other"],
+)
+def test_a_full_disk_told_by_any_library(error, number):
+    assert full_disk(error) == number
 
 
 def test_a_backend_that_gets_no_memory():
