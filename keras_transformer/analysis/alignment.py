@@ -206,7 +206,7 @@ def _encoded(translator, sources, targets, names):
         rows = getattr(tokenizer, f"encode_{language}")(texts)
         empty = sum(map(len, getattr(tokenizer, f"{language}_frame")))
         for text, ids in zip(texts, rows, strict=True):
-            require(text.strip() and len(ids) > empty, name, text, "text, not only spaces")
+            require(text.strip() and len(ids) > empty, name, text, "a text that has tokens")
             if len(ids) > limit:
                 raise ValueError(
                     f"{name} must have at most {limit} tokens each, the model's max_length, got "

@@ -206,7 +206,7 @@ def test_alignment_in_any_company(translator):
 @pytest.mark.parametrize(
     "source,target,message",
     [
-        (" ", "x", "source must be text, not only spaces, got ' '"),
+        (" ", "x", "source must be a text that has tokens, got ' '"),
         ("x", "", "target must be text"),
         ("x" * 200, "x", "source must have at most 40 tokens"),
         ("x", "x" * 200, "target must have at most 40 tokens"),

@@ -45,8 +45,8 @@ def test_all_names_of_this_backend_are_there():
     assert set(NAMES) == expected | {"GLOBAL_STATE", "GET_MASK", "IN_SYMBOLIC_SCOPE"}
 
 
-@pytest.fixture
-def numbers(tiny_transformer, rng):
+@pytest.fixture(scope="module")
+def numbers(tiny_transformer):
     """Return outputs of a small model before and after training, in which the names are used."""
 
     def run():
@@ -71,9 +71,13 @@ def numbers(tiny_transformer, rng):
     return run
 
 
+@pytest.fixture(scope="module")
+def expected(numbers):
+    return numbers()
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_without_a_name_the_numbers_are_the_same(name, numbers, monkeypatch):
-    expected = numbers()
+def test_without_a_name_the_numbers_are_the_same(name, numbers, expected, monkeypatch):
     monkeypatch.setattr(private, name, None)
     for found, wanted in zip(numbers(), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=3e-4)

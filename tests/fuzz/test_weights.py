@@ -87,6 +87,7 @@ def call(marker):
             "config": f"touch {marker}"}  # fmt: skip
 
 
+@pytest.mark.once("files: each backend reads the same")
 @fuzz(24)
 @given(st.data())
 def test_archives(room, members, data):
