@@ -67,5 +67,6 @@ WITH_BACKEND = (
 
 def cases(every, *elsewhere):
     """All of these cases if `EVERY_CASE`, else those that are named."""
+    every = list(every)
     assert set(elsewhere) <= set(every), elsewhere
-    return list(every) if EVERY_CASE else list(elsewhere)
+    return every if EVERY_CASE else list(elsewhere)

@@ -13,6 +13,7 @@ from keras_transformer.data.trees import Tree, linearize, tree_of
 from keras_transformer.decoding import TreeConstraint
 from keras_transformer.inference.translator import Translator
 from keras_transformer.text.words import WordTokenizer
+from tests.backends import cases
 
 WORDS = ["the", "cat", "sat", "on", "(", "XX", "."]
 LINES = ["(S (NP XX ) (VP NN (NP (QP XX ) XX ) ) , )"]
@@ -33,7 +34,7 @@ def translator(tiny_transformer):
     return Translator(model, TOKENIZER)
 
 
-@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("beam_size", cases([1, 3], 3))
 @pytest.mark.parametrize("max_extra_length", [2, 20])
 def test_a_random_model_finds_trees_over_these_words(tiny_transformer, beam_size, max_extra_length):
     options = dict(beam_size=beam_size, max_extra_length=max_extra_length)

@@ -88,7 +88,7 @@ def call(marker):
 
 
 @pytest.mark.once("files: each backend reads the same")
-@fuzz(24)
+@fuzz(12)
 @given(st.data())
 def test_archives(room, members, data):
     marker, path = room / "marker", room / "model.keras"

@@ -1,6 +1,7 @@
 """Searches over a model as functions of tensors, against full passes of the model."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from keras_transformer.inference.search_functions import (
 )
 from keras_transformer.models import GPT, GPTConfig
 from keras_transformer.search import Generation, Search
+from tests.backends import cases
 
 SOURCE = np.array([[4, 7, 5, 3], [8, 9, 10, 3], [6, 3, 0, 0]], "int32")
 LIMITS = np.array([7, 5, 7], "int32")
@@ -154,8 +156,9 @@ def lists(ids, vocab_size=13):
     return candidates, np.array(ids, "int32")
 
 
-@pytest.mark.parametrize("penalty", [1.0, 2.0])
-@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize(
+    "beam_size,penalty", cases(itertools.product((1, 3), (1.0, 2.0)), (3, 2.0))
+)
 def test_a_shortlist_of_all_ids_changes_nothing(translator, beam_size, penalty):
     search = Search(beam_size, 0.6, max_extra_length=EXTRA, repetition_penalty=penalty)
     shortlisted = dataclasses.replace(search, shortlist=True)

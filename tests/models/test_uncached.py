@@ -32,7 +32,10 @@ def last_logits(model, ids):
     return ops.convert_to_numpy(model({"token_ids": ops.convert_to_tensor(ids)}))[:, -1]
 
 
-@pytest.mark.parametrize("prompt,paddings", [(4, (0, 0)), (4, (3, 1)), (9, (0, 0)), (9, (0, 2))])
+@pytest.mark.parametrize(
+    "prompt,paddings",
+    cases([(4, (0, 0)), (4, (3, 1)), (9, (0, 0)), (9, (0, 2))], (4, (3, 1)), (9, (0, 0))),
+)
 def test_steps_are_full_passes(model, prompt, paddings):
     """Below the original length, across it and beyond it; each row by its own length."""
     longest = max(paddings)

@@ -50,6 +50,7 @@ def run(recipe, tmp_path_factory):
     return folder
 
 
+@pytest.mark.once("the order of the data; test_translation resumes under each backend")
 def test_a_resumed_run_has_the_same_weights(recipe, run, tmp_path, capsys):
     for epochs in (1, 2):
         changes = [*SHORT, f"epochs={epochs}", "bleu_every=1", "decay=inverse_sqrt"]

@@ -14,6 +14,7 @@ from keras_transformer.callbacks import Progress
 from keras_transformer.inference.translator import Translator
 from keras_transformer.training import translation as module
 from keras_transformer.training.translation import train
+from tests.backends import cases
 from tests.training.made_up import SETTINGS, finish, start, write_corpus
 
 
@@ -164,7 +165,7 @@ def test_a_run_starts_from_a_translator(runs, files, tmp_path, lora_rank):
         np.testing.assert_allclose(adapted, after.score(sources, targets), atol=1e-4)
 
 
-@pytest.mark.parametrize("accumulation", [1, 2])
+@pytest.mark.parametrize("accumulation", cases([1, 2], 2))
 def test_a_moving_average_of_the_weights_is_saved(files, tmp_path, accumulation):
     # Of one batch per epoch, so that the checkpoints hold the weights after each update.
     epochs = 4 * accumulation

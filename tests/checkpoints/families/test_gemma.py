@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_transformer.checkpoints.hugging_face import read_model, write_model
 from keras_transformer.models import Gemma, GemmaConfig
+from tests.backends import cases
 from tests.checkpoints.families.parity import (
     DECODER_IDS,
     DecoderOnlyParity,
@@ -56,7 +57,7 @@ def filled(theirs):
     return theirs.eval()
 
 
-@pytest.fixture(scope="module", params=CONFIGURATIONS)
+@pytest.fixture(scope="module", params=cases(CONFIGURATIONS, "gemma2", "gemma3"))
 def pair(request, tmp_path_factory):
     kind, options = CONFIGURATIONS[request.param]
     model, config = CLASSES[kind]

@@ -7,6 +7,7 @@ import transformers
 
 from keras_transformer.checkpoints.hugging_face import read_model, write_model
 from keras_transformer.models import LLaMA, LLaMAConfig
+from tests.backends import cases
 from tests.checkpoints.families.parity import (
     DECODER_IDS,
     DecoderOnlyParity,
@@ -90,7 +91,10 @@ CLASSES = {
 }
 
 
-@pytest.fixture(scope="module", params=CONFIGURATIONS)
+@pytest.fixture(
+    scope="module",
+    params=cases(CONFIGURATIONS, "llama-dynamic", "llama-longrope", "smollm3-windows", "mistral"),
+)
 def pair(request, tmp_path_factory):
     kind, options = CONFIGURATIONS[request.param]
     model, config = CLASSES[kind]

@@ -5,6 +5,7 @@ import torch
 import transformers
 
 from keras_transformer.checkpoints.hugging_face import read_model
+from tests.backends import cases
 from tests.checkpoints.families.parity import (
     DECODER_IDS,
     DecoderOnlyParity,
@@ -43,7 +44,9 @@ CLASSES = {
 }
 
 
-@pytest.fixture(scope="module", params=CONFIGURATIONS)
+@pytest.fixture(
+    scope="module", params=cases(CONFIGURATIONS, "qwen2-windows", "qwen3-tied-bias", "qwen3-yarn")
+)
 def pair(request, tmp_path_factory):
     kind, options = CONFIGURATIONS[request.param]
     model, config = CLASSES[kind]
