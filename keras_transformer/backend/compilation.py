@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -163,11 +164,17 @@ def random_state() -> dict[str, np.ndarray]:
 
 
 def set_random_state(state: dict[str, np.ndarray]) -> None:
-    """Restore the result of `random_state`; devices missing on this machine are skipped."""
+    """Restore the result of `random_state`; devices missing on this machine are skipped.
+
+    Raises:
+        ValueError: If a name is none of a device.
+    """
     if BACKEND != "torch":
         return
     for device, value in state.items():
         value = torch.from_numpy(np.array(value))
+        if not re.fullmatch(r"cpu|cuda:\d+", device):
+            raise ValueError(f"devices must be cpu or cuda:N, got {device!r}")
         if device == "cpu":
             torch.set_rng_state(value)
         elif torch.cuda.is_available() and int(device[5:]) < torch.cuda.device_count():

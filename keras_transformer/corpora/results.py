@@ -42,9 +42,9 @@ class Results:
                 if os.fstat(file.fileno()).st_size != noted["bytes"]:
                     return False
                 found = hashlib.file_digest(file, "sha256").hexdigest()
+            return found == noted["sha256"] and noted["lines"] == shard.lines
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return False
-        return found == noted["sha256"] and noted["lines"] == shard.lines
 
     def write(self, shard: Shard, lines: Iterable[str]) -> None:
         """Write the output of a shard: to another name, synced, renamed; then the note beside it.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.system.files import write_json
+from keras_transformer.system.files import remove_stale, write_json
 from keras_transformer.system.locks import owned
 
 
@@ -51,6 +51,7 @@ def write_in_chunks(
             ) from error
         part.replace(path)
         state.unlink(missing_ok=True)
+        remove_stale(state.parent, state.name)  # of a process that was killed at its last note
     return begun["chunks"]
 
 

@@ -95,6 +95,13 @@ def test_only_torch_has_a_random_state_of_its_own():
     set_random_state({})  # a checkpoint from another backend
 
 
+@pytest.mark.skipif(BACKEND != "torch", reason="only PyTorch has such a state")
+@pytest.mark.parametrize("name", ["bpu", "cuda:", "cuda:x", "cud`:0", ""])
+def test_a_state_of_no_device_is_refused(name):
+    with pytest.raises(ValueError, match=f"devices must be cpu or cuda:N, got {name!r}"):
+        set_random_state(random_state() | {name: np.zeros(16, "uint8")})
+
+
 def test_the_backend_is_that_of_keras():
     assert keras.backend.backend() == BACKEND
     assert (BACKEND == "jax") == COMPILES_EACH_SHAPE

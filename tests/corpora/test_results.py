@@ -68,6 +68,13 @@ def test_attempts_are_counted_and_the_last_error_is_kept(results, tmp_path):
     results.failed(SHARD, "no\nmemory")
     assert results.set_apart(SHARD) == "no memory"
     results.write(SHARD, ["eins", "zwei"])
+    assert results.is_done(SHARD)
+    noted = tmp_path / "shard-00000012.json"
+    for name in ("lines", "bytes", "sha256"):
+        whole = noted.read_text()
+        noted.write_text(whole.replace(name, "other"))
+        assert not results.is_done(SHARD)
+        noted.write_text(whole)
     assert not (tmp_path / "shard-00000012.failed.json").exists()
     results.clean([])
     assert (left := list(tmp_path.glob(".*"))) and "another run" in left[0].name

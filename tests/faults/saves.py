@@ -102,6 +102,32 @@ def adapters(translator, folder):
         one.save(folder / name, base=folder / "base")
 
 
+def write_state_of(model, step):
+    def write(out):
+        state = {"run": {}, "history": [], "step": step}
+        write_state(out / "unfinished", model, state, metrics=True)
+
+    return write
+
+
+def state_of(out):
+    """What is in the newest training state of a folder."""
+    found = latest(out)
+    arrays = [read_weights(found / name) for name in (WEIGHTS, OPTIMIZER)]
+    kept = [hashlib.sha256(x.tobytes()).digest() for one in arrays for x in one.values()]
+    return read_state(found)["step"], kept, (found / STATE).is_file()
+
+
+def write_shard(lines):
+    return lambda out: Results(out, ".txt", "run").write(SHARD, lines)
+
+
+def shard_of(out):
+    """The lines of the shard; None if it is not done and so will be done again."""
+    results = Results(out, ".txt", "run")
+    return results.path(SHARD).read_text() if results.is_done(SHARD) else None
+
+
 def saves(translator, folder):
     """Return the kinds of saves by name; `folder` is for what they read."""
     texts = [" ".join(WORDS), "ten one"]
@@ -117,19 +143,6 @@ def saves(translator, folder):
     def translators(one, two):
         return Save(one.save, two.save, lambda out: of_model(Translator.load(out)))
 
-    def states(step):
-        def write(out):
-            state = {"run": {}, "history": [], "step": step}
-            write_state(out / "unfinished", models[step], state, metrics=True)
-
-        return write
-
-    def state_of(out):
-        found = latest(out)
-        arrays = [read_weights(found / name) for name in (WEIGHTS, OPTIMIZER)]
-        kept = [hashlib.sha256(x.tobytes()).digest() for one in arrays for x in one.values()]
-        return read_state(found)["step"], kept, (found / STATE).is_file()
-
     def exported(to):
         def one(name):
             return lambda out: to(folder / name, out / "exported", overwrite=True)
@@ -139,20 +152,15 @@ def saves(translator, folder):
     def merged(name):
         return lambda out: merge(folder / name, out / "merged", overwrite=True)
 
-    def shard(lines):
-        return lambda out: Results(out, ".txt", "run").write(SHARD, lines)
-
-    def shard_of(out):  # one that is not done is done again
-        results = Results(out, ".txt", "run")
-        return results.path(SHARD).read_text() if results.is_done(SHARD) else None
-
     return {
         "translator": translators(same, other),
         "translator, same tokenizer": translators(translator, same),
         "tokenizer": Save(
             translator.tokenizer.save, tokenizer.save, lambda out: load_tokenizer(out).fingerprint()
         ),
-        "training state": Save(states(1), states(2), state_of),
+        "training state": Save(
+            write_state_of(models[1], 1), write_state_of(models[2], 2), state_of
+        ),
         "weights": Save(
             lambda out: write_weights(out / "x.safetensors", models[1]),
             lambda out: write_weights(out / "x.safetensors", models[2]),
@@ -172,7 +180,7 @@ def saves(translator, folder):
             merged("sport"),
             lambda out: of_model(Translator.load(out / "merged")),
         ),
-        "shard of a corpus": Save(lambda out: None, shard(["eins", "zwei" * 2000]), shard_of),
+        "shard of a corpus": Save(lambda out: None, write_shard(["eins", "zwei" * 2000]), shard_of),
     }
 
 

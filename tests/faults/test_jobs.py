@@ -51,6 +51,8 @@ def test_chunks_of_back_translate_and_distill(tmp_path):
     """Both commands write by `write_in_chunks`."""
     count = changes_of(chunked(tmp_path / "counted" / "x.tsv"))
     faults = [*faults_of(count, 8)]
+    for number in range(count - 6, count):  # at the last note and the move of the whole file
+        faults.append(("kill in a job", partial(signalled, number=number)))
     for size in (1, 5, 60, 100):  # bytes, of the lines or of the note how far they are
         for kill in (True, False):
             kind = "kill in a job" if kill else "full disk in a job"
