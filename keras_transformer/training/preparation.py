@@ -109,6 +109,8 @@ def begin(
         languages = start.source_language or languages[0], start.target_language or languages[1]
         tokenizer = start.tokenizer.between(*languages)
     config = dataclasses.replace(start.model.config, **_changes(options, start.model.config))
+    if getattr(config, "guided_alignment", 0):
+        options.check_guided("for this start_from, or model.guided_alignment=0")
     return Beginning(start, type(start.model), tokenizer, config, languages)
 
 

@@ -157,12 +157,23 @@ class TranslationRecipe:
             accepted = f"from 1 to tokens_per_batch={self.tokens_per_batch}"
             fits = 1 <= self.packed_length <= self.tokens_per_batch
             require(fits, "packed_length", self.packed_length, accepted)
-        if self.model.get("guided_alignment"):  # its labels are of tokens that stay
-            for name in ("subword_sampling", "remat"):
-                value = getattr(self, name)
-                require(not value, name, value, "0 or false with model.guided_alignment")
+        if self.model.get("guided_alignment"):
+            self.check_guided("with model.guided_alignment")
         if self.monitor == "val_bleu" and self.patience is not None:
             require(self.bleu_every >= 1, "bleu_every", self.bleu_every, "at least 1 for val_bleu")
+
+    def check_guided(self, when: str) -> None:
+        """Refuse options that guided alignment excludes, because its labels are of tokens that stay.
+
+        Args:
+            when: When the alignment is guided, for the message.
+
+        Raises:
+            ValueError: If such an option is set.
+        """
+        for name in ("subword_sampling", "remat"):
+            value = getattr(self, name)
+            require(not value, name, value, f"0 or false {when}")
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TranslationRecipe:

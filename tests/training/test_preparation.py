@@ -1,5 +1,7 @@
 """What a run begins with."""
 
+import dataclasses
+
 import pytest
 
 from keras_transformer.models import T5Config, Transformer
@@ -49,6 +51,10 @@ def test_a_start_keeps_its_sizes_and_takes_what_training_can_change(tmp_path):
     assert (config.layer_drop, config.guided_alignment) == (0.1, 0.0)
     same = TranslationRecipe(train_size=50)
     assert begin(same, corpus, pairs, tmp_path).config.guided_alignment == 0.1
+    sampled = dataclasses.replace(options, subword_sampling=0.1)
+    assert begin(sampled, corpus, pairs, tmp_path).config.guided_alignment == 0.0
+    with pytest.raises(ValueError, match="subword_sampling must be 0 or false for this start_from"):
+        begin(dataclasses.replace(same, subword_sampling=0.1), corpus, pairs, tmp_path)
 
 
 def test_a_start_of_a_family_without_a_field():
