@@ -42,7 +42,7 @@ def family_of(config: Mapping[str, Any], where: str | os.PathLike) -> Family:
     """
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
-        raise ValueError(f"model_type in {where} must be one of {sorted(FAMILIES)}, got {kind!r}")
+        raise ValueError(f"model_type in {where} must be one of {sorted(FAMILIES)}, got {kind!r:.200}")
     return FAMILIES[kind]
 
 
@@ -123,7 +123,7 @@ def read_config(folder: str | os.PathLike) -> tuple[dict[str, Any], Family]:
         if (found := theirs.get(name)) is not None:
             method = found.get("quant_method") if isinstance(found, dict) else found
             raise ValueError(
-                f"{path} has a {name} with the method {method!r}: quantized weights are not "
+                f"{path} has a {name} with the method {method!r:.200}: quantized weights are not "
                 f"supported; {PLAIN}"
             )
     theirs = _with_ends(Path(folder), theirs)
@@ -140,7 +140,7 @@ def _naming(path):
     except KeyError as error:
         raise ValueError(f"{path} lacks {error.args[0]!r}") from error
     except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise ValueError(f"{path} does not fit: {error}") from error
+        raise ValueError(f"{path} does not fit: {error!s:.1000}") from error
 
 
 def _with_ends(folder, theirs):

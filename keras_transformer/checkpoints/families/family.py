@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.checkpoints.families.fields import ACTIVATIONS, Field, complete
+from keras_transformer.config import require
 from keras_transformer.layers.head_groups import fuse, unfuse
 
 
@@ -216,8 +217,7 @@ def token_id(theirs: Mapping[str, Any], *names: str) -> int:
     """
     name = next((x for x in names if _says_one(theirs.get(x))), names[-1])
     first, *rest = token_ids(theirs, name)
-    if rest and name != "eos_token_id":
-        raise ValueError(f"{name} must be one token id, got {theirs[name]!r}")
+    require(not rest or name == "eos_token_id", name, theirs[name], "one token id")
     return first
 
 
@@ -231,9 +231,9 @@ def token_ids(theirs: Mapping[str, Any], name: str) -> tuple[int, ...]:
     if value is None:
         raise KeyError(name)
     ids = tuple(value) if isinstance(value, list | tuple) else (value,)
-    if not ids or not all(isinstance(x, int) for x in ids):
-        raise ValueError(f"{name} must be a token id or a list of them, got {value!r}")
+    fits = ids and all(isinstance(x, int) for x in ids)
+    require(bool(fits), name, value, "a token id or a list of them")
     # Checked here to name the field as the file does. The size itself is checked elsewhere.
-    if isinstance(size, int) and not all(0 <= x < size for x in ids):
-        raise ValueError(f"{name} must be in [0, {size}), got {value!r}")
+    if isinstance(size, int):
+        require(all(0 <= x < size for x in ids), name, value, f"in [0, {size})")
     return ids
