@@ -42,7 +42,9 @@ def family_of(config: Mapping[str, Any], where: str | os.PathLike) -> Family:
     """
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
-        raise ValueError(f"model_type in {where} must be one of {sorted(FAMILIES)}, got {kind!r:.200}")
+        raise ValueError(
+            f"model_type in {where} must be one of {sorted(FAMILIES)}, got {kind!r:.200}"
+        )
     return FAMILIES[kind]
 
 

@@ -60,8 +60,8 @@ def read_squad(path: str | Path) -> list[Question]:
             is_place = isinstance(text, str) and isinstance(begin, int)
             if not is_place or asked.context[begin : begin + len(text)] != text:
                 raise ValueError(
-                    f"{path}: an answer to {asked.id!r} must be at character {begin!r} of its "
-                    f"context, got {text!r}"
+                    f"{path}: an answer to {asked.id!r:.80} must be at character {begin!r} of its "
+                    f"context, got {text!r:.200}"
                 )
     return questions
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 BAD_INPUT = (ValueError, OSError, ImportError, NotImplementedError, MemoryError)
+LONGEST = 2000  # characters of a message
 # The disk or the quota is full, or a file is larger than `ulimit` allows.
 FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG}
 # A system error number in the message of a Rust library, of HDF5 or of another process.
@@ -19,10 +20,15 @@ _OF_MEMORY = {"OutOfMemoryError", "ResourceExhaustedError"}  # of PyTorch and Te
 
 
 def in_one_line(error: BaseException) -> str:
-    """Return the error's message on one line, or the name of its class if it has none."""
+    """Return the error's message on one line, or the name of its class if it has none.
+
+    The middle of a very long one, which quotes foreign text, is left out.
+    """
     message = " ".join(str(error).split())
     if isinstance(error, MemoryError) and not message:
         return "out of memory"
+    if len(message) > LONGEST:
+        message = f"{message[: LONGEST // 2]} [...] {message[-LONGEST // 4 :]}"
     return message or type(error).__name__
 
 

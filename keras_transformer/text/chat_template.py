@@ -169,7 +169,7 @@ def _default(found, where):
             raise ValueError(
                 f"chat_template in {where} must be a text, or a list of names and templates"
             ) from error
-        require("default" in named, f"chat_template in {where}", sorted(named), "one named default")
+        require("default" in named, f"chat_template in {where}", [*named], "one named default")
         found = named["default"]
     accepted = "a text, or a list of names and templates"
     require(found is None or isinstance(found, str), f"chat_template in {where}", found, accepted)

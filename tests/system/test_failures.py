@@ -22,8 +22,9 @@ from keras_transformer.system.failures import (
         (ValueError(), "ValueError"),
         (ImportError(" \n "), "ImportError"),
         (MemoryError(), "out of memory"),
+        (ValueError(f"got {'a' * 9000}: use b"), f"got {'a' * 996} [...] {'a' * 493}: use b"),
     ],
-    ids=["lines", "file", "none", "blank", "memory"],
+    ids=["lines", "file", "none", "blank", "memory", "long"],
 )
 def test_the_message_in_one_line(error, line):
     assert in_one_line(error) == line

@@ -107,6 +107,10 @@ def test_broken_folders(tmp_path):
         ('{"chat_template": 5}', "chat_template in .* must be a text, or a list"),
         ('{"chat_template": [5]}', "chat_template in .* must be a text, or a list"),
         ('{"chat_template": [{"name": "rag", "template": ""}]}', "must be one named default"),
+        (
+            '{"chat_template": [{"name": 0, "template": ""}, {"name": "rag", "template": ""}]}',
+            r"must be one named default, got \[0, 'rag'\]",
+        ),
     ):
         options.write_text(content)
         with pytest.raises(ValueError, match=problem):
