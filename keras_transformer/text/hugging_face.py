@@ -115,7 +115,10 @@ def _language_options(ids, names, options, folder):
 
 
 def _t5(folder, content, own, config, options):
-    count = options.get("extra_ids", 100 if len(own) + 100 <= config["vocab_size"] else 0)
+    size = config["vocab_size"]
+    count = options.get("extra_ids", 100 if len(own) + 100 <= size else 0)
+    fits = isinstance(count, int) and 0 <= count <= size
+    require(fits, f"extra_ids in {folder / OPTIONS}", count, f"from 0 to vocab_size={size}")
     sentinels = [f"<extra_id_{i}>" for i in reversed(range(count))]
     pieces = _filled([*own, *(x for x in sentinels if x not in own)], folder, options, config)
     unknown = sentencepiece.SentencePieceProcessor(model_proto=content).unk_id()
@@ -151,6 +154,7 @@ def _id(config, name, default):
     value = config.get(name)
     if isinstance(value, list) and value:
         value = value[0]
+    require(value is None or isinstance(value, int), name, value, "an id, a list of ids or null")
     return default if value is None else value
 
 

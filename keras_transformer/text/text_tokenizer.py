@@ -18,6 +18,7 @@ from keras_transformer.text.vocabulary_files import from_vocabulary
 
 FILE = "tokenizer.json"
 KINDS = ("bytes", "characters", "wordpiece")
+MOST_GAPS = 100_000  # ids without a piece
 
 
 class TextTokenizer:
@@ -160,6 +161,11 @@ class TextTokenizer:
                 "spm.model of a DeBERTa"
             )
         tokenizer, framed = found
+        ids = tokenizer.get_vocab().values()
+        accepted = f"below {(most := len(ids) + MOST_GAPS):,}"
+        require(
+            max(ids, default=0) < most, f"ids of the vocabulary in {folder}", max(ids), accepted
+        )
         return cls(tokenizer.to_str().encode(), add_special_tokens=framed)
 
     def encode(self, texts: Sequence[str], framed: bool = True) -> list[list[int]]:
@@ -271,6 +277,10 @@ def _encoded(tokenizer, texts, add_special_tokens=True, **options):
         return tokenizer.encode_batch(texts, add_special_tokens=add_special_tokens, **options)
     except TypeError as error:  # for strings there is no other cause
         raise ValueError("texts must be valid Unicode, got a lone surrogate") from error
+    except Exception as error:
+        if type(error) is not Exception:  # the library's own
+            raise
+        raise ValueError(f"texts must be ones that the tokenizer can encode: {error}") from error
 
 
 def _library():

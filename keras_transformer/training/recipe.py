@@ -163,7 +163,7 @@ class TranslationRecipe:
             require(self.bleu_every >= 1, "bleu_every", self.bleu_every, "at least 1 for val_bleu")
 
     def check_guided(self, when: str) -> None:
-        """Refuse options that guided alignment excludes, because its labels are of tokens that stay.
+        """Refuse options that guided alignment excludes: its labels are of tokens that stay.
 
         Args:
             when: When the alignment is guided, for the message.

@@ -111,6 +111,23 @@ def test_pegasus_needs_the_files_of_marian(made):
         read_tokenizer(folder, config | dict(model_type="pegasus"))
 
 
+@pytest.mark.parametrize("count", [2**31, -1, "3", None, 7.5])
+def test_a_count_of_sentinels_that_is_none(made, count, tmp_path):
+    folder, config = made("t5")
+    folder = shutil.copytree(folder, tmp_path / "t5")
+    options = folder / "tokenizer_config.json"
+    before = json.loads(options.read_text()) if options.exists() else {}
+    options.write_text(json.dumps(before | {"extra_ids": count}))
+    with pytest.raises(ValueError, match="extra_ids in .*tokenizer_config.json must be from 0 to"):
+        read_tokenizer(folder, config)
+
+
+def test_an_id_that_is_none(made):
+    folder, config = made("t5")
+    with pytest.raises(ValueError, match="eos_token_id must be an id, a list of ids or null, got"):
+        read_tokenizer(folder, config | {"eos_token_id": {"x": 1}})
+
+
 def test_tasks(made):
     folder, config = made("t5")
     task = dict(prefix="translate English to German: ")

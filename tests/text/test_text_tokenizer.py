@@ -92,6 +92,15 @@ def test_words_without_pieces_have_a_place():
     assert len(empty) == 2 and none == []
 
 
+def test_a_vocabulary_without_a_piece_for_unknown_words():
+    content = PIECES.content.replace(b"[UNK]", b"[ONE]")
+    content = content.replace(b'"unk_token":"[ONE]"', b'"unk_token":"[UNK]"')
+    tokenizer = TextTokenizer(content)
+    assert tokenizer.encode(["to be"])
+    with pytest.raises(ValueError, match="texts must be ones that the tokenizer can encode: Word"):
+        tokenizer.encode(["犬"])
+
+
 @pytest.mark.parametrize(
     "texts,message",
     [

@@ -137,3 +137,14 @@ def test_a_broken_vocabulary(tmp_path):
     (tmp_path / "merges.txt").write_text("")
     with pytest.raises(ValueError, match="the vocabulary in .* cannot be read"):
         TextTokenizer.read(tmp_path)
+
+
+def test_ids_with_large_gaps(tmp_path):
+    (tmp_path / "merges.txt").write_text("")
+    (tmp_path / "vocab.json").write_text(json.dumps({"a": 0, "b": 2**31}))
+    with pytest.raises(
+        ValueError, match="ids of the vocabulary in .* below 100,00., got 2147483648"
+    ):
+        TextTokenizer.read(tmp_path)
+    (tmp_path / "vocab.json").write_text(json.dumps({"a": 0, "b": 90_000}))
+    assert TextTokenizer.read(tmp_path).encode(["ab"], framed=False) == [[0, 90_000]]
