@@ -41,10 +41,8 @@ def family_of(config: Mapping[str, Any], where: str | os.PathLike) -> Family:
         ValueError: If the family is not supported; lists those that are.
     """
     kind = config.get("model_type")
-    if not isinstance(kind, str) or kind not in FAMILIES:
-        raise ValueError(
-            f"model_type in {where} must be one of {sorted(FAMILIES)}, got {kind!r:.200}"
-        )
+    fits = isinstance(kind, str) and kind in FAMILIES
+    require(fits, f"model_type in {where}", kind, f"one of {sorted(FAMILIES)}")
     return FAMILIES[kind]
 
 
