@@ -207,7 +207,7 @@ def test_alignment_in_any_company(translator):
     "source,target,message",
     [
         (" ", "x", "source must be a text that has tokens, got ' '"),
-        ("x", "", "target must be text"),
+        ("x", "", "target must be a text"),
         ("x" * 200, "x", "source must have at most 40 tokens"),
         ("x", "x" * 200, "target must have at most 40 tokens"),
         (3, "x", "source must be a string, got 3"),

@@ -114,7 +114,7 @@ def test_reliability_of_a_calibration(run, folder, tmp_path):
     "arguments,message",
     [
         (["schedule", "-o", "x.jpg"], "--output must be a .png or .svg file"),
-        (["attention", "FOLDER", " ", "-o", "x.png"], "source must be text"),
+        (["attention", "FOLDER", " ", "-o", "x.png"], "source must be a text"),
         (
             ["attention", "FOLDER", "one", "--target", "two", "--layer", 7, "-o", "x.png"],
             "some of 0 to 1",
