@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import json
 import os
@@ -28,9 +27,6 @@ from keras_transformer.layers.head_groups import fuse, fused_layers  # isort: sk
 from keras_transformer.models import Transformer  # isort: skip
 from tests import pretrained_files  # isort: skip
 from tests.backends import BACKEND, WITH_BACKEND, WITHOUT_BACKEND  # isort: skip
-
-# The many objects of graphs and traces make each collection long: rarer ones save a tenth.
-gc.set_threshold(100_000, 20, 20)
 
 hypothesis.settings.register_profile("repository", deadline=None, database=None)
 hypothesis.settings.load_profile("repository")
