@@ -126,8 +126,9 @@ def serve(
     public_url: Annotated[
         str | None,
         typer.Option(
-            help="Address at which clients reach the server, behind a proxy: for the addresses of "
-            "translated files.  [default: as each request names it]"
+            help="Address at which clients reach the server: for the addresses of translated "
+            "files, and a host that requests of this machine may name.  [default: as each request "
+            "names it]"
         ),
     ] = None,
     requests_per_minute: Annotated[

@@ -162,10 +162,8 @@ class TextTokenizer:
             )
         tokenizer, framed = found
         ids = tokenizer.get_vocab().values()
-        accepted = f"below {(most := len(ids) + MOST_GAPS):,}"
-        require(
-            max(ids, default=0) < most, f"ids of the vocabulary in {folder}", max(ids), accepted
-        )
+        largest, most = max(ids, default=0), len(ids) + MOST_GAPS
+        require(largest < most, f"ids of the vocabulary in {folder}", largest, f"below {most:,}")
         return cls(tokenizer.to_str().encode(), add_special_tokens=framed)
 
     def encode(self, texts: Sequence[str], framed: bool = True) -> list[list[int]]:

@@ -81,7 +81,7 @@ def elsewhere(module, task, backend):
 
 
 def exported_elsewhere(to):
-    """An export whose other process is `elsewhere`."""
+    """Return an export whose other process is `elsewhere`."""
 
     def export_to(*arguments, **options):
         with mock.patch.object(sys.modules[to.__module__], "run_elsewhere", elsewhere):
@@ -111,7 +111,7 @@ def write_state_of(model, step):
 
 
 def state_of(out):
-    """What is in the newest training state of a folder."""
+    """Return the step and hashes of a folder's newest training state, and whether it is whole."""
     found = latest(out)
     arrays = [read_weights(found / name) for name in (WEIGHTS, OPTIMIZER)]
     kept = [hashlib.sha256(x.tobytes()).digest() for one in arrays for x in one.values()]
@@ -123,7 +123,7 @@ def write_shard(lines):
 
 
 def shard_of(out):
-    """The lines of the shard; None if it is not done and so will be done again."""
+    """Return the lines of the shard; None if it is not done and so will be done again."""
     results = Results(out, ".txt", "run")
     return results.path(SHARD).read_text() if results.is_done(SHARD) else None
 

@@ -28,7 +28,7 @@ def proxied(catalogue, served, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    settings = Settings(public_url="https://translate.example.org", most_alternatives=3)
+    settings = Settings(public_url="https://translate.example.org")
     with served(create_app(lambda: catalogue, settings)) as url:
         (documented,) = re.findall(r"```text\n(limit_req_zone.*?)```", DOCS.read_text(), re.DOTALL)
         for old, new in (
@@ -53,17 +53,19 @@ def proxied(catalogue, served, tmp_path):
             verify=ssl.create_default_context(cafile=PEM),
             headers={"Host": "translate.example.org"},
         )
-        while True:
-            assert process.poll() is None, (tmp_path / "log").read_text()
-            try:
-                client.get("/ready").raise_for_status()
-                break
-            except httpx.TransportError:
-                time.sleep(0.05)
-        yield client, port
-        client.close()
-        process.terminate()
-        process.wait()
+        try:
+            while True:
+                assert process.poll() is None, (tmp_path / "log").read_text()
+                try:
+                    client.get("/ready").raise_for_status()
+                    break
+                except httpx.TransportError:
+                    time.sleep(0.05)
+            yield client, port
+        finally:
+            client.close()
+            process.kill()
+            process.wait()
 
 
 def test_behind_a_proxy(proxied):
