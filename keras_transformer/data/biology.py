@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from keras_transformer.data.archives import read_zip
 from keras_transformer.data.text_files import iterate_lines
 
 STRUCTURES = "CEH"  # coil, strand, helix
@@ -55,13 +55,13 @@ def read_structures(path: str | Path) -> dict[str, list[tuple[str, str]]]:
         FileNotFoundError: If the file does not exist.
         ValueError: If it is not such an archive, or its three files do not match.
     """
+    names = "sequences", "mask", "sampled"
+    found = {match[1]: x for match, x in read_zip(path, rf"^splits/({'|'.join(names)})\.fasta$")}
     try:
-        with zipfile.ZipFile(path) as archive:
-            sequences, masks, labels = (
-                read_fasta(archive.read(f"splits/{name}.fasta").decode().splitlines(), name)
-                for name in ("sequences", "mask", "sampled")
-            )
-    except (zipfile.BadZipFile, KeyError, UnicodeDecodeError) as error:
+        sequences, masks, labels = (
+            read_fasta(found[name].decode().splitlines(), name) for name in names
+        )
+    except (KeyError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not FLIP's archive of structures: {error}") from error
     parts: dict[str, list[tuple[str, str]]] = {part: [] for part in PARTS}
     for header, structure in labels.items():

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import os
-import tarfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
 from keras_transformer.config import require, require_whole
+from keras_transformer.data.archives import MOST_BYTES, read_tar
 from keras_transformer.data.text_files import opened
 from keras_transformer.system.extras import missing
 
@@ -26,10 +25,13 @@ def read_idx(path: str | os.PathLike) -> np.ndarray:
         path: The file; decompressed if its name ends in `.gz`.
 
     Raises:
-        ValueError: If the file is not an idx file of unsigned bytes, or is truncated.
+        ValueError: If the file is not an idx file of unsigned bytes, is truncated, or has more than
+            `archives.MOST_BYTES` bytes.
     """
     with opened(path) as file:
-        data = file.read()
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"{path} must have at most {MOST_BYTES:,} bytes, got more")
     if len(data) < 4 or len(data) < 4 + 4 * data[3] or data[:3] != b"\0\0\x08":
         raise ValueError(
             f"{path} is not an idx file of unsigned bytes: it begins with {data[:4]!r}"
@@ -82,7 +84,7 @@ def read_image_archive(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray,
     except ImportError as error:
         raise missing("reading images", "images") from error
     images, labels = [], []
-    for name, content in read_archive(path):
+    for name, content in read_tar(path):
         try:
             image = Image.open(io.BytesIO(content))
             size = image.width * image.height
@@ -130,21 +132,6 @@ def load_images(
     sizes = images.shape[1:], test_images.shape[1:]
     require(sizes[1] == sizes[0], "the shape of a test image", *sizes[::-1])
     return (images, labels), (test_images, test_labels), classes
-
-
-def read_archive(path: str | os.PathLike) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and content of each file in a tar file, compressed or not.
-
-    Raises:
-        ValueError: If it is not a tar file, or is truncated.
-    """
-    try:
-        with tarfile.open(path) as archive:
-            for member in archive:
-                if member.isfile():
-                    yield member.name, archive.extractfile(member).read()
-    except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} must be a complete tar file: {error}") from error
 
 
 def moved(

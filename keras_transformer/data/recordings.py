@@ -13,8 +13,8 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.config import require, require_whole
+from keras_transformer.data.archives import read_tar
 from keras_transformer.data.audio import log_mel, mel_middles, read_wav
-from keras_transformer.data.images import read_archive
 
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
@@ -42,7 +42,7 @@ def read_spoken_digits(path: str | Path, sample_rate: int = 8000) -> list[Record
             16-bit PCM.
     """
     recordings = []
-    for name, content in read_archive(path):
+    for name, content in read_tar(path):
         if not name.endswith(".wav"):
             continue
         facts = re.search(r"(\d)_([^_/]+)_(\d+)\.wav$", name)

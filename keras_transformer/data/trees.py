@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import lzma
 import re
-import struct
-import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from keras_transformer.data.archives import read_zip
 
 OPEN, CLOSE, WORD = "(", ")", "XX"  # symbols of a linearized tree: "(NP", ")", and each word
 EMPTY = "-NONE-"  # the tag of traces and other empty elements
 DEEPEST = 250  # levels of a tree: the functions here call themselves for each
 PUNCTUATION = frozenset({",", ":", "``", "''", "."})  # tags that EVALB's COLLINS.prm ignores
-
-# Exceptions that the module zipfile raises for a damaged archive.
-_BROKEN = (zipfile.BadZipFile, EOFError, RuntimeError, struct.error, zlib.error, lzma.LZMAError)
 
 
 @dataclass(frozen=True)
@@ -97,14 +92,9 @@ def read_treebank(path: str | Path) -> dict[int, list[Tree]]:
         ValueError: If it is not a zip file, holds none of these files, or one is malformed.
     """
     found = {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for name in sorted(archive.namelist()):
-                if match := re.search(r"combined/wsj_(\d+)\.mrg$", name):
-                    trees = map(simplified, read_trees(archive.read(name).decode("latin-1")))
-                    found[int(match[1])] = [tree for tree in trees if tree is not None]
-    except _BROKEN as error:
-        raise ValueError(f"{path} must be a complete zip file: {error}") from error
+    for match, content in read_zip(path, r"combined/wsj_(\d+)\.mrg$"):
+        trees = map(simplified, read_trees(content.decode("latin-1")))
+        found[int(match[1])] = [tree for tree in trees if tree is not None]
     if not found:
         raise ValueError(f"{path} must hold files such as combined/wsj_0001.mrg, got none")
     return found

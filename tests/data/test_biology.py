@@ -61,7 +61,7 @@ def test_archives_that_are_not_whole(changes, message, tmp_path):
 
 def test_no_archive(tmp_path):
     (tmp_path / "x.zip").write_text("x")
-    with pytest.raises(ValueError, match="x.zip is not FLIP's archive of structures"):
+    with pytest.raises(ValueError, match="x.zip must be a complete zip file"):
         read_structures(tmp_path / "x.zip")
     with zipfile.ZipFile(tmp_path / "y.zip", "w"):
         pass

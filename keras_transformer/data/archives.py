@@ -1,0 +1,61 @@
+"""Files of tar and zip archives, whose sizes unpacked are limited."""
+
+from __future__ import annotations
+
+import lzma
+import os
+import re
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+
+from keras_transformer.config import require
+
+MOST_BYTES = 1 << 28  # of one file, unpacked
+
+# Exceptions that the module zipfile raises for a damaged archive.
+_BROKEN = (zipfile.BadZipFile, EOFError, RuntimeError, struct.error, zlib.error, lzma.LZMAError)
+
+
+def read_tar(path: str | os.PathLike) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and content of each file in a tar file, compressed or not.
+
+    Raises:
+        FileNotFoundError: If the file does not exist.
+        ValueError: If it is not a tar file, is truncated, or a file in it has more than
+            `MOST_BYTES` bytes.
+    """
+    try:
+        with tarfile.open(path) as archive:
+            for member in archive:
+                if member.isfile():
+                    _check(path, member.name, member.size)
+                    yield member.name, archive.extractfile(member).read()
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} must be a complete tar file: {error}") from error
+
+
+def read_zip(path: str | os.PathLike, pattern: str) -> Iterator[tuple[re.Match, bytes]]:
+    """Yield the match and content of each file in a zip file whose name has the pattern, sorted.
+
+    Raises:
+        FileNotFoundError: If the file does not exist.
+        ValueError: If it is not a zip file, is damaged, or one of the files has more than
+            `MOST_BYTES` bytes.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name in sorted(archive.namelist()):
+                if match := re.search(pattern, name):
+                    _check(path, name, archive.getinfo(name).file_size)
+                    yield match, archive.read(name)
+    except _BROKEN as error:
+        raise ValueError(f"{path} must be a complete zip file: {error}") from error
+
+
+def _check(path, name, size):
+    require(
+        size <= MOST_BYTES, f"{path}: the size of {name}", size, f"at most {MOST_BYTES:,} bytes"
+    )

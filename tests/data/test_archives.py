@@ -1,0 +1,59 @@
+"""Archives: their files, damage, and files that are large unpacked."""
+
+import tarfile
+import zipfile
+
+import pytest
+
+from keras_transformer.data import archives
+from keras_transformer.data.archives import read_tar, read_zip
+from keras_transformer.data.images import read_idx
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A folder with the same two files in `x.tar.gz` and `x.zip`, one of eleven bytes."""
+    for name, text in {"b": "longer text", "a": "text"}.items():
+        (tmp_path / name).write_text(text)
+    with (
+        tarfile.open(tmp_path / "x.tar.gz", "w:gz") as tar,
+        zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_DEFLATED) as zipped,
+    ):
+        for name in ("b", "a"):
+            tar.add(tmp_path / name, f"in/{name}")
+            zipped.write(tmp_path / name, f"in/{name}")
+    return tmp_path
+
+
+def test_their_files(files):
+    expected = {"in/a": b"text", "in/b": b"longer text"}
+    assert dict(read_tar(files / "x.tar.gz")) == expected
+    found = [(match[0], content) for match, content in read_zip(files / "x.zip", "^in/.$")]
+    assert found == [*expected.items()]
+    assert [match[1] for match, _ in read_zip(files / "x.zip", r"/(a)$")] == ["a"]
+
+
+@pytest.mark.parametrize("read,name", [(read_tar, "x.tar.gz"), (read_zip, "x.zip")])
+def test_damage(files, read, name):
+    more = () if read is read_tar else ("",)
+    (files / name).write_bytes((files / name).read_bytes()[:60])
+    with pytest.raises(ValueError, match=rf"{name} must be a complete \w+ file"):
+        list(read(files / name, *more))
+    with pytest.raises(FileNotFoundError):
+        list(read(files / "none", *more))
+
+
+def test_large_files(files, monkeypatch):
+    monkeypatch.setattr(archives, "MOST_BYTES", 10)
+    message = r"x\.(tar\.gz|zip): the size of in/b must be at most 10 bytes, got 11"
+    with pytest.raises(ValueError, match=message):
+        list(read_tar(files / "x.tar.gz"))
+    with pytest.raises(ValueError, match=message):
+        list(read_zip(files / "x.zip", "b"))
+    assert len(list(read_zip(files / "x.zip", "a"))) == 1
+
+
+def test_large_idx_files(files, monkeypatch):
+    monkeypatch.setattr("keras_transformer.data.images.MOST_BYTES", 10)
+    with pytest.raises(ValueError, match="b must have at most 10 bytes, got more"):
+        read_idx(files / "b")
