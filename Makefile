@@ -42,7 +42,8 @@ demo: .venv/ready
 	$(BIN)/python -m training.translation --recipe grammar --output $(RUN)
 	$(BIN)/python -m training.demo $(RUN)
 
-test: .venv/ready lint docs
+test: .venv/ready
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint docs
 	@for backend in $(BACKENDS); do $(MAKE) --no-print-directory test-$$backend || exit 1; done
 
 $(addprefix test-,$(BACKENDS)): .venv/ready

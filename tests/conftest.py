@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -27,6 +28,8 @@ from keras_transformer.layers.head_groups import fuse, fused_layers  # isort: sk
 from keras_transformer.models import Transformer  # isort: skip
 from tests import pretrained_files  # isort: skip
 from tests.backends import BACKEND, WITH_BACKEND, WITHOUT_BACKEND  # isort: skip
+
+gc.disable()  # while test modules are imported, which makes no garbage
 
 hypothesis.settings.register_profile("repository", deadline=None, database=None)
 hypothesis.settings.load_profile("repository")
@@ -63,6 +66,12 @@ def pytest_collection_modifyitems(config, items):
     left_out = [item for item in items if item.get_closest_marker("once")]
     items[:] = [item for item in items if not item.get_closest_marker("once")]
     config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_collection_finish():
+    """Lets later collections of garbage pass over what stays: a million objects of modules."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="module", autouse=True)

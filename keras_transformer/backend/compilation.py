@@ -141,8 +141,36 @@ def compiled(function: Callable, model: keras.Model, donates: Sequence[int] = ()
             [variable.value for variable in model.variables], *arguments
         )
     if BACKEND == "tensorflow":
-        return tf.function(function, reduce_retracing=True, autograph=False)
+        graph = tf.function(function, reduce_retracing=True, autograph=False)
+        return graph if donates else _for_any_number(graph)  # states have a size of their own
     return torch.no_grad()(function)
+
+
+def _for_any_number(graph):
+    """Return a TensorFlow graph traced at once for any number of rows and tokens.
+
+    `reduce_retracing` alone traces for the shapes of the first call, again when one of them
+    changes, and once more when another one does.
+    """
+    known = set()
+
+    def spec(x):
+        if not tf.is_tensor(x):
+            return x
+        # Ids (B, S), but not a single token of each row; other axes may have to be known.
+        free = 2 if x.shape.rank == 2 and x.shape[1] != 1 else 1
+        shape = (None,) * min(free, x.shape.rank) + tuple(x.shape[free:])
+        return tf.TensorSpec(shape, x.dtype)
+
+    def run(*arguments):
+        specs = keras.tree.map_structure(spec, arguments)
+        key = repr(specs)
+        if key not in known:
+            graph.get_concrete_function(*specs)
+            known.add(key)
+        return graph(*arguments)
+
+    return run
 
 
 @contextlib.contextmanager

@@ -49,6 +49,21 @@ def test_compiled_gives_the_same_and_sees_new_weights(dense, rng):
     assert len(traces) == (3 if BACKEND == "torch" else 1)
 
 
+def test_compiled_once_for_any_number_of_rows_and_tokens(dense):
+    traces = []
+
+    def function(ids, table, limit):
+        traces.append(1)
+        return ops.take(table, ids, axis=0)[..., 0] + limit
+
+    run, table = compiled(function, dense), np.arange(6, dtype="float32").reshape(3, 2)
+    for shape in ((1, 2), (3, 2), (3, 5), (1, 2)):
+        ids = ops.ones(shape, "int32")
+        found = numpy(run(ids, ops.convert_to_tensor(table), 4))
+        np.testing.assert_array_equal(found, np.full(shape, 6.0))
+    assert len(traces) == {"tensorflow": 1, "jax": 3, "torch": 4}[BACKEND]
+
+
 def test_compiled_takes_arrays(dense, rng):
     x = rng.standard_normal((4, 2)).astype("float32")
     np.testing.assert_allclose(numpy(compiled(dense, dense)(x)), numpy(dense(x)), atol=1e-6)

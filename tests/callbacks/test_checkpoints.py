@@ -16,9 +16,11 @@ from keras_transformer.callbacks import (
 from keras_transformer.checkpoints import state, weights
 from keras_transformer.data.prefetching import Stream, for_keras
 from keras_transformer.system.files import write_json
+from tests.backends import EVERY_CASE
 from tests.callbacks.common import fit, new_model
 
 
+@pytest.mark.once("a run that is stopped inside an epoch goes on under each backend")
 def test_going_on_gives_the_same_weights_bit_for_bit(tmp_path, data):
     whole = new_model()
     fit(whole, data, 4, Checkpoints(tmp_path / "whole"))
@@ -116,7 +118,8 @@ def resumed(folder, data, *counts):
 def test_a_run_that_is_stopped_inside_an_epoch_ends_bit_for_bit_as_one_that_is_not(tmp_path, data):
     history, whole = resumed(tmp_path / "whole", data)
     # In the second epoch, again in the same one, and after its last batch.
-    other_history, other = resumed(tmp_path / "stopped", data, 4, 1, 1)
+    stops = (4, 1, 1) if EVERY_CASE else (4,)
+    other_history, other = resumed(tmp_path / "stopped", data, *stops)
     assert history == other_history
     for expected, found in zip(whole, other, strict=True):
         np.testing.assert_array_equal(expected, found)

@@ -16,7 +16,7 @@ from keras_transformer.inference.search_functions import (
 )
 from keras_transformer.models import GPT, GPTConfig
 from keras_transformer.search import Generation, Search
-from tests.backends import cases
+from tests.backends import EVERY_CASE, cases
 
 SOURCE = np.array([[4, 7, 5, 3], [8, 9, 10, 3], [6, 3, 0, 0]], "int32")
 LIMITS = np.array([7, 5, 7], "int32")
@@ -165,7 +165,7 @@ def test_a_shortlist_of_all_ids_changes_nothing(translator, beam_size, penalty):
     prefix = np.array([[9, 0], [9, 8], [0, 0]], "int32")
     plain = over_arrays(translation_function(search, translator), translator)
     find = over_arrays(translation_function(shortlisted, translator), translator)
-    for begun in (None, prefix):
+    for begun in (None, prefix) if EVERY_CASE else (prefix,):
         ids, scores = plain(SOURCE, LIMITS, begun)
         found, found_scores = find(SOURCE, LIMITS, begun, None, None, *lists(range(13)))
         np.testing.assert_array_equal(found, ids)

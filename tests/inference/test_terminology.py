@@ -94,6 +94,7 @@ def test_which_pieces_go_on_with_a_word(translator):
     assert np.mean(continues) > 0.2
 
 
+@pytest.mark.once("errors before any computation")
 def test_bad_input(translator):
     def refused(message, glossary=GLOSSARY, **options):
         with pytest.raises(ValueError, match=message):

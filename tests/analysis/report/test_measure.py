@@ -60,6 +60,7 @@ def test_parts_and_comparison(report):
     assert report.correlation is None and report.sentences[0].quality is None
 
 
+@pytest.mark.once("numbers of the report alone")
 def test_estimated_quality(translator):
     options = {name: getattr(Search(), name) for name in TRANSLATE}
     estimator = QualityEstimator((-20.0, 0.0), (0.0, 1.0), 100, "", options, ("en", "de"))
@@ -69,6 +70,7 @@ def test_estimated_quality(translator):
     assert report.correlation.keys() == {"pearson", "spearman"} and report.compared is None
 
 
+@pytest.mark.once("errors before any computation")
 def test_bad_input(translator):
     for options, message in (
         ({"worst": -1}, "worst must be a whole number"),

@@ -11,6 +11,8 @@ from keras_transformer.analysis.suspects import SIGNS
 
 from .conftest import EVIL, PAIRS
 
+pytestmark = pytest.mark.once("the page of a report; test_measure makes one under each backend")
+
 
 class Reader(HTMLParser):
     """Collects elements with their attributes, their texts, and what is not closed."""
