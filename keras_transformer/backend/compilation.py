@@ -116,7 +116,12 @@ def in_training_step() -> bool:
     return _training_step.entered
 
 
-def compiled(function: Callable, model: keras.Model, donates: Sequence[int] = ()) -> Callable:
+def compiled(
+    function: Callable,
+    model: keras.Model,
+    donates: Sequence[int] = (),
+    varying: Sequence[int] = (),
+) -> Callable:
     """Return `function` without gradients, compiled if the backend compiles.
 
     The model's weights are read in each call, so one compilation serves a model in training.
@@ -127,6 +132,9 @@ def compiled(function: Callable, model: keras.Model, donates: Sequence[int] = ()
         model: The model whose variables `function` reads.
         donates: Numbers of the arguments that the caller does not use again: their memory becomes
             that of results on JAX, which would copy them otherwise.
+        varying: Numbers of the arguments (B,) or (B, S) of which any size may come: TensorFlow
+            traces once for all sizes, where otherwise it traces for those of the first call, again
+            when one of them changes, and once more when another one does.
     """
     reuse_memory()
     if BACKEND == "jax":
@@ -142,30 +150,26 @@ def compiled(function: Callable, model: keras.Model, donates: Sequence[int] = ()
         )
     if BACKEND == "tensorflow":
         graph = tf.function(function, reduce_retracing=True, autograph=False)
-        return graph if donates else _for_any_number(graph)  # states have a size of their own
+        return _of_any_size(graph, varying) if varying else graph
     return torch.no_grad()(function)
 
 
-def _for_any_number(graph):
-    """Return a TensorFlow graph traced at once for any number of rows and tokens.
-
-    `reduce_retracing` alone traces for the shapes of the first call, again when one of them
-    changes, and once more when another one does.
-    """
+def _of_any_size(graph, varying):
+    """Return a TensorFlow graph that is traced before its first call for any size of arguments."""
     known = set()
 
-    def spec(x):
+    def spec(x, number):
         if not tf.is_tensor(x):
             return x
-        # Ids (B, S), but not a single token of each row; other axes may have to be known.
-        free = 2 if x.shape.rank == 2 and x.shape[1] != 1 else 1
-        shape = (None,) * min(free, x.shape.rank) + tuple(x.shape[free:])
-        return tf.TensorSpec(shape, x.dtype)
+        varies = number in varying and x.shape.rank <= 2
+        return tf.TensorSpec([None] * x.shape.rank if varies else x.shape, x.dtype)
 
     def run(*arguments):
-        specs = keras.tree.map_structure(spec, arguments)
-        key = repr(specs)
-        if key not in known:
+        specs = [
+            keras.tree.map_structure(functools.partial(spec, number=number), argument)
+            for number, argument in enumerate(arguments)
+        ]
+        if (key := repr(specs)) not in known:
             graph.get_concrete_function(*specs)
             known.add(key)
         return graph(*arguments)

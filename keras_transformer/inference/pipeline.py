@@ -83,6 +83,7 @@ def search_texts(
             (search, constraint),
             lambda: translation_function(search, model, constraint),
             [source, limits, prefix, numbers, first, *lists],
+            varying=range(4),
         )
         for i, ids_KL, scores_K in zip(chosen, ids, scores, strict=False):
             found[i] = _hypotheses(ids_KL, scores_K, model, tokenizer)

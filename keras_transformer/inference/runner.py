@@ -65,6 +65,7 @@ class Runner:
         make: Callable[[], Callable],
         arguments: Any,
         donates: Sequence[int] = (),
+        varying: Sequence[int] = (),
     ) -> Any:
         """Return the result of the function of a key.
 
@@ -73,15 +74,15 @@ class Runner:
             key: Distinguishes the function from others of this model.
             make: Makes the function; called if the key is new.
             arguments: Arrays, numbers, None and trees of these.
-            donates: Numbers of arguments that are not used again, see `backend.compiled`.
+            donates, varying: Numbers of arguments, see `backend.compiled`.
         """
         if key not in self._compiled:
-            self._compiled[key] = compiled(make(), model, donates)
+            self._compiled[key] = compiled(make(), model, donates, varying)
         return self._compiled[key](*(keras.tree.map_structure(_tensor, x) for x in arguments))
 
-    def arrays(self, *arguments: Any) -> list[np.ndarray]:
+    def arrays(self, *arguments: Any, **numbers: Any) -> list[np.ndarray]:
         """Return the result of a call as a list of arrays."""
-        return [ops.convert_to_numpy(x) for x in keras.tree.flatten(self(*arguments))]
+        return [ops.convert_to_numpy(x) for x in keras.tree.flatten(self(*arguments, **numbers))]
 
 
 def _tensor(x):

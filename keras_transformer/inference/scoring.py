@@ -48,7 +48,7 @@ def score_pairs(
     for chosen, rows, length in search_batches(longest, tokens_per_batch, limit):
         source = padded([source_ids[i] for i in chosen], rows, length, pad_id)
         labels = padded([target_ids[i] for i in chosen], rows, length, pad_id)
-        (result,) = runner.arrays(model, "score", make, [source, labels])
+        (result,) = runner.arrays(model, "score", make, [source, labels], varying=(0, 1))
         scores[chosen] = result[: len(chosen)]
     return scores.tolist()
 

@@ -56,7 +56,7 @@ def test_compiled_once_for_any_number_of_rows_and_tokens(dense):
         traces.append(1)
         return ops.take(table, ids, axis=0)[..., 0] + limit
 
-    run, table = compiled(function, dense), np.arange(6, dtype="float32").reshape(3, 2)
+    run, table = compiled(function, dense, varying=[0]), np.arange(6, dtype="float32").reshape(3, 2)
     for shape in ((1, 2), (3, 2), (3, 5), (1, 2)):
         ids = ops.ones(shape, "int32")
         found = numpy(run(ids, ops.convert_to_tensor(table), 4))
