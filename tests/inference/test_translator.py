@@ -8,6 +8,7 @@ from keras_transformer.decoding import TreeConstraint
 from keras_transformer.inference.translator import Translator
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.text.shortlist import Shortlist
+from tests.backends import BACKEND
 from tests.inference.small_translator import MAX_LENGTH, SHORT, TEXTS, make, random_weights
 
 
@@ -105,6 +106,14 @@ def test_new_weights_are_used_at_once(tokenizer, alone):
     translator.score(TEXTS, TEXTS)
     translator.model.set_weights(random_weights(translator.model, 5))
     assert translator.translate(TEXTS, **SHORT) == list(alone.values())
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="JAX compiles each shape, PyTorch none")
+def test_texts_of_any_number_and_length_need_one_trace(tokenizer, monkeypatch):
+    translator = make(tokenizer, seed=5)
+    translator.translate(TEXTS[:1], **SHORT)
+    monkeypatch.setattr(type(translator.model), "prefill", None)  # tracing would call it
+    assert len(set(translator.translate(TEXTS, **SHORT))) > 1
 
 
 @pytest.mark.once("texts, files and options: no tensor differs")
