@@ -43,7 +43,7 @@ demo: .venv/ready
 	$(BIN)/python -m training.demo $(RUN)
 
 test: .venv/ready
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint docs
+	@$(MAKE) --no-print-directory --jobs 2 lint docs
 	@for backend in $(BACKENDS); do $(MAKE) --no-print-directory test-$$backend || exit 1; done
 
 $(addprefix test-,$(BACKENDS)): .venv/ready

@@ -33,7 +33,7 @@ def read_tar(path: str | os.PathLike) -> Iterator[tuple[str, bytes]]:
                 if member.isfile():
                     _check(path, member.name, member.size)
                     yield member.name, archive.extractfile(member).read()
-    except (tarfile.TarError, EOFError, zlib.error) as error:
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise ValueError(f"{path} must be a complete tar file: {error}") from error
 
 

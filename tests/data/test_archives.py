@@ -43,6 +43,17 @@ def test_damage(files, read, name):
         list(read(files / "none", *more))
 
 
+def test_damage_inside_a_tar_file(files, rng):
+    (files / "c").write_bytes(rng.bytes(100_000))
+    with tarfile.open(files / "y.tar.xz", "w:xz") as tar:
+        tar.add(files / "c")
+    content = bytearray((files / "y.tar.xz").read_bytes())
+    content[50_000:50_100] = bytes(100)
+    (files / "y.tar.xz").write_bytes(content)
+    with pytest.raises(ValueError, match="y.tar.xz must be a complete tar file"):
+        list(read_tar(files / "y.tar.xz"))
+
+
 def test_large_files(files, monkeypatch):
     monkeypatch.setattr(archives, "MOST_BYTES", 10)
     message = r"x\.(tar\.gz|zip): the size of in/b must be at most 10 bytes, got 11"

@@ -60,8 +60,10 @@ def test_trains_and_evaluates_as_on_logits(tiny_transformer, pairs, dtype, tie_o
         np.testing.assert_allclose(ours, theirs, rtol=tolerance)
         ours, theirs = measure(evaluated[name]), measure(evaluated_on_logits[name])
         np.testing.assert_allclose(ours, theirs, rtol=tolerance)
+    # Weights in bfloat16 differed by 0.054 on a processor without units for it.
+    atol = tolerance if dtype == "float32" else 2 * tolerance
     for ours, theirs in zip(*weights, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=2 * tolerance)
+        np.testing.assert_allclose(ours, theirs, atol=atol)
 
 
 @pytest.mark.parametrize(
