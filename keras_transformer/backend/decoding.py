@@ -83,7 +83,8 @@ def gather(x: Any, indices: Any, axis: int) -> Any:
     later = indices.shape[axis + 1 :]
     if BACKEND == "tensorflow" and all(size == 1 for size in later):
         # Keras (3.15) transposes x and back.
-        indices = quick.reshape(indices, quick.shape(indices)[: axis + 1])
+        if len(later):
+            indices = tf.squeeze(indices, [*range(axis + 1, len(indices.shape))])
         return tf.gather(x, indices, axis=axis, batch_dims=axis)
     return ops.take_along_axis(x, indices, axis=axis)
 

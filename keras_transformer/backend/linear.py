@@ -15,6 +15,8 @@ if BACKEND == "torch":
     import torch
 
     from keras_transformer.backend.torch import matmul
+elif BACKEND == "tensorflow":
+    from keras_transformer.backend.tensorflow import matmul
 
 
 def linear(
@@ -36,6 +38,8 @@ def linear(
     """
     if by_kernel(x):
         x, activation = matmul.linear(x, kernel, bias, activation, transposed)
+    elif BACKEND == "tensorflow":
+        x = matmul.linear(x, kernel, bias, transposed)
     else:
         kernel = ops.cast(kernel, x.dtype)  # for callers without an autocast scope
         x = ops.matmul(x, ops.transpose(kernel) if transposed else kernel)

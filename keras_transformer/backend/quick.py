@@ -2,8 +2,8 @@
 
 Keras searches every argument for symbolic tensors and converts it, which takes 20 microseconds per
 operation on PyTorch, more than the operation itself. Here the arguments must be tensors of the
-backend. Names and meanings are those of `keras.ops`; on TensorFlow and JAX these are the functions
-of `keras.ops` themselves.
+backend. Names and meanings are those of `keras.ops`; on JAX, and but for a few on TensorFlow, these
+are the functions of `keras.ops` themselves.
 """
 
 from __future__ import annotations
@@ -52,6 +52,17 @@ if BACKEND != "torch":
         return values, ops.cast(indices, "int32")
 
     globals().update({name: getattr(ops, name) for name in __all__ if name != "top_k"})
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        def reshape(x: Any, shape: Sequence[Any]) -> Any:
+            known = [size if isinstance(size, int) else -1 for size in shape]
+            # Where one size is unknown, a constant does in place of three operations.
+            return tf.reshape(x, known if known.count(-1) == 1 and 0 not in known else shape)
+
+        def take(x: Any, indices: Any, axis: int) -> Any:
+            return tf.gather(x, indices, axis=axis)
+
 else:
     import torch
 

@@ -14,6 +14,7 @@ import numpy as np
 from keras_transformer.checkpoints.families import FAMILIES, Family
 from keras_transformer.checkpoints.families.family import Rule, token_ids
 from keras_transformer.checkpoints.families.fields import complete
+from keras_transformer.checkpoints.sizes import check_sizes
 from keras_transformer.checkpoints.tensors import PLAIN, WEIGHTS, Checkpoint
 from keras_transformer.checkpoints.weights import save_weights, weights_of
 from keras_transformer.config import require
@@ -22,16 +23,6 @@ from keras_transformer.system.files import read_json, write_json
 
 CONFIG = "config.json"
 GENERATION = "generation_config.json"
-# Fields of our configs that are an axis of a weight, with `d_model` or more as the other one.
-WIDTHS = (
-    "d_model", "d_ff", "decoder_d_ff", "d_embedding", "head_dim", "num_heads", "num_kv_heads",
-    "num_decoder_heads", "vocab_size", "source_vocab_size", "target_vocab_size", "num_classes",
-    "num_mels", "num_channels", "patch_size", "num_types", "convolution", "num_buckets",
-)  # fmt: skip
-# Fields of our configs that are the length of a table of `d_model` numbers or fewer, with the
-# numbers that it may have in any case.
-TABLES = {"max_length": 1 << 26, "max_frames": 1 << 26, "max_distance": 1 << 26}
-LEAST = 1 << 20  # numbers in a weight that any config may have
 
 
 def family_of(config: Mapping[str, Any], where: str | os.PathLike) -> Family:
@@ -65,7 +56,7 @@ def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
     names = _without_copies(family, checkpoint)
     with _naming(folder / CONFIG):
         config = family.read(theirs, names)
-        _check_sizes(config, len(names), checkpoint.size)
+        check_sizes(config, len(names), checkpoint.size)
         rules = family.rules(config)
     names, read = _renamed(family, rules, checkpoint, names)
     _check_names(family, rules, names, folder)
@@ -73,34 +64,6 @@ def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
         model = family.model(config, dtype=dtype)
     _assign(model, rules, read, folder)
     return model
-
-
-def _check_sizes(config, count, size):
-    """Refuse a config of a model much larger than its weights, before the model is made.
-
-    Args:
-        config: Our config.
-        count: Number of tensors in the checkpoint.
-        size: Bytes of the checkpoint.
-    """
-    sizes = {name: x for name, x in config.to_dict().items() if type(x) is int}
-    most, width = max(size, LEAST), sizes["d_model"]
-    for name, value in sizes.items():
-        if name.endswith("layers"):
-            accepted = f"at most {max(count, 100)}: the weights are {count} tensors"
-            require(value <= max(count, 100), name, value, accepted)
-        elif name in TABLES and not hasattr(config, "theta"):  # rotary positions have no table
-            accepted = f"at most {max(size, TABLES[name]) // width}"
-            require(value * width <= max(size, TABLES[name]), name, value, accepted)
-        elif name in WIDTHS:
-            other = sizes.get("d_embedding", width) if "vocab" in name else width
-            if name == "head_dim":
-                other *= sizes.get("num_heads", 1)
-            accepted = f"at most {most // other}: the weights take {size} bytes"
-            require(value * other <= most, name, value, accepted)
-    rows, columns = getattr(config, "patches", (0, 0))
-    accepted = f"at most {most // width} in weights of {size} bytes"
-    require(rows * columns * width <= most, "number of patches", rows * columns, accepted)
 
 
 def read_config(folder: str | os.PathLike) -> tuple[dict[str, Any], Family]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import zipfile
@@ -15,12 +16,14 @@ import keras
 
 from keras_transformer.checkpoints import hugging_face
 from keras_transformer.checkpoints.adapters import ADAPTER, Adapter
+from keras_transformer.checkpoints.sizes import check_sizes
 from keras_transformer.config import require
 from keras_transformer.layers.layer import unfilled
 from keras_transformer.models.configured import ConfiguredModel
 from keras_transformer.system.files import read_json
 
 MODEL, CONFIG = "model.keras", hugging_face.CONFIG
+MOST_BYTES = 1 << 24  # of the config in a `.keras` file
 
 
 def is_saved(folder: str | os.PathLike) -> bool:
@@ -91,13 +94,26 @@ def config_of(model: ConfiguredModel, config: Mapping[str, Any]) -> Any:
 
 def _whole(path):
     try:
-        with unfilled():
-            model = keras.saving.load_model(path, compile=False)
+        kind, config = _kind_and_config(path)
+        if kind is not None:
+            sizes = kind.config_class.from_dict(config["config"]["config"])
+            check_sizes(sizes, len(_sizes_of_weights(path)), path.stat().st_size)
+            with unfilled():
+                return keras.saving.load_model(path, compile=False)
     except Exception as error:  # a broken file can raise any error
         raise unreadable(path, error) from error
-    if not isinstance(model, ConfiguredModel):
-        raise ValueError(f"{path} is a {type(model).__name__}, not a model of keras_transformer")
-    return model
+    raise ValueError(f"{path} is a {config['class_name']}, not a model of keras_transformer")
+
+
+def _kind_and_config(path):
+    """Return the class of the model in a `.keras` file, if it is one of ours, and its config."""
+    with zipfile.ZipFile(path) as archive:
+        size = archive.getinfo(CONFIG).file_size
+        require(size <= MOST_BYTES, f"bytes of its {CONFIG}", size, f"at most {MOST_BYTES}")
+        config = json.loads(archive.read(CONFIG))
+    kind = keras.saving.get_registered_object(config["registered_name"])
+    is_ours = isinstance(kind, type) and issubclass(kind, ConfiguredModel)
+    return kind if is_ours else None, config
 
 
 def fingerprint(folder: Path, config: Mapping[str, Any]) -> str:
@@ -129,9 +145,18 @@ def count_parameters(folder: str | os.PathLike) -> int:
     Raises:
         ValueError: If its file of weights cannot be read.
     """
-    path, sizes = Path(folder, MODEL), []
+    path = Path(folder, MODEL)
     if Path(folder, ADAPTER).is_file():
         return Adapter.size_of(folder)
+    try:
+        return sum(_sizes_of_weights(path))
+    except (zipfile.BadZipFile, KeyError, OSError, RuntimeError) as error:
+        raise unreadable(path, error) from error
+
+
+def _sizes_of_weights(path):
+    """Return the number of numbers of each weight in a `.keras` file."""
+    sizes = []
 
     def add(name, entry):
         is_weight = not re.search(r"seed_generator|/vars/format$", name)
@@ -139,12 +164,9 @@ def count_parameters(folder: str | os.PathLike) -> int:
         if isinstance(entry, h5py.Dataset) and is_weight and entry.dtype != "uint8":
             sizes.append(entry.size)
 
-    try:
-        with zipfile.ZipFile(path) as archive, archive.open("model.weights.h5") as file:
-            h5py.File(file, "r").visititems(add)
-    except (zipfile.BadZipFile, KeyError, OSError, RuntimeError) as error:
-        raise unreadable(path, error) from error
-    return sum(sizes)
+    with zipfile.ZipFile(path) as archive, archive.open("model.weights.h5") as file:
+        h5py.File(file, "r").visititems(add)
+    return sizes
 
 
 def unreadable(path: Path, error: Exception) -> ValueError:

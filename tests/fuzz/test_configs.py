@@ -90,7 +90,7 @@ def test_sizes_that_the_weights_do_not_have(folders, data, kind):
         outcome("config.json and weights", read_model, folders[kind])
     finally:
         path.write_bytes(whole)
-        keras.backend.clear_session()
+        keras.backend.clear_session(free_memory=False)
 
 
 @pytest.mark.parametrize("kind", KINDS if EXAMPLES else ("bart", "llama", "vit"))

@@ -115,4 +115,4 @@ def test_archives(room, members, data):
     assert model is None or all(np.asarray(x.shape).size < 5 for x in model.weights)
     outcome(".keras archives", count_parameters, room)
     assert not marker.exists()
-    keras.backend.clear_session()
+    keras.backend.clear_session(free_memory=False)  # a collection would take longer than all else

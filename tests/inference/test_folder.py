@@ -135,6 +135,26 @@ def test_a_damaged_model_is_named_and_not_missed(folders, tmp_path, how):
 
 
 @pytest.mark.once("files and texts: no tensor differs")
+def test_a_model_larger_than_its_weights_is_not_made(folders, tmp_path):
+    folder = shutil.copytree(folders / "writer", tmp_path / "writer")
+    with zipfile.ZipFile(folder / "model.keras") as archive:
+        found = {name: archive.read(name) for name in archive.namelist()}
+    whole = found["config.json"]
+    own = json.loads(whole)["config"]["config"]
+    huge = json.loads(whole)
+    huge["config"]["config"] = own | {"d_model": 2**40, "num_heads": 1}
+    for changed, message in (
+        (json.dumps(huge).encode(), "d_model must be at most .* got 1099511627776"),
+        (whole + b" " * (1 << 24), "bytes of its config.json must be at most 16777216"),
+    ):
+        with zipfile.ZipFile(folder / "model.keras", "w") as archive:
+            for name, content in (found | {"config.json": changed}).items():
+                archive.writestr(name, content)
+        with pytest.raises(ValueError, match=f"model.keras cannot be read: ValueError: {message}"):
+            CausalLM.load(folder)
+
+
+@pytest.mark.once("files and texts: no tensor differs")
 def test_a_model_of_another_library(folders, tmp_path):
     folder = shutil.copytree(folders / "writer", tmp_path / "writer")
     keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]).save(folder / "model.keras")

@@ -1,0 +1,26 @@
+"""Matrix products on TensorFlow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+from keras import ops
+
+
+def linear(x: Any, kernel: Any, bias: Any, transposed: bool) -> tf.Tensor:
+    """Kernel of `backend.linear`, without the activation.
+
+    Keras (3.15) multiplies more than two axes by `tf.tensordot`: some twenty operations, of which
+    few are known before the shapes are.
+    """
+    x = tf.convert_to_tensor(x)
+    kernel = ops.cast(kernel, x.dtype)  # for callers without an autocast scope
+    width = kernel.shape[0 if transposed else 1]
+    x_NF = tf.matmul(tf.reshape(x, (-1, x.shape[-1])), kernel, transpose_b=transposed)
+    if bias is not None:
+        x_NF = tf.nn.bias_add(x_NF, ops.cast(bias, x.dtype))
+    sizes = [-1 if size is None else size for size in x.shape[:-1]]
+    if sizes.count(-1) > 1 or 0 in sizes:
+        sizes = ops.shape(x)[:-1]
+    return tf.reshape(x_NF, (*sizes, width))
