@@ -19,7 +19,7 @@ def linear(x: Any, kernel: Any, bias: Any, transposed: bool) -> tf.Tensor:
     width = kernel.shape[0 if transposed else 1]
     x_NF = tf.matmul(tf.reshape(x, (-1, x.shape[-1])), kernel, transpose_b=transposed)
     if bias is not None:
-        x_NF = tf.nn.bias_add(x_NF, ops.cast(bias, x.dtype))
+        x_NF = x_NF + ops.cast(bias, x.dtype)
     sizes = [-1 if size is None else size for size in x.shape[:-1]]
     if sizes.count(-1) > 1 or 0 in sizes:
         sizes = ops.shape(x)[:-1]
