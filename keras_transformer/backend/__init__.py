@@ -33,7 +33,7 @@ from keras_transformer.backend.compilation import (
     training_step,
     without_gradients,
 )
-from keras_transformer.backend.decoding import best_tokens, forbid, gather, row_loop
+from keras_transformer.backend.decoding import best_tokens, forbid, gather, put, row_loop
 from keras_transformer.backend.devices import count_gpus
 from keras_transformer.backend.dropout import dropout
 from keras_transformer.backend.gradients import gradients
@@ -121,6 +121,7 @@ __all__ = [
     "portable",
     "projected_cross_entropy",
     "projected_r_drop",
+    "put",
     "put_rows",
     "random_state",
     "rematerialized",

@@ -129,10 +129,12 @@ def mask_bias(mask: Any, dtype: Any) -> Any:
     """
     if BACKEND != "torch":
         return mask
-    return quick.where(mask, quick.cast(0, dtype), quick.cast(_lowest(dtype), dtype))
+    return quick.cast(torch.zeros_like(mask), dtype).masked_fill_(~mask, _lowest(dtype))
 
 
 def _is_boolean(mask):
+    if BACKEND == "torch" and isinstance(mask, torch.Tensor):
+        return mask.dtype is torch.bool
     return keras.backend.standardize_dtype(mask.dtype) == "bool"
 
 

@@ -77,9 +77,9 @@ def _top_k(x, k):
 def gather(x: Any, indices: Any, axis: int) -> Any:
     """Return `ops.take_along_axis` for indices >= 0, whose later axes may have size 1."""
     if BACKEND == "torch":
-        shape = list(x.shape)
-        shape[axis] = indices.shape[axis]
-        return torch.gather(x, axis, indices.long().expand(shape))
+        if later := x.shape[axis + 1 :]:
+            indices = indices.long().expand(*indices.shape[: axis + 1], *later)
+        return torch.gather(x, axis, indices)
     later = indices.shape[axis + 1 :]
     if BACKEND == "tensorflow" and all(size == 1 for size in later):
         # Keras (3.15) transposes x and back.
@@ -87,6 +87,14 @@ def gather(x: Any, indices: Any, axis: int) -> Any:
             indices = tf.squeeze(indices, [*range(axis + 1, len(indices.shape))])
         return tf.gather(x, indices, axis=axis, batch_dims=axis)
     return ops.take_along_axis(x, indices, axis=axis)
+
+
+def put(x: Any, value: Any, i: Any) -> Any:
+    """Return x (..., L) with `value` (...) at place i, a number or a scalar."""
+    if BACKEND == "torch" and isinstance(i, int):
+        return torch.select_scatter(x, value, -1, i)
+    is_there_L = quick.arange(quick.shape(x)[-1], dtype="int32") == i
+    return quick.where(is_there_L, quick.expand_dims(value, -1), x)
 
 
 def forbid(logits: Any, ids: Any, value: float) -> Any:

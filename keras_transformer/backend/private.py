@@ -135,6 +135,7 @@ if BACKEND == "torch":
         """Return the device of new tensors."""
         return ops.zeros(()).device if GET_DEVICE is None else GET_DEVICE()
 
+    @functools.cache
     def torch_dtype(dtype: Any) -> torch.dtype:
         """Return the PyTorch dtype of a Keras dtype name."""
         if TO_TORCH_DTYPE is not None:

@@ -9,9 +9,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.backend import best_tokens, forbid, gather, quick, row_loop
+from keras_transformer.backend import best_tokens, forbid, gather, put, quick, row_loop
 from keras_transformer.decoding.banks import best_of_all, in_turn, with_proposals
-from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, pick, with_token, write
+from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, pick, with_token
 from keras_transformer.search import SearchOptions
 
 
@@ -212,9 +212,9 @@ class _Beams:
         new_BK = candidates.total_BC[:, first]
         is_new_BK = candidates.is_eos_BC[:, first] & (new_BK > IMPOSSIBLE / 2) & ~done_B[:, None]
         token_BK = candidates.token_BC[:, first]
-        new_BK = new_BK / self.rules.penalty((1 + i) * quick.ones_like(token_BK))
+        new_BK = new_BK / self.rules.penalty(1 + i)
         new_BK = quick.where(is_new_BK, new_BK, IMPOSSIBLE)
-        ended_BKL = write(pick(alive["ids_BKL"], candidates.beam_BC[:, first]), token_BK, i)
+        ended_BKL = put(pick(alive["ids_BKL"], candidates.beam_BC[:, first]), token_BK, i)
         both_BC = quick.concatenate([found["scores_BK"], new_BK], axis=1)
         scores_BK, order_BK = quick.top_k(both_BC, self.beam_size)
         ids_BCL = quick.concatenate([found["ids_BKL"], ended_BKL], axis=1)
@@ -233,7 +233,7 @@ class _Beams:
             **alive,
             "token_BK": token_BK,
             "total_BK": total_BK,
-            "ids_BKL": write(pick(alive["ids_BKL"], beam_BK), token_BK, i),
+            "ids_BKL": put(pick(alive["ids_BKL"], beam_BK), token_BK, i),
         }
         if "seen_BKV" in alive:
             alive["seen_BKV"] = with_token(pick(alive["seen_BKV"], beam_BK), token_BK)
@@ -243,7 +243,7 @@ class _Beams:
         if self.beam_size > 1:
             own_BK = quick.zeros_like(token_BK) + quick.arange(self.beam_size, dtype="int32")
             ancestors_BKM = pick(alive["ancestors_BKM"], beam_BK)
-            alive["ancestors_BKM"] = write(ancestors_BKM, own_BK, index + i)
+            alive["ancestors_BKM"] = put(ancestors_BKM, own_BK, index + i)
         return alive
 
     def done(self, i, done_B, found, alive):

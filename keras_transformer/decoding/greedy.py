@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keras_transformer.backend import forbid, gather, quick, row_loop
+from keras_transformer.backend import forbid, gather, put, quick, row_loop
 from keras_transformer.config import require
-from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, with_token, write
+from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, with_token
 from keras_transformer.search import SearchOptions
 
 
@@ -142,7 +142,7 @@ class _Greedy:
     def finish(self, i, chosen_B, value_B, done_B, found):
         """Write the tokens and add their values; return which rows have ended."""
         found = {
-            "ids_BL": write(found["ids_BL"], chosen_B, i),
+            "ids_BL": put(found["ids_BL"], chosen_B, i),
             "total_B": found["total_B"] + quick.where(done_B, 0.0, value_B),
             "lengths_B": found["lengths_B"] + quick.cast(~done_B, "int32"),
         }

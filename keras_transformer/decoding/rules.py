@@ -26,7 +26,8 @@ def length_penalty_factor(length: Any, length_penalty: float, scoring: str = "wu
         length_penalty: Alpha, at least 0.
         scoring: "wu"; or "transformers", for lp(Y) = |Y|^alpha.
     """
-    length = quick.cast(length, "float32")
+    if not isinstance(length, int):
+        length = quick.cast(length, "float32")
     return (length if scoring == "transformers" else (5.0 + length) / 6.0) ** length_penalty
 
 
@@ -139,12 +140,6 @@ def with_token(seen: Any, token: Any) -> Any:
     """Return which tokens have been seen (..., V), with `token` (...) among them."""
     places_V = quick.arange(quick.shape(seen)[-1], dtype="int32")
     return seen | (places_V == quick.expand_dims(token, -1))
-
-
-def write(ids: Any, token: Any, i: Any) -> Any:
-    """Return `ids` (..., L) with `token` (...) at position i."""
-    here_L = quick.arange(quick.shape(ids)[-1], dtype="int32") == i
-    return quick.where(here_L, quick.expand_dims(token, -1), ids)
 
 
 def pick(x_BC: Any, choice_BK: Any) -> Any:

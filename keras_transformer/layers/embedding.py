@@ -177,18 +177,7 @@ class PositionalEmbedding(Layer):
         if self.options["scale"]:
             x = x * quick.cast(self.d_model**0.5, self.compute_dtype)
         if self.positions != "none":
-            if positions is None:
-                # Beyond the table, some backends return NaN and others the last position.
-                length = inputs.shape[1]
-                is_known = isinstance(length, int) and not in_symbolic_scope()
-                fits = not is_known or length <= self.max_length
-                require(fits, "inputs", length, f"at most {self.max_length} tokens long")
-                # cumsum, not arange: an ONNX graph has no arange of a symbolic length.
-                positions = index + quick.cumsum(quick.ones_like(inputs[0], dtype="int32"), 0) - 1
-            else:
-                positions = self._whole("positions", positions)
-            positions = positions + self.options["position_offset"]
-            x = x + quick.cast(self._position_vectors(positions), x.dtype)
+            x = x + quick.cast(self._position_vectors(inputs, index, positions), x.dtype)
         if self.types:
             if type_ids is None:
                 type_ids = quick.zeros_like(inputs)
@@ -212,7 +201,22 @@ class PositionalEmbedding(Layer):
             )
         return quick.cast(x, "int32")
 
-    def _position_vectors(self, positions):
+    def _position_vectors(self, inputs, index, positions):
+        if positions is None:
+            # Beyond the table, some backends return NaN and others the last position.
+            length = inputs.shape[1]
+            is_known = isinstance(length, int) and not in_symbolic_scope()
+            fits = not is_known or length <= self.max_length
+            require(fits, "inputs", length, f"at most {self.max_length} tokens long")
+            if is_known and isinstance(index, int) and self.positions != "learned":
+                first = index + self.options["position_offset"]
+                if first + length <= len(self.sinusoids):
+                    return keras.ops.convert_to_tensor(self.sinusoids[first : first + length])
+            # cumsum, not arange: an ONNX graph has no arange of a symbolic length.
+            positions = index + quick.cumsum(quick.ones_like(inputs[0], dtype="int32"), 0) - 1
+        else:
+            positions = self._whole("positions", positions)
+        positions = positions + self.options["position_offset"]
         if self.positions == "learned":
             return self.learned(positions)
         return quick.take(keras.ops.convert_to_tensor(self.sinusoids), positions, axis=0)

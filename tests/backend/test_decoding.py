@@ -5,13 +5,14 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.backend import best_tokens, compiled, forbid, gather, row_loop
+from keras_transformer.backend import best_tokens, compiled, forbid, gather, put, row_loop
 
 numpy = ops.convert_to_numpy
 
 
-def test_best_tokens(rng):
-    logits = rng.standard_normal((3, 2, 50)).astype("float32")
+@pytest.mark.parametrize("size", [50, 20_000])  # in one pass, and in two
+def test_best_tokens(rng, size):
+    logits = rng.standard_normal((3, 2, size)).astype("float32")
     values, tokens, log_z = map(numpy, best_tokens(ops.convert_to_tensor(logits), 4))
     expected = np.argsort(-logits, axis=-1)[..., :4]
     np.testing.assert_array_equal(tokens, expected)
@@ -19,7 +20,7 @@ def test_best_tokens(rng):
     np.testing.assert_allclose(log_z[..., 0], np.log(np.exp(logits).sum(-1)), rtol=1e-5)
 
 
-@pytest.mark.parametrize("size", [63, 64, 200, 259, 5000])
+@pytest.mark.parametrize("size", [63, 64, 200, 259, 5000, 10_000])
 @pytest.mark.parametrize("k", [1, 2, 9])
 def test_best_tokens_of_any_size_and_equal_logits(rng, size, k):
     """The first of equal logits are taken; PyTorch takes any."""
@@ -43,6 +44,13 @@ def test_forbid(rng):
     expected[0, 1, [2, 0]] = expected[1, 2, [1, 3]] = -9
     found = forbid(ops.convert_to_tensor(logits), ops.convert_to_tensor(ids), -9.0)
     np.testing.assert_array_equal(ops.convert_to_numpy(found), expected)
+
+
+def test_put():
+    x, value = ops.zeros((2, 3), dtype="int32"), ops.convert_to_tensor([4, 5])
+    for place in (1, ops.convert_to_tensor(1)):
+        assert numpy(put(x, value, place)).tolist() == [[0, 4, 0], [0, 5, 0]]
+    assert not numpy(x).any()
 
 
 def test_gather_repeats_axes_of_size_one(rng):

@@ -153,7 +153,9 @@ def test_pytorch_without_its_own(monkeypatch):
         there = private.torch_dtype(dtype)
         with monkeypatch.context() as hidden:
             hidden.setattr(private, "TO_TORCH_DTYPE", None)
+            private.torch_dtype.cache_clear()
             assert private.torch_dtype(dtype) == there
+    private.torch_dtype.cache_clear()
     monkeypatch.setattr(private, "GET_DEVICE", None)
     assert quick.zeros((2,), dtype="float32").device == x.device
 

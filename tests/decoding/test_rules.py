@@ -12,7 +12,6 @@ from keras_transformer.decoding.rules import (
     penalize_repetition,
     pick,
     with_token,
-    write,
 )
 from keras_transformer.search import Search
 
@@ -48,9 +47,7 @@ def test_length_penalty():
     assert float(Rules(Search(length_penalty=0.0), (1,)).penalty(9)) == 1
 
 
-def test_write_and_pick():
-    ids = ops.zeros((2, 3), dtype="int32")
-    assert numpy(write(ids, ops.convert_to_tensor([4, 5]), 1)).tolist() == [[0, 4, 0], [0, 5, 0]]
+def test_pick():
     x = np.arange(12).reshape(2, 2, 3)
     chosen = ops.convert_to_tensor([[1, 1], [0, 1]], "int32")
     found = numpy(pick(ops.convert_to_tensor(x), chosen))

@@ -13,6 +13,7 @@ from keras_transformer.system import interruption
 
 _FULL = 0.9  # finished rows are removed once at most this share of rows is unfinished
 _GROUP = 64  # tokens per group in the first pass of `_top_k`
+_FEW = 1 << 16  # of fewer logits, one call of `topk` is faster than two passes
 _CHUNK = 1 << 18  # logits to process per thread at a time: 1 MiB in float32 stays in cache
 
 
@@ -37,36 +38,44 @@ def best_tokens(logits: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tenso
     size = logits.shape[-1]
     logits_RV = logits.reshape(-1, size)
     rows = len(logits_RV)
-    values_Rk = torch.empty((rows, k), device=logits.device)
-    places_Rk = torch.empty((rows, k), dtype=torch.int32, device=logits.device)
-    log_z_R1 = torch.empty((rows, 1), device=logits.device)
     step = rows
     if logits.device.type == "cpu":
         step = max(1, _CHUNK * torch.get_num_threads() // size)
+    if rows <= step:
+        values, places, log_z = _best_and_sum(logits, k)
+        return values, places.to(torch.int32), log_z
+    values_Rk = torch.empty((rows, k), device=logits.device)
+    places_Rk = torch.empty((rows, k), dtype=torch.int32, device=logits.device)
+    log_z_R1 = torch.empty((rows, 1), device=logits.device)
     for start in range(0, rows, step):
         part = slice(start, start + step)
-        x_RV = logits_RV[part].float()
-        values_Rk[part], places = _top_k(x_RV, k)
-        places_Rk[part] = places
-        # One fused pass, which takes half as long as to subtract, exponentiate and sum.
-        highest_R1 = torch.log_softmax(x_RV, -1).gather(1, places[:, :1])
-        log_z_R1[part] = values_Rk[part, :1] - highest_R1
+        values_Rk[part], places_Rk[part], log_z_R1[part] = _best_and_sum(logits_RV[part], k)
     shape = logits.shape[:-1]
     return values_Rk.view(*shape, k), places_Rk.view(*shape, k), log_z_R1.view(*shape, 1)
 
 
-def _top_k(x_RV, k):
-    rows, size = x_RV.shape
+def _best_and_sum(x, k):
+    x = x.float()
+    values, places = _top_k(x, k)
+    # One fused pass, which takes half as long as to subtract, exponentiate and sum.
+    return values, places, values[..., :1] - torch.log_softmax(x, -1).gather(-1, places[..., :1])
+
+
+def _top_k(x, k):
+    size = x.shape[-1]
     groups = size // _GROUP
-    if groups <= k or x_RV.device.type != "cpu":
-        return torch.topk(x_RV, k)
+    if groups <= k or x.numel() < _FEW or x.device.type != "cpu":
+        return torch.topk(x, k)
+    x_RV = x.reshape(-1, size)
+    rows = len(x_RV)
     highest_RG = x_RV[:, : groups * _GROUP].view(rows, groups, _GROUP).amax(-1)
     chosen_Rk = torch.topk(highest_RG, k, sorted=False).indices
-    places_RC = (chosen_Rk[:, :, None] * _GROUP + torch.arange(_GROUP)).view(rows, -1)
+    places_RC = (chosen_Rk[:, :, None] * _GROUP + torch.arange(_GROUP)).flatten(1)
     rest = torch.arange(groups * _GROUP, size).expand(rows, -1)
     places_RC = torch.cat([places_RC, rest], dim=1)
     values_Rk, choice_Rk = torch.topk(x_RV.gather(1, places_RC), k)
-    return values_Rk, places_RC.gather(1, choice_Rk)
+    shape = (*x.shape[:-1], k)
+    return values_Rk.view(shape), places_RC.gather(1, choice_Rk).view(shape)
 
 
 def row_loop(body: Callable, length: int, done_B: torch.Tensor, found: Any, alive: Any) -> Any:

@@ -48,35 +48,36 @@ def linear(
     transposed: bool,
 ) -> tuple[torch.Tensor, Callable | None]:
     """Kernel of `backend.linear`: returns x W + b, and the activation if it is not yet applied."""
-    x_ND = x.reshape(-1, x.shape[-1])
     relu = activation is keras.activations.relu and bias is not None
-    packed = None
     if torch.is_grad_enabled() and x.device.type == "cpu" and bias is not None and not transposed:
+        x_ND = x.reshape(-1, x.shape[-1])
         x_NF = Linear.apply(x_ND, tensor_of(kernel), tensor_of(bias), relu)
         return x_NF.view(*x.shape[:-1], -1), None if relu else activation
     if torch.is_grad_enabled() or not isinstance(kernel, keras.Variable):
         kernel = ops.convert_to_tensor(kernel).to(x.dtype)
-        kernel_DF = kernel.t() if transposed else kernel
+        kernel_FD = kernel if transposed else kernel.t()
         bias = None if bias is None else ops.convert_to_tensor(bias).to(x.dtype)
     else:
-        kernel_DF, packed = kept(kernel, x.dtype, _transposed if transposed else _plain)
-        if packed is not None and not _by_plain_product(x_ND, kernel_DF):
+        kernel_FD, packed = kept(kernel, x.dtype, _transposed if transposed else _plain)
+        if packed is not None and not _by_plain_product(x, kernel_FD):
+            x_ND = x.reshape(-1, x.shape[-1])
             bias = None if bias is None else in_dtype(bias, x.dtype)
             x_NF = private.onednn_linear(x_ND, packed, bias, relu)
             return x_NF.view(*x.shape[:-1], -1), None if relu else activation
-        x_ND = x_ND.to(kernel_DF.dtype)
-        bias = None if bias is None else in_dtype(bias, kernel_DF.dtype)
-    x_NF = x_ND @ kernel_DF if bias is None else torch.addmm(bias, x_ND, kernel_DF)
+        bias = None if bias is None else in_dtype(bias, kernel_FD.dtype)
+    # One call, which also joins the rows and parts them again.
+    same = x.dtype is kernel_FD.dtype
+    y = torch.nn.functional.linear(x if same else x.to(kernel_FD.dtype), kernel_FD, bias)
     if relu:
-        torch.relu_(x_NF)
-    return x_NF.to(x.dtype).view(*x.shape[:-1], -1), None if relu else activation
+        torch.relu_(y)
+    return y if same else y.to(x.dtype), None if relu else activation
 
 
-def _by_plain_product(x_ND, kernel_DF):
+def _by_plain_product(x, kernel_FD):
     """Return whether the plain form of a weight is faster than the one in oneDNN's layout."""
-    if kernel_DF.dtype != torch.float32 or len(x_ND) > _FEW_ROWS:
+    if kernel_FD.dtype != torch.float32 or x.numel() > _FEW_ROWS * x.shape[-1]:
         return False
-    return not _BY_ONEDNN or kernel_DF.numel() <= _LARGE
+    return not _BY_ONEDNN or kernel_FD.numel() <= _LARGE
 
 
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -161,22 +162,22 @@ def in_dtype(variable: keras.Variable, dtype: torch.dtype) -> torch.Tensor:
     return value if value.dtype is dtype else kept(variable, dtype, torch.clone)
 
 
-def _plain(kernel_DF):
+def _transposed(kernel_FD):
     """Return a matrix, and its form in oneDNN's layout where available, else None.
 
     A small one in bfloat16 is returned in float32, for products with few rows: oneDNN takes longer
     to start than these.
     """
     packed = None
-    if kernel_DF.device.type == "cpu" and kernel_DF.dtype in (torch.float32, torch.bfloat16):
-        packed = private.onednn_weight(kernel_DF.t())
-        if packed is not None and kernel_DF.numel() <= _LARGE:
-            kernel_DF = kernel_DF.float()
-    return kernel_DF, packed
+    if kernel_FD.device.type == "cpu" and kernel_FD.dtype in (torch.float32, torch.bfloat16):
+        packed = private.onednn_weight(kernel_FD)
+        if packed is not None and kernel_FD.numel() <= _LARGE:
+            kernel_FD = kernel_FD.float()
+    return kernel_FD, packed
 
 
-def _transposed(kernel_FD):
-    return _plain(kernel_FD.t())
+def _plain(kernel_DF):
+    return _transposed(kernel_DF.t())
 
 
 def lookup(table: Any, ids: torch.Tensor, itself: bool) -> torch.Tensor:
