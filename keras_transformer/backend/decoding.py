@@ -77,8 +77,9 @@ def _top_k(x, k):
 def gather(x: Any, indices: Any, axis: int) -> Any:
     """Return `ops.take_along_axis` for indices >= 0, whose later axes may have size 1."""
     if BACKEND == "torch":
+        indices = indices.long()  # not every device takes others
         if later := x.shape[axis + 1 :]:
-            indices = indices.long().expand(*indices.shape[: axis + 1], *later)
+            indices = indices.expand(*indices.shape[: axis + 1], *later)
         return torch.gather(x, axis, indices)
     later = indices.shape[axis + 1 :]
     if BACKEND == "tensorflow" and all(size == 1 for size in later):
