@@ -13,6 +13,7 @@ ARGUMENTS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
     "--disable-background-networking --disable-component-update --disable-sync"
 ).split()
+expect.set_options(timeout=30_000)  # milliseconds: a busy machine needs more than the usual 5,000
 
 
 @pytest.fixture(scope="module")
