@@ -76,8 +76,7 @@ else:
         return torch.argmax(x, axis).to(torch.int32)
 
     def cast(x: Any, dtype: Any) -> Any:
-        x = x if isinstance(x, torch.Tensor) else torch.as_tensor(x, device=get_device())
-        return x.to(to_torch_dtype(dtype))
+        return torch.as_tensor(x, device=get_device()).to(to_torch_dtype(dtype))
 
     def concatenate(xs: Sequence[Any], axis: int) -> Any:
         return torch.cat(xs, axis)

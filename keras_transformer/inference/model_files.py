@@ -102,7 +102,8 @@ def _whole(path):
                 return keras.saving.load_model(path, compile=False)
     except Exception as error:  # a broken file can raise any error
         raise unreadable(path, error) from error
-    raise ValueError(f"{path} is a {config['class_name']}, not a model of keras_transformer")
+    name = str(config.get("class_name"))
+    raise ValueError(f"{path} is a {name:.100}, not a model of keras_transformer")
 
 
 def _kind_and_config(path):

@@ -160,6 +160,10 @@ def test_a_model_of_another_library(folders, tmp_path):
     keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]).save(folder / "model.keras")
     with pytest.raises(ValueError, match=r"model.keras is a Sequential, not a model of keras_"):
         CausalLM.load(folder)
+    with zipfile.ZipFile(folder / "model.keras", "w") as archive:
+        archive.writestr("config.json", '{"registered_name": "of_nobody"}')
+    with pytest.raises(ValueError, match=r"model.keras is a None, not a model of keras_"):
+        CausalLM.load(folder)
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16", None])
