@@ -6,6 +6,7 @@ import gc
 import importlib
 import json
 import os
+import tempfile
 from pathlib import Path
 from unittest import mock
 
@@ -19,6 +20,11 @@ os.environ.setdefault(
     "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
     " --xla_cpu_use_fusion_emitters=false",  # halves the compilation of single operations
 )
+# What one test compiles, later ones and their processes load; all workers share the folder.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    compiled = tempfile.TemporaryDirectory(prefix="jax-")
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = compiled.name
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 import keras_transformer  # noqa: F401, it chooses the backend before Keras does
 
@@ -28,6 +34,12 @@ from keras_transformer.layers.head_groups import fuse, fused_layers  # isort: sk
 from keras_transformer.models import Transformer  # isort: skip
 from tests import pretrained_files  # isort: skip
 from tests.backends import BACKEND, WITH_BACKEND, WITHOUT_BACKEND  # isort: skip
+
+if BACKEND == "tensorflow":
+    import tensorflow as tf
+
+    # A fifth of a test's time is the optimization of graphs that run once or twice.
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 gc.disable()  # while test modules are imported, which makes no garbage
 

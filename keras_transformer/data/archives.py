@@ -33,7 +33,10 @@ def read_tar(path: str | os.PathLike) -> Iterator[tuple[str, bytes]]:
                 if member.isfile():
                     _check(path, member.name, member.size)
                     yield member.name, archive.extractfile(member).read()
-    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
+            while archive.fileobj.read(1 << 20):  # to the checksum at the end of gzip
+                pass
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        _raise_unless_damaged(error)
         raise ValueError(f"{path} must be a complete tar file: {error}") from error
 
 
@@ -51,8 +54,15 @@ def read_zip(path: str | os.PathLike, pattern: str) -> Iterator[tuple[re.Match, 
                 if match := re.search(pattern, name):
                     _check(path, name, archive.getinfo(name).file_size)
                     yield match, archive.read(name)
-    except _BROKEN as error:
+    except (*_BROKEN, OSError) as error:
+        _raise_unless_damaged(error)
         raise ValueError(f"{path} must be a complete zip file: {error}") from error
+
+
+def _raise_unless_damaged(error):
+    """Raise errors of the file system again; the OSError of the module bz2 has no number."""
+    if isinstance(error, OSError) and error.errno is not None:
+        raise error
 
 
 def _check(path, name, size):

@@ -43,15 +43,38 @@ def test_damage(files, read, name):
         list(read(files / "none", *more))
 
 
-def test_damage_inside_a_tar_file(files, rng):
+@pytest.mark.parametrize("kind", ["xz", "bz2", "gz"])
+def test_damage_inside_a_tar_file(files, rng, kind):
+    path = files / f"y.tar.{kind}"
     (files / "c").write_bytes(rng.bytes(100_000))
-    with tarfile.open(files / "y.tar.xz", "w:xz") as tar:
+    with tarfile.open(path, f"w:{kind}") as tar:
         tar.add(files / "c")
-    content = bytearray((files / "y.tar.xz").read_bytes())
+    _damage(path)
+    with pytest.raises(ValueError, match=f"y.tar.{kind} must be a complete tar file"):
+        list(read_tar(path))
+
+
+@pytest.mark.parametrize(
+    "kind", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
+)
+def test_damage_inside_a_zip_file(files, rng, kind):
+    with zipfile.ZipFile(files / "y.zip", "w", kind) as archive:
+        archive.writestr("c", rng.bytes(100_000))
+    _damage(files / "y.zip")
+    with pytest.raises(ValueError, match=r"y.zip must be a complete zip file"):
+        list(read_zip(files / "y.zip", ""))
+
+
+def _damage(path):
+    content = bytearray(path.read_bytes())
     content[50_000:50_100] = bytes(100)
-    (files / "y.tar.xz").write_bytes(content)
-    with pytest.raises(ValueError, match="y.tar.xz must be a complete tar file"):
-        list(read_tar(files / "y.tar.xz"))
+    path.write_bytes(content)
+
+
+def test_folders_are_no_archives(files):
+    for read in (read_tar, lambda path: read_zip(path, "")):
+        with pytest.raises(IsADirectoryError):
+            list(read(files))
 
 
 def test_large_files(files, monkeypatch):

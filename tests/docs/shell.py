@@ -78,6 +78,7 @@ CONSTANTS = {
         TRAINED_ON={"as many women as men": 0.5}, VALIDATION=8, BUCKETS=1
     ),
     "benchmarks.toxicity": dict(NEW_TOKENS=4),
+    "benchmarks.linear_attention": dict(PATHS=("elu",)),  # each is a process
     "benchmarks.preferences": dict(GAP=0.0),
     "benchmarks.sentiment": dict(
         SIZES=_MODEL | dict(length=64, rows=2, vocab_size=300), BETAS=[0.1], NEW_TOKENS=4
