@@ -18,6 +18,7 @@ from keras_transformer.checkpoints.adapters import ADAPTER
 from keras_transformer.evaluation.assess import read_metrics
 from keras_transformer.inference.card import Run, write_card
 from keras_transformer.inference.folder import CONFIG, MODEL, read_config
+from keras_transformer.training.corpus_options import CorpusOptions
 from keras_transformer.training.fine_tuning import ADAPTER_FOLDER
 
 LARGE = 1 << 30  # bytes; larger files are named without their hash, which takes seconds per GiB
@@ -33,13 +34,15 @@ def write_run_card(folder: Path, train: Callable, given: Mapping[str, Any]) -> N
     """
     if not all((folder / name).is_file() for name in (CONFIG, MODEL)):
         return
+    metrics = read_metrics(folder)
+    files = dict.fromkeys([*_files(given.values()), *_corpora(given, metrics)])
     run = Run(
         command(sys.orig_argv),
         _module(train),
         {name: _plain(x) for name, x in given.items() if x is not None and x is not False},
-        [_described(path) for path in _files(given.values())],
+        [_described(path) for path in files],
         _versions(),
-        read_metrics(folder),
+        metrics,
     )
     write_card(folder, read_config(folder, "model"), run)
     adapter = folder / ADAPTER_FOLDER
@@ -80,6 +83,17 @@ def _files(values: Iterable[Any]) -> Iterable[Path]:
             yield value
         elif isinstance(value, list | tuple):
             yield from _files(value)
+
+
+def _corpora(given: Mapping[str, Any], metrics: Mapping[str, Any]) -> Iterable[Path]:
+    """Yield the files of the tables `corpora` of a recipe."""
+    tables = metrics.get("training", {}).get("recipe", {}).get("corpora", ())
+    for table in tables:
+        room = given.get("data_folder") or Path(given["recipe"]).parent
+        corpus = CorpusOptions(**table)
+        yield from _files(
+            room / name for part in ("", "validation_") for name in corpus.files(part)
+        )
 
 
 def _described(path: Path) -> tuple[str, int, str | None]:

@@ -15,14 +15,19 @@ from keras_transformer.training.runs import run_into
 pytestmark = pytest.mark.once("text alone")
 
 
+def save(output, metrics):
+    output.mkdir(parents=True, exist_ok=True)
+    tokenizer = TextTokenizer.train(["abc"], "characters", 10)
+    sizes = dict(d_model=8, d_ff=8, num_layers=1, num_heads=1, max_length=8)
+    CausalLM(GPT(GPTConfig(tokenizer.vocab_size, **sizes)), tokenizer).save(output)
+    (output / "metrics.json").write_text(json.dumps(metrics))
+
+
 @run_into()
 def train(text: list[Path], output: Path, rate: float = 0.1, saves: bool = True) -> None:
     output.mkdir(parents=True, exist_ok=True)
     if saves:
-        tokenizer = TextTokenizer.train(["abc"], "characters", 10)
-        sizes = dict(d_model=8, d_ff=8, num_layers=1, num_heads=1, max_length=8)
-        CausalLM(GPT(GPTConfig(tokenizer.vocab_size, **sizes)), tokenizer).save(output)
-        (output / "metrics.json").write_text(json.dumps({"validation": {"loss": 1.5}}))
+        save(output, {"validation": {"loss": 1.5}})
 
 
 def test_a_run_writes_its_card(tmp_path, monkeypatch):
@@ -38,6 +43,23 @@ def test_a_run_writes_its_card(tmp_path, monkeypatch):
     assert str(tmp_path) not in text
     for package in ("keras_transformer", "keras", "python"):
         assert f"{package} " in text
+
+
+@pytest.mark.parametrize("has_folder", [False, True])
+def test_files_of_a_recipes_corpora(tmp_path, has_folder):
+    @run_into()
+    def trained(recipe: str, output: Path, data_folder: Path | None = None):
+        tables = [{"source": "a.tsv"}, {"source": "a.tsv", "validation_source": "b.tsv"}]
+        save(output, {"training": {"recipe": {"corpora": tables}}})
+
+    for name in "ab":
+        (tmp_path / f"{name}.tsv").write_text(name)
+    recipe = "mine.toml" if has_folder else str(tmp_path / "mine.toml")
+    trained(recipe, tmp_path / "run", tmp_path if has_folder else None)
+    text = (tmp_path / "run" / "README.md").read_text("utf-8")
+    for name in "ab":
+        line = f"| `{name}.tsv` | 1 | {hashlib.sha256(name.encode()).hexdigest()} |"
+        assert text.count(line) == 1
 
 
 def test_a_run_that_saves_no_model_has_no_card(tmp_path):
