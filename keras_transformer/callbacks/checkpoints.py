@@ -171,7 +171,12 @@ class Checkpoints(keras.callbacks.Callback):
                 initial_epoch=self.epoch,
                 epochs=self.epoch + 1 if self._step else epochs,
                 callbacks=keras.callbacks.CallbackList(
-                    [*callbacks, self], add_history=True, model=model, epochs=epochs, steps=steps
+                    [*callbacks, self],
+                    add_history=True,
+                    model=model,
+                    epochs=epochs,
+                    steps=steps,
+                    first_step=self._step,
                 ),
                 shuffle=False,
                 verbose=0,

@@ -91,11 +91,15 @@ class Progress(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         now = time.perf_counter()
+        if batch == 0:  # it compiles, which tells nothing about the others
+            self._first_done = now
+            return
         if now - self._shown < (0.2 if sys.stderr.isatty() else self.interval):
             return
         self._shown = now
-        steps, done = self.params["steps"], batch + 1
-        per_step = (now - self._begin) / done
+        before = self.params.get("first_step", 0)
+        steps, done = before + self.params["steps"], before + batch + 1
+        per_step = (now - self._first_done) / batch
         left = per_step * (steps - done + steps * (self.params["epochs"] - self._epoch - 1))
         self._show(
             f"epoch {self._epoch + 1}/{self.params['epochs']} step {done}/{steps} "

@@ -212,6 +212,14 @@ def opened(path: Path | None) -> Iterator[TextIO]:
             yield file
 
 
+def check_output(input_file: Path | None, output_file: Path | None) -> None:
+    """Raise ValueError if the output would replace the input."""
+    if input_file is None or output_file is None:
+        return
+    same = input_file.exists() and output_file.exists() and output_file.samefile(input_file)
+    require(not same, "--output", str(output_file), "another file than --input")
+
+
 def answer_lines(
     input_file: Path | None,
     output_file: Path | None,
@@ -224,6 +232,7 @@ def answer_lines(
         output_file: File to write; None: stdout.
         answers: Function from lines to the lines to write.
     """
+    check_output(input_file, output_file)
     is_typed = input_file is None and sys.stdin.isatty()
 
     def results():

@@ -17,6 +17,7 @@ from keras_transformer.cli.common import (
     TargetLanguage,
     TokensPerBatch,
     loaded,
+    say,
     searching,
 )
 from keras_transformer.search import TRANSLATE, Search
@@ -86,7 +87,7 @@ def evaluate(
     """
     from keras_transformer.data.built_in_corpora import load_corpus
     from keras_transformer.data.text_files import read_pairs
-    from keras_transformer.evaluation.assess import assess, save_metrics
+    from keras_transformer.evaluation.assess import assess, read_metrics, save_metrics
     from keras_transformer.evaluation.scores import table
     from keras_transformer.text.languages import short_code
 
@@ -129,5 +130,7 @@ def evaluate(
         **search,
     )
     if not ensemble:
+        if name in read_metrics(folder):
+            say(f"replaces the scores of {name!r} in metrics.json; --test-set NAME keeps both")
         save_metrics(folder, name, metrics)
     typer.echo(table({"test_set": name, **metrics}))

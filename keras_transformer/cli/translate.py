@@ -20,6 +20,7 @@ from keras_transformer.cli.common import (
     SourceLanguage,
     TargetLanguage,
     TokensPerBatch,
+    check_output,
     counted,
     loaded,
     opened,
@@ -248,6 +249,7 @@ def _check_terms(folder, translator):
 def _stream(translator, choose, input_file, output_file, changed, *given):
     """Translate stdin or one file to stdout or one file."""
     is_typed = input_file is None and sys.stdin.isatty()
+    check_output(input_file, output_file)
     num_hypotheses, chunk_size, options = given
     chunk_size = chunk_size or (1 if is_typed else 2048)
     lines = changed(read_lines(input_file))

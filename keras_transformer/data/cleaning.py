@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 Filter = Callable[[str, str], str | None]
@@ -175,3 +175,26 @@ def clean(
         else:
             dropped[reason] += 1
     return kept, CleaningReport(kept=len(kept), **dropped)
+
+
+def are_exchanged(pairs: Sequence[tuple[str, str]], known: Sequence[tuple[str, str]]) -> bool:
+    """Return whether the sources of pairs seem to be targets, and their targets sources.
+
+    The words of other pairs tell.
+
+    Args:
+        pairs: The pairs in question, such as a validation set; the first 2,000 count.
+        known: The others, such as the training set; the first 20,000 count.
+    """
+    sides, (of_sources, of_targets) = (
+        [[word for pair in few for word in _WORD.findall(pair[side])] for side in (0, 1)]
+        for few in (pairs[:2000], known[:20_000])
+    )
+    source, target = sides
+
+    def share(words, others):
+        others = set(others)
+        return sum(word in others for word in words) / max(1, len(words))
+
+    as_given = share(source, of_sources) + share(target, of_targets)
+    return share(source, of_targets) + share(target, of_sources) > as_given + 0.1

@@ -16,6 +16,7 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from keras_transformer.config import require
+from keras_transformer.serving import logs
 
 MOST = 1000  # open connections; further ones are closed at once
 LONGEST_SILENCE = 30.0  # seconds until the headers of a request are complete
@@ -140,7 +141,13 @@ def run(
 
 
 class _Server(uvicorn.Server):
-    """A server that tells its application when it begins to stop."""
+    """A server that logs its address, and tells its application when it begins to stop."""
+
+    async def startup(self, sockets=None):
+        await super().startup(sockets)
+        scheme = "https" if self.config.is_ssl else "http"
+        host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
+        logs.log.info("serving at %s://%s:%d", scheme, host, self.config.port)
 
     def handle_exit(self, sig, frame):
         service = getattr(self.config.app.state, "service", None)

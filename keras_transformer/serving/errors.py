@@ -73,7 +73,9 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(ValueError)
     async def wrong(request, error):
-        logs.log.warning("400 for %s", logs.place_of(error))  # it may be a fault of the server
+        # It may be a fault of the server.
+        what = request.method, path_of(request.scope), logs.place_of(error)
+        logs.log.warning("%s %s: 400 for %s", *what)
         return answer(request, 400, " ".join(str(error).split()))
 
     @app.exception_handler(TooLargeError)
@@ -115,6 +117,12 @@ def place_of(errors: Any) -> str | None:
         elif part.isidentifier() and part not in ("str", "int"):  # types of a union
             name += f".{part}" if name else part
     return name or None
+
+
+def path_of(scope: Scope) -> str:
+    """Return the path template of a request's route, as in `/v1/models/{name}`."""
+    other = "page" if scope["method"] in ("GET", "HEAD") else "refused"
+    return getattr(scope.get("route"), "path", None) or other
 
 
 def _short(value):

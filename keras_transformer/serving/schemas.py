@@ -202,4 +202,7 @@ async def read(request: Request, model: type[T], forms: bool = True) -> T:
         return model.model_validate(values)
     except ValidationError as error:
         found = error.errors()
-        raise Refusal(400, said(found), param=place_of(found)) from error
+        message = said(found)
+        if kind in FORMS and any(name.lstrip().startswith("{") for name in values):
+            message = f"{message}; JSON needs the header Content-Type: application/json"
+        raise Refusal(400, message, param=place_of(found)) from error

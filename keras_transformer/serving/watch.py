@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keras_transformer.serving import logs, traces
-from keras_transformer.serving.errors import error_body
+from keras_transformer.serving.errors import error_body, path_of
 from keras_transformer.serving.monitoring import Metrics
 
 _POLICY = b"default-src 'self'; base-uri 'none'; form-action 'none'; object-src 'none'"
@@ -130,9 +130,3 @@ async def _while_awaited(app: ASGIApp, scope: Scope, receive: Receive, send: Sen
         work.cancel()
         left.cancel()
         await asyncio.gather(work, left, return_exceptions=True)
-
-
-def path_of(scope: Scope) -> str:
-    """Return the path template of a request's route, as in `/v1/models/{name}`."""
-    other = "page" if scope["method"] in ("GET", "HEAD") else "refused"
-    return getattr(scope.get("route"), "path", None) or other

@@ -22,9 +22,13 @@ _OF_MEMORY = {"OutOfMemoryError", "ResourceExhaustedError"}  # of PyTorch and Te
 def in_one_line(error: BaseException) -> str:
     """Return the error's message on one line, or the name of its class if it has none.
 
-    The middle of a very long one, which quotes foreign text, is left out.
+    The middle of a very long one, which quotes foreign text, is left out. Errors of the file system
+    read as those of other programs do: "train.en: No such file or directory".
     """
     message = " ".join(str(error).split())
+    if isinstance(error, OSError) and error.errno and error.strerror and error.filename is not None:
+        names = [os.fsdecode(x) for x in (error.filename, error.filename2) if x is not None]
+        message = f"{' -> '.join(names)}: {error.strerror}"
     if isinstance(error, MemoryError) and not message:
         return "out of memory"
     if len(message) > LONGEST:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-import logging
 import re
 import struct
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,8 +19,6 @@ SPECIAL_IDS = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}
 SENTINEL = "<extra_id_"  # followed by a number, as in T5
 # SentencePiece's error for a vocabulary too small for the characters, with the size required.
 _TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
-
-logger = logging.getLogger(__name__)
 
 
 def pieces_of_symbols(words: Sequence[str], lowercase: bool) -> list[str]:
@@ -65,7 +63,8 @@ def learn(
         ) from error
     pieces = sentencepiece.SentencePieceProcessor(model_proto=content.getvalue()).get_piece_size()
     if pieces < vocab_size:
-        logger.warning("%s support %d pieces only, not %d", name, pieces, vocab_size)
+        support = f"{name} support {pieces:,} pieces only, got vocab_size {vocab_size:,}"
+        warnings.warn(support, stacklevel=2)
     pieces += sentinels
     unused = _control_pieces("<unused", round_up(pieces) - pieces)
     return content.getvalue() + _control_pieces(SENTINEL, sentinels) + unused

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import keras
 
 from keras_transformer.config import TransformerConfig, require
 from keras_transformer.data.built_in_corpora import Corpus, load_corpus
-from keras_transformer.data.cleaning import clean
+from keras_transformer.data.cleaning import are_exchanged, clean
 from keras_transformer.data.text_files import read_pairs
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer
@@ -79,6 +80,13 @@ def read_text(
         if not pairs:
             raise ValueError(f"the training corpus is empty after cleaning: {report}")
         say(f"corpus {corpus.name}: {report}")
+        for name, held_out in {"validation": corpus.validation, **corpus.tests}.items():
+            if are_exchanged(held_out, pairs):
+                warnings.warn(
+                    f"sources of the {name} text have the words of training targets: are its sides "
+                    "exchanged?",
+                    stacklevel=2,
+                )
     if options.inline_terms:
         pairs = with_terms(pairs, options.inline_terms, options.seed)
     return corpus, pairs

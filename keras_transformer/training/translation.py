@@ -119,7 +119,8 @@ def train(
     facts |= {"averaged_checkpoints": averaged}
     save_metrics(folder, "training", facts)
     _measure(options, folder, corpus, translator)
-    say(f"trained {checkpoints.epoch} epochs in {facts['seconds']:.0f} s; saved to {folder}")
+    trained_for = f"{checkpoints.epoch} epochs in {facts['seconds']:.0f} s of training"
+    say(f"{trained_for}; saved to {folder}")
 
 
 def _facts(options, translator, checkpoints, batches):
@@ -219,7 +220,7 @@ def _checkpoints(options, folder, beginning, count, total_steps, team):
     )
     team.agree({"checkpoint": [checkpoints.epoch, checkpoints.step]})
     if checkpoints.epoch >= options.epochs or checkpoints.finished:
-        say(f"all {checkpoints.epoch} epochs are done: the model is saved and measured again")
+        say(f"all {checkpoints.epoch} epochs are done: only the model is saved again")
     elif checkpoints.epoch or checkpoints.step:
         inside = f" and step {checkpoints.step}" if checkpoints.step else ""
         say(f"resuming after epoch {checkpoints.epoch}{inside}")

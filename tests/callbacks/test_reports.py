@@ -56,11 +56,22 @@ def test_progress_shows_speed_and_time_left(tmp_path, data, capsys):
     checkpoints = Checkpoints(tmp_path)
     fit(new_model(), data, 2, progress, checkpoints)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("epoch 1/2 step 1/3 loss ")
+    assert lines[0].startswith("epoch 1/2 step 2/3 loss ")
     assert "tokens/s" in lines[0] and lines[0].endswith("left")
     assert lines[-1].startswith("epoch 2/2 loss ") and lines[-1].endswith("so far")
     assert checkpoints.history[0]["seconds"] > 0
     assert progress.seconds == pytest.approx(sum(e["seconds"] for e in checkpoints.history))
+
+
+@pytest.mark.once("counts: no tensor differs")
+def test_progress_counts_the_steps_before_a_run_was_stopped(capsys):
+    progress = Progress(tokens_per_step=20, interval=0.0)
+    progress.set_params(dict(epochs=2, steps=5, first_step=84))
+    progress.on_epoch_begin(0)
+    for batch in range(3):
+        progress.on_train_batch_end(batch, {"loss": 1.0})
+    lines = capsys.readouterr().err.splitlines()
+    assert [line[:20] for line in lines] == ["epoch 1/2 step 86/89", "epoch 1/2 step 87/89"]
 
 
 @pytest.mark.once("files, counts and texts: no tensor differs")

@@ -20,6 +20,9 @@ def test_evaluates_files_and_keeps_other_entries(run, translator, folder, tmp_pa
     assert dev["perplexity"] > 1 and dev["seconds"] > 0 and dev["tokens_per_second"] > 0
     for name in dev:
         assert name in result.stdout
+    assert "replaces" not in result.stderr
+    again = run("evaluate", folder, *files, "--max-extra-length", 4).stderr
+    assert "replaces the scores of 'dev' in metrics.json; --test-set NAME keeps both" in again
     run("evaluate", folder, *files, "--test-set", "mine", "--beam-size", 1, "--lowercase")
     metrics = json.loads((folder / "metrics.json").read_text())
     assert metrics.keys() == {"other", "dev", "mine"} and metrics["mine"]["beam_size"] == 1

@@ -97,7 +97,8 @@ def test_a_server_is_killed_starts_again_swaps_its_models_and_stops_in_order(
     assert ask() == {"translatedText": expected}
     process.terminate()
     assert process.wait(60) == -signal.SIGTERM
-    assert "Application shutdown complete" in (tmp_path / "log").read_text()
+    log = (tmp_path / "log").read_text()
+    assert f"serving at {url}\n" in log and "Application shutdown complete" in log
 
 
 def test_what_is_no_model_is_said_in_one_line(run, tmp_path):

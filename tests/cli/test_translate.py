@@ -106,6 +106,15 @@ def test_a_failure_leaves_the_old_output(run, failure, folder, tmp_path):
     assert out.read_text() == "old\n" and len(list(tmp_path.iterdir())) == 2
 
 
+def test_the_output_is_another_file(run, failure, folder, tmp_path):
+    (tmp_path / "x.en").write_text("one two\n")
+    (tmp_path / "x.de").symlink_to(tmp_path / "x.en")
+    given = "-i", tmp_path / "x.en", "-o", tmp_path / "x.de"
+    message = f"--output must be another file than --input, got '{tmp_path}/x.de'"
+    assert message in failure(run("translate", folder, *given, status=2))
+    assert (tmp_path / "x.en").read_text() == "one two\n"
+
+
 def test_says_which_line_of_stdin_is_no_text(run, failure, folder):
     result = run("translate", folder, stdin=b"one\n\xff\n", status=2)
     assert "stdin, line 2: invalid UTF-8" in failure(result)

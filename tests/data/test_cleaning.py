@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keras_transformer.data.cleaning import CleaningReport, DuplicateFilter, clean, screened
+from keras_transformer.data.cleaning import (
+    CleaningReport,
+    DuplicateFilter,
+    are_exchanged,
+    clean,
+    screened,
+)
 
 # Few different characters, so that empty, equal and repeated texts turn up often.
 TEXTS = st.text(alphabet="ab \u00a0\u2028\t猫", max_size=12)
@@ -119,3 +125,12 @@ def test_report_is_one_line_with_every_count():
 def test_limits_below_one_are_refused(argument, limit):
     with pytest.raises(ValueError, match=rf"{argument} must be at least 1.*got {limit}"):
         clean([("a", "b")], **{argument: limit})
+
+
+def test_exchanged_sides():
+    known = [("a man sleeps", "ein Mann schläft"), ("the dog", "der Hund"), ("猫 cat", "Katze 2")]
+    assert not are_exchanged([("a dog sleeps", "ein Hund schläft")], known)
+    assert are_exchanged([("ein Hund schläft", "a dog sleeps")], known)
+    assert not are_exchanged([("犬", "Hündin")], known) and not are_exchanged([], known)
+    same = [("one two", "two one"), ("three", "three four")]
+    assert not are_exchanged(same, same)

@@ -130,7 +130,7 @@ def _corpora(folder, sides):
     write(folder / "languages.toml", LANGUAGES.splitlines())
     write(folder / "english.txt", sides["test"][0][:3])
     write(folder / "book.en", [*sides["test"][0][:2], "", sides["test"][0][2]])
-    write(folder / "terms.tsv", ["dog\tKöter\tKöters\tKötern", "lamp\tLeuchte\tLeuchten"])
+    write(folder / "terms.tsv", ["couch\tCouch\tCouches", "violin\tVioline\tViolinen"])
     write(folder / "articles.txt", sides["test"][0][:3])
     write(folder / "mine.toml", RECIPE.splitlines())
     write(folder / "input.txt", sides["train"][0])

@@ -96,6 +96,10 @@ def test_bad_bodies(client):
     for content, kind in [(b"{", "application/json"), (b"\xff", "text/plain"), (b"[1]", "x/y")]:
         response = client.post("/translate", content=content, headers={"Content-Type": kind})
         assert response.status_code == 400 and "error" in response.json()
+    form = {"Content-Type": "application/x-www-form-urlencoded"}  # as curl's option -d says
+    response = client.post("/translate", content=b'{"q": "one"}', headers=form)
+    hint = "q: Field required; JSON needs the header Content-Type: application/json"
+    assert response.status_code == 400 and response.json() == {"error": hint}
     surrogate = b'{"q": "\\ud800", "source": "en", "target": "de"}'
     response = client.post("/translate", content=surrogate)
     assert "half of a surrogate pair" in response.json()["error"]

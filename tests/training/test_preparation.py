@@ -1,6 +1,7 @@
 """What a run begins with."""
 
 import dataclasses
+import warnings
 
 import pytest
 
@@ -39,6 +40,18 @@ def test_a_corpus_with_documents():
     assert all("<sep>" not in x for pair in corpus.tests["test"] for x in pair)
     with pytest.raises(ValueError, match="context_sentences must be 0 for the corpus grammar"):
         read_text(TranslationRecipe(**given), None, FILES)
+
+
+def test_a_part_with_exchanged_sides(tmp_path):
+    for name, lines in {"en": ["a man sleeps", "the dog"], "de": ["ein Mann", "der Hund"]}.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    both = [tmp_path / "en", tmp_path / "de"]
+    options = TranslationRecipe(corpus="files", **OPTIONS)
+    with pytest.warns(UserWarning, match="sources of the validation text have the words of train"):
+        read_text(options, None, FILES | dict(train=both, validation=both[::-1]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_text(options, None, FILES | dict(train=both, validation=both))
 
 
 def test_a_start_keeps_its_sizes_and_takes_what_training_can_change(tmp_path):
