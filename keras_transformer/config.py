@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import math
 import numbers
 import typing
@@ -293,4 +294,6 @@ def check_names(cls: type, values: dict[str, Any], what: str) -> None:
     """Raise ValueError for a name that is not a field of a dataclass."""
     known = {field.name for field in dataclasses.fields(cls)}
     if unknown := sorted(set(values) - known, key=str):
-        raise ValueError(f"unknown {what} {unknown}; accepted are {sorted(known)}")
+        alike = difflib.get_close_matches(str(unknown[0]), sorted(known), n=1)
+        meant = f", did you mean {alike[0]!r}?" if alike else ""
+        raise ValueError(f"unknown {what} {unknown}{meant}; accepted are {sorted(known)}")

@@ -119,8 +119,7 @@ def train(
     facts |= {"averaged_checkpoints": averaged}
     save_metrics(folder, "training", facts)
     _measure(options, folder, corpus, translator)
-    trained_for = f"{checkpoints.epoch} epochs in {facts['seconds']:.0f} s of training"
-    say(f"{trained_for}; saved to {folder}")
+    say(f"{checkpoints.epoch} epochs, {facts['seconds']:.0f} s of training; saved to {folder}")
 
 
 def _facts(options, translator, checkpoints, batches):

@@ -45,7 +45,7 @@ def test_a_file_of_ones_own(tmp_path):
         ("gigantic", [], "recipe must be one of .*'grammar'.* got 'gigantic'"),
         ("none_such.toml", [], "recipe must be one of .* got 'none_such.toml'"),
         ("grammar", ["epochs"], "must be option=value, got 'epochs'"),
-        ("grammar", ["epoch=3"], r"unknown recipe options \['epoch'\]; accepted are .*'epochs'"),
+        ("grammar", ["epoch=3"], r"\['epoch'\], did you mean 'epochs'\?; accepted are .*'epochs'"),
         ("grammar", ["data.size=3"], "got 'data.size=3'"),
         ("grammar", ["epochs=0"], "epochs must be at least 1, got 0"),
         ("grammar", ["precision=float8"], "precision must be one of .* got 'float8'"),
