@@ -30,7 +30,7 @@ def test_tables_of_a_file(tmp_path):
 @pytest.mark.parametrize(
     "table, message",
     [
-        ({"wieght": 2}, r"unknown fields of corpora\[1\] \['wieght'\], did you mean 'weight'\?; accep"),
+        ({"wieght": 2}, r"corpora\[1\] \['wieght'\], did you mean 'weight'\?; accepted are"),
         ({"weight": "2"}, r"corpora\[1\].weight must be a number, got '2'"),
         ({"weight": True}, r"corpora\[1\].weight must be a number, got True"),
         ({"weight": 0}, r"corpora\[1\].weight must be above 0 and at most 1000, got 0"),
