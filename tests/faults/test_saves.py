@@ -142,7 +142,7 @@ def test_a_full_disk_in_the_process_of_an_export(to, translator, tmp_path):
     largest = max(len(content_of(x)) for x in kept.rglob("*") if x.is_file())
     for size in (1, 5000, largest - 1):
         work = partial(to, tmp_path / "model", out, overwrite=True)
-        status, message = in_child(limited(work, size, kill=False))
+        status, message = in_child(limited(work, size, kill=False), seconds=600)
         assert status == REFUSED and "\n" not in message and str(out) in message, message
         assert tree(kept) == before
         COUNTS["full disk in an export", "old"] += 1
