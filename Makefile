@@ -3,8 +3,8 @@
 # make test-jax      the tests under one backend (also test-tensorflow, test-torch)
 # make faults        every kill, full disk, truncated file and flipped bit of tests/faults, with
 #                    their counts; the other tests include a sample of them
-# make fuzz          10,000 damaged examples for each reader of foreign files, and as many requests to
-#                    the server; KT_FUZZ=500 make fuzz is shorter
+# make fuzz          10,000 damaged examples for each reader of foreign files, and requests to the
+#                    server; KT_FUZZ=500 make fuzz is shorter
 # make install-test  install wheel and sdist in empty environments with one backend; three minutes
 # make release       the files of a release in dist/: wheel, sdist, a software bill of materials; the
 #                    known vulnerabilities of the tested versions, from PyPI
