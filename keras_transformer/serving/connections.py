@@ -145,6 +145,8 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets=None):
         await super().startup(sockets)
+        if not self.started:  # the application could not start
+            return
         scheme = "https" if self.config.is_ssl else "http"
         host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
         logs.log.info("serving at %s://%s:%d", scheme, host, self.config.port)

@@ -27,8 +27,9 @@ def in_one_line(error: BaseException) -> str:
     """
     message = " ".join(str(error).split())
     if isinstance(error, OSError) and error.errno and error.strerror and error.filename is not None:
-        names = [os.fsdecode(x) for x in (error.filename, error.filename2) if x is not None]
-        message = f"{' -> '.join(names)}: {error.strerror}"
+        names = [x for x in (error.filename, error.filename2) if x is not None]
+        names = [str(x) if isinstance(x, int) else os.fsdecode(x) for x in names]
+        message = " ".join(f"{' -> '.join(names)}: {error.strerror}".split())
     if isinstance(error, MemoryError) and not message:
         return "out of memory"
     if len(message) > LONGEST:

@@ -87,8 +87,9 @@ def _files(values: Iterable[Any]) -> Iterable[Path]:
 
 def _corpora(given: Mapping[str, Any], metrics: Mapping[str, Any]) -> Iterable[Path]:
     """Yield the files of the tables `corpora` of a recipe."""
-    tables = metrics.get("training", {}).get("recipe", {}).get("corpora", ())
-    for table in tables:
+    if "recipe" not in given:  # only translators have one
+        return
+    for table in metrics.get("training", {}).get("recipe", {}).get("corpora", ()):
         room = given.get("data_folder") or Path(given["recipe"]).parent
         corpus = CorpusOptions(**table)
         yield from _files(

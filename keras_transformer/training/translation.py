@@ -219,7 +219,7 @@ def _checkpoints(options, folder, beginning, count, total_steps, team):
     )
     team.agree({"checkpoint": [checkpoints.epoch, checkpoints.step]})
     if checkpoints.epoch >= options.epochs or checkpoints.finished:
-        say(f"all {checkpoints.epoch} epochs are done: only the model is saved again")
+        say(f"all {checkpoints.epoch} epochs are done: nothing is left to train")
     elif checkpoints.epoch or checkpoints.step:
         inside = f" and step {checkpoints.step}" if checkpoints.step else ""
         say(f"resuming after epoch {checkpoints.epoch}{inside}")

@@ -20,13 +20,15 @@ from keras_transformer.system.failures import (
         (ValueError("epochs must be at least 1,\n    got 0\n"), "epochs must be at least 1, got 0"),
         (FileNotFoundError(2, "No such file", "x.txt"), "x.txt: No such file"),
         (OSError(18, "Cross-device link", "a", None, "b"), "a -> b: Cross-device link"),
+        (OSError(9, "Bad file descriptor", 3), "3: Bad file descriptor"),
+        (FileNotFoundError(2, "No such file", b"a\nb"), "a b: No such file"),
         (FileNotFoundError("folder 'x' lacks a file"), "folder 'x' lacks a file"),
         (ValueError(), "ValueError"),
         (ImportError(" \n "), "ImportError"),
         (MemoryError(), "out of memory"),
         (ValueError(f"got {'a' * 9000}: use b"), f"got {'a' * 996} [...] {'a' * 493}: use b"),
     ],
-    ids=["lines", "file", "files", "own", "none", "blank", "memory", "long"],
+    ids=["lines", "file", "files", "number", "odd name", "own", "none", "blank", "memory", "long"],
 )
 def test_the_message_in_one_line(error, line):
     assert in_one_line(error) == line
