@@ -70,6 +70,7 @@ CONTESTANTS = {
                 ("float32", "int8"),
                 BACKENDS["torch"],
             ),
+            "ours-inductor": ("ours_inductor", ("float32",), BACKENDS["torch"]),
             "transformers": (
                 "transformers",
                 ("float32", "bfloat16"),
@@ -85,6 +86,7 @@ CONTESTANTS = {
 }
 NOT_BY_DEFAULT = (
     "ctranslate2-float16",
+    "ours-inductor-float32",  # it compiles for minutes
     "ours-torch-float16",
     "ours-jax-bfloat16",
     "ours-jax-int8",

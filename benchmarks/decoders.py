@@ -44,6 +44,11 @@ def ours_on_ctranslate2(**options: Any) -> tuple[Callable, dict]:
     return ours(**options, engine="ctranslate2")
 
 
+def ours_inductor(**options: Any) -> tuple[Callable, dict]:
+    """A contestant: `Translator.translate` with the engine of PyTorch's compiler."""
+    return ours(**options, engine="inductor")
+
+
 def saved_model(
     folder: str,
     lines: list[str],

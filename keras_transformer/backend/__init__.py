@@ -3,6 +3,7 @@
 Each function has the same meaning on every backend, and a faster implementation on at least one.
 """
 
+from keras_transformer.backend.ahead import packages
 from keras_transformer.backend.attention import (
     attention,
     attention_weights,
@@ -118,6 +119,7 @@ __all__ = [
     "most_filled",
     "new_cache",
     "num_replicas",
+    "packages",
     "portable",
     "projected_cross_entropy",
     "projected_r_drop",

@@ -8,13 +8,13 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import keras
 import numpy as np
 
 from keras_transformer.backend import private
 from keras_transformer.backend.private import BACKEND
+from keras_transformer.system.files import cache_folder
 from keras_transformer.system.memory import reuse_memory
 
 if BACKEND == "jax":
@@ -88,8 +88,7 @@ def keep_compilations() -> None:
     """
     if BACKEND != "jax" or "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    jax.config.update("jax_compilation_cache_dir", str(cache / "keras_transformer" / "jax"))
+    jax.config.update("jax_compilation_cache_dir", str(cache_folder("jax")))
     jax.config.update("jax_compilation_cache_max_size", 1 << 30)  # bytes; evicts the oldest
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 

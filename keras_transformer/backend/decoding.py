@@ -92,7 +92,7 @@ def gather(x: Any, indices: Any, axis: int) -> Any:
 
 def put(x: Any, value: Any, i: Any) -> Any:
     """Return x (..., L) with `value` (...) at place i, a number or a scalar."""
-    if BACKEND == "torch" and isinstance(i, int):
+    if BACKEND == "torch" and not torch.is_tensor(i):
         return torch.select_scatter(x, value, -1, i)
     is_there_L = quick.arange(quick.shape(x)[-1], dtype="int32") == i
     return quick.where(is_there_L, quick.expand_dims(value, -1), x)

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -158,6 +161,15 @@ if BACKEND == "torch":
             return LINEAR_POINTWISE(x_ND, weight_FD, bias, "relu" if relu else "none", [], "")
         x_NF = torch.nn.functional.linear(x_ND, weight_FD, bias)
         return x_NF.relu_() if relu else x_NF
+
+    def package_runner(path: Path) -> Callable[[list[Any], list[Any]], list[Any]]:
+        """Return the function of two lists that a compiled package holds (`loader`, PyTorch 2.13).
+
+        Fallback: the package itself, which parses the structure of its arguments in each call.
+        """
+        package = torch._inductor.aoti_load_package(os.fspath(path))
+        run = getattr(getattr(package, "loader", None), "boxed_run", None)
+        return package if run is None else lambda weights, leaves: run([*weights, *leaves])
 
     def onednn_weight(weight_FD: torch.Tensor) -> torch.Tensor | None:
         """Return a weight in oneDNN's layout for `onednn_linear`; None if not available."""

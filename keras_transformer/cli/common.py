@@ -78,7 +78,8 @@ Precision = Annotated[
 Engine = Annotated[
     str,
     typer.Option(
-        help="What computes: keras, on the backend; or ctranslate2, with the same translations."
+        help="What computes: keras, on the backend; ctranslate2, or inductor, PyTorch's compiler, "
+        "with the same translations."
     ),
 ]
 EnsembleOf = Annotated[

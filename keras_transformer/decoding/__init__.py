@@ -23,9 +23,10 @@ hypotheses that end, `advance` those that continue.
 """
 
 from keras_transformer.decoding.beam import beam_search
-from keras_transformer.decoding.entry import decode, sampler_of
+from keras_transformer.decoding.entry import decode, decoding_loop, sampler_of
 from keras_transformer.decoding.frames import decode_frames
 from keras_transformer.decoding.greedy import greedy_search
+from keras_transformer.decoding.loop import SearchLoop
 from keras_transformer.decoding.phrases import Phrases
 from keras_transformer.decoding.rules import (
     IMPOSSIBLE,
@@ -39,11 +40,13 @@ from keras_transformer.decoding.tree_constraint import TreeConstraint
 __all__ = [
     "IMPOSSIBLE",
     "Phrases",
+    "SearchLoop",
     "TreeConstraint",
     "allowed_ids",
     "beam_search",
     "decode",
     "decode_frames",
+    "decoding_loop",
     "greedy_search",
     "length_penalty_factor",
     "penalize_repetition",

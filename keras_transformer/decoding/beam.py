@@ -9,28 +9,15 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.backend import best_tokens, forbid, gather, put, quick, row_loop
+from keras_transformer.backend import best_tokens, forbid, gather, put, quick
 from keras_transformer.decoding.banks import best_of_all, in_turn, with_proposals
+from keras_transformer.decoding.loop import SearchLoop
 from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, pick, with_token
 from keras_transformer.search import SearchOptions
 
 
 def beam_search(
-    step: Callable,
-    logits_BV: Any,
-    state: Any,
-    search: SearchOptions,
-    *,
-    eos_ids: Sequence[int],
-    length: Any,
-    max_lengths_B: Any,
-    index: Any = 1,
-    pad_id: int = 0,
-    banned_ids: Sequence[int] = (),
-    prefix_BP: Any = None,
-    seen_BV: Any = None,
-    constraint: Any = None,
-    constraint_state: Any = None,
+    step: Callable, logits_BV: Any, state: Any, search: SearchOptions, **sequences: Any
 ) -> tuple[Any, Any]:
     """Keep the `beam_size` most probable sequences of each row, and the best finished ones.
 
@@ -52,16 +39,37 @@ def beam_search(
             that library (5.23, `early_stopping` False): the divisor is |Y|^alpha, a row continues
             until the worst of its finished hypotheses is no worse than any unfinished one, and
             forced tokens, including EOS at the limit, cost nothing.
-        logits_BV, state, eos_ids, length, max_lengths_B, index, pad_id, banned_ids, prefix_BP,
-            seen_BV, constraint, constraint_state: See `greedy_search`.
+        logits_BV, state: See `greedy_loop`.
+        sequences: Other arguments of `greedy_loop`, except those of sampling.
 
     Returns:
         Ids (B, K, L), EOS included, best first, and scores (B, K). If a row has fewer than K
         hypotheses in all, the remaining ids are padding and their scores `IMPOSSIBLE`.
     """
+    return beam_loop(step, logits_BV, state, search, **sequences).run()
+
+
+def beam_loop(
+    step: Callable,
+    logits_BV: Any,
+    state: Any,
+    search: SearchOptions,
+    *,
+    eos_ids: Sequence[int],
+    length: Any,
+    max_lengths_B: Any,
+    index: Any = 1,
+    pad_id: int = 0,
+    banned_ids: Sequence[int] = (),
+    prefix_BP: Any = None,
+    seen_BV: Any = None,
+    constraint: Any = None,
+    constraint_state: Any = None,
+) -> SearchLoop:
+    """Return the loop of `beam_search`, whose arguments these are."""
     rules, beam_size = Rules(search, eos_ids, pad_id, banned_ids, constraint), search.beam_size
     wanted = search.num_hypotheses or beam_size
-    loop = _Beams(rules, logits_BV.shape[-1], beam_size, wanted, length)
+    loop = _Beams(rules, logits_BV.shape[-1], beam_size, wanted)
     rows = quick.shape(logits_BV)[0]
     no_ids_BKL = quick.full((rows, beam_size, length), pad_id, dtype="int32")
     none_BK = quick.full((rows, beam_size), IMPOSSIBLE, dtype="float32")
@@ -92,9 +100,12 @@ def beam_search(
     none_done_B = quick.zeros((rows,), dtype="bool")
     logits_BKV = quick.expand_dims(logits_BV, 1) if constraint is None else loop.repeated(logits_BV)
     first = loop.turn(0, index, logits_BKV, none_done_B, found, alive)
-    found = row_loop(body, length, *first)
-    is_hypothesis_BK1 = quick.expand_dims(found["scores_BK"] > IMPOSSIBLE / 2, -1)
-    return quick.where(is_hypothesis_BK1, found["ids_BKL"], pad_id), found["scores_BK"]
+
+    def result(found):
+        is_hypothesis_BK1 = quick.expand_dims(found["scores_BK"] > IMPOSSIBLE / 2, -1)
+        return quick.where(is_hypothesis_BK1, found["ids_BKL"], pad_id), found["scores_BK"]
+
+    return SearchLoop(first, body, result, length)
 
 
 @dataclass(frozen=True)
@@ -116,7 +127,6 @@ class _Beams:
     vocab_size: int
     beam_size: int
     wanted: int
-    length: Any
 
     def turn(self, i, index, logits_BKV, done_B, found, alive):
         candidates = self.propose(i, logits_BKV, alive)
@@ -260,7 +270,7 @@ class _Beams:
         is_full_B = scores_BK[:, -1] > IMPOSSIBLE / 2  # the last score is the worst
         done_B = done_B | (is_full_B & (decisive_B >= best_alive_B))
         # A bound: log-probabilities are at most 0, and the full length has the largest divisor.
-        reachable_B = best_B / rules.penalty(self.length)
+        reachable_B = best_B / rules.penalty(quick.shape(found["ids_BKL"])[2])
         return done_B | (scores_BK[:, self.wanted - 1] >= reachable_B)
 
     def repeated(self, x):

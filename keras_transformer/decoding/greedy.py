@@ -6,13 +6,29 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keras_transformer.backend import forbid, gather, put, quick, row_loop
+from keras_transformer.backend import forbid, gather, put, quick
 from keras_transformer.config import require
+from keras_transformer.decoding.loop import SearchLoop
 from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, with_token
 from keras_transformer.search import SearchOptions
 
 
 def greedy_search(
+    step: Callable, logits_BV: Any, state: Any, search: SearchOptions, **sequences: Any
+) -> tuple[Any, Any]:
+    """Take the most probable token at each step, or the one that `choose` returns.
+
+    Args:
+        step, logits_BV, state, search, sequences: Arguments of `greedy_loop`.
+
+    Returns:
+        Ids (B, 1, L), EOS included, and scores (B, 1): the sum of the tokens' log-probabilities
+        divided by the length penalty. `beam_search` returns the same form.
+    """
+    return greedy_loop(step, logits_BV, state, search, **sequences).run()
+
+
+def greedy_loop(
     step: Callable,
     logits_BV: Any,
     state: Any,
@@ -30,8 +46,8 @@ def greedy_search(
     seen_BV: Any = None,
     constraint: Any = None,
     constraint_state: Any = None,
-) -> tuple[Any, Any]:
-    """Take the most probable token at each step, or the one that `choose` returns.
+) -> SearchLoop:
+    """Return the loop of `greedy_search`.
 
     Args:
         step: Takes token ids (B, 1), the state and their position; returns logits (B, 1, V) and
@@ -58,10 +74,6 @@ def greedy_search(
             does not allow them. None: no constraint.
         constraint_state: State of the constraint before the first token, a tree of tensors
             (B, ...).
-
-    Returns:
-        Ids (B, 1, L), EOS included, and scores (B, 1): the sum of the tokens' log-probabilities
-        divided by the length penalty. `beam_search` returns the same form.
     """
     rules = Rules(search, eos_ids, pad_id, banned_ids, constraint)
     require(rules.phrases is None, "beam_size", search.beam_size, "more than 1 with phrases")
@@ -85,9 +97,12 @@ def greedy_search(
         return loop.turn(i, logits_B1V[:, 0], done_B, found, {**alive, "state": state})
 
     first = loop.turn(0, logits_BV, quick.zeros((rows,), dtype="bool"), found, alive)
-    found = row_loop(body, length, *first)
-    scores_B = found["total_B"] / rules.penalty(found["lengths_B"])
-    return quick.expand_dims(found["ids_BL"], 1), quick.expand_dims(scores_B, 1)
+
+    def result(found):
+        scores_B = found["total_B"] / rules.penalty(found["lengths_B"])
+        return quick.expand_dims(found["ids_BL"], 1), quick.expand_dims(scores_B, 1)
+
+    return SearchLoop(first, body, result, length)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def length_penalty_factor(length: Any, length_penalty: float, scoring: str = "wu
         length_penalty: Alpha, at least 0.
         scoring: "wu"; or "transformers", for lp(Y) = |Y|^alpha.
     """
-    if not isinstance(length, int):
+    if hasattr(length, "dtype"):
         length = quick.cast(length, "float32")
     return (length if scoring == "transformers" else (5.0 + length) / 6.0) ** length_penalty
 
@@ -43,7 +43,7 @@ def penalize_repetition(logits: Any, seen: Any, penalty: Any) -> Any:
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules that greedy and beam search share; the arguments are those of `greedy_search`."""
+    """Rules that greedy and beam search share; the arguments are those of `greedy_loop`."""
 
     search: SearchOptions
     eos_ids: Sequence[int]

@@ -29,7 +29,7 @@ def uniforms(row_seeds: list[list[int]], length: int) -> np.ndarray:
 def sampler(
     *, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, min_p: float = 0.0
 ) -> Callable:
-    """Return a `choose` for `greedy_search` that samples from the model's distribution.
+    """Return a `choose` for `greedy_loop` that samples from the model's distribution.
 
     Args:
         temperature: Divides the logits; above 0. Below 1 probable tokens become more probable.

@@ -10,7 +10,7 @@ from keras_transformer.config import require
 from keras_transformer.decoding import IMPOSSIBLE, Phrases, uniforms
 from keras_transformer.inference.inputs import Request, extended, most_tokens, padded
 from keras_transformer.inference.runner import LENGTH_MULTIPLE, Runner, search_batches, until_end
-from keras_transformer.inference.search_functions import translation_function
+from keras_transformer.inference.search_functions import translation_loop
 from keras_transformer.models import Transformer
 from keras_transformer.search import Search
 from keras_transformer.text import Tokenizer
@@ -78,10 +78,10 @@ def search_texts(
         if constraint is not None:
             first = constraint.start([request.texts[i] for i in chosen], limits[: len(chosen)])
             first = {name: extended(x, rows - len(chosen)) for name, x in first.items()}
-        ids, scores = runner.arrays(
+        ids, scores = runner.search(
             model,
             (search, constraint),
-            lambda: translation_function(search, model, constraint),
+            translation_loop(search, model, constraint),
             [source, limits, prefix, numbers, first, *lists],
             varying=range(4),
         )

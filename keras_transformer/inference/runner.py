@@ -80,6 +80,18 @@ class Runner:
             self._compiled[key] = compiled(make(), model, donates, varying)
         return self._compiled[key](*(keras.tree.map_structure(_tensor, x) for x in arguments))
 
+    def search(
+        self, model: keras.Model, key: Hashable, begin: Callable, arguments: Any, varying: Any
+    ) -> list[np.ndarray]:
+        """Return the ids and scores of a search.
+
+        Args:
+            model, key, arguments, varying: As in a call.
+            begin: Function from the arguments to a `decoding.SearchLoop`.
+        """
+        whole = lambda: lambda *tensors: begin(*tensors).run()  # noqa: E731
+        return self.arrays(model, key, whole, arguments, varying=varying)
+
     def arrays(self, *arguments: Any, **numbers: Any) -> list[np.ndarray]:
         """Return the result of a call as a list of arrays."""
         return [ops.convert_to_numpy(x) for x in keras.tree.flatten(self(*arguments, **numbers))]

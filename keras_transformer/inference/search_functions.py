@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from keras import ops
@@ -14,6 +15,7 @@ from keras_transformer.decoding import (
     IMPOSSIBLE,
     allowed_ids,
     decode,
+    decoding_loop,
     penalize_repetition,
     places_of,
     sample_rows,
@@ -26,19 +28,28 @@ from keras_transformer.search import Generation, Search
 def translation_function(search: Search, model: EncoderDecoder, constraint: Any = None) -> Callable:
     """Return `find(source, max_lengths, prefix, uniforms, constraint_state)` -> ids, scores.
 
-    The arguments of `find` are tensors: source ids (B, S), maximum target tokens per row (B,),
+    The ids (B, K, L) and scores (B, K) are best first. See `translation_loop` for the arguments.
+    """
+    begin = translation_loop(search, model, constraint)
+    return lambda *tensors, **named: begin(*tensors, **named).run()
+
+
+def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = None) -> Callable:
+    """Return `begin(source, max_lengths, prefix, uniforms, constraint_state)` -> `SearchLoop`.
+
+    The arguments of `begin` are tensors: source ids (B, S), maximum target tokens per row (B,),
     first target tokens (B, P), padded, random numbers (B, L) for sampling, and the state of the
-    `constraint` (see `decoding`); the last three may be None. With the option `shortlist`, `find`
-    takes two more, the arrays of a `text.shortlist.Shortlist`: candidates, frequent. It returns
-    ids (B, K, L) and scores (B, K), best first. If the model's `prefill` takes several tensors of
-    the source, such as features and their number, `source` is a dict of them.
+    `constraint` (see `decoding`); the last three may be None. With the option `shortlist`, `begin`
+    takes two more, the arrays of a `text.shortlist.Shortlist`: candidates, frequent. If the
+    model's `prefill` takes several tensors of the source, such as features and their number,
+    `source` is a dict of them.
     """
     config = model.config
     beam_size = 1 if search.temperature is not None else search.beam_size
 
     special_ids = tuple(dict.fromkeys((config.pad_id, config.bos_id, *config.eos_ids)))
 
-    def find(source, max_lengths, prefix=None, uniforms=None, constraint_state=None, *shortlist):
+    def begin(source, max_lengths, prefix=None, uniforms=None, constraint_state=None, *shortlist):
         source = source if isinstance(source, dict) else {model.source_name: source}
         rows, length = ops.shape(source[model.source_name])[:2]
         length = model.target_length(length)
@@ -53,7 +64,7 @@ def translation_function(search: Search, model: EncoderDecoder, constraint: Any 
             sizes["allowed_ids_BA"], place = allowed, special_ids.index
             prefix = None if prefix is None else places_of(prefix, allowed)
         logits, state, step = model.prefill(**source, **sizes)
-        ids, scores = decode(
+        loop = decoding_loop(
             step,
             logits,
             state,
@@ -68,12 +79,17 @@ def translation_function(search: Search, model: EncoderDecoder, constraint: Any 
             constraint=constraint,
             constraint_state=constraint_state,
         )
-        if search.shortlist:
-            rows = ops.reshape(ids, (ops.shape(ids)[0], -1))
-            ids = ops.reshape(gather(allowed, rows, axis=1), ops.shape(ids))
-        return ids, scores
+        if not search.shortlist:
+            return loop
 
-    return find
+        def result(found):
+            ids, scores = loop.result(found)
+            rows = ops.reshape(ids, (ops.shape(ids)[0], -1))
+            return ops.reshape(gather(allowed, rows, axis=1), ops.shape(ids)), scores
+
+        return replace(loop, result=result)
+
+    return begin
 
 
 def generation_function(

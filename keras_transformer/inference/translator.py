@@ -280,7 +280,9 @@ class Translator:
             source_language, target_language: See the class; None: as saved.
             engine: What computes: "keras", the model itself on the chosen backend; "ctranslate2",
                 a C++ runtime, with the same results. It converts the model once, into
-                `.ctranslate2` inside the folder, and does not take every option.
+                `.ctranslate2` inside the folder, and does not take every option. "inductor": the
+                model on PyTorch, whose compiler makes C++ of the first search; it takes minutes
+                once, see `engines.inductor_engine.InductorEngine`.
 
         Raises:
             ImportError: If the package of the engine is missing.

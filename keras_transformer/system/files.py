@@ -22,6 +22,12 @@ LOCK = ".lock"
 _SCRATCH = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}\.partial|\.saving\.[a-z0-9_]{8}")
 
 
+def cache_folder(name: str) -> Path:
+    """Return the folder of a cache of this user, which need not exist."""
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return caches / "keras_transformer" / name
+
+
 def check_free(path: str | os.PathLike, overwrite: bool) -> None:
     """Raise FileExistsError if `path` exists and `overwrite` is False."""
     if Path(path).exists() and not overwrite:

@@ -7,8 +7,7 @@ import pytest
 from keras import ops
 
 from keras_transformer.decoding import IMPOSSIBLE, beam_search, greedy_search
-from keras_transformer.decoding import beam as beam_module
-from keras_transformer.decoding import greedy as greedy_module
+from keras_transformer.decoding import loop as loop_module
 from keras_transformer.search import Search
 from tests.decoding.tables import (
     EOS,
@@ -97,8 +96,7 @@ def turns(monkeypatch):
             turns.append(i)
         return found
 
-    for module in (beam_module, greedy_module):
-        monkeypatch.setattr(module, "row_loop", python_loop)
+    monkeypatch.setattr(loop_module, "row_loop", python_loop)
     return turns
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import torch
 
+from keras_transformer.backend.compilation import is_portable
 from keras_transformer.system import interruption
 
 _FULL = 0.9  # finished rows are removed once at most this share of rows is unfinished
@@ -35,15 +36,18 @@ def best_tokens(logits: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tenso
     The k best logits are in the k groups with the highest maxima, which one pass finds; PyTorch's
     `topk` sorts all logits.
     """
-    size = logits.shape[-1]
-    logits_RV = logits.reshape(-1, size)
+    if not is_portable() and logits.device.type == "cpu":
+        rows, size = logits.numel() // logits.shape[-1], logits.shape[-1]
+        if rows > (step := max(1, _CHUNK * torch.get_num_threads() // size)):
+            return _in_chunks(logits, k, step)
+    values, places, log_z = _best_and_sum(logits, k)
+    return values, places.to(torch.int32), log_z
+
+
+def _in_chunks(logits, k, step):
+    """Return `best_tokens`, of so many rows at a time."""
+    logits_RV = logits.reshape(-1, logits.shape[-1])
     rows = len(logits_RV)
-    step = rows
-    if logits.device.type == "cpu":
-        step = max(1, _CHUNK * torch.get_num_threads() // size)
-    if rows <= step:
-        values, places, log_z = _best_and_sum(logits, k)
-        return values, places.to(torch.int32), log_z
     values_Rk = torch.empty((rows, k), device=logits.device)
     places_Rk = torch.empty((rows, k), dtype=torch.int32, device=logits.device)
     log_z_R1 = torch.empty((rows, 1), device=logits.device)
@@ -64,10 +68,12 @@ def _best_and_sum(x, k):
 def _top_k(x, k):
     size = x.shape[-1]
     groups = size // _GROUP
-    if groups <= k or x.numel() < _FEW or x.device.type != "cpu":
+    # A recorded graph serves any number of rows.
+    is_few = size < _FEW // 64 if is_portable() else x.numel() < _FEW
+    if groups <= k or is_few or x.device.type != "cpu":
         return torch.topk(x, k)
     x_RV = x.reshape(-1, size)
-    rows = len(x_RV)
+    rows = x_RV.shape[0]
     highest_RG = x_RV[:, : groups * _GROUP].view(rows, groups, _GROUP).amax(-1)
     chosen_Rk = torch.topk(highest_RG, k, sorted=False).indices
     places_RC = (chosen_Rk[:, :, None] * _GROUP + torch.arange(_GROUP)).flatten(1)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require
-from keras_transformer.inference.engines import ctranslate2_engine
+from keras_transformer.inference.engines import ctranslate2_engine, inductor_engine
 from keras_transformer.inference.engines.ctranslate2_engine import CTranslate2Engine
 from keras_transformer.inference.engines.exported import exported_engine
+from keras_transformer.inference.engines.inductor_engine import InductorEngine
 from keras_transformer.inference.engines.keras_engine import Engine, KerasEngine
 from keras_transformer.inference.folder import load_model, read_with_sides
 from keras_transformer.inference.inputs import require_match
@@ -18,7 +19,7 @@ from keras_transformer.system.files import complete
 from keras_transformer.text import Tokenizer
 from keras_transformer.text.shortlist import Shortlist
 
-ENGINES = ("keras", ctranslate2_engine.NAME)
+ENGINES = ("keras", ctranslate2_engine.NAME, inductor_engine.NAME)
 
 
 def load_engine(
@@ -48,7 +49,8 @@ def load_engine(
     if engine == ctranslate2_engine.NAME:
         own: Engine = CTranslate2Engine(Path(folder), saved, tokenizer, precision)
     else:
-        shortlist = Shortlist.read(folder, tokenizer)
-        own = KerasEngine(load_model(folder, saved, tokenizer, precision), shortlist)
+        kind = InductorEngine if engine == inductor_engine.NAME else KerasEngine
+        model = load_model(folder, saved, tokenizer, precision)
+        own = kind(model, Shortlist.read(folder, tokenizer))
     require_match(tokenizer, own.config)
     return own, tokenizer, saved

@@ -91,7 +91,7 @@ def test_refused_options(options, message, theirs):
 
 @pytest.mark.once("an error before any computation")
 def test_refused_methods(theirs, folder):
-    with pytest.raises(ValueError, match=r"engine must be one of \('keras', 'ctranslate2'\), got"):
+    with pytest.raises(ValueError, match=r"engine must be one of \('keras', .*\), got"):
         Translator.load(folder, engine="marian")
 
 

@@ -1,0 +1,163 @@
+"""Functions over a model that PyTorch's compiler makes programs of, which are kept on disk.
+
+A step of a search is hundreds of small operations, and Python takes longer to call them than they
+take themselves. TorchInductor (Ansel et al. 2024, PyTorch 2) writes a recorded function as C++.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import torch
+
+from keras_transformer.backend import private
+from keras_transformer.backend.compilation import portable
+from keras_transformer.system.files import replacing
+from keras_transformer.system.locks import waiting
+from keras_transformer.system.processor import processor_features
+
+FORMAT = 1  # of the packages; those of another number are compiled again
+# Threads would cost more than they save in all but products, which have their own.
+_CONFIG = {"cpp.threads": 1, "compile_threads": 1}
+
+
+class Packages:
+    """Compiles functions over a model, each once for all later processes.
+
+    Args:
+        model: The model. Its weights are arguments of the compiled functions: models that differ in
+            nothing else share them.
+        folder: Folder of the compiled functions; made if it is missing.
+
+    Raises:
+        ImportError: If there is no C++ compiler.
+        ValueError: If the model is not on the processor.
+    """
+
+    def __init__(self, model: keras.Model, folder: Path):
+        _require_compiler()
+        device = torch.device(private.device()).type
+        if device != "cpu":
+            raise ValueError(f"the device must be cpu for compiled functions, got {device!r}")
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+        self._folder = folder
+
+    def compiled(
+        self, name: str, function: Callable, examples: Sequence[Sequence[Any]]
+    ) -> Callable[[Sequence[Any]], list[Any]]:
+        """Return `function`, compiled: from the leaves of its arguments to those of its result.
+
+        Args:
+            name: What the function computes, as far as shapes of weights and arguments leave open.
+            function: Function from trees of tensors and positive numbers to a tree of tensors.
+            examples: Two calls, which differ in each number and each size that may differ.
+
+        Raises:
+            ValueError: If the compiler cannot compile the function.
+        """
+        leaves = [[*map(_carrier, keras.tree.flatten(example))] for example in examples]
+        variables = _variables_of(function, examples[0])
+        weights = [variable.value.detach() for variable in variables]
+        sizes = [[(*x.shape, str(x.dtype)) for x in example] for example in leaves]
+        kinds = [(*x.shape, *x.stride(), str(x.dtype)) for x in weights]
+        key = json.dumps([name, sizes, kinds, _environment()])
+        path = self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.pt2"
+        with waiting(path.with_suffix(".lock")):
+            if not path.is_file():
+                flat = _flat(function, examples[0], variables)
+                with replacing(path) as temporary:
+                    _compile(flat, weights, leaves, temporary)
+            run = private.package_runner(path)
+        return lambda leaves: run(
+            weights, [x.contiguous() if type(x) is not int else _carrier(x) for x in leaves]
+        )
+
+
+def _require_compiler():
+    name = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
+    if sys.platform != "win32" and shutil.which(name) is None:
+        raise ImportError(
+            f"a C++ compiler is needed, and {name} is missing: install it, or set CXX"
+        )
+
+
+def _carrier(x):
+    """Return a tensor in the order that compiled code expects; of a number, one of its size."""
+    return x.contiguous() if torch.is_tensor(x) else torch.empty(x + 1, 0)
+
+
+def _variables_of(function, example):
+    """Return the variables that a function reads."""
+    read = {}
+
+    class Reading(keras.StatelessScope):
+        def get_current_value(self, variable):
+            read.setdefault(id(variable), variable)
+            return super().get_current_value(variable)
+
+    with torch.no_grad(), portable(), Reading():
+        function(*example)
+    return list(read.values())
+
+
+def _flat(function, example, variables):
+    """Return a module that computes the function from weights and leaves."""
+    are_numbers = [isinstance(x, int) for x in keras.tree.flatten(example)]
+
+    class Function(torch.nn.Module):
+        def forward(self, weights, leaves):
+            given = [
+                x.shape[0] - 1 if is_number else x
+                for x, is_number in zip(leaves, are_numbers, strict=True)
+            ]
+            mapping = list(zip(variables, weights, strict=True))
+            with keras.StatelessScope(state_mapping=mapping):
+                found = function(*keras.tree.pack_sequence_as(example, given))
+            return [x.contiguous() for x in keras.tree.flatten(found)]
+
+    return Function()
+
+
+def _compile(function, weights, leaves, path):
+    same, any_size = torch.export.Dim.STATIC, torch.export.Dim.DYNAMIC
+    sizes = [
+        {
+            axis: same if size == other else any_size
+            for axis, (size, other) in enumerate(zip(x.shape, y.shape, strict=True))
+        }
+        for x, y in zip(*leaves, strict=True)
+    ]
+    fixed = [dict.fromkeys(range(x.ndim), same) for x in weights]
+    told = "compiling the search for this processor, once: it takes about a minute"
+    warnings.warn(told, stacklevel=2)
+    try:
+        with torch.no_grad(), portable(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of PyTorch about itself
+            program = torch.export.export(
+                function, (weights, leaves[0]), dynamic_shapes=(fixed, sizes), strict=False
+            )
+            torch._inductor.aoti_compile_and_package(
+                program, package_path=os.fspath(path), inductor_configs=_CONFIG
+            )
+    except Exception as error:  # of many kinds
+        raise ValueError(f"PyTorch cannot compile the search: {error}") from error
+
+
+@functools.cache
+def _environment():
+    """Return what compiled code depends on beside its function."""
+    sources = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[2].rglob("*.py")):
+        sources.update(path.read_bytes())
+    versions = [FORMAT, torch.__version__, keras.__version__, sources.hexdigest()]
+    return [*versions, *sorted(processor_features()), torch.get_num_threads()]

@@ -1,0 +1,32 @@
+"""A search in its parts, each a function of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from keras_transformer.backend import row_loop
+
+
+@dataclass(frozen=True)
+class SearchLoop:
+    """What a search starts with, a turn of its loop, and the result.
+
+    Args:
+        first: Which rows are done, what is found, and what only the loop needs, before the loop.
+        turn: The `body` of `backend.row_loop`. It depends on its arguments and their shapes alone,
+            so that the turn of one search can take the place of that of another one with the same
+            options.
+        result: Function of what is found, such a one, too: ids (B, K, L) and scores (B, K).
+        length: L, the length of the ids.
+    """
+
+    first: tuple[Any, Any, Any]
+    turn: Callable[[Any, Any, Any, Any], tuple[Any, Any, Any]]
+    result: Callable[[Any], tuple[Any, Any]]
+    length: Any
+
+    def run(self) -> tuple[Any, Any]:
+        """Run the loop; return ids (B, K, L) and scores (B, K), best first."""
+        return self.result(row_loop(self.turn, self.length, *self.first))
