@@ -18,25 +18,28 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 import torch
 
 from keras_transformer.backend import private
 from keras_transformer.backend.compilation import portable
+from keras_transformer.backend.torch.matmul import is_kept_by_onednn
 from keras_transformer.system.files import replacing
 from keras_transformer.system.locks import waiting
 from keras_transformer.system.processor import processor_features
 
 FORMAT = 1  # of the packages; those of another number are compiled again
-# Threads would cost more than they save in all but products, which have their own.
-_CONFIG = {"cpp.threads": 1, "compile_threads": 1}
+# Frozen weights, which are part of the code, are in oneDNN's layout. Threads would cost more than
+# they save in all but products, which have their own.
+_CONFIG = {"freezing": True, "cpp.threads": 1, "compile_threads": 1}
 
 
 class Packages:
     """Compiles functions over a model, each once for all later processes.
 
     Args:
-        model: The model. Its weights are arguments of the compiled functions: models that differ in
-            nothing else share them.
+        model: The model. Its weights are arguments of the compiled functions, except those for
+            which oneDNN has a faster layout: these are part of the code.
         folder: Folder of the compiled functions; made if it is missing.
 
     Raises:
@@ -67,10 +70,11 @@ class Packages:
         """
         leaves = [[*map(_carrier, keras.tree.flatten(example))] for example in examples]
         variables = _variables_of(function, examples[0])
-        weights = [variable.value.detach() for variable in variables]
+        weights = [x.value.detach() for x in variables if not is_kept_by_onednn(x)]
         sizes = [[(*x.shape, str(x.dtype)) for x in example] for example in leaves]
         kinds = [(*x.shape, *x.stride(), str(x.dtype)) for x in weights]
-        key = json.dumps([name, sizes, kinds, _environment()])
+        parts = [_digest(x) for x in variables if is_kept_by_onednn(x)]
+        key = json.dumps([name, sizes, kinds, parts, _environment()])
         path = self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.pt2"
         with waiting(path.with_suffix(".lock")):
             if not path.is_file():
@@ -81,6 +85,11 @@ class Packages:
         return lambda leaves: run(
             weights, [x.contiguous() if type(x) is not int else _carrier(x) for x in leaves]
         )
+
+
+def _digest(variable):
+    values = keras.ops.convert_to_numpy(variable)
+    return hashlib.sha256(np.ascontiguousarray(values)).hexdigest()
 
 
 def _require_compiler():
@@ -111,11 +120,19 @@ def _variables_of(function, example):
 
 
 def _flat(function, example, variables):
-    """Return a module that computes the function from weights and leaves."""
+    """Return a module that computes the function from the other weights and the leaves."""
     are_numbers = [isinstance(x, int) for x in keras.tree.flatten(example)]
 
     class Function(torch.nn.Module):
-        def forward(self, weights, leaves):
+        def __init__(self):
+            super().__init__()
+            for number, variable in enumerate(variables):
+                if is_kept_by_onednn(variable):
+                    self.register_buffer(f"weight_{number}", variable.value.detach())
+
+        def forward(self, small, leaves):
+            large, rest = iter(self.buffers()), iter(small)
+            weights = [next(large if is_kept_by_onednn(x) else rest) for x in variables]
             given = [
                 x.shape[0] - 1 if is_number else x
                 for x, is_number in zip(leaves, are_numbers, strict=True)

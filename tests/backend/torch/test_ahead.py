@@ -6,6 +6,7 @@ import keras
 import pytest
 import torch
 
+from keras_transformer.backend.torch import ahead
 from keras_transformer.backend.torch.ahead import Packages, _flat, _variables_of
 
 
@@ -16,17 +17,20 @@ def model():
     return model
 
 
-def test_a_function_of_weights_and_leaves(model):
-    """It computes with the weights that it is given, and reads numbers from sizes."""
+@pytest.mark.parametrize("is_part", [False, True])
+def test_a_function_of_weights_and_leaves(model, is_part, monkeypatch):
+    """It computes with the weights that it is given or holds, and reads numbers from sizes."""
     second = model.layers[1]
     function = lambda number, tree: {"y": second(tree["x"]) * number}  # noqa: E731
     x = torch.ones(5, 3)
     example = (2, {"x": x})
     variables = _variables_of(function, example)
     assert variables == [second.kernel, second.bias]
-    weights = [torch.ones(3, 2), torch.zeros(2)]
+    second.kernel.assign(torch.full((3, 2), 2.0))
+    monkeypatch.setattr(ahead, "is_kept_by_onednn", lambda x: is_part and x is second.kernel)
+    weights = [torch.zeros(2)] if is_part else [torch.ones(3, 2), torch.zeros(2)]
     (found,) = _flat(function, example, variables)(weights, [torch.empty(8, 0), x[:2]])
-    assert found.tolist() == [[21.0, 21.0]] * 2
+    assert found.tolist() == [[42.0 if is_part else 21.0] * 2] * 2
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="it needs a C++ compiler, g++")

@@ -10,7 +10,8 @@ pytestmark = pytest.mark.once("names and folders")
 
 
 def test_each_name_has_its_engine(folder):
-    for name, kind in zip(ENGINES, (KerasEngine, CTranslate2Engine), strict=True):
+    assert ENGINES[2:] == ("inductor",)  # has its tests where it can run
+    for name, kind in zip(ENGINES, (KerasEngine, CTranslate2Engine), strict=False):
         engine, tokenizer, saved = load_engine(folder, name, None)
         assert type(engine) is kind
         assert engine.config.target_vocab_size == tokenizer.target_vocab_size
@@ -18,7 +19,7 @@ def test_each_name_has_its_engine(folder):
 
 
 def test_wrong_names_and_folders(folder, tmp_path):
-    with pytest.raises(ValueError, match=r"engine must be one of \('keras', 'ctranslate2'\), got"):
+    with pytest.raises(ValueError, match=r"engine must be one of \('keras', .*\), got 'onnx'"):
         load_engine(folder, "onnx", None)
     for name in ENGINES:
         with pytest.raises(ValueError, match="is not a saved translator: it has no config.json"):
