@@ -53,7 +53,7 @@ class Packages:
         if device != "cpu":
             raise ValueError(f"the device must be cpu for compiled functions, got {device!r}")
         folder.mkdir(0o700, parents=True, exist_ok=True)
-        self._folder = folder
+        self._variables, self._folder = model.variables, folder
 
     def compiled(
         self, name: str, function: Callable, examples: Sequence[Sequence[Any]]
@@ -80,11 +80,39 @@ class Packages:
             if not path.is_file():
                 flat = _flat(function, examples[0], variables)
                 with replacing(path) as temporary:
-                    _compile(flat, weights, leaves, temporary)
+                    self._compile(flat, weights, leaves, temporary)
             run = private.package_runner(path)
         return lambda leaves: run(
             weights, [x.contiguous() if type(x) is not int else _carrier(x) for x in leaves]
         )
+
+    def _compile(self, function, weights, leaves, path):
+        same, any_size = torch.export.Dim.STATIC, torch.export.Dim.DYNAMIC
+        sizes = [
+            {
+                axis: same if size == other else any_size
+                for axis, (size, other) in enumerate(zip(x.shape, y.shape, strict=True))
+            }
+            for x, y in zip(*leaves, strict=True)
+        ]
+        fixed = [dict.fromkeys(range(x.ndim), same) for x in weights]
+        told = "compiling the search for this processor, once: it takes about a minute"
+        warnings.warn(told, stacklevel=2)
+        try:
+            with torch.no_grad(), portable(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of PyTorch about itself
+                program = torch.export.export(
+                    function, (weights, leaves[0]), dynamic_shapes=(fixed, sizes), strict=False
+                )
+                own = {x.value.data_ptr() for x in self._variables}
+                # They would be part of the code, which another model may use.
+                if any(x.data_ptr() in own for x in program.constants.values()):
+                    raise ValueError("it has weights that are no arguments")
+                torch._inductor.aoti_compile_and_package(
+                    program, package_path=os.fspath(path), inductor_configs=_CONFIG
+                )
+        except Exception as error:  # of many kinds
+            raise ValueError(f"PyTorch cannot compile the search: {error}") from error
 
 
 def _digest(variable):
@@ -143,31 +171,6 @@ def _flat(function, example, variables):
             return [x.contiguous() for x in keras.tree.flatten(found)]
 
     return Function()
-
-
-def _compile(function, weights, leaves, path):
-    same, any_size = torch.export.Dim.STATIC, torch.export.Dim.DYNAMIC
-    sizes = [
-        {
-            axis: same if size == other else any_size
-            for axis, (size, other) in enumerate(zip(x.shape, y.shape, strict=True))
-        }
-        for x, y in zip(*leaves, strict=True)
-    ]
-    fixed = [dict.fromkeys(range(x.ndim), same) for x in weights]
-    told = "compiling the search for this processor, once: it takes about a minute"
-    warnings.warn(told, stacklevel=2)
-    try:
-        with torch.no_grad(), portable(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of PyTorch about itself
-            program = torch.export.export(
-                function, (weights, leaves[0]), dynamic_shapes=(fixed, sizes), strict=False
-            )
-            torch._inductor.aoti_compile_and_package(
-                program, package_path=os.fspath(path), inductor_configs=_CONFIG
-            )
-    except Exception as error:  # of many kinds
-        raise ValueError(f"PyTorch cannot compile the search: {error}") from error
 
 
 @functools.cache

@@ -47,3 +47,12 @@ def test_a_missing_compiler(model, tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(ImportError, match="no-such-compiler is missing: install it, or set CXX"):
         Packages(model, tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="it needs a C++ compiler, g++")
+def test_a_weight_that_is_read_in_another_way(model, tmp_path):
+    """It would become a part of the code, which another model may use."""
+    hidden = model.layers[1].kernel.value
+    examples = [[torch.ones(2, 3)], [torch.ones(4, 3)]]
+    with pytest.raises(ValueError, match="it has weights that are no arguments"):
+        Packages(model, tmp_path).compiled("hidden", lambda x: x @ hidden, examples)

@@ -42,7 +42,8 @@ def compiled(folder, cache):
 @pytest.fixture
 def no_compiler(compiled):
     """All that would be compiled fails."""
-    with mock.patch("keras_transformer.backend.torch.ahead._compile", side_effect=OSError):
+    place = "keras_transformer.backend.torch.ahead.Packages._compile"
+    with mock.patch(place, side_effect=OSError):
         yield
 
 
