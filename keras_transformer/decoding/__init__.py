@@ -26,7 +26,7 @@ from keras_transformer.decoding.beam import beam_search
 from keras_transformer.decoding.entry import decode, decoding_loop, sampler_of
 from keras_transformer.decoding.frames import decode_frames
 from keras_transformer.decoding.greedy import greedy_search
-from keras_transformer.decoding.loop import SearchLoop
+from keras_transformer.decoding.loop import SearchLoop, whole_search
 from keras_transformer.decoding.phrases import Phrases
 from keras_transformer.decoding.rules import (
     IMPOSSIBLE,
@@ -55,4 +55,5 @@ __all__ = [
     "sampler",
     "sampler_of",
     "uniforms",
+    "whole_search",
 ]

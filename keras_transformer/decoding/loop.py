@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from keras_transformer.backend import row_loop
+
+
+def whole_search(begin: Callable[..., SearchLoop]) -> Callable[..., tuple[Any, Any]]:
+    """Return the function of the same arguments that runs the loop which `begin` returns."""
+
+    @functools.wraps(begin)  # TensorFlow reads its signature
+    def search(*arguments, **named):
+        return begin(*arguments, **named).run()
+
+    return search
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from keras import ops
 
 from keras_transformer.backend import COMPILES_EACH_SHAPE, compiled, smoothed_cross_entropy
 from keras_transformer.config import require_whole
+from keras_transformer.decoding import whole_search
 from keras_transformer.models import EncoderDecoder
 from keras_transformer.text.tokenizer import round_up
 
@@ -89,8 +90,7 @@ class Runner:
             model, key, arguments, varying: As in a call.
             begin: Function from the arguments to a `decoding.SearchLoop`.
         """
-        whole = lambda: lambda *tensors: begin(*tensors).run()  # noqa: E731
-        return self.arrays(model, key, whole, arguments, varying=varying)
+        return self.arrays(model, key, lambda: whole_search(begin), arguments, varying=varying)
 
     def arrays(self, *arguments: Any, **numbers: Any) -> list[np.ndarray]:
         """Return the result of a call as a list of arrays."""

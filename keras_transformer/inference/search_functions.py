@@ -20,6 +20,7 @@ from keras_transformer.decoding import (
     places_of,
     sample_rows,
     sampler_of,
+    whole_search,
 )
 from keras_transformer.models import DecoderOnly, EncoderDecoder
 from keras_transformer.search import Generation, Search
@@ -30,8 +31,7 @@ def translation_function(search: Search, model: EncoderDecoder, constraint: Any 
 
     The ids (B, K, L) and scores (B, K) are best first. See `translation_loop` for the arguments.
     """
-    begin = translation_loop(search, model, constraint)
-    return lambda *tensors, **named: begin(*tensors, **named).run()
+    return whole_search(translation_loop(search, model, constraint))
 
 
 def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = None) -> Callable:
