@@ -162,6 +162,12 @@ if BACKEND == "torch":
         x_NF = torch.nn.functional.linear(x_ND, weight_FD, bias)
         return x_NF.relu_() if relu else x_NF
 
+    def write_package(program: Any, path: Path, options: dict[str, Any]) -> None:
+        """Compile an exported program (PyTorch documents this name with its underscore)."""
+        torch._inductor.aoti_compile_and_package(
+            program, package_path=os.fspath(path), inductor_configs=options
+        )
+
     def package_runner(path: Path) -> Callable[[list[Any], list[Any]], list[Any]]:
         """Return the function of two lists that a compiled package holds (`loader`, PyTorch 2.13).
 

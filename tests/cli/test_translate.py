@@ -61,7 +61,9 @@ def test_the_engine_is_chosen(run, translator, folder, tmp_path):
     assert result.stdout.splitlines() == expected
     assert (folder / ".ctranslate2" / "model.bin").is_file()
     result = run("translate", folder, "--engine", "marian", stdin="one", status=2)
-    assert "engine must be one of ('keras', 'ctranslate2'), got 'marian'" in result.stderr
+    assert (
+        "engine must be one of ('keras', 'ctranslate2', 'inductor'), got 'marian'" in result.stderr
+    )
     given = ["--min-length", 2, "--engine", "ctranslate2"]
     result = run("translate", folder, *given, stdin="one", status=2)
     assert 'min_length must be left out for engine="ctranslate2"' in result.stderr

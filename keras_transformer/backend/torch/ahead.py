@@ -108,9 +108,7 @@ class Packages:
                 # They would be part of the code, which another model may use.
                 if any(x.data_ptr() in own for x in program.constants.values()):
                     raise ValueError("it has weights that are no arguments")
-                torch._inductor.aoti_compile_and_package(
-                    program, package_path=os.fspath(path), inductor_configs=_CONFIG
-                )
+                private.write_package(program, path, _CONFIG)
         except Exception as error:  # of many kinds
             raise ValueError(f"PyTorch cannot compile the search: {error}") from error
 
