@@ -177,5 +177,5 @@ def _environment():
     sources = hashlib.sha256()
     for path in sorted(Path(__file__).parents[2].rglob("*.py")):
         sources.update(path.read_bytes())
-    versions = [FORMAT, torch.__version__, keras.__version__, sources.hexdigest()]
+    versions = [FORMAT, torch.version.__version__, keras.__version__, sources.hexdigest()]
     return [*versions, *sorted(processor_features()), torch.get_num_threads()]
