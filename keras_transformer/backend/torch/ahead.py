@@ -96,7 +96,7 @@ class Packages:
             for x, y in zip(*leaves, strict=True)
         ]
         fixed = [dict.fromkeys(range(x.ndim), same) for x in weights]
-        told = "compiling the search for this processor, once: it takes about a minute"
+        told = "compiling a part of the search for this processor, once: it takes about a minute"
         warnings.warn(told, stacklevel=2)
         try:
             with torch.no_grad(), portable(), warnings.catch_warnings():
