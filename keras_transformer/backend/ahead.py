@@ -1,4 +1,4 @@
-"""Functions that are compiled once and kept on disk."""
+"""Compilation of functions ahead of time, for later processes, too."""
 
 from __future__ import annotations
 

@@ -22,14 +22,15 @@ def whole_search(begin: Callable[..., SearchLoop]) -> Callable[..., tuple[Any, A
 
 @dataclass(frozen=True)
 class SearchLoop:
-    """What a search starts with, a turn of its loop, and the result.
+    """A search in three parts: its state before the loop, a turn of the loop, and its result.
 
     Args:
         first: Which rows are done, what is found, and what only the loop needs, before the loop.
         turn: The `body` of `backend.row_loop`. It depends on its arguments and their shapes alone,
             so that the turn of one search can take the place of that of another one with the same
             options.
-        result: Function of what is found, such a one, too: ids (B, K, L) and scores (B, K).
+        result: Function from what is found to ids (B, K, L) and scores (B, K). It depends on its
+            argument alone.
         length: L, the length of the ids.
     """
 

@@ -24,11 +24,11 @@ class InductorEngine(KerasEngine):
     """The engine that compiles a search of the Keras model, with PyTorch on a processor.
 
     The options of its first search are compiled, for texts of any number and length: what comes
-    before the loop, and a turn of the loop. Searches with other options, a constraint or a
-    shortlist are computed as by `KerasEngine`, and so are scores.
+    before the loop, and a turn of the loop. Samples, and searches with other options, a constraint
+    or a shortlist are computed as by `KerasEngine`, and so are scores.
 
     Args:
-        model: The model, in float32.
+        model: The model, in float32, whose weights do not change.
         shortlist: As in `KerasEngine`.
 
     Raises:
@@ -54,15 +54,15 @@ class _Ahead(Runner):
     def search(
         self, model: keras.Model, key: Hashable, begin: Callable, arguments: Any, varying: Any
     ) -> list[np.ndarray]:
-        source, _, prefix, uniforms, *others = arguments
-        kind = key, prefix is None, uniforms is None
+        source, _, prefix, *others = arguments
+        kind = key, prefix is None
         fits = source.shape[1] > 1 and all(x is None for x in others)
         if fits and self._first is None:
             name = f"{type(model).__name__} {model.config} {kind}"
-            self._first = kind, _compiled(self._packages, name, begin, arguments[:4])
+            self._first = kind, _compiled(self._packages, name, begin, arguments[:3])
         if not fits or self._first is None or self._first[0] != kind:
             return super().search(model, key, begin, arguments, varying)
-        return self._first[1](*arguments[:4])
+        return self._first[1](*arguments[:3])
 
 
 def _compiled(packages, name, begin, arguments):
@@ -103,12 +103,7 @@ def _compiled(packages, name, begin, arguments):
 
 def _example(arguments, rows, size):
     """Return those arguments that are given, of so many rows, with sources of a size."""
-    source, _, prefix, uniforms = arguments
-    sizes = [(size,), (), (size - 2,), ()]
-    if uniforms is not None:
-        begun = 0 if prefix is None else prefix.shape[1]
-        more = uniforms.shape[1] - source.shape[1] - begun
-        sizes[3] = (size + (size - 2) * (prefix is not None) + more,)
+    sizes = (size,), (), (size - 2,)
     return [
         keras.ops.convert_to_tensor(np.resize(x, (rows, *own)))
         for x, own in zip(arguments, sizes, strict=True)

@@ -1,4 +1,4 @@
-"""What is compiled ahead of time, and errors; tests of `engine="inductor"` compile and run."""
+"""Tests of recorded functions and of errors; those of `engine="inductor"` compile and run."""
 
 import shutil
 
