@@ -33,7 +33,7 @@ from keras_transformer.config import TransformerConfig  # isort: skip
 from keras_transformer.layers.head_groups import fuse, fused_layers  # isort: skip
 from keras_transformer.models import Transformer  # isort: skip
 from tests import pretrained_files  # isort: skip
-from tests.backends import BACKEND, WITH_BACKEND, WITHOUT_BACKEND  # isort: skip
+from tests.backends import BACKEND, NEXT, WITH_BACKEND, WITHOUT_BACKEND  # isort: skip
 
 if BACKEND == "tensorflow":
     import tensorflow as tf
@@ -56,10 +56,12 @@ ONCE = BACKEND == "torch"
 
 
 def pytest_ignore_collect(collection_path):
-    """Leaves files that no backend can change to PyTorch's run."""
-    if ONCE or collection_path.suffix != ".py" or collection_path.name == "conftest.py":
-        return None
+    """Leaves files that no backend can change to PyTorch's run, and a backend's own to its run."""
     path = collection_path.relative_to(Path(__file__).parent)
+    if path.parts[:1] == ("backend",) and {*path.parts[1:]} & {*NEXT} - {BACKEND}:
+        return True
+    if ONCE or path.suffix != ".py" or path.name == "conftest.py":
+        return None
     names = {x.as_posix() for x in (path, *path.parents)}
     return True if names & {*WITHOUT_BACKEND} and path.as_posix() not in WITH_BACKEND else None
 

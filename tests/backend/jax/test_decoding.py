@@ -1,13 +1,8 @@
 """Rows that are removed from a compiled loop in stages."""
 
-import keras
+import jax
 import numpy as np
 import pytest
-
-if keras.backend.backend() != "jax":
-    pytest.skip("kernels of JAX", allow_module_level=True)
-
-import jax
 from jax import numpy as jnp
 
 from keras_transformer.backend.jax.decoding import row_loop

@@ -1,12 +1,6 @@
 """Rows that are removed from a loop in a TensorFlow graph."""
 
-import keras
 import numpy as np
-import pytest
-
-if keras.backend.backend() != "tensorflow":
-    pytest.skip("kernels of TensorFlow", allow_module_level=True)
-
 import tensorflow as tf
 
 from keras_transformer.backend.tensorflow.decoding import row_loop

@@ -5,14 +5,9 @@ import contextlib
 import keras
 import numpy as np
 import pytest
-
-from keras_transformer.backend import BACKEND, attention, dropout, layer_norm, training_step
-
-if BACKEND != "tensorflow":
-    pytest.skip("kernels for TensorFlow", allow_module_level=True)
-
 import tensorflow as tf
 
+from keras_transformer.backend import attention, dropout, layer_norm, training_step
 from keras_transformer.backend.tensorflow import kernels as tensorflow_kernels
 
 DTYPES = pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("bfloat16", 0.03)])

@@ -2,13 +2,9 @@
 
 import numpy as np
 import pytest
-
-from keras_transformer.backend import BACKEND, linear
-
-if BACKEND != "tensorflow":
-    pytest.skip("kernels for TensorFlow", allow_module_level=True)
-
 import tensorflow as tf
+
+from keras_transformer.backend import linear
 
 
 @pytest.mark.parametrize("transposed", [False, True])

@@ -1,15 +1,8 @@
 """The default strategy of TensorFlow; `tests/distribution/test_mirrored.py` trains with it."""
 
-import pytest
+import tensorflow as tf
 
-tf = pytest.importorskip("tensorflow")
-
-from keras_transformer.backend import BACKEND  # noqa: E402
-
-if BACKEND != "tensorflow":
-    pytest.skip("TensorFlow's own strategies", allow_module_level=True)
-
-from keras_transformer.backend.tensorflow import strategy  # noqa: E402
+from keras_transformer.backend.tensorflow import strategy
 
 
 def test_mirror_sets_the_default():

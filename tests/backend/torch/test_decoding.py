@@ -1,12 +1,6 @@
 """The parts of searches on PyTorch against plain loops: rows leave, caches grow in place."""
 
 import pytest
-
-from keras_transformer.backend import BACKEND
-
-if BACKEND != "torch":
-    pytest.skip("kernels for PyTorch", allow_module_level=True)
-
 import torch
 from hypothesis import given
 from hypothesis import strategies as st

@@ -2,12 +2,6 @@
 
 import numpy as np
 import pytest
-
-from keras_transformer.backend import BACKEND
-
-if BACKEND != "torch":
-    pytest.skip("kernels for PyTorch", allow_module_level=True)
-
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 

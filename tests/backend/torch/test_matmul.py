@@ -1,25 +1,19 @@
 """PyTorch's products against autograd of the plain formulas, by either library."""
 
+import keras
 import numpy as np
 import pytest
+import torch
 
 from keras_transformer.backend import (
-    BACKEND,
     has_int8_linear,
     linear,
     precision,
     private,
     usable_precision,
 )
-from keras_transformer.system import processor
-
-if BACKEND != "torch":
-    pytest.skip("kernels for PyTorch", allow_module_level=True)
-
-import keras
-import torch
-
 from keras_transformer.backend.torch import matmul
+from keras_transformer.system import processor
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "onednn"], autouse=True)
