@@ -23,14 +23,12 @@ import torch
 
 from keras_transformer.backend import private
 from keras_transformer.backend.compilation import portable
-from keras_transformer.backend.torch.matmul import is_kept_by_onednn
 from keras_transformer.system.files import replacing
 from keras_transformer.system.locks import waiting
 from keras_transformer.system.processor import processor_features
 
 FORMAT = 1  # of the packages; those of another number are compiled again
-# Frozen weights, which are part of the code, are in oneDNN's layout. Threads would cost more than
-# they save in all but products, which have their own.
+# Frozen weights are part of the code, which has one thread: more would cost small models much.
 _CONFIG = {"freezing": True, "cpp.threads": 1, "compile_threads": 1}
 
 
@@ -38,8 +36,7 @@ class Packages:
     """Compiles functions over a model, each once for all later processes.
 
     Args:
-        model: The model. Its weights are arguments of the compiled functions, except those for
-            which oneDNN has a faster layout: these are part of the code.
+        model: The model, whose weights become part of the code.
         folder: Folder of the compiled functions; made if it is missing.
 
     Raises:
@@ -53,7 +50,7 @@ class Packages:
         if device != "cpu":
             raise ValueError(f"the device must be cpu for compiled functions, got {device!r}")
         folder.mkdir(0o700, parents=True, exist_ok=True)
-        self._variables, self._folder = model.variables, folder
+        self._folder = folder
 
     def compiled(
         self, name: str, function: Callable, examples: Sequence[Sequence[Any]]
@@ -61,7 +58,7 @@ class Packages:
         """Return `function`, compiled: from the leaves of its arguments to those of its result.
 
         Args:
-            name: What the function computes, as far as shapes of weights and arguments leave open.
+            name: What the function computes, as far as weights and shapes of arguments leave open.
             function: Function from trees of tensors and positive numbers to a tree of tensors.
             examples: Two calls, which differ in each number and each size that may differ.
 
@@ -70,23 +67,20 @@ class Packages:
         """
         leaves = [[*map(_carrier, keras.tree.flatten(example))] for example in examples]
         variables = _variables_of(function, examples[0])
-        weights = [x.value.detach() for x in variables if not is_kept_by_onednn(x)]
         sizes = [[(*x.shape, str(x.dtype)) for x in example] for example in leaves]
-        kinds = [(*x.shape, *x.stride(), str(x.dtype)) for x in weights]
-        parts = [_digest(x) for x in variables if is_kept_by_onednn(x)]
-        key = json.dumps([name, sizes, kinds, parts, _environment()])
+        key = json.dumps([name, sizes, [*map(_digest, variables)], _environment()])
         path = self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.pt2"
         with waiting(path.with_suffix(".lock")):
             if not path.is_file():
                 flat = _flat(function, examples[0], variables)
                 with replacing(path) as temporary:
-                    self._compile(flat, weights, leaves, temporary)
+                    self._compile(flat, leaves, temporary)
             run = private.package_runner(path)
         return lambda leaves: run(
-            weights, [x.contiguous() if type(x) is not int else _carrier(x) for x in leaves]
+            [x.contiguous() if type(x) is not int else _carrier(x) for x in leaves]
         )
 
-    def _compile(self, function, weights, leaves, path):
+    def _compile(self, function, leaves, path):
         same, any_size = torch.export.Dim.STATIC, torch.export.Dim.DYNAMIC
         sizes = [
             {
@@ -95,19 +89,14 @@ class Packages:
             }
             for x, y in zip(*leaves, strict=True)
         ]
-        fixed = [dict.fromkeys(range(x.ndim), same) for x in weights]
-        told = "compiling a part of the search for this processor, once: it takes about a minute"
+        told = "compiling a part of the search for this processor, once, which takes minutes"
         warnings.warn(told, stacklevel=2)
         try:
             with torch.no_grad(), portable(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of PyTorch about itself
                 program = torch.export.export(
-                    function, (weights, leaves[0]), dynamic_shapes=(fixed, sizes), strict=False
+                    function, (leaves[0],), dynamic_shapes=(sizes,), strict=False
                 )
-                own = {x.value.data_ptr() for x in self._variables}
-                # They would be part of the code, which another model may use.
-                if any(x.data_ptr() in own for x in program.constants.values()):
-                    raise ValueError("it has weights that are no arguments")
                 private.write_package(program, path, _CONFIG)
         except Exception as error:  # of many kinds
             raise ValueError(f"PyTorch cannot compile the search: {error}") from error
@@ -146,24 +135,21 @@ def _variables_of(function, example):
 
 
 def _flat(function, example, variables):
-    """Return a module that computes the function from the other weights and the leaves."""
+    """Return a module that holds the weights and computes the function from its leaves."""
     are_numbers = [isinstance(x, int) for x in keras.tree.flatten(example)]
 
     class Function(torch.nn.Module):
         def __init__(self):
             super().__init__()
             for number, variable in enumerate(variables):
-                if is_kept_by_onednn(variable):
-                    self.register_buffer(f"weight_{number}", variable.value.detach())
+                self.register_buffer(f"weight_{number}", variable.value.detach())
 
-        def forward(self, small, leaves):
-            large, rest = iter(self.buffers()), iter(small)
-            weights = [next(large if is_kept_by_onednn(x) else rest) for x in variables]
+        def forward(self, leaves):
             given = [
                 x.shape[0] - 1 if is_number else x
                 for x, is_number in zip(leaves, are_numbers, strict=True)
             ]
-            mapping = list(zip(variables, weights, strict=True))
+            mapping = list(zip(variables, self.buffers(), strict=True))
             with keras.StatelessScope(state_mapping=mapping):
                 found = function(*keras.tree.pack_sequence_as(example, given))
             return [x.contiguous() for x in keras.tree.flatten(found)]

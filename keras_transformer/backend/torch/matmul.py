@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -79,11 +78,6 @@ def _by_plain_product(x, kernel_FD):
     if kernel_FD.dtype != torch.float32 or x.numel() > _FEW_ROWS * x.shape[-1]:
         return False
     return not _BY_ONEDNN or kernel_FD.numel() <= _LARGE
-
-
-def is_kept_by_onednn(kernel: keras.Variable) -> bool:
-    """Return whether products of few rows with a weight are faster in oneDNN's layout."""
-    return _BY_ONEDNN and len(kernel.shape) == 2 and math.prod(kernel.shape) > _LARGE
 
 
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
