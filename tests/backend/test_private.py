@@ -165,3 +165,34 @@ def test_caches_keep_their_shape_where_nobody_knows_of_xla(monkeypatch):
     assert cache.caches_grow()
     monkeypatch.setattr(private, "IN_XLA", None)
     assert not cache.caches_grow()
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="of PyTorch's compiler")
+def test_products_of_a_package_are_its_own_where_they_can_be(monkeypatch, tmp_path):
+    import torch._inductor
+    from torch._inductor import select_algorithm
+
+    selector = select_algorithm.get_algorithm_selector_cache()
+    before, seen = list(selector.preprocessing_fns), []
+
+    class ExternKernelCaller:
+        """A call of a library, named as PyTorch's."""
+
+    library, generated = ExternKernelCaller(), object()
+
+    def compile_it(program, package_path, inductor_configs):
+        new = [f for f in selector.preprocessing_fns if f not in before]
+        chosen = [f(choices) for f in new for choices in ([library, generated], [library])]
+        seen.append((inductor_configs, chosen))
+        raise OSError
+
+    monkeypatch.setattr(torch._inductor, "aoti_compile_and_package", compile_it)
+    for _ in range(2):
+        with pytest.raises(OSError):
+            private.write_package(None, tmp_path, {"freezing": True})
+        assert selector.preprocessing_fns == before
+        monkeypatch.delattr(select_algorithm, "get_algorithm_selector_cache", raising=False)
+    (options, chosen), plain = seen
+    assert options.keys() == {"freezing", "max_autotune_gemm", "max_autotune_gemm_backends"}
+    assert chosen == [[generated], [library]]
+    assert plain == ({"freezing": True}, [])
