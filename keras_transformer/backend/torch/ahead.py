@@ -50,7 +50,7 @@ class Packages:
         if device != "cpu":
             raise ValueError(f"the device must be cpu for compiled functions, got {device!r}")
         folder.mkdir(0o700, parents=True, exist_ok=True)
-        self._folder = folder
+        self._variables, self._folder = model.variables, folder
 
     def compiled(
         self, name: str, function: Callable, examples: Sequence[Sequence[Any]]
@@ -97,6 +97,10 @@ class Packages:
                 program = torch.export.export(
                     function, (leaves[0],), dynamic_shapes=(sizes,), strict=False
                 )
+                own = {x.value.data_ptr() for x in self._variables}
+                # The name of the package would not tell it from that of another model.
+                if any(x.data_ptr() in own for x in program.constants.values()):
+                    raise ValueError("it reads weights past their variables")
                 private.write_package(program, path, _CONFIG)
         except Exception as error:  # of many kinds
             raise ValueError(f"PyTorch cannot compile the search: {error}") from error

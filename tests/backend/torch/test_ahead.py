@@ -45,3 +45,12 @@ def test_a_missing_compiler(model, tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(ImportError, match="no-such-compiler is missing: install it, or set CXX"):
         Packages(model, tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="it needs a C++ compiler, g++")
+def test_a_weight_that_is_read_in_another_way(model, tmp_path):
+    """It would become a part of code that another model may use."""
+    hidden = model.layers[1].kernel.value
+    examples = [[torch.ones(2, 3)], [torch.ones(4, 3)]]
+    with pytest.raises(ValueError, match="it reads weights past their variables"):
+        Packages(model, tmp_path).compiled("hidden", lambda x: x @ hidden, examples)
