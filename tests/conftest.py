@@ -32,14 +32,8 @@ import keras  # isort: skip
 from keras_transformer.config import TransformerConfig  # isort: skip
 from keras_transformer.layers.head_groups import fuse, fused_layers  # isort: skip
 from keras_transformer.models import Transformer  # isort: skip
-from tests import pretrained_files  # isort: skip
+from tests import compilation, pretrained_files  # noqa: F401  # isort: skip
 from tests.backends import BACKEND, NEXT, WITH_BACKEND, WITHOUT_BACKEND  # isort: skip
-
-if BACKEND == "tensorflow":
-    import tensorflow as tf
-
-    # A fifth of a test's time is the optimization of graphs that run once or twice.
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 gc.disable()  # while test modules are imported, which makes no garbage
 

@@ -17,8 +17,6 @@ from keras_transformer.models import (
     Transformer,
 )
 
-FAMILIES = ("transformer", "t5", "llama", "bert")
-
 
 def tiny(family, num_layers=1, dropout=0.0, dtype=None, **fields):
     """A model with random weights and 24 pieces; `fields` are further fields of its config."""

@@ -8,6 +8,7 @@ import pytest
 from keras import ops
 
 from keras_transformer.backend import Pattern, attention, attention_weights, chunked
+from tests.backends import cases
 
 WIDTH = 8
 PATTERNS = {
@@ -64,7 +65,13 @@ def value_and_gradients(function, query, key, value, upstream):
     return [ops.convert_to_numpy(x) for x in (output, *gradients)]
 
 
-@pytest.mark.parametrize("name,soft_cap", [*((name, None) for name in PATTERNS), *CAPPED])
+@pytest.mark.parametrize(
+    "name,soft_cap",
+    cases(
+        [*((name, None) for name in PATTERNS), *CAPPED],
+        *(("all", None), ("window-global", None), ("causal-window-global", 0.4)),
+    ),
+)
 def test_equals_the_whole_matrix(name, soft_cap, rng):
     pattern = PATTERNS[name]
     length, places = (150, 200) if name == "all" else (200, 200)

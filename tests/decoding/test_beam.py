@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.decoding import IMPOSSIBLE, beam_search, greedy_search
+from tests.backends import cases
 from tests.decoding.tables import (
     EOS,
     GARDEN_PATH,
@@ -97,23 +98,22 @@ def test_a_beam_of_all_hypotheses_ranks_them_all(seed, max_lengths):
         assert_found(ids[row], scores[row], sorted(ranked, reverse=True))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        dict(beam_size=3, length_penalty=0.6),
-        dict(beam_size=3, length_penalty=0.6, constraint=NONE_TWICE),
-        dict(beam_size=2, length_penalty=1.0, min_length=2),
-        dict(beam_size=2, length_penalty=0.0, banned_ids=(B,)),
-        dict(beam_size=1, length_penalty=0.6, min_length=1, banned_ids=(A,)),
-        dict(beam_size=3, length_penalty=0.6, eos_ids=(EOS, C)),
-        dict(beam_size=3, length_penalty=0.6, no_repeat_ngram_size=1),
-        dict(beam_size=2, length_penalty=0.0, no_repeat_ngram_size=2, banned_ids=(C,)),
-        dict(beam_size=3, length_penalty=0.0, diversity_rate=1.0),
-        dict(beam_size=2, length_penalty=0.6, diversity_rate=0.5, no_repeat_ngram_size=1),
-        dict(beam_size=1, length_penalty=1.0, eos_ids=(EOS, C, B), min_length=2),
-    ],
-    ids=str,
-)
+OPTIONS = [
+    dict(beam_size=3, length_penalty=0.6, eos_ids=(EOS, C)),
+    dict(beam_size=3, length_penalty=0.6, constraint=NONE_TWICE),
+    dict(beam_size=2, length_penalty=0.0, no_repeat_ngram_size=2, banned_ids=(C,)),
+    dict(beam_size=2, length_penalty=0.6, diversity_rate=0.5, no_repeat_ngram_size=1),
+    dict(beam_size=1, length_penalty=0.6, min_length=1, banned_ids=(A,)),
+    dict(beam_size=3, length_penalty=0.6),
+    dict(beam_size=2, length_penalty=1.0, min_length=2),
+    dict(beam_size=2, length_penalty=0.0, banned_ids=(B,)),
+    dict(beam_size=3, length_penalty=0.6, no_repeat_ngram_size=1),
+    dict(beam_size=3, length_penalty=0.0, diversity_rate=1.0),
+    dict(beam_size=1, length_penalty=1.0, eos_ids=(EOS, C, B), min_length=2),
+]
+
+
+@pytest.mark.parametrize("options", cases(OPTIONS, *OPTIONS[:5]), ids=str)
 @examples
 @hypothesis.given(seed=seeds, max_lengths=limits)
 def test_beam_search_equals_the_naive_one(options, seed, max_lengths):
@@ -125,16 +125,15 @@ def test_beam_search_equals_the_naive_one(options, seed, max_lengths):
         assert_found(ids[row], scores[row], expected, options.get("eos_ids", (EOS,)))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        dict(beam_size=3, length_penalty=0.6),
-        dict(beam_size=2, length_penalty=0.0, eos_ids=(EOS, C), min_length=2),
-        dict(beam_size=3, length_penalty=0.6, constraint=NONE_TWICE),
-        dict(beam_size=1, length_penalty=0.6),
-    ],
-    ids=str,
-)
+PENALIZED = [
+    dict(beam_size=2, length_penalty=0.0, eos_ids=(EOS, C), min_length=2),
+    dict(beam_size=1, length_penalty=0.6),
+    dict(beam_size=3, length_penalty=0.6),
+    dict(beam_size=3, length_penalty=0.6, constraint=NONE_TWICE),
+]
+
+
+@pytest.mark.parametrize("options", cases(PENALIZED, *PENALIZED[:2]), ids=str)
 @examples
 @hypothesis.given(seed=seeds, max_lengths=limits, penalty=st.sampled_from((0.5, 3.0)))
 def test_a_repetition_penalty_is_a_search_over_other_logits(options, seed, max_lengths, penalty):
@@ -149,8 +148,9 @@ def test_a_repetition_penalty_is_a_search_over_other_logits(options, seed, max_l
             assert_found(ids[row], scores[row], expected, options.get("eos_ids", (EOS,)))
 
 
-@pytest.mark.parametrize("length_penalty", [0.0, 0.6])
-@pytest.mark.parametrize("wanted", [1, 2])
+@pytest.mark.parametrize(
+    "wanted,length_penalty", cases([*itertools.product([1, 2], [0.0, 0.6])], (2, 0.6))
+)
 @examples
 @hypothesis.given(seed=seeds, max_lengths=limits)
 def test_so_many_hypotheses_are_the_same_as_of_the_whole_search(

@@ -9,6 +9,7 @@ from keras import ops
 from keras_transformer.decoding import IMPOSSIBLE, beam_search, greedy_search
 from keras_transformer.decoding import loop as loop_module
 from keras_transformer.search import Search
+from tests.backends import cases
 from tests.decoding.tables import (
     EOS,
     LENGTH,
@@ -100,7 +101,7 @@ def turns(monkeypatch):
     return turns
 
 
-@pytest.mark.parametrize("function", [greedy_search, beam_search])
+@pytest.mark.parametrize("function", cases([greedy_search, beam_search], beam_search))
 def test_stops_when_all_rows_have_ended(turns, function):
     quick = language({EOS: 0.9, A: 0.05, B: 0.05}, _={A: 0.5, B: 0.5})  # all end at the second
     options = {} if function is greedy_search else dict(beam_size=2)
@@ -113,7 +114,7 @@ def test_stops_when_all_rows_have_ended(turns, function):
     assert turns == [1]
 
 
-@pytest.mark.parametrize("wanted,expected", [(1, [1]), (2, [1, 2])])
+@pytest.mark.parametrize("wanted,expected", cases([(1, [1]), (2, [1, 2])], (1, [1])))
 def test_stops_when_nothing_better_can_come(turns, wanted, expected):
     """A and the end are nearly sure: after two tokens no other can be as probable."""
     sure = language({EOS: 0.9, A: 0.1}, _={A: 0.9, B: 0.05, C: 0.05}, b={A: 1.0}, c={A: 1.0})

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_transformer.decoding import beam_search, greedy_search
 from keras_transformer.search import Generation, Search
+from tests.backends import cases
 from tests.decoding.tables import (
     EOS,
     GARDEN_PATH,
@@ -36,17 +37,16 @@ def test_greedy_takes_the_most_probable_token_each_time():
     np.testing.assert_allclose(scores, [[np.log(0.5 * 0.3 * 0.3 * 0.2)]], rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        dict(length_penalty=0.6, min_length=2, banned_ids=(C,)),
-        dict(length_penalty=0.6, constraint=NONE_TWICE),
-        dict(length_penalty=0.6, min_length=1, eos_ids=(EOS, C)),
-        dict(no_repeat_ngram_size=1),
-    ],
-    ids=str,
-)
+OPTIONS = [
+    {},
+    dict(length_penalty=0.6, min_length=2, banned_ids=(C,)),
+    dict(length_penalty=0.6, constraint=NONE_TWICE),
+    dict(length_penalty=0.6, min_length=1, eos_ids=(EOS, C)),
+    dict(no_repeat_ngram_size=1),
+]
+
+
+@pytest.mark.parametrize("options", cases(OPTIONS, *OPTIONS[2:4]), ids=str)
 @examples
 @hypothesis.given(seed=seeds, max_lengths=limits)
 def test_greedy_search_equals_the_naive_one_and_a_beam_of_one(options, seed, max_lengths):
@@ -62,7 +62,7 @@ def test_greedy_search_equals_the_naive_one_and_a_beam_of_one(options, seed, max
 
 
 @pytest.mark.parametrize("in_prompt,expected", [((), (A, B, C, EOS)), ((B,), (A, C, EOS))])
-@pytest.mark.parametrize("search", [greedy_search, beam_search])
+@pytest.mark.parametrize("search", cases([greedy_search, beam_search], beam_search))
 def test_tokens_of_the_prompt_and_of_the_output_are_penalized(search, in_prompt, expected):
     """The logits are the same at each step, so that without a penalty A would follow A."""
     table = np.zeros((1, HISTORIES, VOCABULARY), "float32")

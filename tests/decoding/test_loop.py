@@ -6,9 +6,10 @@ from keras import ops
 
 from keras_transformer.decoding import beam_search, decoding_loop, greedy_search
 from keras_transformer.search import Search
+from tests.backends import cases
 
 
-@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("beam_size", cases([1, 3], 3))
 def test_a_turn_of_one_search_serves_another(beam_size, rng):
     """Length and rows are in the shapes of the arguments."""
     table_VV = rng.normal(size=(9, 9)).astype("float32")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 
 import hypothesis
 import hypothesis.strategies as st
@@ -34,8 +35,9 @@ def translator(tiny_transformer):
     return Translator(model, TOKENIZER)
 
 
-@pytest.mark.parametrize("beam_size", cases([1, 3], 3))
-@pytest.mark.parametrize("max_extra_length", [2, 20])
+@pytest.mark.parametrize(
+    "beam_size,max_extra_length", cases([*itertools.product([1, 3], [2, 20])], (3, 2))
+)
 def test_a_random_model_finds_trees_over_these_words(tiny_transformer, beam_size, max_extra_length):
     options = dict(beam_size=beam_size, max_extra_length=max_extra_length)
     found = translator(tiny_transformer).nbest(SENTENCES, constraint=CONSTRAINT, **options)

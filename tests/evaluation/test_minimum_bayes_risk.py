@@ -28,6 +28,7 @@ def test_the_most_agreed_by_hand():
         most_agreed([])
 
 
+@pytest.mark.once("texts: what finds them has its own tests")
 def test_from_nbest_lists_and_samples(small):
     options = dict(min_length=2, **SHORT)
     found = translate_by_risk(small, TEXTS, 3, utility=equal, **options)

@@ -116,6 +116,7 @@ def test_features_are_the_scores_of_the_models(small, back, writer):
         np.testing.assert_allclose(alone[name], values, atol=1e-3)
 
 
+@pytest.mark.once("texts: what scores them has its own tests")
 def test_the_best_by_several_models(small, back):
     lists = [[x.text for x in row] for row in small.nbest(TEXTS, beam_size=4, **SHORT)]
     reranker = Reranker(small, dict(reverse=2.0, coverage=0.2), reverse=back)

@@ -23,7 +23,7 @@ from tests.faults.faults import (
 from tests.faults.saves import NAMES, content_of, saves, tree
 
 pytestmark = pytest.mark.once("files: no backend writes them")
-FEW = 4  # of the moments of each fault
+FEW = 3  # of the moments of each fault
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_kills_and_errors_at_each_change(name, suffer, places, kinds, tmp_path):
         fault = partial(signalled, number=number)
         assert suffer(name, "kill at a change", fault, again=ALL or number == count - 1) == -9
     for code, kind in ((errno.ENOSPC, "full disk"), (errno.EACCES, "no permission")):
-        for number in some(range(count), 3):
+        for number in some(range(count), 2):
             suffer(name, f"{kind} at a change", partial(failing, number=number, code=code))
 
 

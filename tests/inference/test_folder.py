@@ -27,6 +27,7 @@ from keras_transformer.models import (
 )
 from keras_transformer.text import WordTokenizer
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from tests.backends import cases
 
 SIZES = dict(d_model=8, num_heads=2)
 LOADERS = {
@@ -166,7 +167,7 @@ def test_a_model_of_another_library(folders, tmp_path):
         CausalLM.load(folder)
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", "float16", None])
+@pytest.mark.parametrize("precision", cases(["bfloat16", "float16", None], "bfloat16"))
 def test_a_precision_that_the_machine_lacks_becomes_float32(
     folders, tmp_path, monkeypatch, precision
 ):

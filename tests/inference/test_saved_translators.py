@@ -21,7 +21,7 @@ from keras_transformer.inference.model_files import count_parameters
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer
 from keras_transformer.text import SentencePieceTokenizer
-from tests.backends import NEXT
+from tests.backends import NEXT, cases
 from tests.inference.small_translator import SHORT, TEXTS, WORDS, make
 
 ROOT = Path(__file__).parents[2]
@@ -169,7 +169,7 @@ def test_load_says_what_is_wrong_with_a_folder(tokenizer, saved, tmp_path):
         Translator.load(folder)
 
 
-@pytest.fixture(params=["fast", "strict"])
+@pytest.fixture(params=cases(["fast", "strict"], "strict"))
 def arithmetic(request, monkeypatch):
     """Whether it is that of the precision, or float32 as on a machine without units."""
     monkeypatch.setenv(precision_module.VARIABLE, request.param)

@@ -10,7 +10,7 @@ from keras_transformer.inference.slots import Slots
 from keras_transformer.models import GPT, GPTConfig, LLaMA, LLaMAConfig
 from keras_transformer.search import Generation
 from keras_transformer.text.text_tokenizer import TextTokenizer
-from tests.backends import cases
+from tests.backends import EVERY_CASE, cases
 
 V = 271
 SIZES = dict(d_model=12, d_ff=20, num_layers=2, num_heads=2, max_length=80, dropout=0.0)
@@ -68,10 +68,11 @@ def turns(slots, found=None):
 
 
 def test_each_is_what_it_is_alone(writer, slots):
+    sizes = [5, 40, 1, 17, 0, 23, 70] if EVERY_CASE else [5, 40, 1, 9, 0]  # of few shapes
     asked = [
         (prompt, search, seed)
         for seed, (prompt, search) in enumerate(
-            zip(prompts([5, 40, 1, 17, 0, 23, 70]), [GREEDY, DRAWN] * 4, strict=False)
+            zip(prompts(sizes), [GREEDY, DRAWN] * 4, strict=False)
         )
     ]
     waiting, ids, found = list(asked), {}, {}

@@ -29,10 +29,11 @@ def test_all_terms_are_kept_and_what_has_none_stays(translator):
         if all(is_kept(forms, old) for forms in GLOSSARY.terms_in(source)):
             assert new == old
     assert list(translator.translate_stream(TEXTS, constraint=GLOSSARY, **OPTIONS)) == found
-    alone = [translator.translate([x], constraint=GLOSSARY, **OPTIONS)[0] for x in TEXTS]
-    assert alone == found
+    alone = [translator.translate([x], constraint=GLOSSARY, **OPTIONS)[0] for x in TEXTS[:2]]
+    assert alone == found[:2]
 
 
+@pytest.mark.once("the search of the test above, which each backend runs")
 def test_all_hypotheses_have_the_terms_and_the_model_scores_them(translator):
     given = dict(constraint=GLOSSARY, length_penalty=0.0, **OPTIONS)
     found = translator.nbest(TEXTS, beam_size=3, **given)
@@ -47,12 +48,13 @@ def test_all_hypotheses_have_the_terms_and_the_model_scores_them(translator):
 def test_forms_of_any_number(translator):
     """TensorFlow traces a search again when numbers change."""
     words = "one two three four five six seven eight nine ten".split()
-    for count in (1, 3, 5, 10):
+    for count in (3, 10):
         glossary = Glossary({"six": [f"{x} {y}" for x in words[:count] for y in words[:2]]})
         (found,) = translator.translate(["six"], constraint=glossary, **OPTIONS)
         assert is_kept(glossary.forms(), found)
 
 
+@pytest.mark.once("the search of the tests above, which each backend runs")
 def test_a_prefix_comes_first(translator):
     prefixes = ["seven seven"] * len(TEXTS)
     given = dict(prefixes=prefixes, constraint=GLOSSARY, **OPTIONS)

@@ -10,6 +10,7 @@ from keras import ops
 from keras_transformer import layers
 from keras_transformer.layers import Encoder, PositionalEmbedding
 from keras_transformer.layers import layer as layer_module
+from tests.backends import cases
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
@@ -64,7 +65,7 @@ def test_all_layers_that_train_differently_are_below():
     assert trained == WITH_DROPOUT.keys()
 
 
-@pytest.mark.parametrize("name", WITH_DROPOUT)
+@pytest.mark.parametrize("name", cases(WITH_DROPOUT, "Decoder", "FramePrenet"))
 def test_training_reaches_every_dropout_by_direct_calls(name, monkeypatch):
     """Keras hands `training` on by itself; a direct call that forgets it would lose dropout."""
     monkeypatch.setattr(layer_module, "IS_EAGER", True)

@@ -124,7 +124,7 @@ def logits(model, ids):
     return numpy(model({"token_ids": ops.convert_to_tensor(ids)}))
 
 
-@pytest.mark.parametrize("padding", [0, 3])
+@pytest.mark.parametrize("padding", cases([0, 3], 3))
 def test_steps_are_the_full_pass(kernel, padding, randomize):
     """With a state of constant size, whatever the length."""
     model = randomize(MODELS[kernel](), scale=2.0)
@@ -153,13 +153,16 @@ def test_beams_find_what_full_passes_score(kernel, randomize):
     search = Generation(beam_size=3, max_new_tokens=6, length_penalty=0.0)
     tensors = map(ops.convert_to_tensor, (IDS[:, :3], np.array([7, 7], "int32")))
     ids, scores = map(numpy, compiled(generation_function(search, model), model)(*tensors))
-    for row, beam in np.ndindex(2, 3):
-        text, total = IDS[row, :3].tolist(), 0.0
-        for token in (x for x in ids[row, beam].tolist() if x >= 0):
-            found = logits(model, np.array([text], "int32"))[0, -1]
-            total += found[token] - np.log(np.exp(found).sum())
-            text.append(token)
-        assert scores[row, beam] == pytest.approx(total, abs=1e-3)
+    texts = np.concatenate([IDS[:, :3].repeat(3, axis=0), ids.reshape(6, -1)], axis=1)
+    expected = score(logits(model, np.maximum(texts, 0))[:, 2:], texts[:, 3:])
+    np.testing.assert_allclose(scores.reshape(6), expected, atol=1e-3)
+
+
+def score(logits, ids):
+    """The log-probability of each row of tokens: where they are negative there is none."""
+    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    found = np.take_along_axis(log_probs[:, : ids.shape[1]], np.maximum(ids, 0)[..., None], -1)
+    return np.where(ids < 0, 0.0, found[..., 0]).sum(-1)
 
 
 def test_cached_cross_attention_and_its_beams(rng, kernel, randomize):
@@ -237,13 +240,8 @@ def test_a_translator_of_linear_attention(kernel, randomize):
     search = Search(beam_size=3, length_penalty=0.0, max_extra_length=1)
     tensors = map(ops.convert_to_tensor, (source, np.array([6, 6], "int32")))
     ids, scores = map(numpy, compiled(translation_function(search, model), model)(*tensors))
-    for row, beam in np.ndindex(2, 3):
-        target, total = [config.bos_id], 0.0
-        for token in ids[row, beam].tolist():
-            if token == 0:
-                break
-            inputs = {"source_ids": source[row : row + 1], "target_ids": np.array([target])}
-            found = numpy(model(inputs))[0, -1]
-            total += found[token] - np.log(np.exp(found).sum())
-            target.append(token)
-        assert scores[row, beam] == pytest.approx(total, abs=1e-3)
+    found = ids.reshape(6, -1)
+    target = np.concatenate([np.full((6, 1), config.bos_id), found[:, :-1]], axis=1)
+    inputs = {"source_ids": source.repeat(3, axis=0), "target_ids": target}
+    expected = score(numpy(model(inputs)), np.where(found == 0, -1, found))
+    np.testing.assert_allclose(scores.reshape(6), expected, atol=1e-3)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
 
 from keras_transformer.layers import Decoder, Encoder
+from tests.backends import cases
 
 OPTIONS = [
     {},
@@ -36,7 +39,7 @@ def symbol(x):
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", cases(DTYPES, "mixed_bfloat16"))
 def test_encoder(options, dtype):
     layer = Encoder(2, 2, 16, dtype=dtype, **options)
     assert_told(layer, keras.ops.ones((2, 5, 8)))
@@ -45,8 +48,10 @@ def test_encoder(options, dtype):
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("cross_attention", [True, False])
+@pytest.mark.parametrize(
+    "dtype,cross_attention",
+    cases([*itertools.product(DTYPES, [True, False])], ("mixed_bfloat16", True)),
+)
 def test_decoder(options, dtype, cross_attention):
     layer = Decoder(2, 2, 16, cross_attention=cross_attention, dtype=dtype, **options)
     more = {}
@@ -56,8 +61,10 @@ def test_decoder(options, dtype, cross_attention):
     assert_told(layer, keras.ops.ones((2, 5, 8)), **more)
 
 
-@pytest.mark.parametrize("remat", [False, True])
-@pytest.mark.parametrize("family", [Encoder, Decoder])
+@pytest.mark.parametrize(
+    "family,remat",
+    cases([*itertools.product([Encoder, Decoder], [False, True])], (Encoder, True)),
+)
 def test_layer_drop_skips_blocks_in_training(family, remat, rng):
     stack = family(2, 2, 16, dropout=0.0, layer_drop=0.25)
     stack.remat = remat

@@ -10,6 +10,7 @@ from keras import ops
 from keras_transformer import LabelSmoothedCrossentropy, Perplexity, adam
 from keras_transformer.data.masking import Masking
 from keras_transformer.models import BERT, BERTConfig
+from tests.backends import cases
 
 CONFIG = BERTConfig(
     23, d_model=8, d_ff=12, num_layers=2, num_heads=2, dropout=0.0, max_length=9, num_types=2
@@ -36,7 +37,7 @@ def model(randomize):
     return randomize(BERT(CONFIG))
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", cases(VARIANTS, "groups", "electra"))
 def test_saved_and_loaded(name, randomize, tmp_path):
     config = dataclasses.replace(CONFIG, **VARIANTS[name])
     model = randomize(BERT(config))
@@ -77,6 +78,7 @@ CHANGES = {
 }  # fmt: skip
 
 
+@pytest.mark.once("fields of a config reach the layers alike")
 @pytest.mark.parametrize("name", CHANGES)
 def test_each_field_counts(name, model, randomize):
     other = randomize(BERT(dataclasses.replace(CONFIG, **{name: CHANGES[name]})))
@@ -85,6 +87,7 @@ def test_each_field_counts(name, model, randomize):
         assert np.abs(outputs(model) - outputs(other)).max() > 1e-3
 
 
+@pytest.mark.once("fields of a config reach the layers alike")
 @pytest.mark.parametrize("name", ["d_ff", "num_layers", "vocab_size", "d_model", "shared_blocks",
                                   "d_embedding", "num_types", "max_length"])  # fmt: skip
 def test_each_size_is_that_of_a_weight(name, model):
@@ -100,16 +103,17 @@ def test_dropout():
     np.testing.assert_array_equal(outputs(model), outputs(model))
 
 
-@pytest.mark.parametrize(
-    "name,metrics", [("bert", ["accuracy"]), ("albert", [Perplexity()])], ids=["logits", "hidden"]
-)
-def test_masked_lm_trains(name, metrics, rng):
+METRICS = {"bert": "accuracy", "albert": Perplexity()}
+
+
+@pytest.mark.parametrize("name", cases(METRICS, "albert"))
+def test_masked_lm_trains(name, rng):
     """By hidden states or logits; labels are padding where no token was masked."""
     keras.utils.set_random_seed(0)
     model = BERT(dataclasses.replace(CONFIG, **VARIANTS[name]))
     ids = np.tile(np.arange(4, 12, dtype="int32"), (64, 1))  # a text that always goes on so
     masked, labels = Masking(23, mask_id=3)(ids, rng)
-    model.compile(adam(2e-2), LabelSmoothedCrossentropy(0.0), metrics=metrics)
+    model.compile(adam(2e-2), LabelSmoothedCrossentropy(0.0), metrics=[METRICS[name]])
     before = {weight.path: ops.convert_to_numpy(weight) for weight in model.weights}
     losses = model.fit({"token_ids": masked}, labels, epochs=12, verbose=0).history["loss"]
     assert losses[-1] < 0.7 * losses[0]

@@ -33,6 +33,7 @@ from keras_transformer.models import (
     ViTConfig,
 )
 from keras_transformer.optimizers import WarmupSchedule, adam
+from tests.backends import cases
 
 SIZES = dict(d_model=8, d_ff=8, num_heads=2, dropout=0.0)
 STACKS = dict(num_encoder_layers=1, num_decoder_layers=1)
@@ -69,11 +70,10 @@ MODELS = {
     "esm": (lambda: ESM(ESMConfig(33, num_layers=1, **SIZES)), {"token_ids": IDS}),
     "vit": (image_model, FRAMES[:, :4, :4, None]),
 }
-# What is loaded is written on no backend: one model of each kind is enough on the others.
-KINDS = MODELS if keras.backend.backend() == "torch" else ("transformer", "users_own")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# What is loaded is written on no backend: one of each kind, ours and the users', is enough.
+@pytest.mark.parametrize("kind", cases(MODELS, "transformer", "users_own"))
 def test_a_loaded_model_trains_on_as_if_it_had_not_been_saved(kind, saved_and_loaded):
     make, inputs = MODELS[kind]
     model = make()

@@ -42,7 +42,7 @@ MODELS = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=cases(MODELS, "llama", "gemma", "windowed"))
+@pytest.fixture(params=cases(MODELS, "llama", "gemma"))
 def model(request, randomize):
     family, config = MODELS[request.param]
     return randomize(family(config), scale=2.0)
@@ -78,7 +78,7 @@ def test_packed_as_alone(model):
     assert found == len(documents)
 
 
-@pytest.mark.parametrize("padding", [0, 3])
+@pytest.mark.parametrize("padding", cases([0, 3], 3))
 def test_steps_are_the_full_pass(model, padding):
     full = logits(model, IDS)
     ids = np.concatenate([np.zeros((2, padding), "int32"), IDS[:, :4]], axis=1)

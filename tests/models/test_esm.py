@@ -59,6 +59,7 @@ CHANGES = {
 }  # fmt: skip
 
 
+@pytest.mark.once("fields of a config reach the layers alike")
 @pytest.mark.parametrize("name", CHANGES)
 def test_each_field_counts(name, model, randomize):
     other = randomize(ESM(dataclasses.replace(CONFIG, **{name: CHANGES[name]})))

@@ -14,6 +14,7 @@ SIZES = dict(
 INPUTS = {"token_ids": np.random.default_rng(0).integers(3, V, (2, 9)).astype("int32")}
 
 
+@pytest.mark.once("fields of a config reach the layers alike")
 @pytest.mark.parametrize(
     "options,change",
     [

@@ -11,6 +11,7 @@ SIZES = dict(d_model=8, d_ff=12, num_layers=2, num_heads=4, max_length=24, dropo
 INPUTS = {"token_ids": np.random.default_rng(0).integers(3, V, (2, 9)).astype("int32")}
 
 
+@pytest.mark.once("fields of a config reach the layers alike")
 @pytest.mark.parametrize(
     "change",
     [

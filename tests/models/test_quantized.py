@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.models import BERT, BERTConfig, Transformer, widened
+from tests.backends import cases
 
 BATCH = {
     "source_ids": np.array([[4, 5, 6, 3], [7, 8, 3, 0]], "int32"),
@@ -16,7 +17,7 @@ def logits(model, batch=BATCH):
     return keras.ops.convert_to_numpy(keras.ops.stop_gradient(model(batch)))
 
 
-@pytest.fixture(params=["tied", "untied", "learned"])
+@pytest.fixture(params=cases(["tied", "untied", "learned"], "untied"))
 def model(request, tiny_transformer):
     options = {"untied": dict(tie_output=False), "learned": dict(positions="learned")}
     return tiny_transformer(scale=1.0, **options.get(request.param, {}))
@@ -33,7 +34,7 @@ def test_with_remainders_it_is_far_nearer(model):
     assert 0 < 5 * errors[1] < errors[0]
 
 
-@pytest.mark.parametrize("remainders", [False, True])
+@pytest.mark.parametrize("remainders", cases([False, True], True))
 def test_it_becomes_floats_and_eight_bits_again(model, remainders, saved_and_loaded):
     model.quantize("int8", remainders=remainders)
     loaded = saved_and_loaded(model)

@@ -39,7 +39,7 @@ def test_a_bias_of_keys_says_nothing(randomize, tmp_path):
     np.testing.assert_allclose(found, before, atol=1e-4)
 
 
-@pytest.mark.parametrize("frames", [6, 7])
+@pytest.mark.parametrize("frames", cases([6, 7], 7))
 def test_padding_changes_nothing(model, frames):
     clips = features(CONFIG, 15, 2)
     inputs = {"features": clips, "target_ids": TARGET}
@@ -51,7 +51,7 @@ def test_padding_changes_nothing(model, frames):
     assert np.abs(together[0] - unmasked[0]).max() > 1e-2
 
 
-@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("beam_size", cases([1, 3], 3))
 def test_search_of_padded_clips(model, beam_size):
     search = compiled(translation_function(Search(beam_size, max_extra_length=8), model), model)
     clips = features(CONFIG, 15, 2)

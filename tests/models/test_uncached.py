@@ -34,7 +34,7 @@ def last_logits(model, ids):
 
 @pytest.mark.parametrize(
     "prompt,paddings",
-    cases([(4, (0, 0)), (4, (3, 1)), (9, (0, 0)), (9, (0, 2))], (4, (3, 1)), (9, (0, 0))),
+    cases([(4, (0, 0)), (4, (3, 1)), (9, (0, 0)), (9, (0, 2))], (4, (3, 1))),
 )
 def test_steps_are_full_passes(model, prompt, paddings):
     """Below the original length, across it and beyond it; each row by its own length."""

@@ -142,8 +142,9 @@ def test_onnx_graphs(monkeypatch, tmp_path):
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="exports are TensorFlow's")
-def test_saved_models(translators, folders, tmp_path):
-    path = export.saved_model(folders[0], tmp_path / "served", beam_size=4)
+def test_saved_models(translators, folders, tmp_path, in_this_process):
+    with in_this_process("saved_model"):
+        path = export.saved_model(folders[0], tmp_path / "served", beam_size=4)
     with pytest.raises(ValueError, match="must be SOURCE-TARGET="):
         Catalogue.load([tmp_path / "served"])
     for folder in (tmp_path / "served", path):

@@ -22,6 +22,7 @@ def test_sampled_sources_have_the_tag(translator):
     assert back_translated(translator, texts, seed=4, top_k=5, **SHORT) != found
 
 
+@pytest.mark.once("texts: a translator's searches have their own tests")
 def test_a_teacher_writes_the_best_or_several(translator):
     texts = [*TEXTS, ""]
     best = translator.translate(TEXTS, **SHORT)

@@ -36,7 +36,8 @@ def test_it_learns_and_goes_on(kind, text, tmp_path):
     assert len(CausalLM.load(output).generate(["to be"], max_new_tokens=5)[0]) == 5
 
 
-@pytest.mark.parametrize("lora_rank", cases([0, 2], 2))
+@pytest.mark.once("scripts know no backend; tests/models trains these models under each")
+@pytest.mark.parametrize("lora_rank", [0, 2])
 def test_it_goes_on_from_a_trained_model(lora_rank, text, tmp_path):
     train(text=[text], output=tmp_path / "first", steps=20, steps_per_epoch=20, **OPTIONS)
     lines = [json.dumps({"text": f"not to be {x} that is to be"}) + "\n" for x in range(60)]

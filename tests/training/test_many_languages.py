@@ -50,7 +50,6 @@ def run(recipe, tmp_path_factory):
     return folder
 
 
-@pytest.mark.once("the order of the data; test_translation resumes under each backend")
 def test_a_resumed_run_has_the_same_weights(recipe, run, tmp_path, capsys):
     for epochs in (1, 2):
         changes = [*SHORT, f"epochs={epochs}", "bleu_every=1", "decay=inverse_sqrt"]
@@ -96,7 +95,6 @@ def test_scores_of_each_pair_of_languages(run):
     assert "val_bleu" in state["history"][0]
 
 
-@pytest.mark.once("facts of files")
 def test_described_and_served(run):
     facts = describe(run)
     assert facts["source languages"] == "en, de" and facts["target languages"] == "de, en, fr"
@@ -106,7 +104,6 @@ def test_described_and_served(run):
     assert catalogue.targets("en") == ["de", "fr"]
 
 
-@pytest.mark.once("options of the run: batches, weights and files")
 def test_trained_further(recipe, run, tmp_path):
     own = [x for x in SHORT if not x.startswith(("temperature", "model."))] + ["epochs=1"]
     one_file = [recipe.parent / "fr.tsv"]
@@ -126,7 +123,6 @@ def test_trained_further(recipe, run, tmp_path):
         train(str(more), tmp_path / "x", recipe.parent, start_from=run, changes=own)
 
 
-@pytest.mark.once("options of the run: batches, weights and files")
 def test_one_target_language_is_the_saved_one(recipe, tmp_path):
     shutil.copytree(recipe.parent, tmp_path / "own")
     text = RECIPE.replace('target_language = "fr"', 'source_language = "fr"')
@@ -138,7 +134,6 @@ def test_one_target_language_is_the_saved_one(recipe, tmp_path):
     assert translator.translate(["ba"], beam_size=1)
 
 
-@pytest.mark.once("options of the run: batches, weights and files")
 def test_what_does_not_go_together(recipe, tmp_path):
     with pytest.raises(ValueError, match="--train must be left out: the recipe names its corpora"):
         train(str(recipe), tmp_path, train_files=[recipe.parent / "train.tsv"])

@@ -52,14 +52,12 @@ def test_sentence_order(text, tmp_path):
     assert 0 < candidate.probability <= 1
 
 
-@pytest.mark.once("tests/models trains this head under each backend")
 def test_full_sentences(text, tmp_path):
     train([text], text, tmp_path, inputs="full_sentences", **SIZES, **STEPS, epochs=2)
     metrics = json.loads((tmp_path / "metrics.json").read_text())["validation"]
     assert 0 < metrics["loss"] < 4.2 and "full_sentences_accuracy" not in metrics
 
 
-@pytest.mark.once("reads no backend")
 def test_bad_input(text, tmp_path):
     with pytest.raises(ValueError, match="inputs must be one of .*, got 'pairs'"):
         train([text], text, tmp_path, inputs="pairs")

@@ -62,6 +62,7 @@ def test_a_model_follows_them(start, preferences, tmp_path, loss, rank):
         assert adapted == pytest.approx(whole, abs=1e-4)
 
 
+@pytest.mark.once("tests/models trains such a model under each")
 def test_a_reward_model_learns_them(start, preferences, tmp_path):
     train(start, preferences, tmp_path, loss="reward", **OPTIONS)
     assert json.loads((tmp_path / "metrics.json").read_text())["accuracy"] > 0.9

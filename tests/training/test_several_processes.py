@@ -68,7 +68,7 @@ def test_real_translations_and_tensorboard_in_two_processes(tmp_path):
         path.write_text("".join(path.read_text("utf-8").splitlines(True)[:8]), "utf-8")
     few = ["train_size=100", "epochs=1", "bleu_every=1", "beam_size=1", "monitor=val_bleu"]
     folder = tmp_path / "run"
-    few += ["average_last=1", "distribution.shard_weights=true"]
+    few += ["average_last=1"]
     finish(start(tmp_path, folder, *few, processes=2, tensorboard=True))
     state = read_state(folder / "checkpoints" / "epoch-0001")
     assert 0 <= state["history"][0]["val_bleu"] <= 100

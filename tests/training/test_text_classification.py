@@ -47,7 +47,6 @@ def test_from_scratch(files, tmp_path):
     assert model.config.labels == ("0", "1")
 
 
-@pytest.mark.once("scripts know no backend; tests/models trains these models under each")
 def test_after_pretraining(files, tmp_path):
     text, held_out = files["train_file"], files["validation_file"]
     pretrain([text], held_out, tmp_path / "masked", **SIZES, **STEPS, epochs=2)

@@ -15,6 +15,7 @@ from keras_transformer.search import TRANSLATE, Search
 from .conftest import PAIRS, SHORT
 
 
+@pytest.mark.once("numbers of the report alone")
 @pytest.mark.filterwarnings("ignore:.*it is cut")
 def test_the_table_is_that_of_evaluate(translator, report):
     expected = assess(translator, PAIRS, **SHORT)

@@ -18,6 +18,7 @@ from keras_transformer.checkpoints.hugging_face import Checkpoint, read_model, w
 from keras_transformer.inference.prompts import left_padded
 from keras_transformer.inference.search_functions import generation_function, translation_function
 from keras_transformer.search import Generation, Search
+from tests.backends import cases
 
 
 def edit(folder, change):
@@ -179,7 +180,9 @@ class EncoderDecoderParity:
         encoded = expected.encoder_last_hidden_state
         np.testing.assert_allclose(memory[mask], encoded[mask], atol=1e-4, rtol=1e-4)
 
-    @pytest.mark.parametrize("beam_size,length_penalty", [(1, 0.0), (4, 1.0), (3, 2.0)])
+    @pytest.mark.parametrize(
+        "beam_size,length_penalty", cases([(1, 0.0), (4, 1.0), (3, 2.0)], (3, 2.0))
+    )
     def test_generation(self, pair, beam_size, length_penalty):
         theirs, folder, ours = pair
         if folder.name.rstrip("0") not in SEARCHED and BACKEND != "torch":

@@ -93,7 +93,7 @@ CLASSES = {
 
 @pytest.fixture(
     scope="module",
-    params=cases(CONFIGURATIONS, "llama-dynamic", "llama-longrope", "smollm3-windows", "mistral"),
+    params=cases(CONFIGURATIONS, "llama-dynamic", "smollm3-windows"),
 )
 def pair(request, tmp_path_factory):
     kind, options = CONFIGURATIONS[request.param]

@@ -8,6 +8,7 @@ import torch
 import transformers
 
 from keras_transformer.checkpoints.hugging_face import read_config, read_model
+from tests.backends import cases
 from tests.checkpoints.families.parity import (
     DECODER_IDS,
     DecoderOnlyParity,
@@ -41,7 +42,7 @@ def phi(**options):
     return theirs.eval()
 
 
-@pytest.fixture(scope="module", params=CONFIGURATIONS)
+@pytest.fixture(scope="module", params=cases(CONFIGURATIONS, "long-window"))
 def pair(request, tmp_path_factory):
     theirs = phi(**CONFIGURATIONS[request.param])
     folder = tmp_path_factory.mktemp("theirs")

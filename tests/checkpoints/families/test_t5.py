@@ -10,6 +10,7 @@ import transformers
 
 from keras_transformer import models
 from keras_transformer.checkpoints.hugging_face import read_model, write_model
+from tests.backends import cases
 from tests.checkpoints.families.parity import (
     VOCABULARY,
     EncoderDecoderParity,
@@ -63,7 +64,7 @@ MODELS = {
 }
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=cases(MODELS, "t5-gated-untied", "umt5"))
 def pair(request, tmp_path_factory):
     """A random model of `transformers`, its folder, and ours read from there."""
     torch.manual_seed(0)
@@ -127,6 +128,7 @@ def test_what_the_feed_forward_is(tmp_path):
         read_model(tmp_path)
 
 
+@pytest.mark.once("a config is read without tensors")
 @pytest.mark.parametrize("kind", ["t5", "mt5", "umt5"])
 def test_tied_and_unscaled(kind, tmp_path):
     """Files of an mT5: neither the scale nor the tie is lost where both are written."""

@@ -11,6 +11,7 @@ from keras_transformer.backend import compiled
 from keras_transformer.checkpoints.hugging_face import read_model, write_model
 from keras_transformer.inference.search_functions import translation_function
 from keras_transformer.search import Search
+from tests.backends import cases
 
 SIZES = dict(d_model=16, encoder_layers=2, decoder_layers=2, encoder_ffn_dim=24)
 SIZES |= dict(encoder_attention_heads=4, decoder_attention_heads=4, decoder_ffn_dim=24)
@@ -23,7 +24,7 @@ MODELS = {
 }
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=cases(MODELS, "padding-of-its-own"))
 def pair(request, tmp_path_factory):
     """A random model of `transformers`, its folder, and ours read from there."""
     torch.manual_seed(1)

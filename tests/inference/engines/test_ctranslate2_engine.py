@@ -24,6 +24,7 @@ def check(theirs, ours, texts, **options):
         assert [x.score for x in one] == pytest.approx([x.score for x in other], abs=1e-3)
 
 
+@pytest.mark.once("CTranslate2 and PyTorch: each further backend has its own tests of searches")
 def test_translations_by_default(theirs, ours):
     expected = ours.translate(TEXTS)
     assert theirs.translate(TEXTS) == expected and len(set(expected)) > 10
