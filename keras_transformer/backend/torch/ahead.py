@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 import warnings
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,7 @@ class Packages:
         key = json.dumps([name, sizes, [*map(_digest, variables)], _environment()])
         path = self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.pt2"
         with waiting(path.with_suffix(".lock")):
-            if not path.is_file():
+            if not _is_whole(path):
                 flat = _flat(function, examples[0], variables)
                 with replacing(path) as temporary:
                     self._compile(flat, leaves, temporary)
@@ -104,6 +105,15 @@ class Packages:
                 private.write_package(program, path, _CONFIG)
         except Exception as error:  # of many kinds
             raise ValueError(f"PyTorch cannot compile the search: {error}") from error
+
+
+def _is_whole(path):
+    """Return whether there is such a package and each byte is as it was written."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is None
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def _digest(variable):

@@ -1,11 +1,13 @@
 """Tests of recorded functions and of errors; those of `engine="inductor"` compile and run."""
 
 import shutil
+import zipfile
 
 import keras
 import pytest
 import torch
 
+from keras_transformer.backend.torch import ahead
 from keras_transformer.backend.torch.ahead import Packages, _flat, _variables_of
 
 
@@ -29,6 +31,33 @@ def test_a_function_of_leaves(model):
     assert [name for name, _ in recorded.named_buffers()] == ["weight_0", "weight_1"]
     (found,) = recorded([torch.empty(8, 0), x[:2]])
     assert found.tolist() == [[42.0] * 2] * 2
+
+
+def test_a_damaged_package_is_compiled_again(model, tmp_path, monkeypatch):
+    compiled = []
+
+    def compile_package(self, function, leaves, path):
+        compiled.append(path)
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("code", bytes(range(256)) * 16)
+
+    monkeypatch.setattr(Packages, "_compile", compile_package)
+    monkeypatch.setattr(ahead, "_require_compiler", lambda: None)
+    monkeypatch.setattr(ahead.private, "package_runner", lambda path: path.read_bytes)
+    examples = [[torch.ones(2, 4)], [torch.ones(3, 4)]]
+
+    def load():
+        Packages(model, tmp_path).compiled("model", model, examples)
+        return len(compiled)
+
+    assert load() == load() == 1
+    (path,) = tmp_path.glob("*.pt2")
+    whole = path.read_bytes()
+    for times, damaged in enumerate((whole[:-9], whole[:99], b"", whole.replace(b"abc", b"abd"))):
+        assert damaged != whole
+        path.write_bytes(damaged)
+        assert load() == load() == times + 2
+        assert path.read_bytes()[:99] == whole[:99]
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="it needs a C++ compiler, g++")
