@@ -96,7 +96,8 @@ def test_keras_files(folder, name):
 
 
 @pytest.mark.once("classes are registered alike under each")
-def test_a_new_process_needs_one_import_to_load_a_compiled_model(folder):
+def test_a_new_process_needs_one_import_to_load_a_compiled_model():
+    folder = FOLDERS[-1]
     code = "import keras_transformer.models, keras; keras.saving.load_model({!r}).optimizer.beta_1"
     command = [sys.executable, "-c", code.format(str(folder / "compiled.keras"))]
     subprocess.run(command, check=True, cwd=folder.parents[2])

@@ -13,7 +13,6 @@ from keras_transformer.distribution import distribute
 
 RUNS = [  # family, optimizer, precision, rows of a batch
     ("transformer", "accumulating", "float32", 7),
-    ("t5", "sgd", "float32", 8),
     ("llama", "sgd", "mixed_bfloat16", 7),
 ]
 pytestmark = pytest.mark.skipif(BACKEND != "tensorflow", reason="MirroredStrategy is TensorFlow's")

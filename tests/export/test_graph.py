@@ -19,11 +19,11 @@ from tests.export.translators import ENGLISH, MADE_UP, MAX_LENGTH, save_translat
 
 pytest.importorskip("tensorflow_text")
 
-NAMES = ["plain", "jit", "short"]
+NAMES = ["plain", "jit"]
 
 # No value is the default: an option that is not passed on changes the results.
 OPTIONS = dict(beam_size=3, length_penalty=1.0, max_extra_length=6, repetition_penalty=1.5)
-SEARCHES = {name: OPTIONS | dict(shortlist=name == "short") for name in NAMES}
+SEARCHES = {name: OPTIONS | dict(shortlist=name == "plain") for name in NAMES}
 BATCHES = {
     "many": [*ENGLISH[::9], "Ärger, naïve café: ½ ﬁne 😀!", "日本語", "e\u0301 \u200b\ufeff"],
     "one": ["the queen follows the sea at night"],
@@ -37,15 +37,15 @@ TARGETS = ["ehtö dloö namö seesö", "ehtö", "", "ö 😀"]
 
 @pytest.fixture(scope="module")
 def folders(randomize, tmp_path_factory):
-    """Saved translators: two with two vocabularies, and one with a single one for XLA."""
+    """Saved translators: one with two vocabularies and a shortlist, and one for XLA."""
     folders = {
         name: save_translator(randomize, tmp_path_factory.mktemp(name), shared=name == "jit")
         for name in NAMES
     }
-    short = Translator.load(folders["short"])
+    short = Translator.load(folders["plain"])
     sizes = dict(per_piece=8, frequent=40)
     short.shortlist = Shortlist.train(short.tokenizer, ENGLISH, MADE_UP, **sizes)
-    short.save(folders["short"])
+    short.save(folders["plain"])
     return folders
 
 
@@ -57,7 +57,7 @@ def translators(folders):
 @pytest.fixture(scope="module")
 def exported(folders, tmp_path_factory):
     out = tmp_path_factory.mktemp("serving")
-    changes = {"plain": dict(version=7), "jit": dict(jit_compile=True), "short": {}}
+    changes = {"plain": dict(version=7), "jit": dict(jit_compile=True)}
     return {
         name: saved_model(folders[name], out / name, **changes[name], **SEARCHES[name])
         for name in NAMES
@@ -71,7 +71,7 @@ def answers(exported, tmp_path_factory):
         paths={name: str(path) for name, path in exported.items()},
         texts=BATCHES,
         # XLA takes seconds a shape; this batch has both short and long texts.
-        batches={"plain": list(BATCHES), "jit": ["mixed"], "short": ["mixed", "many"]},
+        batches={"plain": list(BATCHES), "jit": ["mixed"]},
         sources=SOURCES,
         targets=TARGETS,
         answers=str(folder / "answers.json"),
@@ -90,8 +90,7 @@ def answers(exported, tmp_path_factory):
 
 
 def cases():
-    others = [("jit", "mixed"), ("short", "mixed"), ("short", "many")]
-    return [("plain", batch) for batch in BATCHES] + others
+    return [*(("plain", batch) for batch in BATCHES), ("jit", "mixed")]
 
 
 def test_is_laid_out_for_tensorflow_serving(exported):
@@ -136,8 +135,9 @@ def test_nbest_as_the_translator(translators, answers, name, batch):
 
 
 def test_translates_in_a_session_as_serving_has_one(translators, answers):
-    expected = translators["plain"].translate(BATCHES["many"], **OPTIONS)
+    expected = translators["plain"].translate(BATCHES["many"], **SEARCHES["plain"])
     assert answers["plain"]["as_serving"] == expected
+    assert expected != translators["plain"].translate(BATCHES["many"], **OPTIONS)  # a shortlist
 
 
 def test_nothing_but_space_is_nothing(answers):

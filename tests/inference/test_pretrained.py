@@ -113,9 +113,9 @@ def generated(model, tokenizer, texts, beam_size):
     return found
 
 
-@pytest.mark.parametrize("beam_size", cases([1, 4], 4))
-def test_many_languages(family, beam_size, tmp_path):
+def test_many_languages(family, tmp_path):
     kind, folder, model = family
+    beam_size = 1 if kind == "m2m_100" else 4
     source, *targets = FAMILIES[kind]
     translator = load_pretrained(folder, source, targets[0])
     options = dict(beam_size=beam_size, length_penalty=1.0, scoring="transformers")
@@ -124,10 +124,9 @@ def test_many_languages(family, beam_size, tmp_path):
         found = chosen.translate([*ENGLISH, ""], max_extra_length=10, **options)
         assert found == [*generated(model, chosen.tokenizer, ENGLISH, beam_size), ""]
         assert any(found)
-    if beam_size == 4:
-        translator.save(tmp_path / "saved")
-        again = Translator.load(tmp_path / "saved", target_language=targets[-1])
-        assert again.translate([*ENGLISH, ""], max_extra_length=10, **options) == found
+    translator.save(tmp_path / "saved")
+    again = Translator.load(tmp_path / "saved", target_language=targets[-1])
+    assert again.translate([*ENGLISH, ""], max_extra_length=10, **options) == found
     assert translator.between(source, targets[1]).score(ENGLISH, GERMAN) != pytest.approx(
         translator.score(ENGLISH, GERMAN)
     )
