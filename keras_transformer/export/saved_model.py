@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require
+from keras_transformer.inference.folder import read_config
 from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import check_free, replacing
@@ -84,6 +85,7 @@ def saved_model(
     for name in ("tensorflow", "tensorflow_text"):
         if importlib.util.find_spec(name) is None:
             raise missing("exporting a SavedModel", "tensorflow")
+    read_config(folder, "translator")  # what is none is refused before TensorFlow starts
     path = Path(out, str(version))
     check_free(path, overwrite)
     with replacing(path, lose_others=False) as temporary:
