@@ -42,12 +42,14 @@ WITHOUT_BACKEND = (
     "test_readme.py",
     "test_sizes.py",
     "text",
-    # The scripts of tasks call the library; tests/models trains their models under each.
+    # The scripts of tasks call the library; tests/models and tests/test_losses.py train their
+    # models under each.
     "training/test_biology.py",
     "training/test_many_languages.py",
     "training/test_masked_language_model.py",
     "training/test_parsing.py",
     "training/test_preparation.py",
+    "training/test_preferences.py",
     "training/test_question_answering.py",
     "training/test_recipe.py",
     "training/test_recipes.py",

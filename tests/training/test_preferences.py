@@ -10,7 +10,6 @@ from keras_transformer.inference.preferences import encoded_answers, reference_l
 from keras_transformer.inference.rewarder import Rewarder
 from keras_transformer.models import GPT, GPTConfig
 from keras_transformer.text.text_tokenizer import TextTokenizer
-from tests.backends import cases
 from tests.inference.small_translator import TEXTS, made_tokenizer, make
 from training.preferences import train
 
@@ -26,7 +25,7 @@ def preferences(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module", params=cases(["language model", "translator"], "translator"))
+@pytest.fixture(scope="module", params=["language model", "translator"])
 def start(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("start")
     if request.param == "translator":
@@ -38,7 +37,7 @@ def start(request, tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("loss,rank", cases([("sigmoid", 2), ("cpo", 0)], ("sigmoid", 2)))
+@pytest.mark.parametrize("loss,rank", [("sigmoid", 2), ("cpo", 0)])
 def test_a_model_follows_them(start, preferences, tmp_path, loss, rank):
     own = dict(loss=loss, lora_rank=rank, validation_file=preferences)
     train(start, preferences, tmp_path / "run", **own, **OPTIONS)
@@ -62,7 +61,6 @@ def test_a_model_follows_them(start, preferences, tmp_path, loss, rank):
         assert adapted == pytest.approx(whole, abs=1e-4)
 
 
-@pytest.mark.once("tests/models trains such a model under each")
 def test_a_reward_model_learns_them(start, preferences, tmp_path):
     train(start, preferences, tmp_path, loss="reward", **OPTIONS)
     assert json.loads((tmp_path / "metrics.json").read_text())["accuracy"] > 0.9
