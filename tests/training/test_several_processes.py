@@ -19,11 +19,20 @@ from tests.training.made_up import finish, start, train_here, write_corpus
 SHARDED = "true" if keras.backend.backend() == "jax" else "false"
 
 
+def write_few(folder):
+    """Writes a corpus with few lengths for validation and test, because each is compiled."""
+    write_corpus(folder)
+    for name in ("validation", "test"):
+        path = folder / f"{name}.tsv"
+        path.write_text("".join(path.read_text("utf-8").splitlines(True)[:8]), "utf-8")
+
+
 @pytest.mark.skipif(keras.backend.backend() == "tensorflow", reason="it trains in one process")
 def test_a_run_killed_in_two_processes_goes_on_in_one(tmp_path, capfd):
     files = tmp_path
-    write_corpus(files)
+    write_few(files)
     few = ["train_size=300", "epochs=2", "model.dropout=0.0", "checkpoint_every=3"]
+    few += ["num_buckets=1", "beam_size=1"]
     few += ["subword_sampling=0.1", "distribution.shard_weights=" + SHARDED]
     launched = start(files, tmp_path / "killed", *few, processes=2)
     while not (tmp_path / "killed" / "checkpoints" / "unfinished" / "state.json").exists():
@@ -62,11 +71,9 @@ def test_other_validation_text_is_another_run():
 
 @pytest.mark.skipif(keras.backend.backend() != "jax", reason="PyTorch's translate as one alone")
 def test_real_translations_and_tensorboard_in_two_processes(tmp_path):
-    write_corpus(tmp_path)
-    for name in ("validation", "test"):  # of few lengths, because each is compiled
-        path = tmp_path / f"{name}.tsv"
-        path.write_text("".join(path.read_text("utf-8").splitlines(True)[:8]), "utf-8")
+    write_few(tmp_path)
     few = ["train_size=100", "epochs=1", "bleu_every=1", "beam_size=1", "monitor=val_bleu"]
+    few += ["num_buckets=1"]
     folder = tmp_path / "run"
     few += ["average_last=1"]
     finish(start(tmp_path, folder, *few, processes=2, tensorboard=True))
