@@ -128,7 +128,7 @@ def test_what_the_feed_forward_is(tmp_path):
         read_model(tmp_path)
 
 
-@pytest.mark.once("a config is read without tensors")
+@pytest.mark.once("fields and arrays in files")
 @pytest.mark.parametrize("kind", ["t5", "mt5", "umt5"])
 def test_tied_and_unscaled(kind, tmp_path):
     """Files of an mT5: neither the scale nor the tie is lost where both are written."""
