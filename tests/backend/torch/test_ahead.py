@@ -1,5 +1,6 @@
 """Tests of recorded functions and of errors; those of `engine="inductor"` compile and run."""
 
+import io
 import shutil
 import zipfile
 
@@ -57,7 +58,7 @@ def test_a_damaged_package_is_compiled_again(model, tmp_path, monkeypatch):
         assert damaged != whole
         path.write_bytes(damaged)
         assert load() == load() == times + 2
-        assert path.read_bytes()[:99] == whole[:99]
+        assert zipfile.ZipFile(path).read("code") == zipfile.ZipFile(io.BytesIO(whole)).read("code")
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="it needs a C++ compiler, g++")
