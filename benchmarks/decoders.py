@@ -103,8 +103,7 @@ def ctranslate2(
     device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
     threads = {}
     if device == "cpu":
-        cores = len(os.sched_getaffinity(0))
-        threads = {"inter_threads": workers, "intra_threads": max(1, cores // workers)}
+        threads = {"inter_threads": workers, "intra_threads": max(1, _threads() // workers)}
     model = ctranslate2.Translator(room, device=device, compute_type=precision, **threads)
 
     def translate(lines):
@@ -121,7 +120,7 @@ def ctranslate2(
 
 def ctranslate2_workers(**options: Any) -> tuple[Callable, dict]:
     """A contestant: CTranslate2 with one worker per core."""
-    return ctranslate2(**options, workers=len(os.sched_getaffinity(0)))
+    return ctranslate2(**options, workers=_threads())
 
 
 def transformers(
@@ -170,6 +169,11 @@ def _by_length(batch, items, length, batch_size):
         for place, result in zip(places, batch([items[i] for i in places]), strict=True):
             results[place] = result
     return results
+
+
+def _threads():
+    """Return how many threads a contestant may use, the same for all."""
+    return int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
 
 
 def _room():

@@ -78,7 +78,7 @@ class Packages:
                     self._compile(flat, leaves, temporary)
             run = private.package_runner(path)
         return lambda leaves: run(
-            [x.contiguous() if type(x) is not int else _carrier(x) for x in leaves]
+            [x.contiguous() if type(x) is torch.Tensor else _carrier(x) for x in leaves]
         )
 
     def _compile(self, function, leaves, path):
@@ -131,6 +131,8 @@ def _require_compiler():
 
 def _carrier(x):
     """Return a tensor in the order that compiled code expects; of a number, one of its size."""
+    if isinstance(x, np.ndarray):
+        return torch.from_numpy(np.ascontiguousarray(x))
     return x.contiguous() if torch.is_tensor(x) else torch.empty(x + 1, 0)
 
 

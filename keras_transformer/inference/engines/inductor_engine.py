@@ -85,19 +85,21 @@ def _compiled(packages, name, begin, arguments):
             turns.append((i, *state))
     start = packages.compiled(f"start {name}", lambda *x: begun(*x).first, examples)
     turn = packages.compiled(f"turn {name}", loop.turn, turns)
-    count = len(keras.tree.flatten(loop.first[1]))
+    # Which leaf is which, found once: to pack leaves into their tree takes long in each search.
+    leaves = range(len(keras.tree.flatten(loop.first)))
+    _, found, alive = keras.tree.pack_sequence_as(loop.first, leaves)
+    names, forced = sorted(found, key=found.get), alive["forced_BL"]
 
     def parts(leaves):
-        return leaves[0], leaves[1 : 1 + count], leaves[1 + count :]
+        return leaves[0], leaves[1 : 1 + len(names)], leaves[1 + len(names) :]
 
     def find(*arguments):
-        leaves = start([keras.ops.convert_to_tensor(x) for x in arguments if x is not None])
-        _, _, alive = keras.tree.pack_sequence_as(loop.first, leaves)
+        leaves = start([x for x in arguments if x is not None])
         body = lambda i, done, found, alive: parts(turn([i, done, *found, *alive]))  # noqa: E731
         with without_gradients():
-            found = row_loop(body, alive["forced_BL"].shape[1], *parts(leaves))
-            found = loop.result(keras.tree.pack_sequence_as(loop.first[1], found))
-        return [keras.ops.convert_to_numpy(x) for x in found]
+            found = row_loop(body, leaves[forced].shape[1], *parts(leaves))
+            result = loop.result(dict(zip(names, found, strict=True)))
+        return [keras.ops.convert_to_numpy(x) for x in result]
 
     return find
 

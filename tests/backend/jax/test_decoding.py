@@ -9,7 +9,7 @@ from keras_transformer.backend.jax.decoding import row_loop
 
 
 @pytest.mark.parametrize(
-    "rows,stages", [(300, [300, 75, 18]), (64, [64, 16]), (63, [63]), (1, [1])]
+    "rows,stages", [(300, [300, 75, 18, 4]), (63, [63, 15]), (16, [16, 4]), (15, [15]), (1, [1])]
 )
 def test_stages(rng, rows, stages):
     """Few rows have one stage: each one is compiled."""
