@@ -72,14 +72,18 @@ def answers_soon(url, seconds=5):
 
 def memory(pid):
     """Returns the memory of a process and its children in megabytes; shared memory counts once."""
-    total, pids = 0, [pid]
+    total, pids = 0, [(pid, None)]
     while pids:
-        folder = Path(f"/proc/{pids.pop()}")
+        pid, parent = pids.pop()
+        folder = Path(f"/proc/{pid}")
         try:
+            command = (folder / "cmdline").read_bytes()
+            if command == parent:  # it is about to start another program, in its parent's memory
+                continue
             text = (folder / "smaps_rollup").read_text()
             total += int(re.search(r"^Pss: +(\d+) kB", text, re.M)[1]) / 1e3
             for task in (folder / "task").iterdir():
-                pids += map(int, (task / "children").read_text().split())
+                pids += [(int(x), command) for x in (task / "children").read_text().split()]
         except OSError:  # it ended
             continue
     return total

@@ -2,7 +2,7 @@
 
 from tests.serving.attacks.tools import send_file
 
-SECONDS, MEGABYTES = 60, 300
+SECONDS, MEGABYTES = 60, 400
 
 
 def attack(url):
