@@ -45,8 +45,13 @@ class Contestant:
 
     def start(self) -> None:
         """Start the process, wait until it is ready and set `facts`."""
+        self.launch()
+        self.wait()
+
+    def launch(self) -> None:
+        """Start the process."""
         self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the process
-        begin = time.perf_counter()
+        self._begin = time.perf_counter()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.contest", self.setup, json.dumps(self.options)],
             env={**os.environ, **self.environment},
@@ -55,9 +60,12 @@ class Contestant:
             stderr=self.log,
             text=True,
         )
+
+    def wait(self) -> None:
+        """Wait until the process is ready and set `facts`."""
         self.facts = self._answer()
         self.results: list[dict[str, Any]] = []
-        _say(f"{self.name}: ready after {time.perf_counter() - begin:.0f} s")
+        _say(f"{self.name}: ready after {time.perf_counter() - self._begin:.0f} s")
 
     def run(self) -> dict[str, Any]:
         """Run one piece of work; return its results and what it took.
@@ -92,6 +100,8 @@ class Contestant:
 def contest(contestants: Sequence[Contestant], rounds: int, check: Callable[[], None]) -> None:
     """Run all contestants in turn, after a warmup round that does not count.
 
+    They get ready one after another, or all at once where each has three cores.
+
     Args:
         contestants: Contestants to start, run and stop.
         rounds: Rounds that count, at least 1.
@@ -100,7 +110,13 @@ def contest(contestants: Sequence[Contestant], rounds: int, check: Callable[[], 
     """
     started = []
     try:
-        for contestant in contestants:
+        if _count_cores() >= 3 * len(contestants):
+            for contestant in contestants:
+                started.append(contestant)
+                contestant.launch()
+            for contestant in contestants:
+                contestant.wait()
+        for contestant in contestants[len(started) :]:
             started.append(contestant)
             contestant.start()
         check()
@@ -197,8 +213,12 @@ def _gpu() -> str:
         return ""
 
 
+def _count_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _cores(separator) -> str:
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    count = _count_cores()
     return f"{count}{separator}core{'s' if count != 1 else ''}"
 
 

@@ -34,10 +34,15 @@ from keras_transformer.backend.compilation import (
     training_step,
     without_gradients,
 )
-from keras_transformer.backend.decoding import best_tokens, forbid, gather, put, row_loop
-from keras_transformer.backend.devices import count_gpus
+from keras_transformer.backend.decoding import at, best_tokens, forbid, gather, put, row_loop
+from keras_transformer.backend.devices import constant, count_gpus
 from keras_transformer.backend.dropout import dropout
 from keras_transformer.backend.gradients import gradients
+from keras_transformer.backend.graphs import (
+    RECORDS_SEARCHES,
+    SEARCHES_BY_SHAPE,
+    recorded_search,
+)
 from keras_transformer.backend.linear import has_int8_linear, int8_linear, linear, lookup
 from keras_transformer.backend.loss import (
     projected_cross_entropy,
@@ -79,9 +84,12 @@ __all__ = [
     "BACKEND",
     "COMPILES_EACH_SHAPE",
     "IS_EAGER",
+    "RECORDS_SEARCHES",
+    "SEARCHES_BY_SHAPE",
     "Pattern",
     "adam_update",
     "assign_slices",
+    "at",
     "at_most",
     "attend_cache",
     "attention",
@@ -89,6 +97,7 @@ __all__ = [
     "best_tokens",
     "cache_places",
     "compiled",
+    "constant",
     "copy_row",
     "copy_to_processes",
     "count_gpus",
@@ -126,6 +135,7 @@ __all__ = [
     "put",
     "put_rows",
     "random_state",
+    "recorded_search",
     "rematerialized",
     "replica_number",
     "replica_sum",

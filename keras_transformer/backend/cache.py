@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 from keras import ops
@@ -22,10 +25,33 @@ elif BACKEND == "torch":
     from keras_transformer.backend.torch import decoding
 
 
+class _Fixed(threading.local):
+    on: bool = False
+    positions: int | None = None
+
+
+_fixed = _Fixed()
+
+
+@contextlib.contextmanager
+def fixed_caches(positions: int | None = None) -> Iterator[None]:
+    """Give caches their full size from the start on PyTorch, too, and places that are tensors.
+
+    Args:
+        positions: Number of positions that `attend_cache` covers at most; None: all.
+    """
+    before = _fixed.on, _fixed.positions
+    _fixed.on, _fixed.positions = True, positions
+    try:
+        yield
+    finally:
+        _fixed.on, _fixed.positions = before
+
+
 def caches_grow() -> bool:
     """Return whether caches grow: on PyTorch, and in TensorFlow graphs, where slices are copies."""
     if BACKEND != "tensorflow":
-        return BACKEND == "torch"
+        return BACKEND == "torch" and not _fixed.on
     graph = tf.compat.v1.get_default_graph()
     return not private.in_xla(graph)
 
@@ -73,7 +99,9 @@ def write_cache(cache_BNSH: Any, update_BNTH: Any, index: Any, rolling: bool = F
     if is_by_row(index):
         return write_rows(cache_BNSH, update_BNTH, index)
     if BACKEND == "torch" and not torch.is_grad_enabled() and not is_portable():
-        return decoding.write_cache(cache_BNSH, update_BNTH, int(index))
+        return decoding.write_cache(
+            cache_BNSH, update_BNTH, int(index) if caches_grow() else index
+        )
     if caches_grow():
         parts = [cache_BNSH[:, :, :index], update_BNTH]
         if rolling:
@@ -127,4 +155,6 @@ def attend_cache(
         sizes = [room >> shift for shift in range(4) if room >> shift >= 16] or [room]
         branch = sum((filled <= size).astype("int32") for size in sizes) - 1
         return jax.lax.switch(branch, [functools.partial(over, size) for size in sizes])
-    return over(filled if caches_grow() or isinstance(filled, int) else None)
+    if caches_grow() or isinstance(filled, int):
+        return over(filled)
+    return over(_fixed.positions and _fixed.positions * queries)

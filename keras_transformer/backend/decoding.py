@@ -90,6 +90,13 @@ def gather(x: Any, indices: Any, axis: int) -> Any:
     return ops.take_along_axis(x, indices, axis=axis)
 
 
+def at(x: Any, i: Any) -> Any:
+    """Return x[..., i], where i is a number or a scalar, which PyTorch would read from the GPU."""
+    if BACKEND == "torch" and torch.is_tensor(i):
+        return torch.index_select(x, -1, i.reshape(1)).squeeze(-1)
+    return x[..., i]
+
+
 def put(x: Any, value: Any, i: Any) -> Any:
     """Return x (..., L) with `value` (...) at place i, a number or a scalar."""
     if BACKEND == "torch" and not torch.is_tensor(i):

@@ -1,8 +1,15 @@
-"""The accelerators of the backend."""
+"""The accelerators of the backend, and arrays that stay there."""
 
 from __future__ import annotations
 
-from keras_transformer.backend.private import BACKEND
+import weakref
+from typing import Any
+
+import numpy as np
+from keras import ops
+
+from keras_transformer.backend import private
+from keras_transformer.backend.compilation import BACKEND, is_portable
 
 if BACKEND == "jax":
     import jax
@@ -22,3 +29,20 @@ def count_gpus() -> int:
     if BACKEND == "tensorflow":
         return len(tf.config.list_physical_devices("GPU"))
     return torch.cuda.device_count()
+
+
+_kept: dict[tuple[int, str], Any] = {}  # tensors by the number of their array, and device
+
+
+def constant(array: np.ndarray, part: slice = slice(None)) -> Any:
+    """Return a part of an array that never changes as a tensor.
+
+    On PyTorch an accelerator gets the array once, not in each call, which would wait for it.
+    """
+    if BACKEND != "torch" or is_portable() or (device := str(private.device())) in ("cpu", "meta"):
+        return ops.convert_to_tensor(array[part])
+    key = id(array), device
+    if key not in _kept:
+        _kept[key] = torch.from_numpy(array).to(device)
+        weakref.finalize(array, _kept.pop, key, None)
+    return _kept[key][part]

@@ -76,6 +76,8 @@ else:
         return torch.argmax(x, axis).to(torch.int32)
 
     def cast(x: Any, dtype: Any) -> Any:
+        if isinstance(x, int | float):  # filled in on the device, not copied to it
+            return full((), x, dtype)
         return torch.as_tensor(x, device=get_device()).to(to_torch_dtype(dtype))
 
     def concatenate(xs: Sequence[Any], axis: int) -> Any:

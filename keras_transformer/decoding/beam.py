@@ -9,7 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.backend import best_tokens, forbid, gather, put, quick
+from keras_transformer.backend import at, best_tokens, forbid, gather, put, quick
 from keras_transformer.decoding.banks import best_of_all, in_turn, with_proposals
 from keras_transformer.decoding.loop import SearchLoop
 from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, pick, with_token
@@ -105,7 +105,7 @@ def beam_loop(
         is_hypothesis_BK1 = quick.expand_dims(found["scores_BK"] > IMPOSSIBLE / 2, -1)
         return quick.where(is_hypothesis_BK1, found["ids_BKL"], pad_id), found["scores_BK"]
 
-    return SearchLoop(first, body, result, length)
+    return SearchLoop(first, body, result, length, index)
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class _Beams:
         if "seen_BKV" in alive:  # the first turn has the logits of one beam
             beams = logits_BKV.shape[1]
             logits_BKV = rules.penalized(logits_BKV, alive["seen_BKV"][:, :beams])
-        forced_B = alive["forced_BL"][:, i]
+        forced_B = at(alive["forced_BL"], i)
         values_BKW, tokens_BKW, log_z_BK1 = self._best_of_each(i, logits_BKV, width, alive)
         if rules.search.min_length:
             too_early_B11 = quick.expand_dims(forced_B == NOT_EOS, (1, 2))
@@ -259,7 +259,7 @@ class _Beams:
     def done(self, i, done_B, found, alive):
         """Return which rows need no further iteration."""
         rules, scores_BK = self.rules, found["scores_BK"]
-        done_B = done_B | rules.is_end(alive["forced_BL"][:, i])
+        done_B = done_B | rules.is_end(at(alive["forced_BL"], i))
         best_B = whole_B = alive["total_BK"][:, 0]
         if rules.search.diversity_rate:  # beams are not in order
             best_B = whole_B = ops.max(alive["total_BK"], axis=1)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keras_transformer.backend import forbid, gather, put, quick
+from keras_transformer.backend import at, forbid, gather, put, quick
 from keras_transformer.config import require
 from keras_transformer.decoding.loop import SearchLoop
 from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, with_token
@@ -102,7 +102,7 @@ def greedy_loop(
         scores_B = found["total_B"] / rules.penalty(found["lengths_B"])
         return quick.expand_dims(found["ids_BL"], 1), quick.expand_dims(scores_B, 1)
 
-    return SearchLoop(first, body, result, length)
+    return SearchLoop(first, body, result, length, index)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class _Greedy:
         if "seen_BV" in alive:
             logits_BV = rules.penalized(logits_BV, alive["seen_BV"])
         log_z_B1 = quick.logsumexp(logits_BV, axis=-1, keepdims=True)
-        forced_B = rules.best_end(alive["forced_BL"][:, i], logits_BV)
+        forced_B = rules.best_end(at(alive["forced_BL"], i), logits_BV)
         allowed_BV = self._allowed(logits_BV, forced_B, alive)
         if rules.search.no_repeat_ngram_size:
             repeats_BM = rules.repeats(found["ids_BL"], i)
@@ -134,7 +134,7 @@ class _Greedy:
         if self.choose is None:
             chosen_B = quick.argmax(allowed_BV, axis=-1)
         else:
-            chosen_B = self.choose(allowed_BV - log_z_B1, alive["uniforms_BL"][:, i])
+            chosen_B = self.choose(allowed_BV - log_z_B1, at(alive["uniforms_BL"], i))
         chosen_B = quick.where(forced_B >= 0, forced_B, quick.cast(chosen_B, "int32"))
         value_B = (gather(logits_BV, chosen_B[:, None], axis=1) - log_z_B1)[:, 0]
         if rules.search.scoring == "transformers":

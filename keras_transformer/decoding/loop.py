@@ -32,12 +32,14 @@ class SearchLoop:
         result: Function from what is found to ids (B, K, L) and scores (B, K). It depends on its
             argument alone.
         length: L, the length of the ids.
+        index: Position of the first token, which is found before the loop.
     """
 
     first: tuple[Any, Any, Any]
     turn: Callable[[Any, Any, Any, Any], tuple[Any, Any, Any]]
     result: Callable[[Any], tuple[Any, Any]]
     length: Any
+    index: Any = 1
 
     def run(self) -> tuple[Any, Any]:
         """Run the loop; return ids (B, K, L) and scores (B, K), best first."""

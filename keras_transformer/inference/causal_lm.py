@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_transformer.backend import smoothed_cross_entropy, usable_precision
+from keras_transformer.backend import SEARCHES_BY_SHAPE, smoothed_cross_entropy, usable_precision
 from keras_transformer.checkpoints import hugging_face
 from keras_transformer.decoding import IMPOSSIBLE, uniforms
 from keras_transformer.inference.folder import load_with_tokenizer, save_folder
 from keras_transformer.inference.prompts import before_stop, left_padded
 from keras_transformer.inference.runner import Runner, search_batches, until_end
-from keras_transformer.inference.search_functions import generation_function
+from keras_transformer.inference.search_functions import generation_loop
 from keras_transformer.inference.streaming import streamed_text, streamed_tokens
 from keras_transformer.models import DecoderOnly
 from keras_transformer.search import GENERATE, STREAM, Generation, spelled_out
@@ -114,21 +114,19 @@ class CausalLM:
             seed = int(np.random.default_rng().integers(1 << 31))
         found: list[list[int]] = [[] for _ in prompts]
         lengths = [len(prompt) + search.max_new_tokens for prompt in prompts]
-        for chosen, rows, _ in search_batches(lengths, tokens_per_batch, 1 << 30):
+        batches = search_batches(lengths, tokens_per_batch, 1 << 30, SEARCHES_BY_SHAPE)
+        for chosen, rows, _ in batches:
             batch = [prompts[i] for i in chosen]
-            arguments = list(left_padded(batch, rows, self.model.config.pad_id))
+            padded = left_padded(batch, rows, self.model.config.pad_id, SEARCHES_BY_SHAPE)
+            arguments = list(padded)
             # One more than the maximum of new tokens: the last position holds EOS.
             limits = [min(search.max_new_tokens, limit - len(prompt)) + 1 for prompt in batch]
             arguments.insert(1, np.array(limits + [1] * (rows - len(batch)), "int32"))
             if search.temperature is not None:
                 seeds = [[seed, i] for i in chosen] + [[seed]] * (rows - len(chosen))
                 arguments.append(uniforms(seeds, search.max_new_tokens + 1))
-            ids_BKL, scores_BK = self._runner.arrays(
-                self.model,
-                (search, ends),
-                lambda: generation_function(search, self.model, ends),
-                arguments,
-            )
+            begin = generation_loop(search, self.model, ends)
+            ids_BKL, scores_BK = self._runner.search(self.model, (search, ends), begin, arguments)
             if not (scores_BK[: len(chosen), 0] > IMPOSSIBLE / 2).all():
                 raise ValueError("model must give finite logits, got none: are weights NaN?")
             for i, row in zip(chosen, ids_BKL[:, 0].tolist(), strict=False):

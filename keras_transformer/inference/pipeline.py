@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from keras_transformer.backend import SEARCHES_BY_SHAPE
 from keras_transformer.config import require
 from keras_transformer.decoding import IMPOSSIBLE, Phrases, uniforms
 from keras_transformer.inference.inputs import Request, extended, most_tokens, padded
-from keras_transformer.inference.runner import LENGTH_MULTIPLE, Runner, search_batches, until_end
+from keras_transformer.inference.runner import Runner, search_batches, until_end
 from keras_transformer.inference.search_functions import translation_loop
 from keras_transformer.models import Transformer
 from keras_transformer.search import Search
@@ -59,15 +60,16 @@ def search_texts(
     full, source_ids, prefix_ids = request.encoded(tokenizer, config.max_length)
     found = [[Hypothesis("", 0.0)] for _ in request.texts]
     lengths = [len(ids) for ids in source_ids]
-    for batch, rows, length in search_batches(lengths, request.tokens_per_batch, config.max_length):
+    sizes = request.tokens_per_batch, config.max_length, SEARCHES_BY_SHAPE
+    for batch, rows, length in search_batches(lengths, *sizes):
         chosen = [full[i] for i in batch]
         sources = [source_ids[i] for i in batch]
         source = padded(sources, rows, length, config.pad_id)
         begun = [prefix_ids[i] for i in batch]
         prefix, prefix_length = None, max(map(len, begun))
         if prefix_length:
-            if request.prefixes is not None:
-                prefix_length = round_up(prefix_length, LENGTH_MULTIPLE)
+            if request.prefixes is not None and SEARCHES_BY_SHAPE:
+                prefix_length = round_up(prefix_length, 16)
             prefix = padded(begun, rows, prefix_length, config.pad_id)
         limits = most_tokens(sources, begun, rows, search, config.max_length)
         numbers = first = None

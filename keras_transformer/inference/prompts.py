@@ -7,17 +7,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_transformer.backend import COMPILES_EACH_SHAPE
-from keras_transformer.inference.runner import LENGTH_MULTIPLE
 from keras_transformer.text.tokenizer import round_up
 
 
 def left_padded(
-    prompts: Sequence[Sequence[int]], rows: int, pad_id: int
+    prompts: Sequence[Sequence[int]],
+    rows: int,
+    pad_id: int,
+    few_shapes: bool = COMPILES_EACH_SHAPE,
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return prompts padded on the left, and segments (B, P), 0 for padding; None if all are 1."""
-    longest = round_up(max(map(len, prompts)), LENGTH_MULTIPLE)
+    """Return prompts padded on the left, and segments (B, P), 0 for padding; None if all are 1.
+
+    With few shapes, P is a multiple of 16, and there are always segments.
+    """
+    longest = round_up(max(map(len, prompts)), 16 if few_shapes else 1)
     full = rows == len(prompts) and all(len(prompt) == longest for prompt in prompts)
-    if full and not COMPILES_EACH_SHAPE:
+    if full and not few_shapes:
         return np.array(prompts, "int32"), None
     token_ids = np.full((rows, longest), pad_id, "int32")
     segments = np.zeros((rows, longest), "int32")

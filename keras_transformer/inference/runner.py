@@ -10,7 +10,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.backend import COMPILES_EACH_SHAPE, compiled, smoothed_cross_entropy
+from keras_transformer.backend import (
+    COMPILES_EACH_SHAPE,
+    RECORDS_SEARCHES,
+    compiled,
+    recorded_search,
+    smoothed_cross_entropy,
+)
 from keras_transformer.config import require_whole
 from keras_transformer.decoding import whole_search
 from keras_transformer.models import EncoderDecoder
@@ -20,29 +26,32 @@ LENGTH_MULTIPLE = 16 if COMPILES_EACH_SHAPE else 1
 
 
 def search_batches(
-    lengths: Sequence[int], tokens_per_batch: int, max_length: int
+    lengths: Sequence[int],
+    tokens_per_batch: int,
+    max_length: int,
+    few_shapes: bool = COMPILES_EACH_SHAPE,
 ) -> Iterator[tuple[list[int], int, int]]:
     """Yield batches as (indices into `lengths`, rows, length), the longest texts first.
 
-    On backends that compile each shape, lengths are multiples of 16, at most `max_length`, and rows
-    are powers of two.
+    With few shapes, lengths are multiples of 16, at most `max_length`, and rows are powers of two.
 
     Args:
         lengths: Number of tokens of each text.
         tokens_per_batch: Maximum tokens in a batch, padding included; a single text may have more.
         max_length: The model's `max_length`.
+        few_shapes: Whether batches have few shapes, by default on backends that compile each.
     """
     require_whole("tokens_per_batch", tokens_per_batch, 1)
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-    start = 0
+    start, multiple = 0, 16 if few_shapes else 1
     while start < len(order):
-        length = min(round_up(lengths[order[start]], LENGTH_MULTIPLE), max_length)
+        length = min(round_up(lengths[order[start]], multiple), max_length)
         rows = max(1, tokens_per_batch // length)
-        if COMPILES_EACH_SHAPE:
+        if few_shapes:
             rows = 1 << (rows.bit_length() - 1)
         chosen = order[start : start + rows]
         rows = len(chosen)
-        if COMPILES_EACH_SHAPE:
+        if few_shapes:
             rows = 1 << (rows - 1).bit_length()
         yield chosen, rows, length
         start += len(chosen)
@@ -82,7 +91,7 @@ class Runner:
         return self._compiled[key](*(keras.tree.map_structure(_tensor, x) for x in arguments))
 
     def search(
-        self, model: keras.Model, key: Hashable, begin: Callable, arguments: Any, varying: Any
+        self, model: keras.Model, key: Hashable, begin: Callable, arguments: Any, varying: Any = ()
     ) -> list[np.ndarray]:
         """Return the ids and scores of a search.
 
@@ -90,7 +99,13 @@ class Runner:
             model, key, arguments, varying: As in a call.
             begin: Function from the arguments to a `decoding.SearchLoop`.
         """
-        return self.arrays(model, key, lambda: whole_search(begin), arguments, varying=varying)
+
+        def make():
+            # A constraint and a shortlist may read what is not among the arguments.
+            plain = RECORDS_SEARCHES and all(x is None for x in arguments[4:])
+            return recorded_search(begin, model.variables) if plain else whole_search(begin)
+
+        return self.arrays(model, key, make, arguments, varying=varying)
 
     def arrays(self, *arguments: Any, **numbers: Any) -> list[np.ndarray]:
         """Return the result of a call as a list of arrays."""

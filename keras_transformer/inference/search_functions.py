@@ -10,11 +10,10 @@ from typing import Any
 
 from keras import ops
 
-from keras_transformer.backend import gather
+from keras_transformer.backend import gather, quick
 from keras_transformer.decoding import (
     IMPOSSIBLE,
     allowed_ids,
-    decode,
     decoding_loop,
     penalize_repetition,
     places_of,
@@ -56,7 +55,7 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
         if prefix is not None:
             length = length + ops.shape(prefix)[1]
         length = length + search.max_extra_length
-        first_ids = ops.full((rows, 1), config.bos_id, dtype="int32")
+        first_ids = quick.full((rows, 1), config.bos_id, dtype="int32")
         sizes, place = dict(first_ids=first_ids, length=length + 1, beam_size=beam_size), int
         if search.shortlist:  # the ids of the search are places in the list of their row
             ids = source[model.source_name]
@@ -97,15 +96,26 @@ def generation_function(
 ) -> Callable:
     """Return `find(token_ids, max_lengths, segments=None, uniforms=None)` -> ids, scores.
 
+    The new ids (B, K, L), padded with -1, and scores (B, K) are best first. See `generation_loop`
+    for the arguments.
+    """
+    return whole_search(generation_loop(search, model, ends))
+
+
+def generation_loop(
+    search: Generation, model: DecoderOnly, ends: Sequence[int] | None = None
+) -> Callable:
+    """Return `begin(token_ids, max_lengths, segments=None, uniforms=None)` -> `SearchLoop`.
+
     `ends` are the ids that end a text; None: those of the model.
 
-    The arguments of `find` are tensors: prompts (B, P), padded on the left, maximum new tokens per
+    The arguments of `begin` are tensors: prompts (B, P), padded on the left, maximum new tokens per
     row, EOS included (B,), segments (B, P), which are 0 for padding and 1 elsewhere, and random
-    numbers (B, L). It returns new ids (B, K, L), padded with -1, and scores (B, K).
+    numbers (B, L).
     """
     config = model.config
 
-    def find(token_ids, max_lengths, segments=None, uniforms=None):
+    def begin(token_ids, max_lengths, segments=None, uniforms=None):
         prompt_length = ops.shape(token_ids)[1]
         length = search.max_new_tokens + 1  # the last position only holds EOS
         logits, state, step = model.prefill(
@@ -119,7 +129,7 @@ def generation_function(
         seen = None
         if search.repetition_penalty != 1.0:
             seen = _seen(token_ids, segments, config.vocab_size)
-        return decode(
+        return decoding_loop(
             next_step,
             logits,
             state,
@@ -133,7 +143,7 @@ def generation_function(
             seen_BV=seen,
         )
 
-    return find
+    return begin
 
 
 def next_token(search: Generation, logits_BV: Any, seen_BV: Any, uniform_B: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_transformer.backend import dropout, has_int8_linear, int8_linear, linear, lookup, quick
+from keras_transformer.backend import constant, dropout, has_int8_linear, int8_linear, linear, lookup, quick
 from keras_transformer.backend.private import in_symbolic_scope
 from keras_transformer.config import require
 from keras_transformer.layers.layer import Layer, initializer
@@ -211,7 +211,7 @@ class PositionalEmbedding(Layer):
             if is_known and isinstance(index, int) and self.positions != "learned":
                 first = index + self.options["position_offset"]
                 if first + length <= len(self.sinusoids):
-                    return keras.ops.convert_to_tensor(self.sinusoids[first : first + length])
+                    return constant(self.sinusoids, slice(first, first + length))
             # cumsum, not arange: an ONNX graph has no arange of a symbolic length.
             positions = index + quick.cumsum(quick.ones_like(inputs[0], dtype="int32"), 0) - 1
         else:
@@ -219,7 +219,7 @@ class PositionalEmbedding(Layer):
         positions = positions + self.options["position_offset"]
         if self.positions == "learned":
             return self.learned(positions)
-        return quick.take(keras.ops.convert_to_tensor(self.sinusoids), positions, axis=0)
+        return quick.take(constant(self.sinusoids), positions, axis=0)
 
     def get_config(self) -> dict[str, Any]:
         shared = {}

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_transformer.backend import quick
+from keras_transformer.backend import constant, quick
 from keras_transformer.layers.layer import Layer
 
 
@@ -93,8 +93,8 @@ class RelativeBias(Layer):
         else:
             distance_TS = quick.maximum(-ahead_TS, 0)
         distance_TS = keras.ops.minimum(distance_TS, self.options["max_distance"])
-        buckets = keras.ops.convert_to_tensor(self.buckets)
-        bias_TSN = self.embedding(quick.take(buckets, distance_TS, axis=0) + offset_TS)
+        buckets_TS = quick.take(constant(self.buckets), distance_TS, axis=0)
+        bias_TSN = self.embedding(buckets_TS + offset_TS)
         return quick.expand_dims(quick.transpose(bias_TSN, (2, 0, 1)), 0)
 
     def get_config(self) -> dict[str, Any]:

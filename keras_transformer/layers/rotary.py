@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_transformer.backend import quick
+from keras_transformer.backend import constant, quick
 from keras_transformer.config import is_number, require
 from keras_transformer.layers.layer import Layer
 
@@ -219,7 +219,7 @@ class Rotary(Layer):
             positions = quick.expand_dims(positions, 0)
         angles = quick.expand_dims(quick.cast(positions, "float32"), (1, 3))
         if self.limit is None:
-            angles = angles * keras.ops.convert_to_tensor(self.rates)
+            angles = angles * constant(self.rates)
         else:
             if lengths is None:
                 lengths = keras.ops.max(positions, axis=1, keepdims=True) + 1
@@ -229,7 +229,7 @@ class Rotary(Layer):
 
     def _rates_of(self, lengths_B1T1):
         """Return the rates (B, 1, T, H / 2) of tokens in sequences of these lengths."""
-        rates_of_short = keras.ops.convert_to_tensor(self.rates)
+        rates_of_short = constant(self.rates)
         if self.kind == "longrope":
             long, _ = rates(self.head_dim, self.theta, self.scaling, self.limit + 1)
             long = keras.ops.convert_to_tensor(long.astype("float32"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from keras_transformer.backend import at_most, gather, last_places, new_cache, quick
+from keras_transformer.backend import at, at_most, gather, last_places, new_cache, quick
 
 
 def with_room(
@@ -38,7 +38,7 @@ def following(caches: Sequence[dict[str, Any]], ancestors_BKM: Any, index: Any) 
     """
     if ancestors_BKM is None or not any("state" in cache["self"] for cache in caches):
         return list(caches)
-    slots_BK = quick.maximum(ancestors_BKM[:, :, index - 1], 0)
+    slots_BK = quick.maximum(at(ancestors_BKM, index - 1), 0)
     slots_BK111 = quick.expand_dims(quick.expand_dims(quick.expand_dims(slots_BK, -1), -1), -1)
     found = []
     for cache in caches:

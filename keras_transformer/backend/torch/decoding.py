@@ -18,8 +18,14 @@ _FEW = 1 << 16  # of fewer logits, one call of `topk` is faster than two passes
 _CHUNK = 1 << 18  # logits to process per thread at a time: 1 MiB in float32 stays in cache
 
 
-def write_cache(cache_BNSH: torch.Tensor, update_BNTH: torch.Tensor, index: int) -> torch.Tensor:
-    """Kernel of `backend.write_cache`: writes in place, or into a longer cache."""
+def write_cache(cache_BNSH: torch.Tensor, update_BNTH: torch.Tensor, index: Any) -> torch.Tensor:
+    """Kernel of `backend.write_cache`: writes in place, or into a longer cache.
+
+    With a tensor as index the cache must have room: reading the index would wait for the device.
+    """
+    if torch.is_tensor(index):
+        places_T = torch.arange(update_BNTH.shape[2], device=cache_BNSH.device) + index
+        return cache_BNSH.index_copy_(2, places_T, update_BNTH)
     rows, heads, length, width = cache_BNSH.shape
     end = index + update_BNTH.shape[2]
     if end > length:

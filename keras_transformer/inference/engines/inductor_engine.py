@@ -53,7 +53,7 @@ class _Ahead(Runner):
         self._first: tuple[Hashable, Callable] | None = None
 
     def search(
-        self, model: keras.Model, key: Hashable, begin: Callable, arguments: Any, varying: Any
+        self, model: keras.Model, key: Hashable, begin: Callable, arguments: Any, varying: Any = ()
     ) -> list[np.ndarray]:
         source, _, prefix, *others = arguments
         kind = key, prefix is None
