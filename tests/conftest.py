@@ -14,6 +14,8 @@ import hypothesis
 import numpy as np
 import pytest
 
+# The suite is about processors; `benchmarks/gpu.sh` runs the tests that are about a GPU.
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 # Most of a test's time under JAX is compilation, which need not make what it compiles fast.
 os.environ.setdefault(
     "XLA_FLAGS",

@@ -39,6 +39,16 @@ class _HiddenStates(keras.layers.Layer):
         return self.model.compute_hidden(inputs)
 
 
+def _unpacked(data):
+    """Return inputs, labels and weights of a batch, which Keras leaves on PyTorch's processor."""
+    parts = keras.utils.unpack_x_y_sample_weight(data)
+    if BACKEND != "torch":
+        return parts
+    return keras.tree.map_structure(
+        lambda x: x if x is None else ops.convert_to_tensor(x), tuple(parts)
+    )
+
+
 class VocabularyModel(ConfiguredModel):
     """A functional model to logits (B, T, V) that `fit` trains without computing the logits.
 
@@ -148,7 +158,7 @@ class VocabularyModel(ConfiguredModel):
         with training_step():
             if BACKEND == "jax" or not self._is_fused() or not self.trainable_variables:
                 return super().train_step(*arguments)
-            x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(with_rows(*arguments))
+            x, y, sample_weight = _unpacked(with_rows(*arguments))
 
             def scaled_loss():
                 loss, likelihood = self._recorded_loss(x, y, sample_weight, training=True)
@@ -163,7 +173,7 @@ class VocabularyModel(ConfiguredModel):
         """Run one step of `evaluate` on `data`; with JAX on `state, data`."""
         if BACKEND == "jax" or not self._is_fused():
             return super().test_step(*arguments)
-        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(with_rows(*arguments))
+        x, y, sample_weight = _unpacked(with_rows(*arguments))
         _, likelihood = self._recorded_loss(x, y, sample_weight, training=False)
         return self.compute_metrics(x, y, likelihood, sample_weight)
 
