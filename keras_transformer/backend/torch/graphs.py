@@ -137,7 +137,7 @@ class Recorder:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.kept: dict[tuple[int, str], _Search] = {}  # the one used last comes last
-        self._pool: Any = None
+        self._holder: Any = None  # keeps their memory from one search to the next
         self._constants = _Constants()
 
     def forget(self, owner: int) -> None:
@@ -166,6 +166,10 @@ class Recorder:
             raise NotRecordableError(f"it cannot be recorded: {error}") from error
 
     def _record(self, function):
+        if self._holder is None:
+            self._holder = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self._holder):
+                torch.zeros(1, device="cuda")
         current, side = torch.cuda.current_stream(), torch.cuda.Stream()
         side.wait_stream(current)
         # What is made once, such as constants and copies of weights, is made before.
@@ -173,10 +177,9 @@ class Recorder:
             function()
         current.wait_stream(side)
         graph = torch.cuda.CUDAGraph()
-        options = dict(pool=self._pool, capture_error_mode="thread_local")
+        options = dict(pool=self._holder.pool(), capture_error_mode="thread_local")
         with torch.cuda.graph(graph, **options), self._constants:
             function()
-        self._pool = graph.pool()
         return graph.replay
 
 

@@ -86,7 +86,7 @@ def attention(
         lowest = -3e4 if dtype == torch.float16 else -1e9
         bias = torch.where(mask, 0.0 if bias is None else bias, lowest).to(dtype)
     on_cpu = query_BNTH.device.type == "cpu"
-    by_products = on_cpu and _are_many_and_short(query_BNTH, key_BNSH)
+    by_products = (_are_many_and_short if on_cpu else _has_few_queries)(query_BNTH, key_BNSH)
     if on_cpu and not by_products and not torch.is_grad_enabled():
         # Called by name, to save the choice of a kernel.
         kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
@@ -108,6 +108,19 @@ def attention(
     if bias is not None:
         logits.view(B, N, T, -1).add_(bias)
     return torch.bmm(logits.softmax(dim=-1), value).view(B, N, T, H)
+
+
+_MANY = 1 << 30
+
+
+def _has_few_queries(query_BNTH, key_BNSH):
+    """Return whether matmul, softmax, matmul is faster on a GPU: steps of many rows in float32.
+
+    PyTorch's fused kernel computes 64 queries at a time.
+    """
+    B, N, T, _ = query_BNTH.shape
+    few = query_BNTH.dtype == torch.float32 and T <= 8 and key_BNSH.shape[2] <= 256
+    return few and B * N >= _MANY and not torch.is_grad_enabled()
 
 
 def _are_many_and_short(query_BNTH, key_BNSH):

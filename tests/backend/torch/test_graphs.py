@@ -138,6 +138,19 @@ def test_a_shape_is_recorded_once_and_again_when_a_weight_changes(tiny_transform
     assert not recorder.kept
 
 
+def test_a_search_after_the_end_of_another(recorder, tiny_transformer):
+    """The memory that graphs share outlives the first of them."""
+    model = tiny_transformer(max_length=64)
+    begin = translation_loop(SEARCHES[0], model)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for rows in (1, 2):
+            search = RecordedSearch(begin, model.variables, recorder)
+            search(*tensors(SOURCE[:rows], LIMITS[:rows]))
+            del search
+            assert not recorder.kept
+
+
 def test_what_was_used_longest_ago_makes_room(tiny_transformer):
     model, recorder = tiny_transformer(max_length=64), Repeated(most=1)
     with torch.no_grad():
