@@ -3,8 +3,6 @@
 The speed of a shared machine may change tenfold within a minute. Contestants that run in turn meet
 the same conditions, so their ratio is meaningful. A contestant is a function `setup(**options)`
 that prepares the work and returns `run, facts`; each call of `run` does one measured piece of it.
-
-The code paths for GPUs have not been measured: all results so far come from CPUs.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ import dataclasses
 import importlib
 import json
 import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -24,7 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
+from benchmarks import machine
 
 
 @dataclasses.dataclass
@@ -110,7 +107,7 @@ def contest(contestants: Sequence[Contestant], rounds: int, check: Callable[[], 
     """
     started = []
     try:
-        if _count_cores() >= 3 * len(contestants):
+        if machine.count_cores() >= 3 * len(contestants):
             for contestant in contestants:
                 started.append(contestant)
                 contestant.launch()
@@ -195,68 +192,6 @@ def matmul_peak(precision: str = "float32", size: int = 2048) -> tuple[Callable,
     return run, {}
 
 
-def _processor() -> tuple[str, list[str]]:
-    """Return the processor's name and its vector and matrix extensions among those listed."""
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    name = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), "unknown")
-    flags = next((x.split() for x in lines if x.startswith("flags")), [])
-    units = ("avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
-    return name, [unit for unit in units if unit in flags]
-
-
-def _gpu() -> str:
-    try:
-        query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-        return subprocess.run(query, capture_output=True, text=True).stdout.strip()
-    except OSError:
-        return ""
-
-
-def _count_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _cores(separator) -> str:
-    count = _count_cores()
-    return f"{count}{separator}core{'s' if count != 1 else ''}"
-
-
-def machine() -> str:
-    """Return one line that describes this machine."""
-    processor = ", ".join([f"{_cores(' ')} of {_processor()[0]}", *_processor()[1]])
-    return f"{processor}{', ' + _gpu() if _gpu() else ''}; Python {platform.python_version()}"
-
-
-def results_folder() -> Path:
-    """Make and return the folder of this kind of machine, such as results/2-cores-intel-amx.
-
-    With a GPU the folder has the GPU's name; none exists yet because no GPU has been measured.
-    """
-    if gpu := _gpu().split("\n")[0]:
-        kind = "-".join(gpu.lower().split())
-    else:
-        name, units = _processor()
-        amx = "-amx" if "amx_bf16" in units else ""
-        kind = f"{_cores('-')}-{name.lower().split('(')[0].split()[0]}{amx}"
-    folder = RESULTS / kind
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def versions(*packages: str) -> str:
-    """Return the installed packages among these, with their versions."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = []
-    for package in packages:
-        try:
-            found.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            continue
-    return ", ".join(found)
-
-
 def spread(numbers: Sequence[float], digits: int = 1) -> str:
     """Return the mean, with the least and the greatest if there are several numbers."""
     found = statistics.mean(numbers), min(numbers), max(numbers)
@@ -276,15 +211,19 @@ def report(name: str, title: str, parts: Sequence[str], save: bool) -> None:
     # Absolute paths mean nothing on other machines: keep the last part.
     arguments = [Path(x).name if Path(x).is_absolute() else x for x in sys.argv[1:]]
     command = " ".join(["python -m", module, *arguments])
-    about = versions(
+    about = machine.versions(
         "keras", "torch", "jax", "tensorflow", "keras-hub", "transformers", "ctranslate2"
     )
     text = "\n\n".join(
-        [f"# {title}", f"`{command}`, {time.strftime('%Y-%m-%d')}\n\n{machine()}; {about}.", *parts]
+        [
+            f"# {title}",
+            f"`{command}`, {time.strftime('%Y-%m-%d')}\n\n{machine.description()}; {about}.",
+            *parts,
+        ]
     )
     print(text)
     if save:
-        (results_folder() / f"{name}.md").write_text(text + "\n", "utf-8")
+        (machine.results_folder() / f"{name}.md").write_text(text + "\n", "utf-8")
 
 
 def _serve(target: str, options: dict[str, Any]) -> None:

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import contest, train, trainers
+from benchmarks import contest, machine, train, trainers
 from benchmarks.contest import Contestant
 from keras_transformer.config import TransformerConfig
 from keras_transformer.system.extras import missing
@@ -284,7 +284,7 @@ def main() -> None:
     ]
     name = "scaling-short" if options.short else "scaling"
     if options.save:
-        picture(results, contest.results_folder() / f"{name}.svg")
+        picture(results, machine.results_folder() / f"{name}.svg")
         parts.append(f"![Growth of time, memory and arithmetic]({name}.svg)")
     contest.report(name, "Scaling", parts, options.save)
 

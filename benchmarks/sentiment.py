@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import contest
+from benchmarks import contest, machine
 from benchmarks.scaling import pyplot
 
 SIZES = dict(num_layers=4, num_heads=4, d_model=256, length=64, rows=32, vocab_size=4000)
@@ -258,7 +258,7 @@ def main() -> None:
         f"on {len(asked)} prompts of the test set, one continuation each.",
     ]
     if given.save:
-        picture(curves, contest.results_folder() / "sentiment.svg")
+        picture(curves, machine.results_folder() / "sentiment.svg")
         parts.append("![Reward over KL](sentiment.svg)")
     contest.report("sentiment", "Sentiment, controlled", parts, given.save)
 

@@ -30,7 +30,7 @@ def training_flops(config: TransformerConfig, rows: int, length: int) -> float:
     return 3.0 * rows * length * (encoder + decoder + 2 * width * config.target_vocab_size)
 
 
-BACKENDS = {  # by default JAX preallocates most of a GPU's memory; not measured on a GPU
+BACKENDS = {  # by default JAX preallocates most of a GPU's memory
     "torch": {"KERAS_BACKEND": "torch"},
     "tensorflow": {"KERAS_BACKEND": "tensorflow"},
     "jax": {"KERAS_BACKEND": "jax", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"},

@@ -177,7 +177,7 @@ class TorchStep:
     """A training step in plain PyTorch: autocast, smoothed cross-entropy, fused Adam.
 
     Args:
-        model: Module to train; moved to the GPU if there is one (not measured on a GPU).
+        model: Module to train; moved to the GPU if there is one.
         forward: Function from the inputs to the logits.
         precision: "float32" or "bfloat16".
 

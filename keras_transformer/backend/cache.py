@@ -99,9 +99,7 @@ def write_cache(cache_BNSH: Any, update_BNTH: Any, index: Any, rolling: bool = F
     if is_by_row(index):
         return write_rows(cache_BNSH, update_BNTH, index)
     if BACKEND == "torch" and not torch.is_grad_enabled() and not is_portable():
-        return decoding.write_cache(
-            cache_BNSH, update_BNTH, int(index) if caches_grow() else index
-        )
+        return decoding.write_cache(cache_BNSH, update_BNTH, int(index) if caches_grow() else index)
     if caches_grow():
         parts = [cache_BNSH[:, :, :index], update_BNTH]
         if rolling:

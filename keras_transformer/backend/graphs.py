@@ -22,7 +22,7 @@ def recorded_search(begin: Callable, variables: Sequence[keras.Variable]) -> Cal
     """Return the function from the arguments of a search to its ids and scores, recorded.
 
     It records the search for each new shape of its arguments as CUDA graphs, see
-    `backend.torch.graphs`, where they are on a GPU.
+    `backend.torch.graphs`, where these are on the current GPU.
 
     Args:
         begin: Function from tensors and None to a `decoding.SearchLoop`.
@@ -33,7 +33,8 @@ def recorded_search(begin: Callable, variables: Sequence[keras.Variable]) -> Cal
     recorded = RecordedSearch(begin, variables)
 
     def search(*arguments: Any) -> Any:
-        on_gpu = all(x is None or x.device.type == "cuda" for x in arguments)
-        return recorded(*arguments) if on_gpu else begin(*arguments).run()
+        here = torch.device("cuda", torch.cuda.current_device())
+        there = any(x is not None and x.device != here for x in arguments)
+        return begin(*arguments).run() if there else recorded(*arguments)
 
     return search

@@ -7,7 +7,15 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_transformer.backend import constant, dropout, has_int8_linear, int8_linear, linear, lookup, quick
+from keras_transformer.backend import (
+    constant,
+    dropout,
+    has_int8_linear,
+    int8_linear,
+    linear,
+    lookup,
+    quick,
+)
 from keras_transformer.backend.private import in_symbolic_scope
 from keras_transformer.config import require
 from keras_transformer.layers.layer import Layer, initializer

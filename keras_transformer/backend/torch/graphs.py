@@ -189,7 +189,7 @@ def _recorder():
 
 
 class _Constants(TorchFunctionMode):
-    """Makes tensors of numbers on the GPU, and keeps those of arrays: a graph has no such copies."""
+    """Makes tensors of numbers on the GPU and keeps those of arrays: graphs have no such copies."""
 
     def __init__(self):
         super().__init__()

@@ -110,17 +110,15 @@ def attention(
     return torch.bmm(logits.softmax(dim=-1), value).view(B, N, T, H)
 
 
-_MANY = 1 << 30
-
-
 def _has_few_queries(query_BNTH, key_BNSH):
     """Return whether matmul, softmax, matmul is faster on a GPU: steps of many rows in float32.
 
-    PyTorch's fused kernel computes 64 queries at a time.
+    PyTorch's fused kernel computes 64 queries at a time. On an H200, 4 queries, 32 keys and 1,024
+    rows and heads take 41 microseconds with it and 22 with products; 128 take 10 and 11.
     """
-    B, N, T, _ = query_BNTH.shape
-    few = query_BNTH.dtype == torch.float32 and T <= 8 and key_BNSH.shape[2] <= 256
-    return few and B * N >= _MANY and not torch.is_grad_enabled()
+    rows, heads, queries, _ = query_BNTH.shape
+    fits = query_BNTH.dtype == torch.float32 and rows * heads >= 256
+    return fits and queries <= 8 and key_BNSH.shape[2] <= 256 and not torch.is_grad_enabled()
 
 
 def _are_many_and_short(query_BNTH, key_BNSH):
