@@ -204,6 +204,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=CONTESTANTS, default=default)
     parser.add_argument("--short", action="store_true", help="32 made-up sentences, toy model")
     parser.add_argument("--save", action="store_true", help="write the table to results/")
+    parser.add_argument("--part", default="", help="suffix of the table's name")
     options = parser.parse_args()
     if (options.folder is None) != options.short:
         parser.error("give either the folder of a saved translator or --short")
@@ -231,8 +232,11 @@ def main() -> None:
     header += ["p50 ms", "p99 ms"] if options.one_by_one else []
     header += [f"{one} is faster by" for one in options.only if one.startswith("ours")]
     how = "one by one" if options.one_by_one else "all at once"
+    parts = [f"decode-{name}-beam{options.beam_size}"]
+    parts += ["one-by-one"] if options.one_by_one else []
+    parts += [options.part] if options.part else []
     contest.report(
-        f"decode-{name}-beam{options.beam_size}{'-one-by-one' if options.one_by_one else ''}",
+        "-".join(parts),
         f"Decoding, {name}: {len(pairs)} sentences {how}, beam {options.beam_size}",
         [contest.table(header, rows)],
         options.save,

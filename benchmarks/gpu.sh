@@ -44,7 +44,7 @@ decode() {
   compete "${ours[@]}" "${theirs[@]}" --one-by-one
 }
 
-jax() { compete ours-torch-float32 ours-jax-float32 --beam-size 4; }
+jax() { compete ours-torch-float32 ours-jax-float32 --part jax; }
 
 compete() {
   "$python" -m benchmarks.decode "$model" --data-folder "$data" --save \

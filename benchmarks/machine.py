@@ -24,9 +24,10 @@ def gpu() -> str:
     """Return the names of the machine's NVIDIA GPUs, a line each; empty without any."""
     try:
         query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-        return subprocess.run(query, capture_output=True, text=True).stdout.strip()
+        found = subprocess.run(query, capture_output=True, text=True)
     except OSError:
         return ""
+    return "" if found.returncode else found.stdout.strip()
 
 
 def count_cores() -> int:

@@ -18,7 +18,7 @@ RECORDS_SEARCHES = BACKEND == "torch" and torch.cuda.is_available()
 SEARCHES_BY_SHAPE = COMPILES_EACH_SHAPE or RECORDS_SEARCHES
 
 
-def recorded_search(begin: Callable, variables: Sequence[keras.Variable]) -> Callable:
+def recorded_search(begin: Callable, variables: Callable[[], Sequence[keras.Variable]]) -> Callable:
     """Return the function from the arguments of a search to its ids and scores, recorded.
 
     It records the search for each new shape of its arguments as CUDA graphs, see
@@ -26,15 +26,17 @@ def recorded_search(begin: Callable, variables: Sequence[keras.Variable]) -> Cal
 
     Args:
         begin: Function from tensors and None to a `decoding.SearchLoop`.
-        variables: The variables that it reads.
+        variables: Function that returns the variables that it reads.
     """
     from keras_transformer.backend.torch.graphs import RecordedSearch
 
     recorded = RecordedSearch(begin, variables)
 
     def search(*arguments: Any) -> Any:
-        here = torch.device("cuda", torch.cuda.current_device())
-        there = any(x is not None and x.device != here for x in arguments)
-        return begin(*arguments).run() if there else recorded(*arguments)
+        devices = {x.device for x in arguments if x is not None}
+        on_gpu = all(x.type == "cuda" for x in devices)
+        if on_gpu and {x.index for x in devices} == {torch.cuda.current_device()}:
+            return recorded(*arguments)
+        return begin(*arguments).run()
 
     return search

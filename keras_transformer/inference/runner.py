@@ -103,7 +103,7 @@ class Runner:
         def make():
             # A constraint and a shortlist may read what is not among the arguments.
             plain = RECORDS_SEARCHES and all(x is None for x in arguments[4:])
-            return recorded_search(begin, model.variables) if plain else whole_search(begin)
+            return recorded_search(begin, lambda: model.variables) if plain else whole_search(begin)
 
         return self.arrays(model, key, make, arguments, varying=varying)
 

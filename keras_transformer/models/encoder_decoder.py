@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from keras_transformer.backend import gather, mask_bias, quick
+from keras_transformer.backend import at_most, gather, mask_bias, quick
 from keras_transformer.layers import (
     Decoder,
     Encoder,
@@ -264,8 +264,11 @@ class EncoderDecoder(VocabularyModel):
         if (output := state.get("output")) is not None:
             # A beam that nothing is left for holds a token that is none.
             token_ids_BK = quick.maximum(gather(output["ids_BA"], token_ids_BK, axis=1), 0)
+        position = index
+        if hasattr(index, "dtype"):  # a recorded search may go on when all rows have ended
+            position = at_most(index, self.config.max_length - 1)
         # All beams are at one position: the embedding gets each as a row.
-        x = self.target_embedding(quick.reshape(token_ids_BK, (-1, 1)), index=index)
+        x = self.target_embedding(quick.reshape(token_ids_BK, (-1, 1)), index=position)
         mask = None
         if ancestors_BKM is not None:
             slots_K = quick.arange(beam_size, dtype="int32")

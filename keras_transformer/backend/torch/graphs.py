@@ -24,12 +24,13 @@ from keras_transformer.backend.cache import fixed_caches
 from keras_transformer.system import interruption
 
 _SHARE = 8  # of a GPU's memory, one part in so many may be kept for the states of searches
+_MOST = 64  # recorded searches that are kept
 _TURNS = 4  # from look to look at which rows are done
 _POSITIONS = 16  # that attention covers at first; then twice as many, and so on
 
 
 class NotRecordableError(RuntimeError):
-    """Something that waits for the GPU, or there is not enough memory."""
+    """Something waits for the GPU, or there is not enough memory."""
 
 
 class RecordedSearch:
@@ -37,46 +38,47 @@ class RecordedSearch:
 
     Args:
         begin: Function from tensors and None to a `decoding.SearchLoop`.
-        variables: The variables that it reads. When one changes, all is recorded again.
+        variables: Function that returns the variables that it reads. When these are others or
+            one changes, all is recorded again.
         recorder: What records; None: the one of all searches.
     """
 
     def __init__(
         self,
         begin: Callable,
-        variables: Sequence[keras.Variable],
+        variables: Callable[[], Sequence[keras.Variable]],
         recorder: Recorder | None = None,
     ):
         self._begin, self._variables = begin, variables
-        self._recorder = recorder or _recorder()
+        self._recorder = recorder or _recorder(torch.cuda.current_device())
         self._versions: Any = None
-        self._is_recordable = True
+        self._refused: set[str] = set()  # shapes that cannot be recorded
         weakref.finalize(self, self._recorder.forget, id(self))
 
     def __call__(self, *arguments: Any) -> Any:
         """Return the result of the search, which is not recorded where that is impossible."""
-        if self._is_recordable:
+        shapes = repr([None if x is None else (*x.shape, x.dtype) for x in arguments])
+        if shapes not in self._refused:
             try:
-                return self._recorded(arguments)
-            except NotRecordableError as error:
+                # What is made in inference mode could not be changed outside of it.
+                with self._recorder.lock, torch.inference_mode(False), torch.no_grad():
+                    return self._recorded(shapes, arguments)
+            except (NotRecordableError, torch.OutOfMemoryError) as error:
                 warnings.warn(f"a search is slower than others on a GPU: {error}", stacklevel=2)
-                self._is_recordable = False
-                self._recorder.forget(id(self))
+                self._refused.add(shapes)
         return self._begin(*arguments).run()
 
-    def _recorded(self, arguments):
-        shapes = [None if x is None else (*x.shape, x.dtype) for x in arguments]
-        with self._recorder.lock:
-            if (versions := [*map(_version, self._variables)]) != self._versions:
-                self._recorder.forget(id(self))
-                self._versions = versions
-            key = id(self), repr(shapes)
-            search = self._recorder.kept.pop(key, None)
-            if search is None:
-                search = _Search(self._begin, arguments, self._recorder)
-                self._recorder.make_room(search.size)
-            self._recorder.kept[key] = search
-            return search(arguments)
+    def _recorded(self, shapes, arguments):
+        if (versions := [*map(_version, self._variables())]) != self._versions:
+            self._recorder.forget(id(self))
+            self._versions = versions
+        search = self._recorder.kept.pop((id(self), shapes), None)
+        if search is None:
+            search = _Search(self._begin, arguments, self._recorder)
+            self._recorder.make_room(search.size)
+        result = search(arguments)
+        self._recorder.kept[id(self), shapes] = search  # not if it failed
+        return result
 
 
 class _Search:
@@ -145,11 +147,24 @@ class Recorder:
         for key in list(self.kept):
             if key[0] == owner:
                 self.kept.pop(key, None)
+        if not self.kept:
+            self._holder = None
 
     def make_room(self, size: int) -> None:
-        """Drop what was used longest ago, until so many bytes more are not too many."""
-        while self.kept and size + sum(x.size for x in self.kept.values()) > self._most_bytes():
-            del self.kept[next(iter(self.kept))]
+        """Drop what was used longest ago, until one more of so many bytes is not too much.
+
+        Raises:
+            NotRecordableError: If it is too large by itself.
+        """
+        most = self._most_bytes()
+        if size > most:
+            raise NotRecordableError(f"its state has {size:,} bytes, of at most {most:,}")
+        # Searches that end meanwhile drop theirs.
+        for key, _ in list(self.kept.items()):
+            sizes = [x.size for x in list(self.kept.values())]
+            if len(sizes) < _MOST and size + sum(sizes) <= most:
+                break
+            self.kept.pop(key, None)
 
     def _most_bytes(self):
         return torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory // _SHARE
@@ -166,25 +181,31 @@ class Recorder:
             raise NotRecordableError(f"it cannot be recorded: {error}") from error
 
     def _record(self, function):
-        if self._holder is None:
-            self._holder = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._holder):
-                torch.zeros(1, device="cuda")
         current, side = torch.cuda.current_stream(), torch.cuda.Stream()
         side.wait_stream(current)
         # What is made once, such as constants and copies of weights, is made before.
         with torch.cuda.stream(side), self._constants:
             function()
         current.wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        options = dict(pool=self._holder.pool(), capture_error_mode="thread_local")
-        with torch.cuda.graph(graph, **options), self._constants:
-            function()
+        try:
+            holder = self._holder or self._captured(lambda: torch.zeros(1, device="cuda"), None)
+            graph = self._captured(function, holder.pool())
+        except BaseException:
+            torch.cuda.set_stream(current)  # a capture that fails leaves its own
+            self._holder = None
+            raise
+        self._holder = holder
         return graph.replay
+
+    def _captured(self, function, pool):
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool, capture_error_mode="thread_local"), self._constants:
+            function()
+        return graph
 
 
 @functools.cache
-def _recorder():
+def _recorder(device):
     return Recorder()
 
 
@@ -198,7 +219,8 @@ class _Constants(TorchFunctionMode):
     def __torch_function__(self, function, types, arguments=(), options=None):
         """Call a function of PyTorch, or return what it would."""
         options = options or {}
-        if function not in (torch.as_tensor, torch.tensor) or torch.is_tensor(arguments[0]):
+        makes = function in (torch.as_tensor, torch.tensor) and len(arguments) == 1
+        if not makes or torch.is_tensor(arguments[0]):
             return function(*arguments, **options)
         if isinstance(arguments[0], bool | int | float):
             return torch.full((), arguments[0], **options)
