@@ -194,6 +194,7 @@ def test_each_replica_has_its_cores_and_its_gpu(folder, monkeypatch):
 
 
 def test_the_first_error_of_loading_is_told_at_once(folder, monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr(replicas, "COMMAND", FAKE)
     pool = Replicas([folder / "none"], 2)
     with pytest.raises(OSError, match="none"):
