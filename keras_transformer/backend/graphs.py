@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,13 +31,15 @@ def recorded_search(begin: Callable, variables: Callable[[], Sequence[keras.Vari
     """
     from keras_transformer.backend.torch.graphs import RecordedSearch
 
-    recorded = RecordedSearch(begin, variables)
+    @functools.cache
+    def recorded() -> RecordedSearch:  # it needs the GPU
+        return RecordedSearch(begin, variables)
 
     def search(*arguments: Any) -> Any:
         devices = {x.device for x in arguments if x is not None}
         on_gpu = all(x.type == "cuda" for x in devices)
         if on_gpu and {x.index for x in devices} == {torch.cuda.current_device()}:
-            return recorded(*arguments)
+            return recorded()(*arguments)
         return begin(*arguments).run()
 
     return search

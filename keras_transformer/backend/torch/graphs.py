@@ -7,30 +7,21 @@ to call them. A replay starts all of them in one call.
 from __future__ import annotations
 
 import dataclasses
-import functools
-import threading
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
-import numpy as np
 import torch
-from torch.overrides import TorchFunctionMode
 
 from keras_transformer.backend import private
 from keras_transformer.backend.cache import fixed_caches
+from keras_transformer.backend.torch.recorder import NotRecordableError, Recorder, recorder_of
 from keras_transformer.system import interruption
 
-_SHARE = 8  # of a GPU's memory, one part in so many may be kept for the states of searches
-_MOST = 64  # recorded searches that are kept
 _TURNS = 4  # from look to look at which rows are done
 _POSITIONS = 16  # that attention covers at first; then twice as many, and so on
-
-
-class NotRecordableError(RuntimeError):
-    """Something waits for the GPU, or there is not enough memory."""
 
 
 class RecordedSearch:
@@ -50,7 +41,7 @@ class RecordedSearch:
         recorder: Recorder | None = None,
     ):
         self._begin, self._variables = begin, variables
-        self._recorder = recorder or _recorder(torch.cuda.current_device())
+        self._recorder = recorder or recorder_of(torch.cuda.current_device())
         self._versions: Any = None
         self._refused: set[str] = set()  # shapes that cannot be recorded
         weakref.finalize(self, self._recorder.forget, id(self))
@@ -131,104 +122,6 @@ class _Search:
                 self._record_turn(positions)
             self._turns[positions]()
         return self._loop.result(keras.tree.map_structure(torch.clone, self._state[1]))
-
-
-class Recorder:
-    """Records functions as CUDA graphs, which share the memory of what only they need."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.kept: dict[tuple[int, str], _Search] = {}  # the one used last comes last
-        self._holder: Any = None  # keeps their memory from one search to the next
-        self._constants = _Constants()
-
-    def forget(self, owner: int) -> None:
-        """Drop what is recorded for a `RecordedSearch` of this id."""
-        for key in list(self.kept):
-            if key[0] == owner:
-                self.kept.pop(key, None)
-        if not self.kept:
-            self._holder = None
-
-    def make_room(self, size: int) -> None:
-        """Drop what was used longest ago, until one more of so many bytes is not too much.
-
-        Raises:
-            NotRecordableError: If it is too large by itself.
-        """
-        most = self._most_bytes()
-        if size > most:
-            raise NotRecordableError(f"its state has {size:,} bytes, of at most {most:,}")
-        # Searches that end meanwhile drop theirs.
-        for key, _ in list(self.kept.items()):
-            sizes = [x.size for x in list(self.kept.values())]
-            if len(sizes) < _MOST and size + sum(sizes) <= most:
-                break
-            self.kept.pop(key, None)
-
-    def _most_bytes(self):
-        return torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory // _SHARE
-
-    def record(self, function: Callable[[], None]) -> Callable[[], None]:
-        """Return a function that repeats what the given one does, which it does once here.
-
-        Raises:
-            NotRecordableError: If it cannot be recorded.
-        """
-        try:
-            return self._record(function)
-        except RuntimeError as error:
-            raise NotRecordableError(f"it cannot be recorded: {error}") from error
-
-    def _record(self, function):
-        current, side = torch.cuda.current_stream(), torch.cuda.Stream()
-        side.wait_stream(current)
-        # What is made once, such as constants and copies of weights, is made before.
-        with torch.cuda.stream(side), self._constants:
-            function()
-        current.wait_stream(side)
-        try:
-            holder = self._holder or self._captured(lambda: torch.zeros(1, device="cuda"), None)
-            graph = self._captured(function, holder.pool())
-        except BaseException:
-            torch.cuda.set_stream(current)  # a capture that fails leaves its own
-            self._holder = None
-            raise
-        self._holder = holder
-        return graph.replay
-
-    def _captured(self, function, pool):
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool, capture_error_mode="thread_local"), self._constants:
-            function()
-        return graph
-
-
-@functools.cache
-def _recorder(device):
-    return Recorder()
-
-
-class _Constants(TorchFunctionMode):
-    """Makes tensors of numbers on the GPU and keeps those of arrays: graphs have no such copies."""
-
-    def __init__(self):
-        super().__init__()
-        self._kept = {}
-
-    def __torch_function__(self, function, types, arguments=(), options=None):
-        """Call a function of PyTorch, or return what it would."""
-        options = options or {}
-        makes = function in (torch.as_tensor, torch.tensor) and len(arguments) == 1
-        if not makes or torch.is_tensor(arguments[0]):
-            return function(*arguments, **options)
-        if isinstance(arguments[0], bool | int | float):
-            return torch.full((), arguments[0], **options)
-        array = np.asarray(arguments[0])
-        key = array.tobytes(), array.shape, str(array.dtype), str(options)
-        if key not in self._kept:
-            self._kept[key] = function(*arguments, **options)
-        return self._kept[key]
 
 
 def _own(x):

@@ -1,6 +1,5 @@
 """Recorded searches give what others do: on a processor the record repeats the calls themselves."""
 
-import contextlib
 import warnings
 
 import keras
@@ -8,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from keras_transformer.backend.torch.graphs import NotRecordableError, RecordedSearch, Recorder
+from keras_transformer.backend.torch.graphs import RecordedSearch
+from keras_transformer.backend.torch.recorder import NotRecordableError, Recorder
 from keras_transformer.decoding import uniforms
 from keras_transformer.inference.search_functions import generation_loop, translation_loop
 from keras_transformer.models import (
@@ -238,63 +238,6 @@ def test_variables_that_are_others_are_noticed(recorder, tiny_transformer):
         found = search(*tensors(SOURCE, LIMITS))
         expected = begin(*tensors(SOURCE, LIMITS)).run()
     torch.testing.assert_close(found[1], expected[1], atol=1e-4, rtol=1e-4)
-
-
-class FakeStream:
-    def wait_stream(self, other):
-        pass
-
-
-class FakeGraph:
-    def __init__(self):
-        self.function = None
-
-    def pool(self):
-        return id(self)
-
-    def replay(self):
-        return "replayed"
-
-
-def test_a_failed_record_leaves_its_stream_and_its_pool(monkeypatch):
-    """What surrounds the capture, with stand-ins for those parts of PyTorch that need a GPU."""
-    current, pools = FakeStream(), []
-    now = [current]
-
-    @contextlib.contextmanager
-    def capturing(graph, pool, capture_error_mode):
-        assert capture_error_mode == "thread_local"
-        pools.append(pool)
-        now[0] = FakeStream()
-        yield
-        now[0] = current  # not after an error
-
-    fakes = dict(current_stream=lambda: now[0], Stream=FakeStream, CUDAGraph=FakeGraph)
-    fakes |= dict(stream=lambda x: contextlib.nullcontext(), graph=capturing)
-    fakes |= dict(set_stream=lambda x: now.__setitem__(0, x))
-    for name, fake in fakes.items():
-        monkeypatch.setattr(torch.cuda, name, fake)
-    zeros = torch.zeros
-    monkeypatch.setattr(torch, "zeros", lambda *sizes, device: zeros(*sizes))
-    recorder, calls = Recorder(), []
-    assert recorder.record(lambda: calls.append(1))() == "replayed"
-    recorder.record(lambda: calls.append(2))
-    assert calls == [1, 1, 2, 2]  # once to warm up, once recorded
-    first = pools[1]
-    assert pools == [None, first, first]  # the holder, and two functions in its pool
-
-    def waits():
-        if len(pools) > 3:
-            raise RuntimeError("it waits")
-
-    with pytest.raises(NotRecordableError, match="it waits"):
-        recorder.record(waits)
-    assert now == [current]
-    recorder.record(lambda: None)
-    assert pools[4] is None and pools[5] != first  # another holder
-    recorder.forget(0)
-    recorder.record(lambda: None)
-    assert pools[6] is None  # no search is kept: the pool is not, either
 
 
 def test_what_cannot_be_recorded_is_found_without(tiny_transformer):
