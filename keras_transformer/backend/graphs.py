@@ -1,4 +1,4 @@
-"""Searches that a GPU repeats without Python in between."""
+"""Searches that a GPU replays without Python between the kernels."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from keras_transformer.backend import SEARCHES_BY_SHAPE
 from keras_transformer.config import require
 from keras_transformer.decoding import IMPOSSIBLE, Phrases, uniforms
 from keras_transformer.inference.inputs import Request, extended, most_tokens, padded
-from keras_transformer.inference.runner import Runner, search_batches, until_end
+from keras_transformer.inference.runner import MULTIPLE, Runner, search_batches, until_end
 from keras_transformer.inference.search_functions import translation_loop
 from keras_transformer.models import Transformer
 from keras_transformer.search import Search
@@ -69,7 +69,7 @@ def search_texts(
         prefix, prefix_length = None, max(map(len, begun))
         if prefix_length:
             if request.prefixes is not None and SEARCHES_BY_SHAPE:
-                prefix_length = round_up(prefix_length, 16)
+                prefix_length = round_up(prefix_length, MULTIPLE)
             prefix = padded(begun, rows, prefix_length, config.pad_id)
         limits = most_tokens(sources, begun, rows, search, config.max_length)
         numbers = first = None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_transformer.backend import COMPILES_EACH_SHAPE
+from keras_transformer.inference.runner import MULTIPLE
 from keras_transformer.text.tokenizer import round_up
 
 
@@ -20,7 +21,7 @@ def left_padded(
 
     With few shapes, P is a multiple of 16, and there are always segments.
     """
-    longest = round_up(max(map(len, prompts)), 16 if few_shapes else 1)
+    longest = round_up(max(map(len, prompts)), MULTIPLE if few_shapes else 1)
     full = rows == len(prompts) and all(len(prompt) == longest for prompt in prompts)
     if full and not few_shapes:
         return np.array(prompts, "int32"), None

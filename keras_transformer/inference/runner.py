@@ -22,7 +22,8 @@ from keras_transformer.decoding import whole_search
 from keras_transformer.models import EncoderDecoder
 from keras_transformer.text.tokenizer import round_up
 
-LENGTH_MULTIPLE = 16 if COMPILES_EACH_SHAPE else 1
+MULTIPLE = 16  # of lengths, where there are to be few shapes
+LENGTH_MULTIPLE = MULTIPLE if COMPILES_EACH_SHAPE else 1
 
 
 def search_batches(
@@ -43,7 +44,7 @@ def search_batches(
     """
     require_whole("tokens_per_batch", tokens_per_batch, 1)
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-    start, multiple = 0, 16 if few_shapes else 1
+    start, multiple = 0, MULTIPLE if few_shapes else 1
     while start < len(order):
         length = min(round_up(lengths[order[start]], multiple), max_length)
         rows = max(1, tokens_per_batch // length)

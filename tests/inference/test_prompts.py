@@ -22,6 +22,13 @@ def test_prompts_of_one_length_need_no_padding():
     assert segments is None
 
 
+def test_prompts_of_few_shapes():
+    ids, segments = left_padded([[5] * 16, [7] * 16], 2, pad_id=1, few_shapes=True)
+    assert ids.shape == segments.shape == (2, 16) and segments.all()
+    ids, segments = left_padded([[5] * 17], 2, pad_id=1, few_shapes=True)
+    assert ids.shape == (2, 32) and segments.sum(axis=1).tolist() == [17, 1]
+
+
 @pytest.mark.parametrize(
     "text,stop,expected",
     [("one two", (), "one two"), ("one two", ("two", "one"), ""), ("a\nb", ("\n",), "a")],

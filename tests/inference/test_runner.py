@@ -26,10 +26,12 @@ def test_each_text_is_in_one_batch_within_the_budget(lengths, tokens_per_batch):
     assert longest == sorted(longest, reverse=True)
 
 
-@given(texts)
-def test_shapes_are_few_where_each_is_compiled(lengths):
-    shapes = {(rows, length) for _, rows, length in search_batches(lengths, 256, MAX_LENGTH)}
-    if COMPILES_EACH_SHAPE:
+@given(texts, st.sampled_from([None, False, True]))
+def test_shapes_are_few_where_each_is_compiled_or_on_demand(lengths, few):
+    options = [] if few is None else [few]
+    batches = search_batches(lengths, 256, MAX_LENGTH, *options)
+    shapes = {(rows, length) for _, rows, length in batches}
+    if COMPILES_EACH_SHAPE if few is None else few:
         assert {length for _, length in shapes} <= {16, 32, MAX_LENGTH}
         assert all(rows & (rows - 1) == 0 for rows, _ in shapes)
     else:

@@ -1,4 +1,4 @@
-"""Searches on a GPU as CUDA graphs: their kernels are recorded once, and replayed.
+"""Searches on a GPU as CUDA graphs: their kernels are captured once, and replayed.
 
 A turn of a search is hundreds of kernels of a few microseconds, and Python takes ten times as long
 to call them. A replay starts all of them in one call.
@@ -31,7 +31,7 @@ class RecordedSearch:
         begin: Function from tensors and None to a `decoding.SearchLoop`.
         variables: Function that returns the variables that it reads. When these are others or
             one changes, all is recorded again.
-        recorder: What records; None: the one of all searches.
+        recorder: What captures and keeps the graphs; None: the current GPU's, which all share.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class RecordedSearch:
         weakref.finalize(self, self._recorder.forget, id(self))
 
     def __call__(self, *arguments: Any) -> Any:
-        """Return the result of the search, which is not recorded where that is impossible."""
+        """Return the result of the search; where recording fails, warn and run it without."""
         shapes = repr([None if x is None else (*x.shape, x.dtype) for x in arguments])
         if shapes not in self._refused:
             try:

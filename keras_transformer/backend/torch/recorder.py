@@ -1,4 +1,4 @@
-"""What records functions as CUDA graphs, and keeps what is recorded."""
+"""A recorder: captures functions as CUDA graphs, and keeps the searches that consist of them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _MOST = 64  # recorded searches that are kept
 
 
 class NotRecordableError(RuntimeError):
-    """Something waits for the GPU, or there is not enough memory."""
+    """A function cannot be captured: it waits for the GPU, or there is not enough memory."""
 
 
 class Recorder:
-    """Records functions as CUDA graphs, which share the memory of what only they need."""
+    """Captures functions as CUDA graphs, which share the memory of their intermediate results."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.kept: dict[tuple[int, str], Any] = {}  # what has a `size`; the one used last is last
-        self._holder: Any = None  # keeps their memory from one search to the next
+        self._holder: Any = None  # a graph that keeps that memory while searches are kept
         self._constants = _Constants()
 
     def forget(self, owner: int) -> None:
@@ -46,7 +46,7 @@ class Recorder:
         if size > most:
             raise NotRecordableError(f"its state has {size:,} bytes, of at most {most:,}")
         # Searches that end meanwhile drop theirs.
-        for key, _ in list(self.kept.items()):
+        for key in list(self.kept):
             sizes = [x.size for x in list(self.kept.values())]
             if len(sizes) < _MOST and size + sum(sizes) <= most:
                 break
@@ -97,7 +97,7 @@ def recorder_of(device: int) -> Recorder:
 
 
 class _Constants(TorchFunctionMode):
-    """Makes tensors of numbers on the GPU and keeps those of arrays: graphs have no such copies."""
+    """Makes tensors of numbers on the GPU and keeps those of arrays: a graph cannot copy them."""
 
     def __init__(self):
         super().__init__()
