@@ -42,7 +42,8 @@ def linear(
         x = matmul.linear(x, kernel, bias, transposed)
     else:
         kernel = ops.cast(kernel, x.dtype)  # for callers without an autocast scope
-        x = ops.matmul(x, ops.transpose(kernel) if transposed else kernel)
+        kernel = ops.transpose(kernel) if transposed else kernel
+        x = matmul.plain_linear(x, kernel) if BACKEND == "torch" else ops.matmul(x, kernel)
         if bias is not None:
             x = x + bias
     return x if activation is None else activation(x)

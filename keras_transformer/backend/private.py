@@ -36,7 +36,8 @@ GET_MASK = _find("keras.src.backend.common.masking", "get_keras_mask")
 # Keras 3.15. Whether a call only infers shapes.
 IN_SYMBOLIC_SCOPE = _find("keras.src.backend.common.symbolic_scope", "in_symbolic_scope")
 GET_DEVICE = TO_TORCH_DTYPE = None
-LINEAR_POINTWISE = REORDER_WEIGHT = INT_MM = FUSED_ADAM = PEEK_TRANSFORM = IN_XLA = None
+LINEAR_POINTWISE = REORDER_WEIGHT = INT_MM = FUSED_ADAM = PEEK_TRANSFORM = None
+PACKAGE_LOADER = IN_XLA = None
 if BACKEND == "torch":
     # Keras 3.15. Device of new tensors, and PyTorch dtypes by their Keras names.
     GET_DEVICE = _find("keras.src.backend.torch.core", "get_device")
@@ -48,6 +49,8 @@ if BACKEND == "torch":
     INT_MM = _find("torch", "_int_mm")
     # PyTorch 2.13. Adam in one pass over memory.
     FUSED_ADAM = _find("torch", "_fused_adam_")
+    # PyTorch 2.13. Loads a compiled package, without imports that take a second.
+    PACKAGE_LOADER = _find("torch", "_C._aoti.AOTIModelPackageLoader")
     # PyTorch 2.13. The innermost of `torch.func`'s transforms, which has no public name.
     PEEK_TRANSFORM = _find("torch", "_C._functorch.peek_interpreter_stack")
 elif BACKEND == "tensorflow":
@@ -162,11 +165,14 @@ if BACKEND == "torch":
         x_NF = torch.nn.functional.linear(x_ND, weight_FD, bias)
         return x_NF.relu_() if relu else x_NF
 
-    def write_package(program: Any, path: Path, options: dict[str, Any]) -> None:
-        """Compile an exported program (PyTorch documents this name with its underscore).
+    def write_package(program: Any, path: Path, options: dict[str, Any]) -> dict[str, torch.Tensor]:
+        """Compile an exported program; return the weights that are not in the package, by name.
 
         Products with frozen weights are C++ of their own, which takes a third of the time for a few
         rows, without trials (`preprocessing_fns`, PyTorch 2.13). Fallback: PyTorch's products.
+        Weights stay apart (`aot_compile`, PyTorch 2.13): a package copies its own to memory that is
+        aligned to 16 bytes, where vectors of 64 take 1.6 times as long to read. Fallback: the
+        package has them.
         """
         name = "get_algorithm_selector_cache"  # its module takes long to import
         selector = _find("torch._inductor.select_algorithm", name)
@@ -176,24 +182,53 @@ if BACKEND == "torch":
             options = options | own
             choices.append(_generated)
         try:
-            torch._inductor.aoti_compile_and_package(
-                program, package_path=os.fspath(path), inductor_configs=options
-            )
+            return _write_package(program, os.fspath(path), options)
         finally:
             if choices is not None:
                 choices.remove(_generated)
 
+    def _write_package(program, path, options):
+        pack = _find("torch._inductor.package", "package_aoti")
+        known = _find("torch._inductor.config", "aot_inductor")
+        kind = "package_constants_on_disk_format"
+        if None in (pack, PACKAGE_LOADER) or not hasattr(known, kind):
+            torch._inductor.aoti_compile_and_package(
+                program, package_path=path, inductor_configs=options
+            )
+            return {}
+        options = options | {
+            "aot_inductor.package": True,
+            "aot_inductor.package_constants_in_so": False,
+            f"aot_inductor.{kind}": "pickle_weights",  # they are among the files, not written
+        }
+        arguments, named = program.example_inputs
+        module = program.module(check_guards=False)
+        files = torch._inductor.aot_compile(module, arguments, named, options=options)
+        pack(path, [file for file in files if isinstance(file, str)])
+        (weights,) = (file for file in files if not isinstance(file, str))
+        return {name: weight for name, (weight, *_) in weights.items()}
+
     def _generated(choices: list[Any]) -> list[Any]:
         return [x for x in choices if type(x).__name__ != "ExternKernelCaller"] or choices
 
-    def package_runner(path: Path) -> Callable[[list[Any]], list[Any]]:
-        """Return the function of a list that a compiled package holds (`loader`, PyTorch 2.13).
+    def package_runner(
+        path: Path, weights: dict[str, torch.Tensor]
+    ) -> Callable[[list[Any]], list[Any]]:
+        """Return the function of a list that a compiled package holds.
 
-        Fallback: the package itself, which parses the structure of its arguments in each call.
+        Fallback: PyTorch's own loader, whose function parses the structure of its arguments.
+
+        Args:
+            path: The package.
+            weights: Weights that it may read; none if they are in it. They must not be freed.
         """
-        package = torch._inductor.aoti_load_package(os.fspath(path))
-        run = getattr(getattr(package, "loader", None), "boxed_run", None)
-        return package if run is None else run
+        if PACKAGE_LOADER is None:
+            return torch._inductor.aoti_load_package(os.fspath(path))
+        loader = PACKAGE_LOADER(os.fspath(path), "model", False, 1, -1)
+        if weights:
+            read = {name: weights[name] for name in loader.get_constant_fqns()}
+            loader.load_constants(read, False, True, True)
+        return loader.boxed_run
 
     def onednn_weight(weight_FD: torch.Tensor) -> torch.Tensor | None:
         """Return a weight in oneDNN's layout for `onednn_linear`; None if not available."""

@@ -40,6 +40,8 @@ def search_texts(
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of each text, best first; an empty text gets one that is empty.
 
+    There are `num_hypotheses` of each, or as many as the beam has.
+
     Args:
         runner: Runner that keeps the compiled searches.
         model: The model.
@@ -87,8 +89,9 @@ def search_texts(
             [source, limits, prefix, numbers, first, *lists],
             varying=range(4),
         )
+        wanted = slice(search.num_hypotheses)
         for i, ids_KL, scores_K in zip(chosen, ids, scores, strict=False):
-            found[i] = _hypotheses(ids_KL, scores_K, model, tokenizer)
+            found[i] = _hypotheses(ids_KL[wanted], scores_K[wanted], model, tokenizer)
     return found
 
 
@@ -111,7 +114,7 @@ def shortlist_arrays(search: Search, shortlist: Shortlist | None) -> list[np.nda
 
 
 def _hypotheses(ids_KL: np.ndarray, scores_K: np.ndarray, model, tokenizer) -> list[Hypothesis]:
-    """Decode the beams of a text; beams that were never filled are left out."""
+    """Decode the best beams of a text; beams that were never filled are left out."""
     real_K = scores_K > IMPOSSIBLE / 2
     if not real_K.any():
         raise ValueError("model must give finite logits, got none: are weights NaN?")

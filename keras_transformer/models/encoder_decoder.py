@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from keras_transformer.backend import at_most, gather, mask_bias, quick
+from keras_transformer.backend import at_most, caches_grow, gather, mask_bias, quick
 from keras_transformer.layers import (
     Decoder,
     Encoder,
@@ -271,9 +271,10 @@ class EncoderDecoder(VocabularyModel):
         x = self.target_embedding(quick.reshape(token_ids_BK, (-1, 1)), index=position)
         mask = None
         if ancestors_BKM is not None:
+            seen_BKM = ancestors_BKM[:, :, : index + 1] if caches_grow() else ancestors_BKM
             slots_K = quick.arange(beam_size, dtype="int32")
-            mask_BKMK = quick.expand_dims(ancestors_BKM, -1) == slots_K
-            places = quick.shape(ancestors_BKM)[2] * beam_size
+            mask_BKMK = quick.expand_dims(seen_BKM, -1) == slots_K
+            places = quick.shape(seen_BKM)[2] * beam_size
             mask = mask_bias(quick.reshape(mask_BKMK, (-1, 1, beam_size, places)), x.dtype)
         x, caches = self.decoder(
             quick.reshape(x, (-1, beam_size, self.config.d_model)),

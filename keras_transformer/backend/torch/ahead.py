@@ -21,23 +21,27 @@ from typing import Any
 import keras
 import numpy as np
 import torch
+from safetensors.torch import load, save
 
 from keras_transformer.backend import private
 from keras_transformer.backend.compilation import portable
+from keras_transformer.backend.torch.matmul import whole_blocks
 from keras_transformer.system.files import replacing
 from keras_transformer.system.locks import waiting
 from keras_transformer.system.processor import processor_features
 
-FORMAT = 1  # of the packages; those of another number are compiled again
-# Frozen weights are part of the code, which has one thread: more would cost small models much.
-_CONFIG = {"freezing": True, "cpp.threads": 1, "compile_threads": 1}
+FORMAT = 2  # of the packages; those of another number are compiled again
+# Frozen weights are packed for the code, which has one thread: more would cost small models much.
+_CONFIG = {"freezing": True, "realize_reads_threshold": 0, "cpp.threads": 1, "compile_threads": 1}
+_WEIGHTS = "weights.safetensors"  # those that the compiler computed, in the package
+_ALIGNMENT = 64  # bytes; vectors that lie across two lines of a cache take twice as long to read
 
 
 class Packages:
     """Compiles functions over a model, each once for all later processes.
 
     Args:
-        model: The model, whose weights become part of the code.
+        model: The model, whose weights the code reads as they are, or as the compiler packed them.
         folder: Folder of the compiled functions; made if it is missing.
 
     Raises:
@@ -52,6 +56,7 @@ class Packages:
             raise ValueError(f"the device must be cpu for compiled functions, got {device!r}")
         folder.mkdir(0o700, parents=True, exist_ok=True)
         self._variables, self._folder = model.variables, folder
+        self._packed: dict[Any, torch.Tensor] = {}  # of all functions, once each
 
     def compiled(
         self, name: str, function: Callable, examples: Sequence[Sequence[Any]]
@@ -72,14 +77,17 @@ class Packages:
         key = json.dumps([name, sizes, [*map(_digest, variables)], _environment()])
         path = self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.pt2"
         with waiting(path.with_suffix(".lock")):
+            flat = _flat(function, examples[0], variables)
             if not _is_whole(path):
-                flat = _flat(function, examples[0], variables)
                 with replacing(path) as temporary:
                     self._compile(flat, leaves, temporary)
-            run = private.package_runner(path)
-        return lambda leaves: run(
-            [x.contiguous() if type(x) is torch.Tensor else _carrier(x) for x in leaves]
-        )
+            weights = self._weights_of(path, flat)
+            run = private.package_runner(path, weights)
+
+        def call(leaves, weights=weights):  # the code does not keep them
+            return run([x if type(x) is torch.Tensor else _carrier(x) for x in leaves])
+
+        return call
 
     def _compile(self, function, leaves, path):
         same, any_size = torch.export.Dim.STATIC, torch.export.Dim.DYNAMIC
@@ -93,7 +101,7 @@ class Packages:
         told = "compiling a part of the search for this processor, once, which takes minutes"
         warnings.warn(told, stacklevel=2)
         try:
-            with torch.no_grad(), portable(), warnings.catch_warnings():
+            with torch.no_grad(), portable(), whole_blocks(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of PyTorch about itself
                 program = torch.export.export(
                     function, (leaves[0],), dynamic_shapes=(sizes,), strict=False
@@ -102,9 +110,26 @@ class Packages:
                 # The name of the package would not tell it from that of another model.
                 if any(x.data_ptr() in own for x in program.constants.values()):
                     raise ValueError("it reads weights past their variables")
-                private.write_package(program, path, _CONFIG)
+                if weights := private.write_package(program, path, _CONFIG):
+                    of_model = dict(function.named_buffers())
+                    own = {name: x for name, x in weights.items() if name not in of_model}
+                    _add_weights(path, own)
         except Exception as error:  # of many kinds
             raise ValueError(f"PyTorch cannot compile the search: {error}") from error
+
+    def _weights_of(self, path, function):
+        """Return the weights of a package, where its code reads them fast; none if it has them."""
+        with zipfile.ZipFile(path) as archive:
+            if (name := _name_of_weights(archive)) not in archive.namelist():
+                return {}
+            packed = load(archive.read(name))
+        for name, weight in packed.items():
+            key = weight.shape, _digest(weight)
+            if key not in self._packed:
+                self._packed[key] = _aligned(weight)
+            packed[name] = self._packed[key]
+        own = {name: _aligned(weight) for name, weight in function.named_buffers()}
+        return own | packed
 
 
 def _is_whole(path):
@@ -116,8 +141,25 @@ def _is_whole(path):
         return False
 
 
-def _digest(variable):
-    values = keras.ops.convert_to_numpy(variable)
+def _add_weights(path, weights):
+    """Put weights that are not the model's into a package."""
+    if strange := [name for name, weight in weights.items() if not weight.is_contiguous()]:
+        raise ValueError(f"its weights {strange} are not contiguous")
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(_name_of_weights(archive), save(weights))
+
+
+def _aligned(weight):
+    return weight if weight.data_ptr() % _ALIGNMENT == 0 else weight.clone()
+
+
+def _name_of_weights(archive):
+    folder, _, _ = archive.namelist()[0].partition("/")  # of all files in a package
+    return f"{folder}/{_WEIGHTS}"
+
+
+def _digest(numbers):
+    values = keras.ops.convert_to_numpy(numbers)
     return hashlib.sha256(np.ascontiguousarray(values)).hexdigest()
 
 

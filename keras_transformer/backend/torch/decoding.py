@@ -67,6 +67,8 @@ def _in_chunks(logits, k, step):
 def _best_and_sum(x, k):
     x = x.float()
     values, places = _top_k(x, k)
+    if is_portable():  # compiled, the two need one pass
+        return values, places, values[..., :1] + (x - values[..., :1]).exp().sum(-1, True).log()
     # One fused pass, which takes half as long as to subtract, exponentiate and sum.
     return values, places, values[..., :1] - torch.log_softmax(x, -1).gather(-1, places[..., :1])
 
@@ -96,7 +98,7 @@ def row_loop(body: Callable, length: int, done_B: torch.Tensor, found: Any, aliv
     for i in range(1, length):
         interruption.check()
         rows = done_B.shape[0]
-        left = rows - int(done_B.sum())
+        left = rows - sum(done_B.tolist())  # faster than a sum of few
         if left == 0:
             break
         if left <= _FULL * rows:

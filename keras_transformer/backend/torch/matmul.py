@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
@@ -17,6 +19,8 @@ from keras_transformer.system.processor import is_amd, processor_features
 # oneDNN, and half as fast with few rows; on Intel processors MKL is faster with few rows.
 _FEW_ROWS, _LARGE = 8, 1 << 16
 _BY_ONEDNN = is_amd() and torch.backends.mkldnn.is_available()
+_BLOCKS = 32, 48  # columns that PyTorch's compiler computes at a time
+_whole_blocks = threading.local()
 
 
 @functools.cache
@@ -71,6 +75,28 @@ def linear(
     if relu:
         torch.relu_(y)
     return y if same else y.to(x.dtype), None if relu else activation
+
+
+@contextlib.contextmanager
+def whole_blocks() -> Iterator[None]:
+    """Let `plain_linear` fill up the columns of weights, for a compiler that computes them once.
+
+    Of columns that do not fill the last block, PyTorch's compiler stores all products twice.
+    """
+    before, _whole_blocks.on = getattr(_whole_blocks, "on", False), True
+    try:
+        yield
+    finally:
+        _whole_blocks.on = before
+
+
+def plain_linear(x: torch.Tensor, kernel_DF: torch.Tensor) -> torch.Tensor:
+    """Return x W over the last axis, in operations that other runtimes have."""
+    width = kernel_DF.shape[-1]
+    if not getattr(_whole_blocks, "on", False) or 0 in [width % block for block in _BLOCKS]:
+        return torch.matmul(x, kernel_DF)
+    filled_DF = torch.nn.functional.pad(kernel_DF, (0, -width % _BLOCKS[-1]))
+    return torch.matmul(x, filled_DF)[..., :width]
 
 
 def _by_plain_product(x, kernel_FD):
