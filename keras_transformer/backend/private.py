@@ -172,7 +172,9 @@ if BACKEND == "torch":
         rows, without trials (`preprocessing_fns`, PyTorch 2.13). Fallback: PyTorch's products.
         Weights stay apart (`aot_compile`, PyTorch 2.13): a package copies its own to memory that is
         aligned to 16 bytes, where vectors of 64 take 1.6 times as long to read. Fallback: the
-        package has them.
+        package has them. GCC does not inline early (`is_gcc`, PyTorch 2.13): it keeps the sums of
+        products of five rows or more in memory then, not in registers, and takes three times as
+        long. There is no option for flags, but values end up in the command. Fallback: it does.
         """
         name = "get_algorithm_selector_cache"  # its module takes long to import
         selector = _find("torch._inductor.select_algorithm", name)
@@ -181,6 +183,11 @@ if BACKEND == "torch":
             own = {"max_autotune_gemm": True, "max_autotune_gemm_backends": "CPP,ATEN"}
             options = options | own
             choices.append(_generated)
+        is_gcc = _find("torch._inductor.cpp_builder", "is_gcc")
+        name = "enable_floating_point_contract_flag"
+        value = _find("torch._inductor.config", f"cpp.{name}")
+        if is_gcc is not None and is_gcc() and value is not None:
+            options = options | {f"cpp.{name}": f"{value} -fno-early-inlining"}
         try:
             return _write_package(program, os.fspath(path), options)
         finally:

@@ -41,7 +41,7 @@ def test_they_are_used_from_one_module():
 def test_all_names_of_this_backend_are_there():
     """So that a release without one is noticed; `private` then says what is done."""
     of_torch = {"GET_DEVICE", "TO_TORCH_DTYPE", "LINEAR_POINTWISE", "REORDER_WEIGHT", "INT_MM"}
-    of_torch |= {"FUSED_ADAM", "PEEK_TRANSFORM"}
+    of_torch |= {"FUSED_ADAM", "PEEK_TRANSFORM", "PACKAGE_LOADER"}
     expected = {"torch": of_torch, "tensorflow": {"IN_XLA"}, "jax": set()}[BACKEND]
     assert set(NAMES) == expected | {"GLOBAL_STATE", "GET_MASK", "IN_SYMBOLIC_SCOPE"}
 
@@ -170,7 +170,7 @@ def test_caches_keep_their_shape_where_nobody_knows_of_xla(monkeypatch):
 @pytest.mark.skipif(BACKEND != "torch", reason="of PyTorch's compiler")
 def test_products_of_a_package_are_its_own_where_they_can_be(monkeypatch, tmp_path):
     import torch._inductor
-    from torch._inductor import select_algorithm
+    from torch._inductor import cpp_builder, select_algorithm
 
     selector = select_algorithm.get_algorithm_selector_cache()
     before, seen = list(selector.preprocessing_fns), []
@@ -186,13 +186,62 @@ def test_products_of_a_package_are_its_own_where_they_can_be(monkeypatch, tmp_pa
         seen.append((inductor_configs, chosen))
         raise OSError
 
+    monkeypatch.setattr(private, "PACKAGE_LOADER", None)
     monkeypatch.setattr(torch._inductor, "aoti_compile_and_package", compile_it)
-    for _ in range(2):
+    monkeypatch.setattr(cpp_builder, "is_gcc", lambda: True)
+    for _ in range(3):
         with pytest.raises(OSError):
             private.write_package(None, tmp_path, {"freezing": True})
         assert selector.preprocessing_fns == before
         monkeypatch.delattr(select_algorithm, "get_algorithm_selector_cache", raising=False)
-    (options, chosen), plain = seen
-    assert options.keys() == {"freezing", "max_autotune_gemm", "max_autotune_gemm_backends"}
+        if len(seen) == 2:
+            monkeypatch.delattr(cpp_builder, "is_gcc")
+    (options, chosen), of_gcc, plain = seen
+    flag = {"cpp.enable_floating_point_contract_flag": "off -fno-early-inlining"}
+    own = {"max_autotune_gemm": True, "max_autotune_gemm_backends": "CPP,ATEN"}
+    assert options == {"freezing": True} | own | flag
     assert chosen == [[generated], [library]]
+    assert of_gcc == ({"freezing": True} | flag, [])
     assert plain == ({"freezing": True}, [])
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="of PyTorch's compiler")
+def test_a_package_and_its_weights(monkeypatch, tmp_path):
+    import torch._inductor.package
+
+    seen, weight = [], torch.ones(2)
+    program = SimpleNamespace(example_inputs=((), {}), module=lambda check_guards: "module")
+    weights = {"packed": (weight, "properties")}
+
+    def compile_it(*arguments, options):
+        seen.append(options)
+        return ["code.so", weights, "code.cpp"]
+
+    class Loader(SimpleNamespace):
+        """Of a package that reads one of two weights."""
+
+        boxed_run = "run"
+
+        def __init__(self, path, *_):
+            seen.append(path)
+
+        def get_constant_fqns(self):
+            return ["packed"]
+
+        def load_constants(self, *arguments):
+            seen.append(arguments)
+
+    monkeypatch.setattr(torch._inductor, "aot_compile", compile_it)
+    monkeypatch.setattr(torch._inductor.package, "package_aoti", lambda *given: seen.append(given))
+    monkeypatch.setattr(private, "PACKAGE_LOADER", Loader)
+    path = tmp_path / "one.pt2"
+    assert private.write_package(program, path, {"freezing": True}) == {"packed": weight}
+    options, packed = seen
+    assert options["freezing"] and not options["aot_inductor.package_constants_in_so"]
+    assert packed == (str(path), ["code.so", "code.cpp"])
+    assert private.package_runner(path, {"packed": weight, "other": weight}) == "run"
+    assert seen[2:] == [str(path), ({"packed": weight}, False, True, True)]
+    assert private.package_runner(path, {}) == "run" and len(seen) == 5
+    monkeypatch.setattr(private, "PACKAGE_LOADER", None)
+    monkeypatch.setattr(torch._inductor, "aoti_load_package", str.upper)
+    assert private.package_runner(path, {}) == str(path).upper()

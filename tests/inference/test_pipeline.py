@@ -35,6 +35,19 @@ def test_any_of_several_ends_a_translation(translator, tokenizer, monkeypatch):
         Translator(other, tokenizer)
 
 
+def test_only_hypotheses_that_are_wanted_are_decoded(translator, tokenizer, monkeypatch):
+    rows, decode = [], tokenizer.decode_target
+
+    def record(ids):
+        rows.append(len(ids))
+        return decode(ids)
+
+    monkeypatch.setattr(tokenizer, "decode_target", record)
+    translator.translate(TEXTS, **SHORT)
+    translator.nbest(TEXTS, num_hypotheses=2, **SHORT)
+    assert rows == [1] * len(TEXTS) + [2] * len(TEXTS)
+
+
 def test_the_toy_gives_different_translations(alone):
     assert len(set(alone.values())) > len(TEXTS) / 2
 

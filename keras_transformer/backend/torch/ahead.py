@@ -32,8 +32,15 @@ from keras_transformer.system.processor import processor_features
 
 FORMAT = 2  # of the packages; those of another number are compiled again
 # Frozen weights are packed for the code, which has one thread: more would cost small models much.
-_CONFIG = {"freezing": True, "realize_reads_threshold": 0, "cpp.threads": 1, "compile_threads": 1}
+# What all layers read, such as a mask, is computed once, else with each element of each softmax.
+_CONFIG = {
+    "freezing": True,
+    "realize_reads_threshold": 0,
+    "cpp.threads": 1,
+    "compile_threads": 1,
+}
 _WEIGHTS = "weights.safetensors"  # those that the compiler computed, in the package
+_LAYOUT = ".layout"  # name of the sizes and strides of a weight, after its own
 _ALIGNMENT = 64  # bytes; vectors that lie across two lines of a cache take twice as long to read
 
 
@@ -111,9 +118,9 @@ class Packages:
                 if any(x.data_ptr() in own for x in program.constants.values()):
                     raise ValueError("it reads weights past their variables")
                 if weights := private.write_package(program, path, _CONFIG):
-                    of_model = dict(function.named_buffers())
-                    own = {name: x for name, x in weights.items() if name not in of_model}
-                    _add_weights(path, own)
+                    of_model = {name for name, _ in function.named_buffers()}
+                    packed = {name: x for name, x in weights.items() if name not in of_model}
+                    _add_weights(path, packed)
         except Exception as error:  # of many kinds
             raise ValueError(f"PyTorch cannot compile the search: {error}") from error
 
@@ -122,14 +129,15 @@ class Packages:
         with zipfile.ZipFile(path) as archive:
             if (name := _name_of_weights(archive)) not in archive.namelist():
                 return {}
-            packed = load(archive.read(name))
-        for name, weight in packed.items():
-            key = weight.shape, _digest(weight)
+            stored = load(archive.read(name))
+        weights = {name: _aligned(weight) for name, weight in function.named_buffers()}
+        for name in [name for name in stored if name + _LAYOUT in stored]:
+            layout = stored[name + _LAYOUT].tolist()
+            key = repr(layout), _digest(stored[name])
             if key not in self._packed:
-                self._packed[key] = _aligned(weight)
-            packed[name] = self._packed[key]
-        own = {name: _aligned(weight) for name, weight in function.named_buffers()}
-        return own | packed
+                self._packed[key] = _aligned(stored[name]).as_strided(*layout)
+            weights[name] = self._packed[key]
+        return weights
 
 
 def _is_whole(path):
@@ -142,11 +150,15 @@ def _is_whole(path):
 
 
 def _add_weights(path, weights):
-    """Put weights that are not the model's into a package."""
-    if strange := [name for name, weight in weights.items() if not weight.is_contiguous()]:
-        raise ValueError(f"its weights {strange} are not contiguous")
+    """Put weights that are not the model's into a package, each as it lies in memory."""
+    stored = {}
+    for name, weight in weights.items():
+        sizes, strides = weight.shape, weight.stride()
+        stop = 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+        stored[name] = weight.as_strided((stop,), (1,)).clone()
+        stored[name + _LAYOUT] = torch.tensor([sizes, strides], dtype=torch.int64)
     with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr(_name_of_weights(archive), save(weights))
+        archive.writestr(_name_of_weights(archive), save(stored))
 
 
 def _aligned(weight):
@@ -222,4 +234,4 @@ def _environment():
     for path in sorted(Path(__file__).parents[2].rglob("*.py")):
         sources.update(path.read_bytes())
     versions = [FORMAT, torch.version.__version__, keras.__version__, sources.hexdigest()]
-    return [*versions, *sorted(processor_features()), torch.get_num_threads()]
+    return [*versions, *sorted(processor_features())]

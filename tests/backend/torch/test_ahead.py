@@ -44,7 +44,7 @@ def test_a_damaged_package_is_compiled_again(model, tmp_path, monkeypatch):
 
     monkeypatch.setattr(Packages, "_compile", compile_package)
     monkeypatch.setattr(ahead, "_require_compiler", lambda: None)
-    monkeypatch.setattr(ahead.private, "package_runner", lambda path: path.read_bytes)
+    monkeypatch.setattr(ahead.private, "package_runner", lambda path, weights: path.read_bytes)
     examples = [[torch.ones(2, 4)], [torch.ones(3, 4)]]
 
     def load():
@@ -84,3 +84,30 @@ def test_a_weight_that_is_read_in_another_way(model, tmp_path):
     examples = [[torch.ones(2, 3)], [torch.ones(4, 3)]]
     with pytest.raises(ValueError, match="it reads weights past their variables"):
         Packages(model, tmp_path).compiled("hidden", lambda x: x @ hidden, examples)
+
+
+def test_weights_beside_the_code(model, tmp_path, monkeypatch):
+    """They come back as they lay in memory, where vectors do not cross lines, and once."""
+    monkeypatch.setattr(ahead, "_require_compiler", lambda: None)
+    numbers = torch.arange(24.0)
+    packed = {
+        "rows": numbers.view(4, 6),
+        "columns": numbers.view(4, 6).t(),
+        "spread": numbers[3:9:2].expand(5, 3),
+        "one": numbers[7],
+    }
+    function = torch.nn.Module()
+    function.register_buffer("weight_0", torch.empty(17)[1:])
+    function.register_buffer("weight_1", torch.empty(16))
+    packages, found = Packages(model, tmp_path), []
+    for i, weights in enumerate((packed, {"same": packed["columns"], "one": packed["one"]})):
+        with zipfile.ZipFile(tmp_path / f"{i}.pt2", "w") as archive:
+            archive.writestr("package/code", "")
+        ahead._add_weights(tmp_path / f"{i}.pt2", weights)
+        found.append(packages._weights_of(tmp_path / f"{i}.pt2", function))
+        assert found[i].keys() == {"weight_0", "weight_1", *weights}
+        for name, weight in weights.items():
+            assert found[i][name].equal(weight) and found[i][name].stride() == weight.stride()
+        assert all(x.data_ptr() % 64 == 0 for x in found[i].values())
+    assert found[0]["weight_1"] is function.weight_1
+    assert found[1]["same"] is found[0]["columns"] and found[1]["one"] is found[0]["one"]

@@ -8,6 +8,7 @@ import torch
 from keras_transformer.backend import (
     has_int8_linear,
     linear,
+    portable,
     precision,
     private,
     usable_precision,
@@ -57,6 +58,19 @@ def test_linear_of_a_variable_that_changes(rng, rows, width, transposed):
             same([found], [x @ kernel.value + bias.value])
             kernel.assign(kernel.value + 1.0)
             shown.assign(kernel.value.t() if transposed else kernel.value)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(("width", "filled"), [(10, 48), (100, 144), (64, 64), (96, 96)])
+def test_a_plain_product_in_whole_blocks(rng, width, filled, transposed):
+    x, kernel, bias = tensors(rng, (3, 5), (5, width), (width,))
+    shown = kernel.t() if transposed else kernel
+    with portable():
+        plain = linear(x, shown, bias, transposed=transposed)
+        with matmul.whole_blocks():
+            same([linear(x, shown, bias, transposed=transposed)], [plain])
+            assert linear(x, shown, transposed=transposed).stride(0) == filled
+        assert linear(x, shown, transposed=transposed).stride(0) == width
 
 
 @pytest.fixture

@@ -2,10 +2,12 @@
 
 import random
 import shutil
+import zipfile
 from types import SimpleNamespace
 from unittest import mock
 
 import pytest
+from safetensors.torch import load as load_weights
 
 from keras_transformer.inference.engines.inductor_engine import InductorEngine
 from keras_transformer.inference.translator import Translator
@@ -56,6 +58,19 @@ def test_texts_of_any_number_and_length(compiled, ours, no_compiler):
     assert [compiled.translate([text])[0] for text in TEXTS] == expected
     assert compiled.translate(TEXTS, tokens_per_batch=20) == expected
     assert compiled.translate([]) == [] and compiled.translate(["", " "]) == ["", ""]
+
+
+def test_packages_share_their_weights(compiled, cache):
+    names = []
+    for path in cache.glob("**/*.pt2"):
+        with zipfile.ZipFile(path) as archive:
+            inside = archive.namelist()
+            assert not any("data/weights" in name for name in inside)  # which would be pickled
+            (stored,) = (name for name in inside if name.endswith("weights.safetensors"))
+            names += [name for name in load_weights(archive.read(stored)) if "." not in name]
+    shared = compiled._engine._runner._packages._packed
+    assert 0 < len(shared) < len(names)
+    assert all(weight.data_ptr() % 64 == 0 for weight in shared.values())
 
 
 def test_scores(compiled, ours, no_compiler):
