@@ -24,9 +24,9 @@ class InductorEngine(KerasEngine):
     """The engine that compiles a search of the Keras model, with PyTorch on a processor.
 
     The options of its first search are compiled, for texts of any number and length: what comes
-    before the loop, and a turn of the loop. The code has one thread and weights of its own. Samples,
-    and searches with other options, a constraint or a shortlist are computed as by `KerasEngine`,
-    and so are scores.
+    before the loop, and a turn of the loop. The code has one thread, and weights of its own.
+    Samples, and searches with other options, a constraint or a shortlist are computed as by
+    `KerasEngine`, and so are scores.
 
     Args:
         model: The model, in float32, whose weights do not change.
