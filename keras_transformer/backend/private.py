@@ -186,7 +186,7 @@ if BACKEND == "torch":
         is_gcc = _find("torch._inductor.cpp_builder", "is_gcc")
         name = "enable_floating_point_contract_flag"
         value = _find("torch._inductor.config", f"cpp.{name}")
-        if is_gcc is not None and is_gcc() and value is not None:
+        if is_gcc is not None and is_gcc() and isinstance(value, str):
             options = options | {f"cpp.{name}": f"{value} -fno-early-inlining"}
         try:
             return _write_package(program, os.fspath(path), options)

@@ -94,9 +94,9 @@ def plain_linear(x: torch.Tensor, kernel_DF: torch.Tensor) -> torch.Tensor:
     """Return x W over the last axis, in operations that other runtimes have."""
     width = kernel_DF.shape[-1]
     if not getattr(_whole_blocks, "on", False) or 0 in [width % block for block in _BLOCKS]:
-        return torch.matmul(x, kernel_DF)
+        return ops.matmul(x, kernel_DF)
     filled_DF = torch.nn.functional.pad(kernel_DF, (0, -width % _BLOCKS[-1]))
-    return torch.matmul(x, filled_DF)[..., :width]
+    return ops.matmul(x, filled_DF)[..., :width]
 
 
 def _by_plain_product(x, kernel_FD):
