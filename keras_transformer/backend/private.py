@@ -172,10 +172,16 @@ if BACKEND == "torch":
         rows, without trials (`preprocessing_fns`, PyTorch 2.13). Fallback: PyTorch's products.
         Weights stay apart (`aot_compile`, PyTorch 2.13): a package copies its own to memory that is
         aligned to 16 bytes, where vectors of 64 take 1.6 times as long to read. Fallback: the
-        package has them. GCC does not inline early (`is_gcc`, PyTorch 2.13): it keeps the sums of
-        products of five rows or more in memory then, not in registers, and takes three times as
-        long. There is no option for flags, but values end up in the command. Fallback: it does.
+        package has them.
         """
+        # A GCC that inlines early keeps the sums of products of five rows or more in memory, and
+        # takes three times as long. PyTorch 2.13 has no option for flags, but a value is part of
+        # the command. Fallback: GCC inlines early.
+        is_gcc = _find("torch._inductor.cpp_builder", "is_gcc")
+        name = "enable_floating_point_contract_flag"
+        value = _find("torch._inductor.config", f"cpp.{name}")
+        if is_gcc is not None and is_gcc() and isinstance(value, str):
+            options = options | {f"cpp.{name}": f"{value} -fno-early-inlining"}
         name = "get_algorithm_selector_cache"  # its module takes long to import
         selector = _find("torch._inductor.select_algorithm", name)
         choices = getattr(selector and selector(), "preprocessing_fns", None)
@@ -183,11 +189,6 @@ if BACKEND == "torch":
             own = {"max_autotune_gemm": True, "max_autotune_gemm_backends": "CPP,ATEN"}
             options = options | own
             choices.append(_generated)
-        is_gcc = _find("torch._inductor.cpp_builder", "is_gcc")
-        name = "enable_floating_point_contract_flag"
-        value = _find("torch._inductor.config", f"cpp.{name}")
-        if is_gcc is not None and is_gcc() and isinstance(value, str):
-            options = options | {f"cpp.{name}": f"{value} -fno-early-inlining"}
         try:
             return _write_package(program, os.fspath(path), options)
         finally:

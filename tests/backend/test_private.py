@@ -218,7 +218,7 @@ def test_a_package_and_its_weights(monkeypatch, tmp_path):
         return ["code.so", weights, "code.cpp"]
 
     class Loader(SimpleNamespace):
-        """Of a package that reads one of two weights."""
+        """The loader of a package that reads one of two weights."""
 
         boxed_run = "run"
 
