@@ -68,6 +68,25 @@ class Config:
                 f"{name} must be divisible by {divisor}, got {name}={value} and {divisor}={by}"
             )
 
+    def _check_decoder_sizes(self) -> None:
+        """Check `decoder_d_ff` and `num_decoder_heads`; make them None if the encoder's equal."""
+        for name, other in {"decoder_d_ff": "d_ff", "num_decoder_heads": "num_heads"}.items():
+            if getattr(self, name) is not None:
+                self._check_whole(name)
+            if getattr(self, name) == getattr(self, other):
+                object.__setattr__(self, name, None)
+        if self.to_dict()["num_decoder_heads"] is not None:
+            self._check_multiple("d_model", "num_decoder_heads")
+
+    @property
+    def decoder_sizes(self) -> dict[str, int]:
+        """`num_heads` and `d_ff` of the decoder."""
+        values = self.to_dict()
+        return dict(
+            num_heads=values["num_decoder_heads"] or values["num_heads"],
+            d_ff=values["decoder_d_ff"] or values["d_ff"],
+        )
+
     def _check_layers(self, name: str) -> None:
         """Check indices of blocks, and make them a sorted tuple."""
         count = self.to_dict()["num_layers"]
@@ -183,10 +202,7 @@ class TransformerConfig(Config):
         self._check_whole("num_encoder_layers", "num_decoder_layers", "max_length")
         self._check_whole("position_offset", least=0)
         self._check_multiple("d_model", "num_heads")
-        self._check_decoder("decoder_d_ff", "d_ff")
-        self._check_decoder("num_decoder_heads", "num_heads")
-        if self.num_decoder_heads is not None:
-            self._check_multiple("d_model", "num_decoder_heads")
+        self._check_decoder_sizes()
         self._check_rates()
         require(self.guided_alignment >= 0, "guided_alignment", self.guided_alignment, "at least 0")
         require(0 <= self.layer_drop < 1, "layer_drop", self.layer_drop, "in [0, 1)")
@@ -204,21 +220,6 @@ class TransformerConfig(Config):
         self._check_ids(smallest, "pad_id", "bos_id", "eos_id")
         if self.pad_id in self.eos_ids:
             raise ValueError(f"pad_id and eos_id must differ, both are {self.pad_id}")
-
-    def _check_decoder(self, name: str, of_encoder: str) -> None:
-        """Check a size of the decoder; make it None if it equals the encoder's."""
-        if getattr(self, name) is not None:
-            self._check_whole(name)
-        if getattr(self, name) == getattr(self, of_encoder):
-            object.__setattr__(self, name, None)
-
-    @property
-    def decoder_sizes(self) -> dict[str, int]:
-        """`num_heads` and `d_ff` of the decoder."""
-        return dict(
-            num_heads=self.num_decoder_heads or self.num_heads,
-            d_ff=self.decoder_d_ff or self.d_ff,
-        )
 
     @classmethod
     def tiny(cls, vocab_size: int, **changes: Any) -> TransformerConfig:

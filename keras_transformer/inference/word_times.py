@@ -37,7 +37,7 @@ class Word:
 
 def check_alignment_heads(hearing: Hearing, config: SpeechConfig) -> None:
     """Raise ValueError if an alignment head is not in the model."""
-    layers, heads = config.num_decoder_layers, config.num_heads
+    layers, heads = config.num_decoder_layers, config.decoder_sizes["num_heads"]
     fits = all(i < layers and j < heads for i, j in hearing.alignment_heads)
     accepted = f"pairs of a layer below {layers} and a head below {heads}"
     require(fits, "alignment_heads", hearing.alignment_heads, accepted)
@@ -75,8 +75,8 @@ def timed_words(
     with record_attention() as weights, without_gradients():
         model({name: ops.convert_to_tensor(x) for name, x in inputs.items()})
     layers = [block.cross_attention.path for block in model.decoder.blocks]
-    later = range(len(layers) // 2, len(layers))
-    heads = hearing.alignment_heads or itertools.product(later, range(config.num_heads))
+    later, count = range(len(layers) // 2, len(layers)), config.decoder_sizes["num_heads"]
+    heads = hearing.alignment_heads or itertools.product(later, range(count))
     chosen = [ops.convert_to_numpy(ops.cast(weights[layers[i]][0, j], "float32")) for i, j in heads]
     positions = max(1, min(math.ceil(seconds / HOP / 2), -(-len(features) // 2)))
     rows = slice(len(first_ids) - 1, len(tokens))  # which predict the text and EOS

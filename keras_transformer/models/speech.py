@@ -32,6 +32,8 @@ class SpeechConfig(Config):
         num_encoder_layers: Number of encoder blocks.
         num_decoder_layers: Number of decoder blocks.
         num_heads: Number of attention heads per block.
+        decoder_d_ff: Width inside the feed-forward of the decoder; None: `d_ff`.
+        num_decoder_heads: Number of attention heads per block of the decoder; None: `num_heads`.
         dropout: Dropout rate in [0, 1) on sub-layer outputs and embeddings.
         activation: Activation of the feed-forward, one of `ACTIVATIONS`.
         epsilon: Epsilon of the norms.
@@ -53,6 +55,8 @@ class SpeechConfig(Config):
     num_encoder_layers: int = 4
     num_decoder_layers: int = 4
     num_heads: int = 6
+    decoder_d_ff: int | None = None
+    num_decoder_heads: int | None = None
     dropout: float = 0.0
     activation: str = "gelu"
     epsilon: float = 1e-5
@@ -69,6 +73,7 @@ class SpeechConfig(Config):
         self._check_whole("num_encoder_layers", "num_decoder_layers", "max_frames", "max_length")
         require(self.d_model % 2 == 0, "d_model", self.d_model, "even for sinusoidal positions")
         self._check_multiple("d_model", "num_heads")
+        self._check_decoder_sizes()
         self._check_rates()
         self._check_choice("activation", ACTIVATIONS)
         self._check_ids(self.vocab_size, "pad_id", "bos_id", "eos_id")
@@ -145,7 +150,7 @@ class Speech(EncoderDecoder):
             source_embedding,
             target_embedding,
             Encoder(config.num_encoder_layers, **stack, name="encoder"),
-            Decoder(config.num_decoder_layers, **stack, name="decoder"),
+            Decoder(config.num_decoder_layers, **stack | config.decoder_sizes, name="decoder"),
             target_embedding.tokens,
         )
         super().__init__(config, policy, parts, source_shape=(None, config.num_mels), **kwargs)

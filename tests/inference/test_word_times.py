@@ -72,3 +72,6 @@ def test_alignment_heads_must_be_in_the_model():
     check_alignment_heads(Hearing(alignment_heads=((1, 5), (0, 0))), config)
     with pytest.raises(ValueError, match="alignment_heads must be pairs of a layer below 2 and"):
         check_alignment_heads(Hearing(alignment_heads=((2, 0),)), config)
+    fewer = SpeechConfig(9, num_decoder_layers=2, num_heads=6, num_decoder_heads=4)
+    with pytest.raises(ValueError, match="a head below 4"):
+        check_alignment_heads(Hearing(alignment_heads=((1, 5),)), fewer)

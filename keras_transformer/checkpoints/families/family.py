@@ -195,14 +195,6 @@ def their_activation(name: str) -> str:
     return next((theirs for theirs, ours in ACTIVATIONS.items() if ours == name), name)
 
 
-def one(theirs: Mapping[str, Any], *names: str) -> Any:
-    """Return the common value of several fields; raise ValueError if they differ."""
-    values = [theirs[name] for name in names]
-    if len(set(values)) > 1:
-        raise ValueError(f"{' and '.join(names)} must be equal, got {values}")
-    return values[0]
-
-
 def only(theirs: Mapping[str, Any], **accepted: Any) -> None:
     """Raise ValueError if a field is present and has another value than the accepted one."""
     for name, value in accepted.items():

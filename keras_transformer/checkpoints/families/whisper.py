@@ -7,7 +7,6 @@ from keras_transformer.checkpoints.families.family import (
     Rule,
     dense,
     norm,
-    one,
     table,
     their_activation,
     token_id,
@@ -37,10 +36,12 @@ def _config(theirs, names):
         vocab_size=theirs["vocab_size"],
         num_mels=theirs["num_mel_bins"],
         d_model=theirs["d_model"],
-        d_ff=one(theirs, "encoder_ffn_dim", "decoder_ffn_dim"),
+        d_ff=theirs["encoder_ffn_dim"],
+        decoder_d_ff=theirs["decoder_ffn_dim"],
         num_encoder_layers=theirs["encoder_layers"],
         num_decoder_layers=theirs["decoder_layers"],
-        num_heads=one(theirs, "encoder_attention_heads", "decoder_attention_heads"),
+        num_heads=theirs["encoder_attention_heads"],
+        num_decoder_heads=theirs["decoder_attention_heads"],
         dropout=theirs["dropout"],
         activation=ACTIVATIONS[theirs["activation_function"]],
         epsilon=1e-5,
@@ -60,11 +61,11 @@ def _config_file(config):
         num_mel_bins=config.num_mels,
         d_model=config.d_model,
         encoder_ffn_dim=config.d_ff,
-        decoder_ffn_dim=config.d_ff,
+        decoder_ffn_dim=config.decoder_sizes["d_ff"],
         encoder_layers=config.num_encoder_layers,
         decoder_layers=config.num_decoder_layers,
         encoder_attention_heads=config.num_heads,
-        decoder_attention_heads=config.num_heads,
+        decoder_attention_heads=config.decoder_sizes["num_heads"],
         dropout=config.dropout,
         attention_dropout=0.0,
         activation_dropout=0.0,
@@ -103,14 +104,16 @@ def _rules(config: SpeechConfig) -> list[Rule]:
     rules = []
     sides = dict(encoder=config.num_encoder_layers, decoder=config.num_decoder_layers)
     for side, layers in sides.items():
-        attention = "attention" if side == "encoder" else "self_attention"
+        attention, heads = "attention", config.num_heads
+        if side == "decoder":
+            attention, heads = "self_attention", config.decoder_sizes["num_heads"]
         for i in range(layers):
             ours, theirs = f"{side}/block_{i}", f"model.{side}.layers.{i}"
-            rules += _attention(f"{ours}/{attention}", f"{theirs}.self_attn", config.num_heads)
+            rules += _attention(f"{ours}/{attention}", f"{theirs}.self_attn", heads)
             rules += norm(f"{ours}/{attention}_norm/norm", f"{theirs}.self_attn_layer_norm")
             if side == "decoder":
                 names = f"{ours}/cross_attention", f"{theirs}.encoder_attn"
-                rules += _attention(*names, config.num_heads, cross=True)
+                rules += _attention(*names, heads, cross=True)
                 rules += norm(f"{names[0]}_norm/norm", f"{names[1]}_layer_norm")
             rules += dense(f"{ours}/feed_forward/hidden", f"{theirs}.fc1")
             rules += dense(f"{ours}/feed_forward/output", f"{theirs}.fc2")

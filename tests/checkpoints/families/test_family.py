@@ -5,7 +5,6 @@ import pytest
 
 from keras_transformer.checkpoints.families.family import (
     Rule,
-    one,
     only,
     their_activation,
     token_id,
@@ -83,9 +82,6 @@ def test_a_convolution_over_images():
 
 def test_fields():
     assert their_activation("gelu_tanh") == "gelu_new"
-    assert one(dict(a=1, b=1), "a", "b") == 1
-    with pytest.raises(ValueError, match=r"a and b must be equal, got \[1, 2\]"):
-        one(dict(a=1, b=2), "a", "b")
     only(dict(a=1), a=1, b=2)
     with pytest.raises(ValueError, match="a must be 2, got 1"):
         only(dict(a=1), a=2)

@@ -20,11 +20,14 @@ SIZES |= dict(pad_token_id=29, bos_token_id=29, eos_token_id=29, decoder_start_t
 MODELS = {
     "plain": {},
     "padding-of-its-own": dict(pad_token_id=0, activation_function="gelu_new"),
+    "unequal": dict(
+        decoder_attention_heads=2, decoder_ffn_dim=40, pad_token_id=0, activation_function="relu"
+    ),
     "wide": dict(d_model=24, encoder_layers=1, decoder_layers=3, num_mel_bins=5),
 }
 
 
-@pytest.fixture(scope="module", params=cases(MODELS, "padding-of-its-own"))
+@pytest.fixture(scope="module", params=cases(MODELS, "unequal"))
 def pair(request, tmp_path_factory):
     """A random model of `transformers`, its folder, and ours read from there."""
     torch.manual_seed(1)
