@@ -81,11 +81,8 @@ class Config:
     @property
     def decoder_sizes(self) -> dict[str, int]:
         """`num_heads` and `d_ff` of the decoder."""
-        values = self.to_dict()
-        return dict(
-            num_heads=values["num_decoder_heads"] or values["num_heads"],
-            d_ff=values["decoder_d_ff"] or values["d_ff"],
-        )
+        values, names = self.to_dict(), {"num_heads": "num_decoder_heads", "d_ff": "decoder_d_ff"}
+        return {name: values[own] or values[name] for name, own in names.items()}
 
     def _check_layers(self, name: str) -> None:
         """Check indices of blocks, and make them a sorted tuple."""

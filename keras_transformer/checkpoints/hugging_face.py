@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -172,7 +173,14 @@ def _renamed(family, rules, checkpoint, names):
             )
         del places[alias]
     unused = {x for x in places if x not in needed and x.endswith(family.unused or "/")}
-    return places.keys() - unused, lambda name: checkpoint.read(places[name])
+    others = {x for x in family.heads if x in places and x not in needed} - unused
+    if others:
+        warnings.warn(
+            f"the weights in {checkpoint.folder} of other heads than the model's are left out: "
+            f"{_some(sorted(others))}",
+            stacklevel=4,
+        )
+    return places.keys() - unused - others, lambda name: checkpoint.read(places[name])
 
 
 def write_model(folder: str | os.PathLike, model: keras.Model, kind: str | None = None) -> None:

@@ -73,12 +73,6 @@ ALBERT_LAYER = {
     "feed_forward_norm/norm": "full_layer_layer_norm",
 }
 HEAD_DROPOUT = dict.fromkeys(NAMES, "classifier_dropout") | {"albert": "classifier_dropout_prob"}
-# Weights of heads that a checkpoint may have in addition to the head that its config names.
-UNUSED = {
-    "bert": ("bert.pooler.dense", "cls.seq_relationship"),
-    "roberta": ("roberta.pooler.dense",),
-    "albert": ("albert.pooler", "sop_classifier.classifier"),
-}
 
 
 def _fields(kind: str) -> dict[str, Field]:
@@ -161,8 +155,10 @@ FAMILIES = {
         },
         unused=(
             "embeddings.position_ids",
-            *(f"{name}.{part}" for name in UNUSED[prefix] for part in ("weight", "bias")),
+            # The pooler, which not all heads have.
+            *(f"{NAMES[kind].bare_pooler}.{part}" for part in ("weight", "bias")),
         ),
+        heads=NAMES[kind].weights,
         prefix=f"{prefix}.",
         endings=NORM_ENDINGS,
         fields=_fields(kind),

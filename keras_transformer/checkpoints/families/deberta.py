@@ -64,7 +64,8 @@ _HEAD = {
     }.items()
 }
 _POOLERS = sorted([*ACTIVATIONS, "tanh"])
-_OTHERS = ("pooler.dense", *(f"mask_predictions.{x}" for x in ("dense", "LayerNorm", "classifier")))
+# Heads that our models do not have: of the discriminator of replaced tokens.
+_OTHERS = tuple(f"mask_predictions.{x}" for x in ("dense", "LayerNorm", "classifier"))
 
 
 def _has_both(value):
@@ -149,8 +150,10 @@ FAMILIES = {
         unused=(
             "embeddings.position_ids",
             "embeddings.position_embeddings.weight",
-            # Weights of heads that a checkpoint may have in addition to that of its config.
-            *_HEAD.values(),
+            *(f"pooler.dense.{part}" for part in ("weight", "bias")),
+        ),
+        heads=(
+            *NAMES.weights,
             *(f"{name}.{part}" for name in _OTHERS for part in ("weight", "bias")),
         ),
         prefix="deberta.",

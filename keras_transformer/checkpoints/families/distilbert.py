@@ -32,7 +32,6 @@ _LAYER = {
     "feed_forward/output": "ffn.lin2",
     "feed_forward_norm/norm": "output_layer_norm",
 }
-_HEADS = ("vocab_transform", "vocab_layer_norm", "vocab_projector", "pre_classifier")
 _SIZES = ("vocab_size", "dim", "hidden_dim", "n_layers", "n_heads", "max_position_embeddings")
 _SHARED = ("tie_word_embeddings", "architectures", "id2label", "num_labels")
 _FIELDS = {name: FIELDS[name] for name in _SHARED} | dict.fromkeys(_SIZES, size())
@@ -71,11 +70,8 @@ FAMILIES = {
         _rules,
         _config_file,
         aliases={"vocab_projector.weight": ("distilbert.embeddings.word_embeddings.weight",)},
-        unused=(
-            "embeddings.position_ids",
-            # Weights of heads that a checkpoint may have in addition to that of its config.
-            *(f"{name}.{part}" for name in _HEADS for part in ("weight", "bias")),
-        ),
+        unused=("embeddings.position_ids",),
+        heads=NAMES.weights,
         prefix="distilbert.",
         fields=_FIELDS,
     )

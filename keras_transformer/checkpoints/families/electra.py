@@ -27,12 +27,6 @@ NAMES = Names(
         classifier_dropout="head_dropout",
     ),
 )
-_HEADS = (
-    "generator_predictions.dense",
-    "generator_predictions.LayerNorm",
-    "generator_lm_head",
-    *(NAMES.replaced or ()),
-)
 _FIELDS = FIELDS | dict(
     embedding_size=size(),
     type_vocab_size=size(2),
@@ -75,11 +69,8 @@ FAMILIES = {
         _rules,
         _config_file,
         aliases={"generator_lm_head.weight": ("electra.embeddings.word_embeddings.weight",)},
-        unused=(
-            "embeddings.position_ids",
-            # Weights of heads that a checkpoint may have in addition to that of its config.
-            *(f"{name}.{part}" for name in _HEADS for part in ("weight", "bias")),
-        ),
+        unused=("embeddings.position_ids",),
+        heads=NAMES.weights,
         prefix="electra.",
         fields=_FIELDS,
     )

@@ -16,6 +16,7 @@ from keras_transformer.checkpoints.families.fields import (
     rate,
     size,
 )
+from keras_transformer.config import require
 from keras_transformer.models.encoder_only import EncoderConfig
 
 HEADS = {  # suffix of an architecture's name -> our head
@@ -27,6 +28,18 @@ HEADS = {  # suffix of an architecture's name -> our head
     "ForQuestionAnswering": "span_extraction",
     "Model": "hidden",
 }
+# The order in which the heads are tried whose weights a checkpoint without architectures has.
+BY_WEIGHTS = (
+    "sequence_classification",
+    "token_classification",
+    "span_extraction",
+    "pretraining",
+    "replaced_tokens",
+    "masked_lm",
+    "next_sentence",
+    "pooled",
+    "hidden",
+)
 _SIZES = "vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads"
 FIELDS = {name: size() for name in _SIZES.split()} | dict(
     max_position_embeddings=size(),
@@ -111,15 +124,29 @@ class Names:
 
     def fields(self, theirs: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
         """Return the sizes, the head and the labels as fields of our config."""
-        architecture = (theirs["architectures"] or [f"{self.family}Model"])[0]
-        known = {theirs: ours for ours, theirs in self.heads.items() if ours != "pooled"}
-        if architecture not in known:
-            raise ValueError(f"architectures must be one of {sorted(known)}, got {architecture!r}")
-        head = known[architecture]
-        if head == "hidden" and f"{self.bare_pooler}.weight" in set(names):
-            head = "pooled"
+        head = self._head(theirs["architectures"], set(names))
         found = {ours: theirs[name] for name, ours in self.sizes.items()}
         return found | dict(head=head, labels=labels_of(theirs))
+
+    def _head(self, architectures, names):
+        """Return the head that a checkpoint's architecture names; without one, of its weights."""
+        fitting = [
+            head
+            for head in BY_WEIGHTS
+            if head in self.heads and names.issuperset(_names(self._rules(head)))
+        ]
+        if not architectures:
+            return fitting[0]
+        known = {theirs: ours for ours, theirs in self.heads.items() if ours != "pooled"}
+        accepted = f"one of {sorted(known)}, or absent for the head that the weights have"
+        require(architectures[0] in known, "architectures", architectures[0], accepted)
+        head = known[architectures[0]]
+        return "pooled" if head == "hidden" and "pooled" in fitting else head
+
+    @property
+    def weights(self) -> tuple[str, ...]:
+        """The names of the weights of all heads."""
+        return tuple({name: None for head in self.heads for name in _names(self._rules(head))})
 
     def config_file(self, config: EncoderConfig) -> dict[str, Any]:
         """Return the same as fields of a `config.json`; the inverse of `fields`."""
@@ -138,7 +165,10 @@ class Names:
 
     def rules(self, config: EncoderConfig) -> list[Rule]:
         """Return the rules of the head."""
-        head, rules = config.head, []
+        return self._rules(config.head)
+
+    def _rules(self, head):
+        rules: list[Rule] = []
         if head in ("masked_lm", "pretraining"):
             rules += dense("transform/dense", self.transform[0])
             rules += norm("transform/norm", self.transform[1])
@@ -158,6 +188,10 @@ class Names:
         if head == "span_extraction":
             rules += dense("span", "qa_outputs")
         return rules
+
+
+def _names(rules):
+    return [name for rule in rules for name in rule.names]
 
 
 def labels_of(theirs: Mapping[str, Any]) -> tuple[str, ...]:

@@ -77,10 +77,11 @@ FAMILIES = {
             "embeddings.position_ids",
             "embeddings.position_embeddings.weight",
             "rotary_embeddings.inv_freq",
-            # Prediction of contacts from attention, which our models do not have.
+            # Prediction of contacts from attention, which our models do not have. All ESMs have it.
             *(f"contact_head.regression.{part}" for part in ("weight", "bias")),
             *(f"esm.pooler.dense.{part}" for part in ("weight", "bias")),
         ),
+        heads=NAMES.weights,
         prefix="esm.",
         endings=NORM_ENDINGS,
         fields=_FIELDS,

@@ -117,6 +117,8 @@ class Family:
             those others.
         unused: Suffixes of names to ignore: tensors that are not weights, such as tables of
             sinusoids, or weights that no model uses.
+        heads: Names of the weights of all heads. Those of a head that the model does not have are
+            left out, with a warning.
         free: Fields of our config that affect neither weights nor results.
         prefix: Prefix of the names, which checkpoints of the bare model lack.
         endings: Pairs of an alternative suffix of names and the one in the rules.
@@ -133,6 +135,7 @@ class Family:
     config_file: Callable[[Any], dict[str, Any]]
     aliases: Mapping[str, tuple[str, ...]]
     unused: tuple[str, ...] = ()
+    heads: tuple[str, ...] = ()
     free: frozenset[str] = frozenset()
     prefix: str = ""
     endings: tuple[tuple[str, str], ...] = ()

@@ -64,7 +64,7 @@ def test_the_masked_lm_head_of_version_3(tmp_path):
     logits = ops.convert_to_numpy(ours(inputs))
     np.testing.assert_allclose(logits[is_token], expected[is_token], atol=1e-4, rtol=1e-4)
     configure(tmp_path, architectures=None)  # as in the released files
-    assert read_model(tmp_path).config.head == "hidden"
+    assert read_model(tmp_path).config.head == "masked_lm"
 
 
 @pytest.mark.parametrize(

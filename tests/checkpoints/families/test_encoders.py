@@ -1,9 +1,15 @@
 """Heads and labels of encoder-only checkpoints, and configs that do not fit."""
 
-import pytest
+import dataclasses
 
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_transformer.checkpoints.families import FAMILIES, bert, deberta, distilbert, electra, esm
 from keras_transformer.checkpoints.hugging_face import read_model, write_model
-from tests.checkpoints.families.encoder_parity import encoder
+from tests.checkpoints.families.encoder_parity import encoder, encoder_batch, run
+from tests.checkpoints.families.minimal import minimal
 from tests.checkpoints.families.parity import configure
 
 
@@ -37,6 +43,34 @@ def test_configs_that_do_not_fit(folder, changes, message):
     configure(folder, **changes)
     with pytest.raises(ValueError, match=message):
         read_model(folder)
+
+
+NAMES = bert.NAMES | {"distilbert": distilbert.NAMES, "electra": electra.NAMES}
+NAMES |= {"deberta-v2": deberta.NAMES, "esm": esm.NAMES}
+
+
+@pytest.mark.once("what the files say")
+@pytest.mark.parametrize("kind", NAMES)
+def test_the_head_by_the_weights(kind):
+    """SciBERT and the small BERTs have no `architectures`."""
+    family = FAMILIES[kind]
+    config = family.read(minimal(kind), [])
+    for head in NAMES[kind].heads:
+        rules = family.rules(dataclasses.replace(config, head=head))
+        names = {name for rule in rules for name in rule.names}
+        assert family.read(minimal(kind), names).head == head
+
+
+def test_heads_that_the_config_does_not_name(folder):
+    """The model is the one that is named; the weights of the others are left out."""
+    theirs = encoder("Bert", {}, "ForPreTraining")
+    theirs.save_pretrained(folder)
+    configure(folder, architectures=["BertModel"])
+    with pytest.warns(UserWarning, match="of other heads .* left out: cls.predictions.bias, cls"):
+        ours = read_model(folder, dtype="float32")
+    inputs = encoder_batch(ours.config)
+    found, expected = ours(inputs)["pooled"], run(theirs.bert, inputs, 0).pooler_output
+    np.testing.assert_allclose(ops.convert_to_numpy(found), expected, atol=1e-4)
 
 
 def test_labels_by_number_alone(folder):
