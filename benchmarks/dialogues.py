@@ -75,7 +75,8 @@ def measure(chat: Any, questions: list) -> dict[str, float]:
     asked, prompts = [], []
     for question in questions:
         text = prompt(question.context, question.question)
-        rendered = chat.template.render([{"role": "user", "content": text}])
+        names = chat.writer.tokenizer.special_names
+        rendered = chat.template.render([{"role": "user", "content": text}], special_names=names)
         (ids,) = chat.writer.tokenizer.encode([rendered], framed=False)
         if len(ids) + REPLY < chat.writer.model.config.max_length:
             asked.append(question)

@@ -28,6 +28,13 @@ def generate(
     seed: Annotated[
         int | None, typer.Option(help="Random seed for sampling.  [default: a new one each time]")
     ] = None,
+    parse_special: Annotated[
+        bool,
+        typer.Option(
+            "--parse-special",
+            help='Text that spells a special token, such as "<|im_end|>", becomes this token.',
+        ),
+    ] = False,
     precision: Precision = None,
     **search: Any,
 ) -> None:
@@ -45,7 +52,7 @@ def generate(
     from keras_transformer.inference.causal_lm import CausalLM
 
     writer = CausalLM.load(folder, precision)
-    options = dict(stop=stop or (), seed=seed)
+    options = dict(stop=stop or (), seed=seed, parse_special=parse_special)
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     if prompt is None:
         prompts = list(read_lines(None))

@@ -26,13 +26,25 @@ _UNCLEAR = (
 class ChatEncoder(Encoder, Protocol):
     """The part of a tokenizer that dialogues need."""
 
-    added_ids: Collection[int]  # ids of special tokens
+    added_ids: Collection[int]  # ids of special tokens and the like
+    special_names: Mapping[str, str]  # texts that are encoded as special tokens
+
+    def with_control_tokens(self, template: str) -> ChatEncoder:
+        """Return a tokenizer in which the tokens of a template are like special ones."""
+        ...
 
 
 class Template(Protocol):
     """The part of a chat template that dialogues need."""
 
-    def render(self, messages: Sequence[Any], add_generation_prompt: bool = True) -> str:
+    source: str
+
+    def render(
+        self,
+        messages: Sequence[Any],
+        add_generation_prompt: bool = True,
+        special_names: Mapping[str, str] | None = None,
+    ) -> str:
         """Return the text of messages; raise ValueError if they are malformed."""
         ...
 
@@ -58,7 +70,8 @@ def encode_dialogue(
     """Return the ids of a dialogue and which of them belong to replies (bool).
 
     The ids of replies are found by the difference of token prefixes: those that a chat has after a
-    reply and did not have where the reply begins, up to the token that ends the turn.
+    reply and did not have where the reply begins, up to the token that ends the turn. Text that
+    spells a special token does not become this token: only the template writes special tokens.
 
     Args:
         record: An object with `messages`, all of whose assistant messages are replies; or with
@@ -96,7 +109,8 @@ def _masked(messages, first, tokenizer, template):
 
     The replies are the messages from `first` on; if that is None, those of the assistant.
     """
-    whole = template.render(messages, False)  # it checks the form of the messages
+    names = tokenizer.special_names
+    whole = template.render(messages, False, names)  # it checks the form of the messages
     count = len(messages)
     if first is None:
         replies = [(i, i + 1) for i, x in enumerate(messages) if x["role"] == "assistant"]
@@ -108,10 +122,10 @@ def _masked(messages, first, tokenizer, template):
     (ids,) = tokenizer.encode([whole], framed=False)
     found = []
     for begin, end in replies:
-        text = whole if end == count else template.render(messages[:end], False)
+        text = whole if end == count else template.render(messages[:end], False, names)
         # What follows the reply there: the end of the turn, and sometimes of the text.
         _, known, rest = text.rpartition(messages[end - 1]["content"].strip())
-        parts = [template.render(messages[:begin], True), text, rest if known else ""]
+        parts = [template.render(messages[:begin], True, names), text, rest if known else ""]
         before, after, rest = tokenizer.encode(parts, framed=False)
         reply_end = _end_of_turn(after, rest, tokenizer.added_ids)
         if ids[:reply_end] != after[:reply_end]:
@@ -177,7 +191,7 @@ def encode_dialogues(
     """
     files = [RaggedFile(Path(folder, f"{name}.{part}"), dtype)
              for part, dtype in (("ids", "int32"), ("replies", "uint8"))]  # fmt: skip
-    too_long = 0
+    too_long, tokenizer = 0, tokenizer.with_control_tokens(template.source)
     with contextlib.ExitStack() as stack:
         for file in files:
             stack.enter_context(file)

@@ -67,6 +67,7 @@ class CausalLM:
         *,
         stop: Sequence[str] = (),
         seed: int | None = None,
+        parse_special: bool = False,
         tokens_per_batch: int = 8192,
         **options: Any,
     ) -> list[str]:
@@ -76,6 +77,8 @@ class CausalLM:
             prompts: Texts to continue; for an empty one generation starts from BOS.
             stop: Texts that end the result; they are not part of it.
             seed: Seed of sampling; None: a new one for each call.
+            parse_special: Whether text that spells a special token, such as "<|im_end|>", becomes
+                this token. Leave it off for prompts of users you do not trust.
             tokens_per_batch: Maximum tokens in a batch, new tokens included.
             options: Options of `search.Generation`: `max_new_tokens=100`, `temperature=None`,
                 `top_k=0`, `top_p=1.0`, `repetition_penalty=1.0`, `beam_size=1` and others.
@@ -86,7 +89,8 @@ class CausalLM:
         """
         search = Generation.of(options, GENERATE)
         stop = checked_texts(stop, "stop")
-        ids = self.generate_ids(self._encode(prompts), search, seed, tokens_per_batch)
+        ids = self._encode(prompts, parse_special)
+        ids = self.generate_ids(ids, search, seed, tokens_per_batch)
         return [before_stop(text, stop) for text in self.tokenizer.decode(ids)]
 
     def generate_ids(
@@ -140,6 +144,7 @@ class CausalLM:
         *,
         stop: Sequence[str] = (),
         seed: int | None = None,
+        parse_special: bool = False,
         **options: Any,
     ) -> Iterator[str]:
         """Yield what `generate` returns for one prompt, piece by piece as it is generated.
@@ -150,12 +155,13 @@ class CausalLM:
             prompt: Text to continue; if empty, generation starts from BOS.
             stop: Texts that end the result; they are not part of it.
             seed: Seed of sampling; None: a new one for each call.
+            parse_special: See `generate`.
             options: Sampling options of `search.Generation`, `repetition_penalty` and
                 `max_new_tokens`.
         """
         search = Generation.of(options, STREAM)
         stop = checked_texts(stop, "stop")
-        (ids,) = self._encode([prompt])
+        (ids,) = self._encode([prompt], parse_special)
         return streamed_text(self.stream_ids(ids, search, seed), self.tokenizer, stop)
 
     def stream_ids(
@@ -226,8 +232,9 @@ class CausalLM:
         loss_BT = smoothed_cross_entropy(logits, token_ids[:, 1:], 0.0)
         return -ops.sum(loss_BT * ops.cast(is_label, loss_BT.dtype), axis=1)
 
-    def _encode(self, texts):
-        return self.tokenizer.encode(checked_texts(texts))
+    def _encode(self, texts, parse_special=False):
+        special = self.tokenizer.special_names if parse_special else ()
+        return self.tokenizer.encode(checked_texts(texts), special=special)
 
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
         """Write `model.keras`, `tokenizer.json`, `config.json` and the chat template, if any.

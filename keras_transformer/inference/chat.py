@@ -64,7 +64,9 @@ class Chat:
         config = writer.model.config
         self.ends: tuple[int, ...] = config.eos_ids
         # The first token after a reply that is no plain text ends the turn.
-        (after,) = writer.tokenizer.encode([template.after_reply()], framed=False)
+        self._tokenizer = writer.tokenizer.with_control_tokens(template.source)
+        text = template.after_reply(self._tokenizer.special_names)
+        (after,) = self._tokenizer.encode([text], framed=False)
         added = writer.tokenizer.added_ids
         if (end := next((x for x in after if x in added), None)) is not None:
             self.ends = tuple(dict.fromkeys([*self.ends, end]))
@@ -91,6 +93,8 @@ class Chat:
     def encode(self, messages: Sequence[Message]) -> list[int]:
         """Return the ids of a chat, up to the place where a reply begins.
 
+        Text of a message that spells a special token does not become this token.
+
         Args:
             messages: See `ChatTemplate.render`.
 
@@ -98,7 +102,8 @@ class Chat:
             ValueError: If the messages are malformed, the template rejects them, or they leave no
                 position for a reply.
         """
-        (ids,) = self.writer.tokenizer.encode([self.template.render(messages)], framed=False)
+        text = self.template.render(messages, special_names=self._tokenizer.special_names)
+        (ids,) = self._tokenizer.encode([text], framed=False)
         limit = self.writer.model.config.max_length
         if len(ids) >= limit:
             raise ValueError(

@@ -83,7 +83,7 @@ class MaskFiller(EncoderTask):
         """
         require_whole("top_k", top_k, 1)
         texts = checked_texts(texts)
-        encoded = self.tokenizer.encode(texts)
+        encoded = self.tokenizer.encode(texts, special=(self.mask,))
         ids = [self._cut(row, text, strict) for row, text in zip(encoded, texts, strict=True)]
         for i, row in enumerate(ids):
             if (count := row.count(self._mask_id)) != 1:

@@ -16,6 +16,7 @@ from typing import Any
 from keras_transformer.config import require
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import read_json, replacing, write_json
+from keras_transformer.text.special_tokens import Quotation
 
 Message = Mapping[str, Any]
 
@@ -53,8 +54,8 @@ class ChatTemplate:
     variables that `transformers` gives it: `messages`, `add_generation_prompt`, the special tokens;
     `tools` and `documents` are none.
 
-    As in `transformers`, text of a message that spells a special token becomes this token: a user
-    can write the end of a turn. Remove such text from messages of users you do not trust.
+    With the `special_names` of a tokenizer, text of a message that spells a special token does not
+    become this token, so that no user can write the end of a turn. In `transformers` it does.
 
     Args:
         source: The template.
@@ -116,13 +117,20 @@ class ChatTemplate:
             options = read_json(folder / OPTIONS) if (folder / OPTIONS).is_file() else {}
             write_json(folder / OPTIONS, options | dict(self.special_tokens))
 
-    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> str:
+    def render(
+        self,
+        messages: Sequence[Message],
+        add_generation_prompt: bool = True,
+        special_names: Mapping[str, str] | None = None,
+    ) -> str:
         """Return the text of a chat; the tokenizer must not add BOS or EOS to it.
 
         Args:
             messages: Dicts with `role` ("system", "user", "assistant" or what the template knows)
                 and `content`, a text. Other fields are given to the template.
             add_generation_prompt: Whether the text ends in the beginning of a reply.
+            special_names: `TextTokenizer.special_names`, for a text that is encoded next: the
+                template's special tokens have these names, those that messages spell do not.
 
         Raises:
             ImportError: If jinja2 is not installed.
@@ -130,15 +138,23 @@ class ChatTemplate:
                 fails, reaches outside its sandbox, or needs too much time or memory.
         """
         messages = checked_messages(messages)
-        values = {"messages": messages, "add_generation_prompt": add_generation_prompt}
+        quotation = Quotation(special_names or {})
+        values = {
+            "messages": quotation.quoted(messages),
+            "add_generation_prompt": add_generation_prompt,
+        }
         values |= {"tools": None, "documents": None, **self.special_tokens}
-        return _rendered({"source": self.source, "values": values})
+        return quotation.unquoted(_rendered({"source": self.source, "values": values}))
 
-    def after_reply(self) -> str:
-        """Return the text with which a reply ends, such as "<|im_end|>" and a line break."""
+    def after_reply(self, special_names: Mapping[str, str] | None = None) -> str:
+        """Return the text with which a reply ends, such as "<|im_end|>" and a line break.
+
+        Args:
+            special_names: See `render`.
+        """
         asked = {"role": "user", "content": "question"}
         reply = {"role": "assistant", "content": "answer"}
-        return self.render([asked, reply], add_generation_prompt=False).rpartition("answer")[2]
+        return self.render([asked, reply], False, special_names).rpartition("answer")[2]
 
 
 def checked_messages(messages: Sequence[Message], name: str = "messages") -> list[dict[str, Any]]:

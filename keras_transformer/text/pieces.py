@@ -10,6 +10,7 @@ from typing import Any
 import sentencepiece
 
 from keras_transformer.system.extras import missing
+from keras_transformer.text.special_tokens import renamed
 
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece's symbol for a space
 
@@ -179,6 +180,8 @@ class SentencePieces:
 class FastPieces:
     """The pieces of a `tokenizer.json`, read with the library `tokenizers`.
 
+    Text that spells a special token is encoded as plain text.
+
     Args:
         content: Contents of the file.
 
@@ -194,11 +197,11 @@ class FastPieces:
             raise missing("a tokenizer.json without a SentencePiece model", "pretrained") from error
         try:
             self._tokenizer = tokenizers.Tokenizer.from_buffer(content)
+            self._encoder = tokenizers.Tokenizer.from_buffer(renamed(content)[0])
         except Exception as error:  # the library raises Exception itself
             raise ValueError(f"tokenizer.json cannot be read: {error}") from error
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
-        self._tokenizer.encode_special_tokens = True  # as plain text
+        self._encoder.no_padding()
+        self._encoder.no_truncation()
         vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
         size = max(vocabulary.values()) + 1
         self.pieces = [""] * size
@@ -209,13 +212,13 @@ class FastPieces:
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without special ids."""
         try:
-            return self._tokenizer.encode(text, add_special_tokens=False).ids
+            return self._encoder.encode(text, add_special_tokens=False).ids
         except (UnicodeError, TypeError) as error:
             raise ValueError(f"texts must be valid Unicode, got {text!r:.80}") from error
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
         """Return the character span of each id of a text."""
-        return self._tokenizer.encode(text, add_special_tokens=False).offsets
+        return self._encoder.encode(text, add_special_tokens=False).offsets
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids, without white space at its ends."""

@@ -5,19 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.system.extras import missing
 from keras_transformer.system.files import read_json, replacing
-from keras_transformer.text.tokenizer import MAX_VOCAB_SIZE, checked_texts
+from keras_transformer.text.special_tokens import renamed, replaced
+from keras_transformer.text.text_tokenizer_training import library, trained
+from keras_transformer.text.tokenizer import checked_texts
 from keras_transformer.text.vocabulary_files import from_vocabulary
 
 FILE = "tokenizer.json"
-KINDS = ("bytes", "characters", "wordpiece")
 MOST_GAPS = 100_000  # ids without a piece
 
 
@@ -33,25 +33,36 @@ class TextTokenizer:
         content: Contents of a `tokenizer.json`.
         add_special_tokens: Whether texts get the special tokens that the file defines, such as
             [CLS] and [SEP].
+        control_tokens: Added tokens that `encode` treats like special ones.
+
+    A text that spells a special token, such as "[SEP]" or "<|im_end|>", does not become this token:
+    only `special` in `encode` and the names of `special_names` do.
 
     Attributes:
         vocab_size: Number of pieces.
         added_ids: Ids of tokens that were added to the vocabulary, such as special tokens.
+        special_names: For each special token the text that `encode` encodes as this token. It is
+            a secret of this process, so that no other text contains it.
 
     Raises:
         ImportError: If `tokenizers` is not installed.
         ValueError: If the content cannot be read.
     """
 
-    def __init__(self, content: bytes, add_special_tokens: bool = False):
+    def __init__(
+        self,
+        content: bytes,
+        add_special_tokens: bool = False,
+        control_tokens: Collection[str] = (),
+    ):
         try:
-            self._tokenizer = _library().Tokenizer.from_buffer(content)
+            self._tokenizer = _made(content)
+            self._renamed, self.special_names = renamed(content, control_tokens)
+            self._encoder = _made(self._renamed)
         except ImportError:
             raise
         except Exception as error:  # the library raises Exception itself
             raise ValueError(f"{FILE} cannot be read: {error}") from error
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
         self.content = content
         self.add_special_tokens = add_special_tokens
         self.vocab_size = self._tokenizer.get_vocab_size(with_added_tokens=True)
@@ -78,46 +89,7 @@ class TextTokenizer:
         Raises:
             ValueError: If `kind` is unknown or `vocab_size` is out of range.
         """
-        require(kind in KINDS, "kind", kind, f"one of {KINDS}")
-        require_whole("vocab_size", vocab_size, 1)
-        # The library allocates memory for all pieces at once.
-        most = f"at most {MAX_VOCAB_SIZE:,}"
-        require(vocab_size <= MAX_VOCAB_SIZE, "vocab_size", vocab_size, most)
-        library = _library()
-        if kind == "characters":
-            characters = sorted({x for text in texts for x in set(text)})
-            vocabulary = {x: i for i, x in enumerate(["<|endoftext|>", *characters])}
-            model = library.models.WordLevel(vocabulary, unk_token="<|endoftext|>")
-            tokenizer = library.Tokenizer(model)
-            split = library.pre_tokenizers.Split(library.Regex(r"[\s\S]"), "isolated")
-            tokenizer.pre_tokenizer = split
-            tokenizer.decoder = library.decoders.Fuse()
-            tokenizer.add_special_tokens(["<|endoftext|>"])
-        elif kind == "bytes":
-            tokenizer = library.Tokenizer(library.models.BPE())
-            tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
-            tokenizer.decoder = library.decoders.ByteLevel()
-            trainer = library.trainers.BpeTrainer(
-                vocab_size=vocab_size,
-                special_tokens=["<|endoftext|>"],
-                initial_alphabet=library.pre_tokenizers.ByteLevel.alphabet(),
-                show_progress=False,
-            )
-            tokenizer.train_from_iterator(texts, trainer)
-        else:
-            special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-            tokenizer = library.Tokenizer(library.models.WordPiece(unk_token="[UNK]"))
-            tokenizer.normalizer = library.normalizers.BertNormalizer(lowercase=lowercase)
-            tokenizer.pre_tokenizer = library.pre_tokenizers.BertPreTokenizer()
-            tokenizer.decoder = library.decoders.WordPiece()
-            trainer = library.trainers.WordPieceTrainer(
-                vocab_size=vocab_size, special_tokens=special, show_progress=False
-            )
-            tokenizer.train_from_iterator(texts, trainer)
-            ids = {name: tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]")}
-            tokenizer.post_processor = library.processors.BertProcessing(
-                ("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"])
-            )
+        tokenizer = trained(texts, kind, vocab_size, lowercase)
         return cls(tokenizer.to_str().encode(), add_special_tokens=kind == "wordpiece")
 
     @classmethod
@@ -136,7 +108,7 @@ class TextTokenizer:
             FileNotFoundError: If the folder has none of these.
             ValueError: If a file cannot be read.
         """
-        folder, library = Path(folder), _library()
+        folder = Path(folder)
         options, config = (
             read_json(folder / name) if (folder / name).is_file() else {}
             for name in ("tokenizer_config.json", "config.json")
@@ -151,7 +123,7 @@ class TextTokenizer:
                 raise ValueError(f"{folder / FILE} cannot be read: {error}") from error
             return cls(content, framed and options.get("add_special_tokens", True) is not False)
         try:
-            found = from_vocabulary(library, folder, options, kind or config.get("model_type"))
+            found = from_vocabulary(library(), folder, options, kind or config.get("model_type"))
         except Exception as error:  # the library raises Exception itself
             raise ValueError(f"the vocabulary in {folder} cannot be read: {error}") from error
         if found is None:
@@ -166,17 +138,22 @@ class TextTokenizer:
         require(largest < most, f"ids of the vocabulary in {folder}", largest, f"below {most:,}")
         return cls(tokenizer.to_str().encode(), add_special_tokens=framed)
 
-    def encode(self, texts: Sequence[str], framed: bool = True) -> list[list[int]]:
-        """Return the ids of each text; text that spells a special token becomes this token.
+    def encode(
+        self, texts: Sequence[str], framed: bool = True, special: Collection[str] = ()
+    ) -> list[list[int]]:
+        """Return the ids of each text.
 
         Args:
             texts: The texts.
             framed: Whether texts get the special tokens that the file defines; False for the text
                 of a chat, which has them already.
+            special: Special tokens that texts may spell; others are spelled out. All of them:
+                `special_names`.
         """
         framed = framed and self.add_special_tokens
-        found = _encoded(self._tokenizer, checked_texts(texts), framed)
-        return [encoding.ids for encoding in found]
+        names = {token: name for token, name in self.special_names.items() if token in special}
+        texts = [replaced(text, names) for text in checked_texts(texts)]
+        return [encoding.ids for encoding in _encoded(self._encoder, texts, framed)]
 
     def encode_words(self, texts: Sequence[Sequence[str]]) -> list[tuple[list[int], list[int]]]:
         """Return the ids of texts that are split into words, and the index of each word's first id.
@@ -189,7 +166,7 @@ class TextTokenizer:
                 and no special tokens are added.
         """
         texts = [checked_texts(words, f"texts[{i}]") for i, words in enumerate(texts)]
-        found = _encoded(self._tokenizer, texts, self.add_special_tokens, is_pretokenized=True)
+        found = _encoded(self._encoder, texts, self.add_special_tokens, is_pretokenized=True)
         results = []
         for words, encoding in zip(texts, found, strict=True):
             if words and not encoding.ids:
@@ -227,9 +204,7 @@ class TextTokenizer:
         ]
         for i, pair in enumerate(pairs):
             require(len(pair) == 2, f"pairs[{i}]", pair, "two texts")
-        tokenizer = _library().Tokenizer.from_buffer(self.content)
-        tokenizer.no_padding()
-        tokenizer.no_truncation()
+        tokenizer = _made(self._renamed)
         least = tokenizer.num_special_tokens_to_add(True) + 1
         firsts = _encoded(tokenizer, [first for first, _ in pairs], False)
         least += max((len(encoding.ids) for encoding in firsts), default=0)
@@ -252,9 +227,24 @@ class TextTokenizer:
 
     def with_special_tokens(self, tokens: Sequence[str]) -> TextTokenizer:
         """Return a tokenizer that has these special tokens, too; new ones get the next ids."""
-        tokenizer = _library().Tokenizer.from_buffer(self.content)
+        tokenizer = library().Tokenizer.from_buffer(self.content)
         tokenizer.add_special_tokens(list(tokens))
         return TextTokenizer(tokenizer.to_str().encode(), self.add_special_tokens)
+
+    def with_control_tokens(self, template: str) -> TextTokenizer:
+        """Return a tokenizer for chats, in which the tokens of a template are like special ones.
+
+        As in `transformers`, these are the added tokens that the template contains, such as
+        "<tool_call>", which some models do not call special.
+
+        Args:
+            template: Source of the chat template.
+        """
+        added = (x.content for x in self._tokenizer.get_added_tokens_decoder().values())
+        control = {x for x in added if x in template and not x.isspace() and not x.isalnum()}
+        if control <= self.special_names.keys():
+            return self
+        return TextTokenizer(self.content, self.add_special_tokens, control)
 
     def pieces(self) -> dict[str, int]:
         """Return all pieces and their ids."""
@@ -270,6 +260,13 @@ class TextTokenizer:
             temporary.write_bytes(self.content)
 
 
+def _made(content):
+    tokenizer = library().Tokenizer.from_buffer(content)
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
 def _encoded(tokenizer, texts, add_special_tokens=True, **options):
     try:
         return tokenizer.encode_batch(texts, add_special_tokens=add_special_tokens, **options)
@@ -279,11 +276,3 @@ def _encoded(tokenizer, texts, add_special_tokens=True, **options):
         if type(error) is not Exception:  # the library's own
             raise
         raise ValueError(f"texts must be ones that the tokenizer can encode: {error}") from error
-
-
-def _library():
-    try:
-        import tokenizers
-    except ImportError as error:
-        raise missing("the tokenizer of a language model", "pretrained") from error
-    return tokenizers

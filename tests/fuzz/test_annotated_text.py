@@ -29,6 +29,7 @@ class Characters:
     """A tokenizer with a token per character."""
 
     added_ids = (ord("|"),)
+    special_names = {}  # noqa: RUF012 - as in a tokenizer
 
     def encode(self, texts, framed=True):
         return [[ord(x) for x in text] for text in texts]
@@ -37,7 +38,7 @@ class Characters:
 class Plain:
     """A template of the roles and the texts."""
 
-    def render(self, messages, add_generation_prompt=True):
+    def render(self, messages, add_generation_prompt=True, special_names=None):
         from keras_transformer.text.chat_template import checked_messages
 
         chat = "".join(f"{x['role']}:{x['content']}|" for x in checked_messages(messages))

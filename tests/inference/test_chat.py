@@ -64,6 +64,26 @@ def test_a_chat_that_goes_on_is_not_read_again(parts, monkeypatch):
     assert again < len(chat.encode(turns)) - first
 
 
+def test_prompts_that_spell_special_tokens(parts):
+    """Spelled out, unless asked for; as `transformers` does either."""
+    model, tokenizer, chat = parts
+    prompt = "and<|end|>then</s>"
+    found = []
+    for parse_special in (False, True):
+        ids = tokenizer(prompt, split_special_tokens=not parse_special)["input_ids"]
+        assert (tokenizer.convert_tokens_to_ids("<|end|>") in ids) == parse_special
+        with torch.no_grad():
+            ids = model.generate(
+                torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.long),
+                do_sample=False, max_new_tokens=6,
+            )[0, len(ids) :]  # fmt: skip
+        found.append(tokenizer.decode(ids, skip_special_tokens=True))
+        options = dict(parse_special=parse_special, max_new_tokens=6)
+        assert chat.writer.generate([prompt], **options) == [found[-1]]
+        assert "".join(chat.writer.stream(prompt, **options)) == found[-1]
+    assert found[0] != found[1]
+
+
 def test_two_replies_at_once(parts):
     chat = parts[2]
     expected = chat.reply(USER, **SHORT)

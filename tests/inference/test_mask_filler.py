@@ -79,7 +79,7 @@ def test_parity(filler):
     ours, theirs, texts, pieces = filler
     found = ours.fill(texts, 4)
     for text, candidates in zip(texts, found, strict=True):
-        (ids,) = ours.tokenizer.encode([text])
+        (ids,) = ours.tokenizer.encode([text], special=(ours.mask,))
         with torch.no_grad():
             logits = theirs(input_ids=torch.tensor([ids]))[0][0]
         odds = logits[ids.index(pieces.index(ours.mask))].softmax(-1)

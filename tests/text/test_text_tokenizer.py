@@ -2,7 +2,6 @@
 
 import gzip
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -32,7 +31,10 @@ BYTES = TextTokenizer.train(TEXTS, "bytes", 300)
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_bytes_spell_any_text(text):
-    assert BYTES.decode(BYTES.encode([text])) == [text.replace("<|endoftext|>", "")]
+    assert BYTES.decode(BYTES.encode([text, f"{text}<|endoftext|>"])) == [
+        text,
+        f"{text}<|endoftext|>",
+    ]
 
 
 def test_word_pieces_are_framed(tmp_path):
@@ -68,19 +70,11 @@ def test_the_files_of_gpt2_and_bert(tmp_path):
     assert ours.encode(["Hello world"]) == [[101, 7592, 2088, 102]]
 
 
-def test_bad_input(tmp_path, monkeypatch):
-    for size in (0, "x", 10**9):
-        with pytest.raises(ValueError, match=f"vocab_size must be .*, got {size!r}"):
-            TextTokenizer.train(["a"], "wordpiece", size)
-    with pytest.raises(ValueError, match="kind must be one of .*, got 'words'"):
-        TextTokenizer.train(TEXTS, "words")
+def test_bad_input(tmp_path):
     with pytest.raises(FileNotFoundError, match="holds no tokenizer: there is neither"):
         TextTokenizer.read(tmp_path)
     with pytest.raises(ValueError, match="tokenizer.json cannot be read"):
         TextTokenizer(b"{")
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(ImportError, match='pip install .*"tokenizers>='):
-        TextTokenizer.train(TEXTS)
 
 
 PIECES = TextTokenizer.train(TEXTS, "wordpiece", 100)
