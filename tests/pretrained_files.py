@@ -40,6 +40,50 @@ def marian_files(folder, source, target, vocab_size=90, separate=False):
     return folder
 
 
+def llama_tokenizer(texts, style="llama", vocab_size=340):
+    """A `tokenizer.json` in the style of LLaMA 1 and 2, Mistral ("metaspace") or Gemma.
+
+    Spaces are "▁", and what is no piece is spelled as bytes.
+    """
+    library = pytest.importorskip("tokenizers")
+    tokenizer = library.Tokenizer(library.models.BPE(unk_token="<unk>", byte_fallback=True))
+    special = ["<unk>", "<s>", "</s>"]
+    trainer = library.trainers.BpeTrainer(
+        vocab_size=vocab_size, special_tokens=[*special, *(f"<0x{x:02X}>" for x in range(256))],
+        show_progress=False,
+    )  # fmt: skip
+    space, normalizers, decoders = "\u2581", library.normalizers, library.decoders
+    replaced, back = normalizers.Replace(" ", space), decoders.Replace(space, " ")
+    if style == "metaspace":
+        tokenizer.pre_tokenizer = library.pre_tokenizers.Metaspace(prepend_scheme="first")
+        back = decoders.Metaspace(prepend_scheme="first")
+        tokenizer.decoder = decoders.Sequence([back, decoders.ByteFallback(), decoders.Fuse()])
+    else:
+        before = [normalizers.Prepend(space)] if style == "llama" else []
+        tokenizer.normalizer = normalizers.Sequence([*before, replaced])
+        strip = [decoders.Strip(" ", 1, 0)] if style == "llama" else []
+        every = [back, decoders.ByteFallback(), decoders.Fuse(), *strip]
+        tokenizer.decoder = decoders.Sequence(every)
+    split = library.pre_tokenizers.Split(space, "merged_with_next")
+    if style != "metaspace":
+        tokenizer.pre_tokenizer = split
+    tokenizer.train_from_iterator(texts, trainer)
+    if style != "metaspace":
+        tokenizer.pre_tokenizer = None
+    content = json.loads(tokenizer.to_str())
+    for token in content["added_tokens"]:
+        token["special"] = token["content"] in special
+    content["added_tokens"] = [x for x in content["added_tokens"] if x["special"]]
+    content["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}},
+                   {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}},
+    }  # fmt: skip
+    return TextTokenizer(json.dumps(content).encode(), add_special_tokens=True)
+
+
 _T5 = dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
 _MADLAD = dict(unk_id=0, bos_id=1, eos_id=2, user_defined_symbols=["<2de>", "<2fr>"])
 LAYOUTS = {  # kind: SentencePiece's options, the model's file, tokenizer_config.json

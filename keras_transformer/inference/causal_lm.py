@@ -13,6 +13,7 @@ from keras_transformer.backend import SEARCHES_BY_SHAPE, smoothed_cross_entropy,
 from keras_transformer.checkpoints import hugging_face
 from keras_transformer.decoding import IMPOSSIBLE, uniforms
 from keras_transformer.inference.folder import load_with_tokenizer, save_folder
+from keras_transformer.inference.pieces import continuations
 from keras_transformer.inference.prompts import before_stop, left_padded
 from keras_transformer.inference.runner import Runner, search_batches, until_end
 from keras_transformer.inference.search_functions import generation_loop
@@ -71,7 +72,9 @@ class CausalLM:
         tokens_per_batch: int = 8192,
         **options: Any,
     ) -> list[str]:
-        """Return the continuation of each prompt, without the prompt.
+        """Return the continuation of each prompt: what its new tokens add to its text.
+
+        If the prompt ends in a word, the continuation begins with the space before the next one.
 
         Args:
             prompts: Texts to continue; for an empty one generation starts from BOS.
@@ -89,9 +92,10 @@ class CausalLM:
         """
         search = Generation.of(options, GENERATE)
         stop = checked_texts(stop, "stop")
-        ids = self._encode(prompts, parse_special)
-        ids = self.generate_ids(ids, search, seed, tokens_per_batch)
-        return [before_stop(text, stop) for text in self.tokenizer.decode(ids)]
+        begun = self._encode(prompts, parse_special)
+        ids = self.generate_ids(begun, search, seed, tokens_per_batch)
+        texts = continuations(self.tokenizer, begun, ids)
+        return [before_stop(text, stop) for text in texts]
 
     def generate_ids(
         self,
@@ -162,7 +166,7 @@ class CausalLM:
         search = Generation.of(options, STREAM)
         stop = checked_texts(stop, "stop")
         (ids,) = self._encode([prompt], parse_special)
-        return streamed_text(self.stream_ids(ids, search, seed), self.tokenizer, stop)
+        return streamed_text(self.stream_ids(ids, search, seed), self.tokenizer, ids, stop)
 
     def stream_ids(
         self,

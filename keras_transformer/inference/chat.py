@@ -148,7 +148,8 @@ class Chat:
         """Yield what `reply` returns, piece by piece as it is generated; see there."""
         search = Generation.of({"max_new_tokens": REPLY, **options}, STREAM)
         stop, ids = checked_texts(stop, "stop"), self.encode(messages)
-        return streamed_text(self._tokens(ids, search, seed), self.writer.tokenizer, stop)
+        tokens = self._tokens(ids, search, seed)
+        return streamed_text(tokens, self.writer.tokenizer, stop=stop)
 
     def _tokens(self, ids, search, seed):
         """Yield the tokens of a reply: the one place that runs the model for a single chat."""

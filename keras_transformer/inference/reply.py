@@ -105,7 +105,7 @@ def choices(replies: Sequence[Reply]) -> dict[str, np.ndarray]:
     return choice
 
 
-def common(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return the length of the common prefix of two lists."""
+def common(one: Sequence[object], other: Sequence[object]) -> int:
+    """Return the length of the common prefix of two sequences."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((i for i, (x, y) in pairs if x != y), min(len(one), len(other)))

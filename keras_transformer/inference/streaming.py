@@ -84,13 +84,16 @@ def _tensor(x: Any) -> Any:
 
 
 def streamed_text(
-    tokens: Iterable[int], tokenizer: TextTokenizer, stop: Sequence[str] = ()
+    tokens: Iterable[int],
+    tokenizer: TextTokenizer,
+    prompt: Sequence[int] = (),
+    stop: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Yield the text of tokens in pieces, up to the first of the `stop` texts.
+    """Yield the text that tokens add to a prompt in pieces, up to the first of the `stop` texts.
 
     A piece is held back while it may be the beginning of a `stop` text or of a character.
     """
-    pieces = Pieces(tokenizer, stop)
+    pieces = Pieces(tokenizer, prompt, stop)
     for token in tokens:
         if piece := pieces.add(token):
             yield piece

@@ -11,7 +11,7 @@ from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.inference.chat import Chat
 from keras_transformer.inference.folder import CONFIG
 from keras_transformer.inference.model_files import is_saved
-from keras_transformer.serving.openai_forms import Names
+from keras_transformer.serving.token_texts import Names
 from keras_transformer.system.files import read_json
 
 
@@ -45,7 +45,7 @@ class LanguageModel:
 
     @cached_property
     def names(self) -> Names:
-        """The text of single tokens."""
+        """The texts of its tokens."""
         return Names(self.writer.tokenizer)
 
 

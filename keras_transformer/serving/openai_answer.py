@@ -12,7 +12,7 @@ from keras_transformer.inference.pieces import Pieces
 from keras_transformer.inference.reply import Event
 from keras_transformer.serving.openai_forms import Form, usage
 from keras_transformer.serving.replies import Job, Replies
-from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.serving.token_texts import Names, Token
 
 
 class Answer:
@@ -20,7 +20,7 @@ class Answer:
 
     Args:
         replies: The thread that writes them.
-        tokenizer: The model's tokenizer.
+        names: The texts of the model's tokens.
         jobs: One job for each reply; `Answer` sets `listen` of each.
         n: Number of replies for each prompt, in consecutive jobs.
         stop: Texts that end a reply.
@@ -30,14 +30,16 @@ class Answer:
     def __init__(
         self,
         replies: Replies,
-        tokenizer: TextTokenizer,
+        names: Names,
         jobs: Sequence[Job],
         n: int,
         stop: Sequence[str],
         form: Form,
     ):
         self._replies, self._form, self._jobs, self._n = replies, form, jobs, n
-        self._replied = [_Replied(Pieces(tokenizer, stop)) for _ in jobs]
+        self._names = names
+        prompts = [job.prompt_ids if form.continues else () for job in jobs]
+        self._replied = [_Replied(names.pieces(prompt, stop)) for prompt in prompts]
         self._arrived: asyncio.Queue[tuple[int, Event | Exception]] = asyncio.Queue()
 
     def begin(self, client: Hashable) -> None:
@@ -68,12 +70,12 @@ class Answer:
     async def whole(self) -> dict[str, Any]:
         """Return the answer when all replies have ended."""
         texts = ["" for _ in self._jobs]
-        events: list[list[Event]] = [[] for _ in self._jobs]
-        async for index, piece, tokens, _ in self._pieces():
+        tokens: list[list[Token]] = [[] for _ in self._jobs]
+        async for index, piece, more, _ in self._pieces():
             texts[index] += piece
-            events[index] += tokens
+            tokens[index] += more
         choices = [
-            self._form.choice(index, text, events[index], self._replied[index].end)
+            self._form.choice(index, text, tokens[index], self._replied[index].end)
             for index, text in enumerate(texts)
         ]
         return self._form.whole(choices, self._usage())
@@ -88,17 +90,14 @@ class Answer:
         for index in range(len(self._jobs)):
             if (first := form.first(index)) is not None:
                 yield form.chunk([first], **more)
-        offsets = [0] * len(self._jobs)
         async for index, piece, tokens, end in self._pieces():
             if piece or end or form.top is not None:
-                yield form.chunk([form.part(index, piece, tokens, end, offsets[index])], **more)
-            if form.top is not None:
-                offsets[index] += sum(len(form.names.of(event.token)) for event in tokens)
+                yield form.chunk([form.part(index, piece, tokens, end)], **more)
         if with_usage:
             yield form.chunk([], usage=self._usage())
 
     async def _pieces(self):
-        """Yield (number of a reply, its next text, the events of its tokens, why it ended).
+        """Yield (number of a reply, its next text, its next tokens, why it ended).
 
         All tokens of a reply that have arrived come together: with a slow client, or while the
         server is busy, there are fewer and longer pieces.
@@ -120,8 +119,12 @@ class Answer:
             if isinstance(event, Exception):
                 raise event
             if event.end != "stop":
-                piece += reply.pieces.add(event.token)
-                tokens.append(event)
+                if self._form.top is None:
+                    piece += reply.pieces.add(event.token)
+                else:
+                    more, token = self._names.add(event, reply.pieces)
+                    piece += more
+                    tokens.append(token)
                 reply.length += 1
             if reply.pieces.stopped:
                 reply.end = "stop"

@@ -44,7 +44,7 @@ async def chat_completions(request: Request) -> Any:
         raise Refusal(400, " ".join(str(error).split()), "messages") from error
     top = (asked.top_logprobs or 0) if asked.logprobs else None
     most = asked.max_completion_tokens or asked.max_tokens
-    form = ChatForm(asked.model, model.names, top)
+    form = ChatForm(asked.model, top)
     return await _answered(request, model, asked, form, [prompt], most, model.chat.ends)
 
 
@@ -64,7 +64,7 @@ async def completions(request: Request) -> Any:
     if texts:
         found = iter(await asyncio.to_thread(model.writer.tokenizer.encode, texts))
         prompts = [next(found) if isinstance(prompt, str) else prompt for prompt in prompts]
-    form = CompletionForm(asked.model, model.names, asked.logprobs)
+    form = CompletionForm(asked.model, asked.logprobs)
     return await _answered(request, model, asked, form, prompts, asked.max_tokens, None)
 
 
@@ -128,7 +128,6 @@ async def _answered(request, model, asked, form, prompts, most, ends):
     replies = request.app.state.service.replies.get(model.name)
     if replies is None or replies.model is not model.writer.model:
         raise QueueFullError("the models are being replaced")
-    tokenizer = model.writer.tokenizer
     limit = replies.length
     for prompt in prompts:
         if len(prompt) >= limit:
@@ -147,7 +146,7 @@ async def _answered(request, model, asked, form, prompts, most, ends):
     jobs = [
         Job(prompt, search, _seeds(seed, i), ends, form.top or 0) for i, prompt in enumerate(every)
     ]
-    answer = Answer(replies, tokenizer, jobs, asked.n, asked.stops(), form)
+    answer = Answer(replies, model.names, jobs, asked.n, asked.stops(), form)
     answer.begin(request.client.host if request.client else "")
     if asked.stream:
         with_usage = bool(asked.stream_options and asked.stream_options.include_usage)

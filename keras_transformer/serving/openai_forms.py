@@ -7,25 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from keras_transformer.inference.reply import Event
-from keras_transformer.text.text_tokenizer import TextTokenizer
-
-
-class Names:
-    """The text of single tokens.
-
-    Args:
-        tokenizer: The tokenizer.
-    """
-
-    def __init__(self, tokenizer: TextTokenizer):
-        self._tokenizer = tokenizer
-        self._pieces = {i: piece for piece, i in tokenizer.pieces().items()}
-
-    def of(self, token: int) -> str:
-        """Return the text of a token; for a special token, its name."""
-        (text,) = self._tokenizer.decode([[token]])
-        return text or self._pieces.get(token, "")
+from keras_transformer.serving.token_texts import Token
 
 
 class Form:
@@ -33,16 +15,16 @@ class Form:
 
     Args:
         model: Name of the model.
-        names: The text of its tokens.
         top: Number of most probable tokens at each place; None: no log-probabilities.
     """
 
+    continues: bool  # whether a reply continues the text of its prompt, or is a text of its own
     prefix: str
     whole_object: str
     chunk_object: str
 
-    def __init__(self, model: str, names: Names, top: int | None):
-        self.names, self.top = names, top
+    def __init__(self, model: str, top: int | None):
+        self.top = top
         self._common = {
             "id": f"{self.prefix}-{secrets.token_hex(12)}",
             "created": int(time.time()),
@@ -63,30 +45,29 @@ class Form:
         return None
 
     def choice(
-        self, index: int, text: str, events: Sequence[Event], end: str | None, begin: int = 0
+        self, index: int, text: str, tokens: Sequence[Token], end: str | None
     ) -> dict[str, Any]:
         """Return a choice of a whole answer.
 
         Args:
             index: Number of the choice.
             text: Its text.
-            events: Its tokens.
+            tokens: Its tokens, if there are log-probabilities.
             end: Why it ended: "stop" or "length".
-            begin: Number of characters of the reply that precede `text`.
         """
         raise NotImplementedError
 
     def part(
-        self, index: int, text: str, events: Sequence[Event], end: str | None, begin: int
+        self, index: int, text: str, tokens: Sequence[Token], end: str | None
     ) -> dict[str, Any]:
         """Return a choice of a chunk; the arguments are those of `choice`."""
-        return self.choice(index, text, events, end, begin)
+        return self.choice(index, text, tokens, end)
 
 
 class ChatForm(Form):
     """The form of `/v1/chat/completions`."""
 
-    prefix = "chatcmpl"
+    continues, prefix = False, "chatcmpl"
     whole_object, chunk_object = "chat.completion", "chat.completion.chunk"
 
     def first(self, index: int) -> dict[str, Any]:
@@ -95,65 +76,65 @@ class ChatForm(Form):
         return {"index": index, "delta": delta, "logprobs": None, "finish_reason": None}
 
     def choice(
-        self, index: int, text: str, events: Sequence[Event], end: str | None, begin: int = 0
+        self, index: int, text: str, tokens: Sequence[Token], end: str | None
     ) -> dict[str, Any]:
         """Return a choice with the message of the assistant."""
         message = {"role": "assistant", "content": text, "refusal": None}
-        return {"index": index, "message": message, **self._rest(events, end)}
+        return {"index": index, "message": message, **self._rest(tokens, end)}
 
     def part(
-        self, index: int, text: str, events: Sequence[Event], end: str | None, begin: int
+        self, index: int, text: str, tokens: Sequence[Token], end: str | None
     ) -> dict[str, Any]:
         """Return a choice with a piece of the message."""
         return {
             "index": index,
             "delta": {"content": text} if text else {},
-            **self._rest(events, end),
+            **self._rest(tokens, end),
         }
 
-    def _rest(self, events, end):
+    def _rest(self, tokens, end):
         log_probs = None
         if self.top is not None:
             content = [
-                self._token(event.token, event.log_prob)
-                | {"top_logprobs": [self._token(*one) for one in event.top]}
-                for event in events
+                _shown(token) | {"top_logprobs": [_shown(one) for one in token.top]}
+                for token in tokens
             ]
             log_probs = {"content": content, "refusal": None}
         return {"logprobs": log_probs, "finish_reason": end}
 
-    def _token(self, token, log_prob):
-        text = self.names.of(token)
-        # A token may be a part of a character, which has no text.
-        encoded = None if "\ufffd" in text else list(text.encode())
-        return {"token": text, "logprob": log_prob, "bytes": encoded}
+
+def _shown(token):
+    return {"token": token.text, "logprob": token.log_prob, "bytes": list(token.bytes)}
 
 
 class CompletionForm(Form):
     """The form of `/v1/completions`."""
 
-    prefix = "cmpl"
+    continues, prefix = True, "cmpl"
     whole_object = chunk_object = "text_completion"
 
     def choice(
-        self, index: int, text: str, events: Sequence[Event], end: str | None, begin: int = 0
+        self, index: int, text: str, tokens: Sequence[Token], end: str | None
     ) -> dict[str, Any]:
         """Return a choice with the text."""
         log_probs = None
         if self.top is not None:
-            tokens, offsets = [self.names.of(event.token) for event in events], []
-            for token in tokens:
-                offsets.append(begin)
-                begin += len(token)
             log_probs = {
-                "tokens": tokens,
-                "token_logprobs": [event.log_prob for event in events],
-                "top_logprobs": [
-                    {self.names.of(token): x for token, x in event.top} for event in events
-                ],
-                "text_offset": offsets,
+                "tokens": [token.text for token in tokens],
+                "token_logprobs": [token.log_prob for token in tokens],
+                "top_logprobs": [_by_text(token.top) for token in tokens],
+                "text_offset": [token.offset for token in tokens],
             }
         return {"index": index, "text": text, "logprobs": log_probs, "finish_reason": end}
+
+
+def _by_text(top):
+    """Return the log-probability of each text; of tokens with one text, the later have numbers."""
+    found: dict[str, float] = {}
+    for token in top:  # the most probable first
+        name = f"token_id:{token.id}" if token.text in found else token.text
+        found[name] = token.log_prob
+    return found
 
 
 def usage(prompt: int, cached: int, completion: int) -> dict[str, Any]:

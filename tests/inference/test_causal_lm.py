@@ -15,6 +15,7 @@ from keras_transformer.models import GPT, GPTConfig, LLaMA, LLaMAConfig
 from keras_transformer.search import Generation
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.backends import EVERY_CASE, cases
+from tests.pretrained_files import llama_tokenizer
 
 TEXTS = ["To be, or not to be, that is the question.", "The slings and arrows of fortune"] * 4
 PROMPTS = ["To be", "The slings and", "q", ""]
@@ -112,6 +113,27 @@ def test_alone_as_in_a_batch_and_streamed(pair):
         if EVERY_CASE and "seed" not in options:
             assert writer.generate(PROMPTS, max_new_tokens=10, tokens_per_batch=1) == together
         assert "".join(writer.stream(PROMPTS[0], max_new_tokens=10, **options)) == first[0]
+
+
+@pytest.mark.once("texts: no tensor differs")
+def test_the_space_before_the_first_new_word(tmp_path):
+    """A prompt and what is generated are together the text of all tokens."""
+    tokenizer = llama_tokenizer(TEXTS)
+    theirs = models("llama", tokenizer.vocab_size).eval()
+    with torch.no_grad():  # pieces with a space are likely
+        theirs.lm_head.weight[[i for x, i in tokenizer.pieces().items() if x[0] == "▁"]] *= 5.0
+    theirs.save_pretrained(tmp_path)
+    tokenizer.save(tmp_path)
+    writer = CausalLM.from_pretrained(tmp_path)
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "tokenizer.json"))
+    prompts = ["To be", "The slings", "question"]
+    ids = tokenizer.encode(prompts)
+    found = [x + expected(theirs, x, max_new_tokens=6) for x in ids]
+    texts = [fast.decode(x, skip_special_tokens=True) for x in found]
+    continued = writer.generate(prompts, max_new_tokens=6)
+    assert [x + y for x, y in zip(prompts, continued, strict=True)] == texts
+    assert any(text.startswith(" ") for text in continued)
+    assert ["".join(writer.stream(x, max_new_tokens=6)) for x in prompts] == continued
 
 
 @pytest.mark.once("texts and lengths: no tensor differs")

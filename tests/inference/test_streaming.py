@@ -12,7 +12,7 @@ TOKENIZER = TextTokenizer.train(["to be or not to be"], "bytes", 270)
 @pytest.mark.parametrize("stop", [(), ("be or",), ("x",), (" ", "be")])
 def test_pieces(text, stop):
     (ids,) = TOKENIZER.encode([text])
-    pieces = list(streamed_text(iter(ids), TOKENIZER, stop))
+    pieces = list(streamed_text(iter(ids), TOKENIZER, stop=stop))
     ends = [text.find(mark) for mark in stop if mark in text]
     assert "".join(pieces) == text[: min(ends, default=len(text))]
     assert not any("\ufffd" in piece for piece in pieces)
@@ -23,4 +23,4 @@ def test_it_stops_asking_for_tokens():
         yield from TOKENIZER.encode(["to be"])[0]
         raise AssertionError("the text has ended")
 
-    assert "".join(streamed_text(tokens(), TOKENIZER, ["be"])) == "to "
+    assert "".join(streamed_text(tokens(), TOKENIZER, stop=["be"])) == "to "

@@ -3,6 +3,7 @@
 import pytest
 
 from keras_transformer.inference.causal_lm import CausalLM
+from keras_transformer.inference.reply import Event
 from keras_transformer.serving import Catalogue, Replicas
 from keras_transformer.serving.language_models import LanguageModel, is_language_model
 
@@ -15,7 +16,9 @@ def test_which_folder_is_one(writer_folder, folders, tmp_path):
 def test_loaded_with_and_without_a_template(writer, writer_folder, tmp_path):
     model = LanguageModel.load(writer_folder)
     assert model.name == "poet" and model.chat.encode([{"role": "user", "content": "one"}])
-    assert model.names.of(0) == "<|endoftext|>"
+    pieces = model.names.pieces([], [])
+    _, token = model.names.add(Event(0, 0, -1.0, (), None, 0), pieces)
+    assert token.text == "<|endoftext|>"
     CausalLM(writer.model, writer.tokenizer).save(tmp_path / "plain")
     assert LanguageModel.load(tmp_path / "plain").chat is None
 

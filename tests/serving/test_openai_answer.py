@@ -7,8 +7,9 @@ import pytest
 from keras_transformer.inference.reply import Event
 from keras_transformer.search import Generation
 from keras_transformer.serving.openai_answer import Answer
-from keras_transformer.serving.openai_forms import CompletionForm, Names
+from keras_transformer.serving.openai_forms import CompletionForm
 from keras_transformer.serving.replies import Job
+from keras_transformer.serving.token_texts import Names
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 
@@ -47,8 +48,8 @@ def say(tokenizer):
 
 def answer(tokenizer, replies, count=1, n=1, stop=(), top=None):
     jobs = [Job([7, 8], Generation(), 0) for _ in range(count)]
-    form = CompletionForm("poet", Names(tokenizer), top)
-    return Answer(replies, tokenizer, jobs, n, stop, form), jobs
+    form = CompletionForm("poet", top)
+    return Answer(replies, Names(tokenizer), jobs, n, stop, form), jobs
 
 
 def test_whole(tokenizer, say):
