@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from keras_transformer.cli.common import Precision
+from keras_transformer.cli.tasks import Threshold, in_a_line
 
 
 def see(
@@ -23,6 +24,7 @@ def see(
     as_json: Annotated[
         bool, typer.Option("--json", help="Write JSON lines: all labels, the vector.")
     ] = False,
+    threshold: Threshold = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Images per batch.")] = 32,
     precision: Precision = None,
 ) -> None:
@@ -30,6 +32,8 @@ def see(
 
     Write one line for each file: the most probable label, its probability and the name of the
     file, with tabs between them. With --json, write the name and all labels, best first.
+    If an image may have any number of labels, write all above the threshold; for a regression,
+    each label and its value.
     An image encoder, a ViT without a classifier, writes the numbers of the file's vector of
     length 1, with spaces between them.
 
@@ -50,9 +54,9 @@ def see(
                 numbers = [str(x) for x in vector]  # the shortest that give the same float32
                 yield " ".join(numbers), file, {"embedding": [float(x) for x in numbers]}
             return
-        found = tool.classify(files, batch_size=batch_size)
+        found = tool.classify(files, threshold=threshold, batch_size=batch_size)
         for file, labels in zip(files, found, strict=True):
-            line = f"{labels[0].label}\t{labels[0].probability:.4f}\t{file}"
+            line = "\t".join(filter(None, (in_a_line(labels, tool.problem), str(file))))
             yield line, file, {"labels": [dataclasses.asdict(x) for x in labels]}
 
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")

@@ -28,6 +28,15 @@ Json = Annotated[bool, typer.Option("--json", help="Write JSON lines, with all t
 TokensPerBatch = Annotated[
     int, typer.Option(min=1, help="Maximum tokens per batch, padding included.")
 ]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0,
+        max=1.0,
+        help="Leave out labels with a lower probability.  [default: 0.5 for a model of any number "
+        "of labels, else 0]",
+    ),
+]
 Strict = Annotated[
     bool,
     typer.Option("--strict", help="Fail on a text too long for the model; else cut the text."),
@@ -39,6 +48,7 @@ def classify(
     input_file: Input = None,
     output_file: Output = None,
     as_json: Json = False,
+    threshold: Threshold = None,
     tokens_per_batch: TokensPerBatch = 8192,
     strict: Strict = False,
     precision: Precision = None,
@@ -48,6 +58,8 @@ def classify(
     Write one line for each line read: the most probable label, a tab, and its probability. With
     --json, write the text and all labels, best first. A tab in a line separates the two texts of a
     pair, for models of pairs.
+    If a text may have any number of labels, write all above the threshold, with tabs between them.
+    For a regression, write each label and its value.
 
     \b
     Examples:
@@ -57,14 +69,17 @@ def classify(
     from keras_transformer.inference.text_classifier import TextClassifier
 
     classifier = TextClassifier.load(folder, precision)
-    options = dict(tokens_per_batch=tokens_per_batch, strict=strict)
+    options = dict(threshold=threshold, tokens_per_batch=tokens_per_batch, strict=strict)
 
     def find(lines):
         parts = [line.split("\t") for line in lines]
         texts = [own[0] if len(own) == 1 else tuple(own) for own in parts]
         return classifier.classify(texts, **options)
 
-    _each_line(input_file, output_file, find, _best, "labels" if as_json else None)
+    def in_words(labels):
+        return in_a_line(labels, classifier.problem)
+
+    _each_line(input_file, output_file, find, in_words, "labels" if as_json else None)
 
 
 def tag(
@@ -136,8 +151,19 @@ def _tokens(candidates):
     return "\t".join(x.token for x in candidates)
 
 
-def _best(labels):
-    return f"{labels[0].label}\t{labels[0].probability:.4f}"
+def in_a_line(labels: Sequence[Any], problem: str) -> str:
+    """Return the labels of a text or image as a line: the best, or all if they are independent.
+
+    Args:
+        labels: What `classify` found.
+        problem: The `problem` of the classifier.
+    """
+    from keras_transformer.models.problems import REGRESSION, SINGLE
+
+    if problem == REGRESSION:
+        return "\t".join(f"{x.label}\t{x.value:.6g}" for x in labels)
+    shown = labels[:1] if problem == SINGLE else labels
+    return "\t".join(f"{x.label}\t{x.probability:.4f}" for x in shown)
 
 
 def _entities(found):

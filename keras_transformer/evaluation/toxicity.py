@@ -10,11 +10,13 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.data.text_files import iterate_lines
+from keras_transformer.inference.labels import check_threshold
 from keras_transformer.inference.text_classifier import TextClassifier
 
 Scorer = Callable[[Sequence[str]], Sequence[float]]
@@ -67,16 +69,17 @@ def probability_of(classifier: TextClassifier, label: str) -> Scorer:
         label: Its label for toxic texts.
 
     Raises:
-        ValueError: If the classifier has no such label.
+        ValueError: If the classifier has no such label, or is a regression.
     """
     labels = classifier.model.config.labels
     require(label in labels, "label", label, f"one of {tuple(labels)}")
+    check_threshold(0, classifier.problem)
 
     def score(texts: Sequence[str]) -> list[float]:
         # A text without a token has no class.
         full = [i for i, text in enumerate(texts) if text.strip()]
         found = [0.0] * len(texts)
-        results = classifier.classify([texts[i] for i in full])
+        results: Any = classifier.classify([texts[i] for i in full], threshold=0)
         for i, own in zip(full, results, strict=True):
             found[i] = next(x.probability for x in own if x.label == label)
         return found

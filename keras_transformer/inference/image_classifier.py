@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from keras import ops
-
 from keras_transformer.config import require
 from keras_transformer.inference.image_format import ImageFormat
 from keras_transformer.inference.image_task import Images, ImageTask
-from keras_transformer.inference.text_classifier import Label, ranked
+from keras_transformer.inference.labels import (
+    Label,
+    Value,
+    activated,
+    check_threshold,
+    labelled,
+)
 from keras_transformer.models import ViT
+from keras_transformer.models.problems import problem_of
 
 
 class ImageClassifier(ImageTask):
@@ -45,13 +50,18 @@ class ImageClassifier(ImageTask):
         super().__init__(model, image_format)
         self.classes = tuple(classes)
 
-    def classify(self, images: Images, *, batch_size: int = 32) -> list[list[Label]]:
-        """Return all classes of each image with their probabilities, the most probable first.
+    def classify(
+        self, images: Images, *, threshold: float | None = None, batch_size: int = 32
+    ) -> list[list[Label]] | list[list[Value]]:
+        """Return the classes of each image with their probabilities, the most probable first.
+
+        A regression gives a `Value` for each class instead, in their order.
 
         Args:
             images: Arrays (height, width[, channels]) of bytes, or of floats from 0 to 1; one
                 array (B, height, width, channels) of them; or image files, PNG, JPEG and all that
                 Pillow reads. A grey file fits a model of colours, too.
+            threshold: See `TextClassifier.classify`.
             batch_size: Images per batch.
 
         Raises:
@@ -60,11 +70,19 @@ class ImageClassifier(ImageTask):
             ValueError: If an argument is out of range, a file cannot be read, or an image has
                 other channels than those that the model was trained on.
         """
-        odds = dict(self._run(images, batch_size))
-        return [ranked(self.classes, odds[i]) for i in range(len(images))]
+        check_threshold(threshold, self.problem)
+        rows = dict(self._run(images, batch_size))
+        return [
+            labelled(self.classes, rows[i], self.problem, threshold) for i in range(len(images))
+        ]
+
+    @property
+    def problem(self) -> str:
+        """What the model's outputs mean, one of `models.problems.PROBLEM_TYPES`."""
+        return problem_of(self.model.config.problem_type, len(self.classes))
 
     def _function(self):
-        return lambda images: ops.softmax(ops.cast(self.model(images), "float32"), axis=-1)
+        return lambda images: activated(self.model(images), self.problem)
 
     def _facts(self):
         return {"classes": list(self.classes)}

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
-
-import numpy as np
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.data.biology import overlapping_words
 from keras_transformer.inference.encoder_task import EncoderTask
 from keras_transformer.inference.folder import read_config, save_folder
+from keras_transformer.inference.labels import (
+    Label,
+    Value,
+    activated,
+    check_threshold,
+    labelled,
+)
 from keras_transformer.models.encoder_only import EncoderOnly
+from keras_transformer.models.problems import problem_of
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import checked_texts
-
-
-@dataclass(frozen=True)
-class Label:
-    """A class and its probability in [0, 1]."""
-
-    label: str
-    probability: float
-
-
-def ranked(names: Sequence[str], odds: np.ndarray) -> list[Label]:
-    """Return the labels of these names with their probabilities, the most probable first."""
-    return [Label(names[i], float(odds[i])) for i in (-odds).argsort(kind="stable")]
 
 
 class TextClassifier(EncoderTask):
@@ -40,19 +32,22 @@ class TextClassifier(EncoderTask):
     print(labels[0].label, labels[0].probability)
     ```
 
+    The `problem_type` of the model's config says what its outputs mean: one of several labels, any
+    number of several labels, or the values of a regression.
+
     Texts are sorted by length and processed in batches of a token budget. Padding is masked, so
     the result for a text does not depend on the others in its batch.
 
     Args:
-        model: Encoder with the head "sequence_classification" and two labels or more.
+        model: Encoder with the head "sequence_classification".
         tokenizer: Tokenizer that the model was trained with.
         letters_per_word: Letters per word of a model of sequences without spaces, such as DNA,
             which reads each text as its overlapping words of so many letters (Ji et al. 2021);
             None: texts are read as they are.
 
     Raises:
-        ValueError: If the model has another head or only one label, the tokenizer has more pieces
-            than the model, or `letters_per_word` is out of range.
+        ValueError: If the model has another head, the tokenizer has more pieces than the model, or
+            `letters_per_word` is out of range.
     """
 
     what, head, task = "text classifier", "sequence_classification", "text_classification"
@@ -61,8 +56,6 @@ class TextClassifier(EncoderTask):
         self, model: EncoderOnly, tokenizer: TextTokenizer, letters_per_word: int | None = None
     ):
         super().__init__(model, tokenizer)
-        labels = model.config.labels
-        require(len(labels) > 1, "the model's labels", labels, "two or more")
         if letters_per_word is not None:
             require_whole("letters_per_word", letters_per_word, 1)
         self.letters_per_word = letters_per_word
@@ -71,14 +64,19 @@ class TextClassifier(EncoderTask):
         self,
         texts: Sequence[str | tuple[str, str]],
         *,
+        threshold: float | None = None,
         tokens_per_batch: int = 8192,
         strict: bool = False,
-    ) -> list[list[Label]]:
-        """Return all labels of each text with their probabilities, the most probable first.
+    ) -> list[list[Label]] | list[list[Value]]:
+        """Return the labels of each text with their probabilities, the most probable first.
+
+        A regression gives a `Value` for each label instead, in their order.
 
         Args:
             texts: Texts; or pairs of texts, such as a premise and a hypothesis, for a model with
                 two token types, a RoBERTa or a DeBERTa. Of a pair only the second text is cut.
+            threshold: Labels with a lower probability are left out; None: 0.5 if a text may have
+                any number of labels, else 0.
             tokens_per_batch: Maximum tokens in a batch, padding included.
             strict: Whether a text that is too long raises ValueError; else it is cut with a
                 warning.
@@ -87,6 +85,7 @@ class TextClassifier(EncoderTask):
             ValueError: If an argument is out of range, a text is neither a string nor a pair, or
                 the model does not take pairs.
         """
+        check_threshold(threshold, self.problem)
         if isinstance(texts, str | bytes) or all(isinstance(x, str) for x in texts):
             texts = checked_texts(texts)  # type: ignore[arg-type]
             size = self.letters_per_word
@@ -97,7 +96,16 @@ class TextClassifier(EncoderTask):
         else:
             ids, types = self._pairs(texts, strict)
         names = self.model.config.labels
-        return [ranked(names, row) for row in self._run(ids, tokens_per_batch, types)]
+        rows = self._run(ids, tokens_per_batch, types)
+        return [labelled(names, row, self.problem, threshold) for row in rows]
+
+    @property
+    def problem(self) -> str:
+        """What the model's outputs mean, one of `models.problems.PROBLEM_TYPES`."""
+        return problem_of(self.model.config.problem_type, len(self.model.config.labels))
+
+    def _function(self):
+        return lambda inputs: activated(self.model(inputs), self.problem)
 
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
         """Write `model.keras`, `tokenizer.json` and `config.json`; see `EncoderTask.save`."""

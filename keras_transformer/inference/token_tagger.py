@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from keras_transformer.inference.encoder_task import EncoderTask
-from keras_transformer.inference.text_classifier import Label
+from keras_transformer.inference.labels import Label
 from keras_transformer.models import ESM
 from keras_transformer.text.tokenizer import checked_texts
 

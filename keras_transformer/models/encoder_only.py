@@ -15,6 +15,7 @@ from keras import ops
 from keras_transformer.config import ACTIVATIONS, Config, require
 from keras_transformer.layers import Encoder, PositionalEmbedding, padding_mask
 from keras_transformer.models.heads import HEADS
+from keras_transformer.models.problems import check_problem
 from keras_transformer.models.training_step import VocabularyModel
 
 # Layers below the heads, and those that several heads have: the pooler, and of masked LMs.
@@ -45,6 +46,8 @@ class EncoderConfig(Config):
         labels: Names of a classifier's classes.
         head_dropout: Dropout rate in [0, 1) before a classifier; None: `dropout`.
         pooler: Activation of the pooled first hidden state: "tanh" or one of `ACTIVATIONS`.
+        problem_type: Meaning of the outputs of the head "sequence_classification", one of
+            `problems.PROBLEM_TYPES`; None: see `problems.problem_of`.
 
     Raises:
         ValueError: If a value is out of range.
@@ -66,6 +69,7 @@ class EncoderConfig(Config):
     labels: tuple[str, ...] = ("LABEL_0", "LABEL_1")
     head_dropout: float | None = None
     pooler: str = "tanh"
+    problem_type: str | None = None
 
     def __post_init__(self):
         if self.d_ff is None and isinstance(self.d_model, int):
@@ -93,6 +97,7 @@ class EncoderConfig(Config):
         self._check_ids(self.vocab_size, "pad_id")
         names = isinstance(self.labels, tuple) and all(isinstance(x, str) for x in self.labels)
         require(names and len(self.labels) > 0, "labels", self.labels, "one name or more")
+        check_problem(self.problem_type, len(self.labels))
         rate = self.head_dropout
         require(0 <= rate < 1, "head_dropout", rate, "in [0, 1)")
 
@@ -184,7 +189,8 @@ class EncoderOnly(VocabularyModel):
     def with_head(self, head: str, dtype: Any = None, **changes: Any) -> Self:
         """Return a new model with a copy of this one's encoder and a new head.
 
-        A pooler and the head of a masked LM are copied too, if both models have them.
+        A pooler and the head of a masked LM are copied too, if both models have them. The
+        `problem_type` is not: it belongs to the old head.
 
         Args:
             head: One of `heads.HEADS`.
@@ -197,6 +203,7 @@ class EncoderOnly(VocabularyModel):
         """
         kind, only = self.quantization, "floats, to put another head on them"
         require(not kind, "the model's weights", kind, only)
+        changes = {"problem_type": None, **changes}
         config = dataclasses.replace(self.config, head=head, **changes)
         family: Any = type(self)
         model = family(config, dtype=dtype or self._policy)

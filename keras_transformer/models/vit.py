@@ -13,6 +13,7 @@ from keras_transformer.layers import Encoder, PatchEmbedding, resized_positions
 from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.layer import unfilled
 from keras_transformer.models.configured import ConfiguredModel
+from keras_transformer.models.problems import check_problem
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class ViTConfig(Config):
         activation: Activation of the feed-forward, one of `ACTIVATIONS`.
         qkv_bias: Whether the projections to queries, keys and values add a bias.
         epsilon: Epsilon of the norms.
+        problem_type: Meaning of a classifier's outputs, one of `problems.PROBLEM_TYPES`; None: see
+            `problems.problem_of`.
 
     Raises:
         ValueError: If a value is out of range.
@@ -49,6 +52,7 @@ class ViTConfig(Config):
     activation: str = "gelu"
     qkv_bias: bool = True
     epsilon: float = 1e-6
+    problem_type: str | None = None
 
     def __post_init__(self):
         if self.d_ff is None and isinstance(self.d_model, int):
@@ -66,6 +70,7 @@ class ViTConfig(Config):
         self._check_multiple("d_model", "num_heads")
         self._check_rates()
         self._check_choice("activation", ACTIVATIONS)
+        check_problem(self.problem_type, self.num_classes)
 
     @property
     def patches(self) -> tuple[int, int]:
@@ -147,7 +152,7 @@ def with_classes(model: ViT, num_classes: int) -> ViT:
         model: The model to copy; not changed.
         num_classes: Number of image classes; 0: no classifier.
     """
-    config = dataclasses.replace(model.config, num_classes=num_classes)
+    config = dataclasses.replace(model.config, num_classes=num_classes, problem_type=None)
     with unfilled():
         new = ViT(config, dtype=model._policy)
     ours = {weight.path: weight for weight in model.weights}

@@ -25,11 +25,15 @@ router = APIRouter(prefix="/v1", tags=["tasks"], responses=ERRORS | {404: ERRORS
 
 @router.post("/classify", openapi_extra=body_of(ClassifyRequest, forms=False))
 async def classify(request: Request) -> Found:
-    """Find the classes of texts or of pairs of texts: `labels` of each, best first."""
+    """Find the classes of texts or of pairs of texts: `labels` of each, best first.
+
+    If a text may have any number of labels, these are those above the threshold. A regression
+    gives each label its `value`.
+    """
     service, asked = await _asked(request, ClassifyRequest)
-    are_pairs = not isinstance(asked.texts[0], str)
     # Pairs and single texts are no batch: the engine differs.
-    return await _found(service, "classify", "labels", asked.model, asked.texts, pairs=are_pairs)
+    options = dict(pairs=not isinstance(asked.texts[0], str), threshold=asked.threshold)
+    return await _found(service, "classify", "labels", asked.model, asked.texts, **options)
 
 
 @router.post("/tag", openapi_extra=body_of(TextsRequest, forms=False))
@@ -68,8 +72,9 @@ async def see(
     request: Request,
     file: Annotated[list[UploadFile], File()],
     model: Annotated[str | None, Form()] = None,
+    threshold: Annotated[float | None, Form(ge=0, le=1)] = None,
 ) -> Found:
-    """Find the classes of image files: `labels` of each, best first."""
+    """Find the classes of image files: `labels` of each, best first, as in `/v1/classify`."""
     service = _admitted(request)
     chosen = model_for(service, "see", model)
     images = [io.BytesIO(await one.read()) for one in file]
@@ -82,7 +87,7 @@ async def see(
             arrays.append(await asyncio.to_thread(form.pixels, image, config.image_size))
         except ValueError as error:
             raise HTTPException(400, f"file {one.filename!r:.80}: {error}") from error
-    return await _found(service, "see", "labels", chosen, arrays)
+    return await _found(service, "see", "labels", chosen, arrays, threshold=threshold)
 
 
 def model_for(service: Any, task: str, name: str | None) -> TaskModel:

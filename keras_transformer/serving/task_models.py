@@ -63,7 +63,9 @@ def _frames(tool, sounds):
 # By the command of the same purpose; the route is /v1/ and this name for those on texts.
 TASKS: Mapping[str, Task] = {
     "classify": Task(
-        TextClassifier, lambda x, texts, n, pairs: x.classify(texts, tokens_per_batch=n), _texts
+        TextClassifier,
+        lambda x, texts, n, pairs, **options: x.classify(texts, tokens_per_batch=n, **options),
+        _texts,
     ),
     "tag": Task(TokenTagger, lambda x, texts, n: x.tag(texts, tokens_per_batch=n), _texts),
     "fill": Task(
@@ -84,7 +86,9 @@ TASKS: Mapping[str, Task] = {
         lambda x, texts, n: x.parse(texts, tokens_per_batch=n),
         lambda x, texts: count_tokens(x.tokenizer, texts),
     ),
-    "see": Task(ImageClassifier, lambda x, images, n: x.classify(images), _patches),
+    "see": Task(
+        ImageClassifier, lambda x, images, n, **options: x.classify(images, **options), _patches
+    ),
     "transcribe": Task(
         Transcriber, lambda x, sounds, n, **options: x.transcribe(sounds, **options), _frames
     ),

@@ -12,6 +12,15 @@ ModelName = Annotated[
     Text | None,
     Field(description="Name of the model; may be absent if one served model does this."),
 ]
+Threshold = Annotated[
+    StrictFloat | StrictInt | None,
+    Field(
+        ge=0,
+        le=1,
+        description="Labels with a lower probability are left out. Absent: 0.5 if a text may have "
+        "any number of labels, else 0.",
+    ),
+]
 Texts = Annotated[list[Text], Field(min_length=1, description="One or more texts.")]
 
 
@@ -31,6 +40,7 @@ class ClassifyRequest(_Form):
     """Texts, or pairs of texts for a model of pairs."""
 
     texts: Annotated[list[Text] | list[tuple[Text, Text]], Field(min_length=1)]
+    threshold: Threshold = None
 
 
 class FillRequest(_Form):

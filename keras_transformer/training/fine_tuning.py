@@ -66,6 +66,7 @@ def fine_tuned(
     Raises:
         ValueError: If a value is out of range.
     """
+    changes = {"problem_type": None, **changes}  # that of what is trained, not of the start
     config = dataclasses.replace(start.config, head=head, **changes)
     if (config.head, config.labels) == (start.config.head, start.config.labels):
         model = with_config(start, config, precision)

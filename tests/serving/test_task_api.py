@@ -9,7 +9,9 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
+from keras_transformer.inference.text_classifier import TextClassifier
 from keras_transformer.serving import Catalogue, Settings, create_app
+from keras_transformer.serving.task_models import TaskModel
 
 VOCABULARY = ["a", "good", "bad", "film", "the"]
 TEXTS = [" ".join(VOCABULARY[i % 5 :: 1 + i % 3] * (1 + i % 4)) for i in range(32)]
@@ -94,6 +96,25 @@ def test_pairs(client, tools):
     assert close(both, [plain(x) for x in alone])
 
 
+@pytest.mark.parametrize("problem", ["multi_label_classification", "regression"])
+def test_labels_of_other_problems(tools, problem):
+    known = tools.tools["classes"].tools["classify"]
+    labels = {"labels": ("x", "y", "z"), "problem_type": problem}
+    model = known.model.with_head("sequence_classification", **labels)
+    tool = TextClassifier(model, known.tokenizer)
+    catalogue = Catalogue([], tools=[TaskModel("topics", {"classify": tool})])
+    with TestClient(create_app(lambda: catalogue)) as one:
+        found = one.post("/v1/classify", json={"texts": TEXTS}).json()["labels"]
+        body = {"texts": TEXTS, "threshold": 0.25}
+        above = one.post("/v1/classify", json=body)
+    assert close(found, [plain(x) for x in tool.classify(TEXTS)])
+    if problem == "regression":
+        assert above.status_code == 400 and "a regression" in above.json()["error"]
+    else:
+        expected = tool.classify(TEXTS, threshold=0.25)
+        assert close(above.json()["labels"], [plain(x) for x in expected])
+
+
 def test_images(client, tools):
     generator = np.random.default_rng(0)
     arrays = [generator.integers(0, 256, (9, 7, 3)).astype("uint8") for _ in range(32)]
@@ -125,6 +146,7 @@ def test_bad_requests(client):
         ("fill", {"texts": ["a film"]}, 400, "texts must have one [MASK] each"),
         ("fill", {"texts": ["a [MASK]"], "top_k": 0}, 400, "top_k"),
         ("classify", {"texts": ["a", ["b", "c"]]}, 400, "texts"),
+        ("classify", {"texts": ["a"], "threshold": 1.5}, 400, "threshold"),
         ("answer", {"questions": [{"question": "a"}]}, 400, "questions"),
     ):
         response = client.post(f"/v1/{route}", json=body)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from keras_transformer.checkpoints.families.encoders import FIELDS, Names, blocks, embeddings
+from keras_transformer.checkpoints.families.encoders import (
+    FIELDS,
+    Names,
+    blocks,
+    embeddings,
+)
 from keras_transformer.checkpoints.families.family import Family, Rule, their_activation, token_id
 from keras_transformer.checkpoints.families.fields import ACTIVATIONS, activation, rate, size
 from keras_transformer.models import BERT, BERTConfig
@@ -33,7 +38,7 @@ _LAYER = {
     "feed_forward_norm/norm": "output_layer_norm",
 }
 _SIZES = ("vocab_size", "dim", "hidden_dim", "n_layers", "n_heads", "max_position_embeddings")
-_SHARED = ("tie_word_embeddings", "architectures", "id2label", "num_labels")
+_SHARED = ("tie_word_embeddings", "architectures", "id2label", "num_labels", "problem_type")
 _FIELDS = {name: FIELDS[name] for name in _SHARED} | dict.fromkeys(_SIZES, size())
 _FIELDS |= dict(activation=activation("gelu"), dropout=rate(0.1), seq_classif_dropout=rate(0.2))
 

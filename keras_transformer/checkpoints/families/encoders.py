@@ -18,6 +18,7 @@ from keras_transformer.checkpoints.families.fields import (
 )
 from keras_transformer.config import require
 from keras_transformer.models.encoder_only import EncoderConfig
+from keras_transformer.models.problems import MULTI, PROBLEM_TYPES, REGRESSION
 
 HEADS = {  # suffix of an architecture's name -> our head
     "ForMaskedLM": "masked_lm",
@@ -55,7 +56,11 @@ FIELDS = {name: size() for name in _SIZES.split()} | dict(
     ),
     id2label=mapping(),
     num_labels=size(2),
+    problem_type=Field(
+        f"one of {PROBLEM_TYPES} or null", lambda x: x in PROBLEM_TYPES, default=None
+    ),
 )
+ACTIVATION = "sbert_ce_default_activation_function"  # sentence-transformers before 4.0
 BERT_SIZES = {  # field of a `config.json` -> ours, of the same value
     "vocab_size": "vocab_size",
     "hidden_size": "d_model",
@@ -126,7 +131,9 @@ class Names:
         """Return the sizes, the head and the labels as fields of our config."""
         head = self._head(theirs["architectures"], set(names))
         found = {ours: theirs[name] for name, ours in self.sizes.items()}
-        return found | dict(head=head, labels=labels_of(theirs))
+        labels = labels_of(theirs)
+        problem = problem_type_of(theirs) if head == "sequence_classification" else None
+        return found | dict(head=head, labels=labels, problem_type=problem)
 
     def _head(self, architectures, names):
         """Return the head that a checkpoint's architecture names; without one, of its weights."""
@@ -161,6 +168,7 @@ class Names:
             architectures=[self.heads[config.head]],
             id2label={str(i): name for i, name in enumerate(config.labels)},
             label2id={name: i for i, name in enumerate(config.labels)},
+            **problem_fields(config.problem_type, len(config.labels)),
         )
 
     def rules(self, config: EncoderConfig) -> list[Rule]:
@@ -202,6 +210,37 @@ def labels_of(theirs: Mapping[str, Any]) -> tuple[str, ...]:
     if not all(x.isdecimal() and isinstance(name, str | None) for x, name in names.items()):
         raise ValueError(f"id2label must map class numbers to names, got {names}")
     return tuple(names[number] or f"LABEL_{number}" for number in sorted(names, key=int))
+
+
+def problem_type_of(theirs: Mapping[str, Any]) -> str | None:
+    """Return the `problem_type` of a classifier, as its program would run it.
+
+    The activation in the config of a cross-encoder of sentence-transformers decides for one label.
+    For several, a sigmoid does, but not the usual identity: such outputs are logits.
+
+    Raises:
+        ValueError: If the activation is not supported.
+    """
+    stated, count = theirs["problem_type"], len(labels_of(theirs))
+    own = theirs.get("sentence_transformers")
+    own = own.get("activation_fn") if isinstance(own, Mapping) else None
+    name = own or theirs.get(ACTIVATION)
+    if name is None:
+        return stated
+    activation = str(name).rpartition(".")[2]
+    accepted = ("Sigmoid", "Identity", *(("Softmax",) if count > 1 else ()))
+    require(activation in accepted, "activation_fn", name, f"one of {accepted}")
+    if count == 1:
+        return REGRESSION if activation == "Identity" else None
+    return stated or (MULTI if activation == "Sigmoid" else None)
+
+
+def problem_fields(problem_type: str | None, num_labels: int) -> dict[str, Any]:
+    """Return the fields of a `config.json` for a problem type; the inverse of `problem_type_of`."""
+    if num_labels != 1 or problem_type != REGRESSION:
+        return {"problem_type": problem_type}
+    identity = "torch.nn.modules.linear.Identity"
+    return {"problem_type": problem_type, "sentence_transformers": {"activation_fn": identity}}
 
 
 def embeddings(

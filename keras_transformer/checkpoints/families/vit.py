@@ -7,6 +7,8 @@ from keras_transformer.checkpoints.families.encoders import (
     FIELDS,
     blocks,
     labels_of,
+    problem_fields,
+    problem_type_of,
 )
 from keras_transformer.checkpoints.families.family import (
     Family,
@@ -50,6 +52,7 @@ _FIELDS = {name: size() for name in _SIZES} | dict(
     architectures=FIELDS["architectures"],
     id2label=mapping(),
     num_labels=size(2),
+    problem_type=FIELDS["problem_type"],
 )
 _CLASSIFIER, _BARE = "ViTForImageClassification", "ViTModel"
 _LAYER = BERT_LAYER | {
@@ -81,8 +84,10 @@ def _config(theirs, names):
     usual = known["classifier.weight" not in set(names)]
     architecture = (theirs["architectures"] or [usual])[0]
     require(architecture in known, "architectures", architecture, f"one of {known}")
+    bare = architecture == _BARE
     return ViTConfig(
-        num_classes=0 if architecture == _BARE else len(labels_of(theirs)),
+        num_classes=0 if bare else len(labels_of(theirs)),
+        problem_type=None if bare else problem_type_of(theirs),
         image_size=theirs["image_size"],
         patch_size=patch,
         num_channels=theirs["num_channels"],
@@ -104,6 +109,7 @@ def _config_file(config):
         architectures=[_CLASSIFIER if labels else _BARE],
         id2label={str(i): label for i, label in enumerate(labels)},
         label2id={label: i for i, label in enumerate(labels)},
+        **problem_fields(config.problem_type, len(labels)),
         image_size=height if height == width else [height, width],
         patch_size=config.patch_size,
         num_channels=config.num_channels,

@@ -1,0 +1,31 @@
+"""Meaning of a classifier's outputs, by the names of `transformers`."""
+
+from __future__ import annotations
+
+from keras_transformer.config import require
+
+SINGLE, MULTI = "single_label_classification", "multi_label_classification"
+REGRESSION = "regression"
+PROBLEM_TYPES = (SINGLE, MULTI, REGRESSION)
+
+
+def check_problem(problem_type: str | None, num_labels: int) -> None:
+    """Raise ValueError if a `problem_type` is unknown, or does not fit the number of labels."""
+    require(
+        problem_type in (*PROBLEM_TYPES, None),
+        "problem_type",
+        problem_type,
+        f"one of {PROBLEM_TYPES} or None",
+    )
+    accepted = f"{MULTI!r}, {REGRESSION!r} or None for one label"
+    fits = problem_type != SINGLE or num_labels != 1
+    require(fits, "problem_type", problem_type, accepted)
+
+
+def problem_of(problem_type: str | None, num_labels: int) -> str:
+    """Return what the outputs mean if a config may leave it open, as `transformers` decides it.
+
+    Without a `problem_type` several labels exclude each other (softmax), and a single one has a
+    probability of its own (sigmoid).
+    """
+    return problem_type or (MULTI if num_labels == 1 else SINGLE)
