@@ -4,7 +4,7 @@ RoBERTa (Liu et al. 2019) differs in training, and numbers its positions from th
 XLM-RoBERTa (Conneau et al. 2020) is one of 100 languages.
 ALBERT (Lan et al. 2020, section 3.1) runs one block many times, on narrow token vectors.
 DistilBERT (Sanh et al. 2019) has half the blocks and no token types. ELECTRA (Clark et al. 2020)
-learns to tell which tokens were replaced.
+learns to tell which tokens were replaced. MPNet (Song et al. 2020) adds T5's relative positions.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from keras_transformer.config import require
 from keras_transformer.layers import Encoder, PositionalEmbedding
 from keras_transformer.layers.basic import Dense
 from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
+
+FARTHEST = 128  # distance from which on all share a bucket, in MPNet
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class BERTConfig(EncoderConfig):
         num_types: Number of token types; 2: tokens of a first and of a second text; 0: tokens
             have no types (DistilBERT).
         position_offset: Number of the first position; 2 in RoBERTa.
+        num_buckets: Number of distance buckets of a relative attention bias that all blocks share
+            (MPNet); 0: no such bias.
 
     Raises:
         ValueError: If a value is out of range.
@@ -43,10 +47,11 @@ class BERTConfig(EncoderConfig):
     shared_blocks: bool | int = False
     num_types: int = 2
     position_offset: int = 0
+    num_buckets: int = 0
 
     def __post_init__(self):
         super().__post_init__()
-        self._check_whole("num_types", "position_offset", least=0)
+        self._check_whole("num_types", "position_offset", "num_buckets", least=0)
         accepted = f"True, False or a number up to num_layers={self.num_layers}"
         fits = isinstance(self.shared_blocks, int) and 0 <= self.shared_blocks <= self.num_layers
         require(fits, "shared_blocks", self.shared_blocks, accepted)
@@ -102,6 +107,7 @@ class BERT(EncoderOnly):
             window=config.window,
             global_tokens=config.global_tokens,
             shared=config.shared_blocks,
+            relative_positions=(config.num_buckets, FARTHEST) if config.num_buckets else None,
             dtype=policy,
             name="encoder",
         )

@@ -97,8 +97,8 @@ class TextTokenizer:
         """Read a folder in Hugging Face's layout, or one that `save` wrote.
 
         It has a `tokenizer.json`; or `vocab.json` and `merges.txt`, like GPT-2, RoBERTa and
-        Whisper; or `vocab.txt`, like BERT and ESM; or `sentencepiece.bpe.model` of an XLM-RoBERTa;
-        or `spm.model` of a DeBERTa.
+        Whisper; or `vocab.txt`, like BERT and ESM; or `sentencepiece.bpe.model` of an XLM-RoBERTa
+        or a CamemBERT; or `spm.model` of a DeBERTa.
 
         Args:
             folder: The folder.
@@ -129,8 +129,8 @@ class TextTokenizer:
         if found is None:
             raise FileNotFoundError(
                 f"{folder} holds no tokenizer: there is neither {FILE}, nor vocab.json with "
-                "merges.txt, nor vocab.txt, nor sentencepiece.bpe.model of an XLM-RoBERTa, nor "
-                "spm.model of a DeBERTa"
+                "merges.txt, nor vocab.txt, nor sentencepiece.bpe.model of an XLM-RoBERTa or a "
+                "CamemBERT, nor spm.model of a DeBERTa"
             )
         tokenizer, framed = found
         ids = tokenizer.get_vocab().values()

@@ -15,7 +15,10 @@ from keras_transformer.text.pieces import fields_of
 
 WORDS, MERGES, LINES, ADDED = "vocab.json", "merges.txt", "vocab.txt", "added_tokens.json"
 PIECES, DEBERTA_PIECES = "sentencepiece.bpe.model", "spm.model"
-FRAMED = ("bart", "roberta", "xlm-roberta")  # byte pairs inside <s> and </s>
+FRAMED = ("bart", "data2vec-text", "roberta", "xlm-roberta")  # byte pairs inside <s> and </s>
+# WordPieces of an MPNet, between RoBERTa's special tokens.
+MPNET = dict(cls_token="<s>", sep_token="</s>", pad_token="<pad>", mask_token="<mask>")
+CAMEMBERT = ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED")
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # replace SentencePiece's first three
 
 
@@ -27,7 +30,7 @@ def from_vocabulary(
     Args:
         library: The module `tokenizers`.
         folder: Folder with `vocab.json` and `merges.txt`; `vocab.txt`; `sentencepiece.bpe.model`
-            of an XLM-RoBERTa; or `spm.model` of a DeBERTa.
+            of an XLM-RoBERTa or a CamemBERT; or `spm.model` of a DeBERTa.
         options: Contents of its `tokenizer_config.json`.
         kind: The `model_type` of its model, which determines how texts are split and which
             special tokens are added. None: like GPT-2 or BERT.
@@ -37,20 +40,27 @@ def from_vocabulary(
     """
     if (folder / WORDS).is_file() and (folder / MERGES).is_file():
         return _byte_pairs(library, folder, options, framed=kind in FRAMED)
-    if kind == "xlm-roberta" and (folder / PIECES).is_file():
-        return _fairseq_pieces(library, folder / PIECES), True
+    if kind in ("camembert", "xlm-roberta") and (folder / PIECES).is_file():
+        return _fairseq_pieces(library, folder / PIECES, kind == "camembert"), True
     if kind == "deberta-v2" and (folder / DEBERTA_PIECES).is_file():
         return _deberta_pieces(library, folder / DEBERTA_PIECES, options), True
     if not (folder / LINES).is_file():
         return None
     if kind == "esm":
         return _residues(library, folder / LINES), True
+    special = MPNET if kind == "mpnet" else {}
     tokenizer = library.BertWordPieceTokenizer(
         str(folder / LINES),
+        **special,
         lowercase=options.get("do_lower_case", True),
         strip_accents=options.get("strip_accents"),
         handle_chinese_chars=options.get("tokenize_chinese_chars", True),
     )
+    if special:
+        tokenizer.add_special_tokens([library.AddedToken(special["mask_token"], lstrip=True)])
+        ends = ((x, tokenizer.token_to_id(x)) for x in (special["sep_token"], special["cls_token"]))
+        processor = library.processors.RobertaProcessing(*ends, add_prefix_space=False)
+        tokenizer._tokenizer.post_processor = processor
     return tokenizer, True
 
 
@@ -94,17 +104,20 @@ def _residues(library, path):
     return tokenizer
 
 
-def _fairseq_pieces(library, path):
-    """Make XLM-RoBERTa's tokenizer: a SentencePiece model with the special tokens of fairseq."""
-    own = _scored_pieces(path)[3:]
-    pieces = [*((piece, 0.0) for piece in FAIRSEQ), *own, ("<mask>", 0.0)]
-    tokenizer = _sentence_pieces(library, path, pieces, FAIRSEQ.index("<unk>"))
-    tokenizer.add_special_tokens(list(FAIRSEQ))
+def _fairseq_pieces(library, path, is_camembert):
+    """Make XLM-RoBERTa's tokenizer: a SentencePiece model with the special tokens of fairseq.
+
+    CamemBERT's has other tokens in their places, and <s> and </s> after them.
+    """
+    first, own = (CAMEMBERT, 1) if is_camembert else (FAIRSEQ, 3)
+    pieces = [*((x, 0.0) for x in first), *_scored_pieces(path)[own:], ("<mask>", 0.0)]
+    tokenizer = _sentence_pieces(library, path, pieces, first.index("<unk>"))
+    tokenizer.add_special_tokens([*first, "<s>", "</s>"])
     tokenizer.add_special_tokens([library.AddedToken("<mask>", lstrip=True)])
     tokenizer.post_processor = library.processors.TemplateProcessing(
         single="<s> $A </s>",
         pair="<s> $A </s> </s> $B </s>",
-        special_tokens=[("<s>", 0), ("</s>", 2)],
+        special_tokens=[(x, tokenizer.token_to_id(x)) for x in ("<s>", "</s>")],
     )
     return tokenizer
 

@@ -30,6 +30,7 @@ FAMILIES = {  # names of classes, and options
     "electra": ("Electra", SMALL | dict(embedding_size=8)),
     "albert": ("Albert", SMALL | dict(embedding_size=8)),
     "xlm-roberta": ("XLMRoberta", SMALL | dict(type_vocab_size=1, pad_token_id=0)),
+    "mpnet": ("MPNet", SMALL | dict(pad_token_id=1)),
 }
 LABELS = dict(id2label={0: "O", 1: "B-x", 2: "B-y"}, label2id={"O": 0, "B-x": 1, "B-y": 2})
 

@@ -54,7 +54,8 @@ def test_byte_pairs_that_are_framed(tmp_path):
     assert ids == theirs.encode("a cab", "a mask")
 
 
-def test_sentence_pieces(tmp_path):
+@pytest.mark.parametrize("family", ["xlm-roberta", "camembert"])
+def test_sentence_pieces(family, tmp_path):
     lines = ["the old man loves the dog", "Größe 12½ 犬", "don't", "a cab, a mask", "café"] * 4
     for kind_of_pieces in ("unigram", "bpe"):
         sentencepiece.SentencePieceTrainer.train(
@@ -63,10 +64,11 @@ def test_sentence_pieces(tmp_path):
             minloglevel=2, hard_vocab_limit=False,
         )  # fmt: skip
         if kind_of_pieces == "unigram":
-            kind(tmp_path, "xlm-roberta")
+            kind(tmp_path, family)
             ours = TextTokenizer.read(tmp_path)
             mask = transformers.AddedToken("<mask>", lstrip=True)  # as in the released files
-            theirs = transformers.XLMRobertaTokenizer.from_pretrained(tmp_path, mask_token=mask)
+            names = {"xlm-roberta": "XLMRobertaTokenizer", "camembert": "CamembertTokenizer"}
+            theirs = getattr(transformers, names[family]).from_pretrained(tmp_path, mask_token=mask)
     texts = [*TEXTS, "the dog loves the old man", "Ⅻ ﬁ　x"]
     assert encode(ours, texts) == [theirs.encode(text) for text in texts]
     assert ours.vocab_size == len(theirs)
@@ -77,6 +79,19 @@ def test_sentence_pieces(tmp_path):
     assert ids == theirs.encode("a cab", "a mask")
     with pytest.raises(ValueError, match="cannot be read: model_type in .* must be 1, a unigram"):
         TextTokenizer.read(tmp_path)
+
+
+def test_word_pieces_of_mpnet(tmp_path):
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", "[UNK]", "a", "cab", "mask", "##s", "b", "c", "犬"]
+    (tmp_path / "vocab.txt").write_text("\n".join([*pieces, "two", "<mask>"]))
+    kind(tmp_path, "mpnet")
+    ours = TextTokenizer.read(tmp_path)
+    theirs = transformers.MPNetTokenizer.from_pretrained(tmp_path)
+    texts = [*TEXTS, "a cab, a mask 犬s"]
+    assert ours.encode(texts) == [theirs.encode(text) for text in texts]
+    assert ours.vocab_size == len(theirs)
+    ((ids, types, _),) = ours.encode_pairs([("a cab", "a mask")], 30)
+    assert ids == theirs.encode("a cab", "a mask") and not any(types)
 
 
 @pytest.mark.once("texts")

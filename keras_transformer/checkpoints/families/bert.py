@@ -1,4 +1,4 @@
-"""Map of BERT, RoBERTa, XLM-RoBERTa and ALBERT checkpoints."""
+"""Map of BERT, ERNIE, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec and ALBERT checkpoints."""
 
 from __future__ import annotations
 
@@ -29,18 +29,47 @@ from keras_transformer.checkpoints.families.fields import (
 from keras_transformer.config import require
 from keras_transformer.models import BERT, BERTConfig
 
-ROBERTAS = {"roberta": "Roberta", "xlm-roberta": "XLMRoberta"}  # prefix of the architectures
+BERTS = {"bert": "Bert", "ernie": "Ernie"}  # prefix of the architectures
+ROBERTAS = {
+    "roberta": "Roberta",
+    "xlm-roberta": "XLMRoberta",
+    "camembert": "Camembert",
+    "data2vec-text": "Data2VecText",
+}
+PREFIXES = {  # of the weights
+    "bert": "bert",
+    "ernie": "ernie",
+    "roberta": "roberta",
+    "xlm-roberta": "roberta",
+    "camembert": "roberta",
+    "data2vec-text": "data2vec_text",
+    "albert": "albert",
+}
 NAMES = {
-    "bert": Names(
-        "Bert",
+    kind: Names(
+        family,
         ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm"),
         output_bias="cls.predictions.bias",
-        bare_pooler="bert.pooler.dense",
-        pooler="bert.pooler.dense",
+        bare_pooler=f"{kind}.pooler.dense",
+        pooler=f"{kind}.pooler.dense",
         classifier="classifier",
         next_sentence="cls.seq_relationship",
         pairs=("pretraining", "next_sentence"),
-    ),
+    )
+    for kind, family in BERTS.items()
+}
+NAMES |= {
+    kind: Names(
+        family,
+        ("lm_head.dense", "lm_head.layer_norm"),
+        output_bias="lm_head.bias",
+        bare_pooler=f"{PREFIXES[kind]}.pooler.dense",
+        pooler="classifier.dense",
+        classifier="classifier.out_proj",
+    )
+    for kind, family in ROBERTAS.items()
+}
+NAMES |= {
     "albert": Names(
         "Albert",
         ("predictions.dense", "predictions.LayerNorm"),
@@ -51,19 +80,7 @@ NAMES = {
         next_sentence="sop_classifier.classifier",
         pairs=("pretraining",),
     ),
-} | {
-    kind: Names(
-        family,
-        ("lm_head.dense", "lm_head.layer_norm"),
-        output_bias="lm_head.bias",
-        bare_pooler="roberta.pooler.dense",
-        pooler="classifier.dense",
-        classifier="classifier.out_proj",
-    )
-    for kind, family in ROBERTAS.items()
 }
-PREFIXES = {kind: "roberta" if kind in ROBERTAS else kind for kind in NAMES}  # of the weights
-DECODERS = {"bert": "cls.predictions", "roberta": "lm_head", "albert": "predictions"}
 ALBERT_LAYER = {
     "attention/query_key_value": "attention.query attention.key attention.value",
     "attention/output": "attention.dense",
@@ -84,6 +101,8 @@ def _fields(kind: str) -> dict[str, Field]:
     )
     if kind in ROBERTAS:
         fields["hidden_act"] = exactly("gelu")  # its masked LM head always uses gelu
+    if kind == "ernie":
+        fields["use_task_id"] = exactly(False)
     if kind == "albert":
         fields |= dict(
             embedding_size=size(),
@@ -143,16 +162,20 @@ def _rules(config: BERTConfig, kind: str) -> list[Rule]:
     return rules + NAMES[kind].rules(config)
 
 
+def _aliases(kind):
+    bias = NAMES[kind].output_bias
+    decoder = f"{bias.removesuffix('bias')}decoder"
+    table = f"{PREFIXES[kind]}.embeddings.word_embeddings.weight"
+    return {f"{decoder}.weight": (table,), f"{decoder}.bias": (bias,)}
+
+
 FAMILIES = {
     kind: Family(
         BERT,
         functools.partial(_config, kind=kind),
         functools.partial(_rules, kind=kind),
         functools.partial(_config_file, kind=kind),
-        aliases={
-            f"{DECODERS[prefix]}.decoder.weight": (f"{prefix}.embeddings.word_embeddings.weight",),
-            f"{DECODERS[prefix]}.decoder.bias": (f"{DECODERS[prefix]}.bias",),
-        },
+        aliases=_aliases(kind),
         unused=(
             "embeddings.position_ids",
             # The pooler, which not all heads have.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -148,6 +149,14 @@ class Names:
         accepted = f"one of {sorted(known)}, or absent for the head that the weights have"
         require(architectures[0] in known, "architectures", architectures[0], accepted)
         head = known[architectures[0]]
+        if names and names.isdisjoint(_names(self._rules(head))) and head != "hidden":
+            # sentence-transformers keeps the name of the model that it trained further.
+            warnings.warn(
+                f"the weights have no {head!r}, the head of {architectures[0]}: the model has the "
+                f"head {fitting[0]!r}",
+                stacklevel=2,
+            )
+            return fitting[0]
         return "pooled" if head == "hidden" and "pooled" in fitting else head
 
     @property

@@ -38,6 +38,10 @@ SIZES = {
     "bert": BERT,
     "roberta": BERT,
     "xlm-roberta": BERT,
+    "camembert": BERT,
+    "data2vec-text": BERT,
+    "ernie": BERT,
+    "mpnet": BERT | dict(pad_token_id=1),
     "distilbert": dict(
         vocab_size=30, dim=16, n_layers=1, n_heads=2, hidden_dim=24, max_position_embeddings=20
     ),

@@ -23,6 +23,9 @@ KINDS = {  # what classes are called, and options
     "roberta": ("Roberta", dict(type_vocab_size=1, layer_norm_eps=1e-5)),
     "roberta-pad": ("Roberta", dict(pad_token_id=3)),
     "xlm-roberta": ("XLMRoberta", dict(type_vocab_size=1, pad_token_id=1)),
+    "camembert": ("Camembert", dict(type_vocab_size=1)),
+    "data2vec-text": ("Data2VecText", dict(type_vocab_size=1)),
+    "ernie": ("Ernie", {}),
     "albert": ("Albert", ALBERT),
     "albert-deep": ("Albert", ALBERT | dict(num_hidden_layers=5, embedding_size=12)),
     "albert-groups": ("Albert", ALBERT | dict(num_hidden_layers=5, num_hidden_groups=2)),
@@ -34,6 +37,8 @@ CASES += [
 CASES += [("xlm-roberta", "Model"), ("xlm-roberta", "ForSequenceClassification")]
 CASES += [("bert", "ForPreTraining"), ("bert", "ForNextSentencePrediction")]
 CASES += [("albert", "ForPreTraining")]
+CASES += [("camembert", "ForTokenClassification"), ("ernie", "ForPreTraining")]
+CASES += [("data2vec-text", "ForSequenceClassification")]
 
 
 # One of each family.
@@ -48,7 +53,7 @@ def pair(request, tmp_path_factory):
 
 
 class TestBERT(EncoderParity):
-    """BERT, RoBERTa, XLM-RoBERTa and ALBERT."""
+    """BERT, ERNIE, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec and ALBERT."""
 
 
 def test_as_the_first_berts_were_saved(tmp_path):

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.checkpoints.families import FAMILIES, bert, deberta, distilbert, electra, esm
+from keras_transformer.checkpoints.families import (
+    FAMILIES,
+    bert,
+    deberta,
+    distilbert,
+    electra,
+    esm,
+    mpnet,
+)
 from keras_transformer.checkpoints.hugging_face import read_model, write_model
 from tests.checkpoints.families.encoder_parity import encoder, encoder_batch, run
 from tests.checkpoints.families.minimal import minimal
@@ -46,7 +54,7 @@ def test_configs_that_do_not_fit(folder, changes, message):
 
 
 NAMES = bert.NAMES | {"distilbert": distilbert.NAMES, "electra": electra.NAMES}
-NAMES |= {"deberta-v2": deberta.NAMES, "esm": esm.NAMES}
+NAMES |= {"deberta-v2": deberta.NAMES, "esm": esm.NAMES, "mpnet": mpnet.NAMES}
 
 
 @pytest.mark.once("what the files say")

@@ -23,6 +23,10 @@ UNKNOWN = {
     "bert": {"position_embedding_type"},
     "roberta": {"position_embedding_type"},
     "xlm-roberta": {"position_embedding_type"},
+    "camembert": {"position_embedding_type"},
+    "data2vec-text": {"position_embedding_type"},
+    "ernie": {"position_embedding_type"},
+    "mpnet": {"is_decoder", "add_cross_attention"},
     "albert": {
         "position_embedding_type", "is_decoder", "add_cross_attention",
     },
