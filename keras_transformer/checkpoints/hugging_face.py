@@ -14,7 +14,6 @@ import numpy as np
 
 from keras_transformer.checkpoints.families import FAMILIES, Family
 from keras_transformer.checkpoints.families.family import Rule, token_ids
-from keras_transformer.checkpoints.families.fields import complete
 from keras_transformer.checkpoints.sizes import check_sizes
 from keras_transformer.checkpoints.tensors import PLAIN, WEIGHTS, Checkpoint
 from keras_transformer.checkpoints.weights import save_weights, weights_of
@@ -55,13 +54,13 @@ def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
     theirs, family = read_config(folder)
     checkpoint = Checkpoint(folder, family.prefix, family.endings, family.part)
     names = _without_copies(family, checkpoint)
-    with _naming(folder / CONFIG):
+    with _naming(folder / CONFIG, family.in_their_words):
         config = family.read(theirs, names)
         check_sizes(config, len(names), checkpoint.size)
         rules = family.rules(config)
     names, read = _renamed(family, rules, checkpoint, names)
     _check_names(family, rules, names, folder)
-    with unfilled():
+    with _naming(folder / CONFIG, family.in_their_words), unfilled():
         model = family.model(config, dtype=dtype)
     _assign(model, rules, read, folder)
     return model
@@ -92,19 +91,20 @@ def read_config(folder: str | os.PathLike) -> tuple[dict[str, Any], Family]:
             )
     theirs = _with_ends(Path(folder), theirs)
     with _naming(path):
-        complete(theirs, family.fields)
+        family.complete(theirs)
+    family.table.check(theirs, path)
     return theirs, family
 
 
 @contextlib.contextmanager
-def _naming(path):
-    """Add the path of a `config.json` to errors that are raised inside."""
+def _naming(path, translate=str):
+    """Add the path of a `config.json` to errors that are raised inside; translate the others."""
     try:
         yield
     except KeyError as error:
         raise ValueError(f"{path} lacks {error.args[0]!r}") from error
     except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise ValueError(f"{path} does not fit: {error!s:.1000}") from error
+        raise ValueError(f"{path} does not fit: {translate(f'{error!s:.1000}')}") from error
 
 
 def _with_ends(folder, theirs):

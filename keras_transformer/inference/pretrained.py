@@ -11,7 +11,6 @@ import keras
 from keras_transformer.backend import usable_precision
 from keras_transformer.checkpoints import hugging_face
 from keras_transformer.checkpoints.families.encoders import labels_of
-from keras_transformer.checkpoints.families.fields import complete
 from keras_transformer.config import require
 from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.inference.folder import FLOATS, PRECISIONS, in_precision, save_folder
@@ -142,7 +141,7 @@ def load_pretrained(
         image_format = image_format_of(folder, model.config.num_channels)
         if not model.config.num_classes:
             return ImageEmbedder(model, image_format)
-        return ImageClassifier(model, labels_of(complete(theirs, family.fields)), image_format)
+        return ImageClassifier(model, labels_of(family.complete(theirs)), image_format)
     texts = TextTokenizer.read(folder)
     model = _model(folder, precision)
     if isinstance(model, Speech):

@@ -47,7 +47,7 @@ class ESMConfig(EncoderConfig):
     def __post_init__(self):
         super().__post_init__()
         width = self.d_model // self.num_heads
-        require(width % 2 == 0, "head_dim", width, "even for rotary positions")
+        require(width % 2 == 0, "d_model / num_heads", width, "even for rotary positions")
         require(self.theta > 0, "theta", self.theta, "above 0")
         self._check_ids(self.vocab_size, "mask_id")
 

@@ -85,7 +85,8 @@ class LLaMAConfig(Config):
         if self.head_dim is None:
             self._check_multiple("d_model", "num_heads")
         width = self.head_dim or self.d_model // self.num_heads
-        require(width % 2 == 0, "head_dim", width, "even for rotary positions")
+        name = "head_dim" if self.head_dim else "d_model / num_heads"
+        require(width % 2 == 0, name, width, "even for rotary positions")
         require(self.theta > 0, "theta", self.theta, "above 0")
         check_scaling(self.theta, self.scaling, width)
         self._check_choice("kernel", (None, *KERNELS))

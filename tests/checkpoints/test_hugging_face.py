@@ -109,7 +109,7 @@ def test_configs_that_do_not_fit(folder):
     with pytest.raises(ValueError, match=r"encoder.layers.0.fc1.weight must have .*\(48, 16\)"):
         read_model(folder)
     configure(folder, encoder_ffn_dim=24, decoder_attention_heads=3)
-    with pytest.raises(ValueError, match="by num_decoder_heads, got d_model=16 and .*=3"):
+    with pytest.raises(ValueError, match="by decoder_attention_heads, got d_model=16 and .*=3"):
         read_model(folder)
     configure(folder, decoder_attention_heads=4, activation_function="mish")
     with pytest.raises(
@@ -151,7 +151,7 @@ def test_tokens_that_end(folder):
     path.unlink()
     assert read_model(folder).config.eos_ids == (3, 0)
     configure(folder, eos_token_id=[3, 52])
-    with pytest.raises(ValueError, match=r"pad_id and eos_id must differ, both are 52"):
+    with pytest.raises(ValueError, match=r"pad_token_id and eos_token_id must differ, both are 52"):
         read_model(folder)
 
 

@@ -99,5 +99,7 @@ def test_bad_values_are_named(name):
 
 def test_config():
     assert ESMConfig.from_dict(CONFIG.to_dict()) == CONFIG
-    with pytest.raises(ValueError, match="head_dim must be even for rotary positions, got 3"):
+    with pytest.raises(
+        ValueError, match="d_model / num_heads must be even for rotary positions, got 3"
+    ):
         dataclasses.replace(CONFIG, d_model=6)

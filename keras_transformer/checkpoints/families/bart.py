@@ -17,15 +17,20 @@ from keras_transformer.checkpoints.families.family import (
 from keras_transformer.checkpoints.families.fields import (
     ACTIVATIONS,
     OF_SIDES,
+    PAIR_TOKENS,
+    SIDE_NAMES,
+    SIDE_SYNONYMS,
     activation,
     flag,
     rate,
     size,
 )
-from keras_transformer.config import TransformerConfig
+from keras_transformer.checkpoints.families.general_fields import ENCODER_DECODER
+from keras_transformer.config import TransformerConfig, require
 from keras_transformer.models import Transformer
 
-_FIELDS = {name: size() for name in ("vocab_size", "d_model", *OF_SIDES)} | dict(
+_FIELDS = ENCODER_DECODER | {name: size() for name in ("vocab_size", "d_model", *OF_SIDES)}
+_FIELDS |= dict(
     max_position_embeddings=size(1024),
     dropout=rate(0.1),
     activation_function=activation("gelu"),
@@ -37,6 +42,17 @@ _MARIAN_FIELDS = _FIELDS | dict(
 )
 _LEARNED_FIELDS = _FIELDS | dict(max_position_embeddings=size())  # positions are weights
 _M2M_FIELDS = _FIELDS | dict(activation_function=activation("relu"), scale_embedding=flag(True))
+
+_NAMES = SIDE_NAMES | dict(
+    source_vocab_size="vocab_size",
+    target_vocab_size="vocab_size",
+    decoder_d_ff="decoder_ffn_dim",
+    num_decoder_heads="decoder_attention_heads",
+    scale_embeddings="scale_embedding",
+    max_length="max_position_embeddings",
+)
+_CLASSES = dict(marian="Marian", pegasus="Pegasus", m2m_100="M2M100", mbart="MBart", bart="Bart")
+_ENDS = ("ForConditionalGeneration", "MTModel", "Model")
 
 _SHARED, _BIAS = "model.shared.weight", "final_logits_bias"
 _ENCODER, _DECODER = (f"model.{side}.embed_tokens.weight" for side in ("encoder", "decoder"))
@@ -75,6 +91,10 @@ def _config(
 
 
 def _marian_config(theirs, names):
+    source, target = theirs["vocab_size"], theirs["decoder_vocab_size"]
+    name = "share_encoder_decoder_embeddings"
+    accepted = f"false for vocab_size={source} and decoder_vocab_size={target}"
+    require(not theirs[name] or source == (target or source), name, theirs[name], accepted)
     return _config(
         theirs,
         names,
@@ -250,6 +270,10 @@ FAMILIES = {
         prefix="model.",
         fields=fields,
         untied=_MARIAN_UNTIED if kind == "marian" else _UNTIED,
+        also_read=PAIR_TOKENS,
+        synonyms=SIDE_SYNONYMS,
+        names=_NAMES,
+        architectures=tuple(_CLASSES[kind] + end for end in _ENDS),
     )
     for kind, config, file, fields in (
         ("marian", _marian_config, _marian_file, _MARIAN_FIELDS),

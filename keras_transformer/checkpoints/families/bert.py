@@ -90,6 +90,14 @@ ALBERT_LAYER = {
     "feed_forward_norm/norm": "full_layer_layer_norm",
 }
 HEAD_DROPOUT = dict.fromkeys(NAMES, "classifier_dropout") | {"albert": "classifier_dropout_prob"}
+# What only training, other programs and the first versions of `transformers` read.
+_HARMLESS = (
+    "directionality",
+    *(f"pooler_{x}" for x in ("fc_size", "num_attention_heads", "num_fc_layers", "type")),
+    "pooler_size_per_head",
+    *("net_structure_type", "num_memory_blocks", "gap_size", "down_scale_factor"),
+    "layers_to_keep",
+)
 
 
 def _fields(kind: str) -> dict[str, Field]:
@@ -185,6 +193,16 @@ FAMILIES = {
         prefix=f"{prefix}.",
         endings=NORM_ENDINGS,
         fields=_fields(kind),
+        also_read=("pad_token_id",),
+        harmless=_HARMLESS,
+        names=NAMES[kind].of_ours
+        | dict(
+            max_length="max_position_embeddings",
+            num_types="type_vocab_size",
+            d_embedding="embedding_size",
+            head_dropout=HEAD_DROPOUT[kind],
+            shared_blocks="num_hidden_groups",
+        ),
     )
     for kind, prefix in PREFIXES.items()
 }

@@ -92,6 +92,14 @@ _FIELDS = FIELDS | dict(
         "0 or odd", lambda x: type(x) is int and (x == 0 or (x > 0 and x % 2 == 1)), 0
     ),
 )
+# Fields that `_config` compares with others.
+_RELATED = (
+    "embedding_size",
+    "pooler_hidden_size",
+    "attention_head_size",
+    "conv_act",
+    "conv_groups",
+)
 
 
 def _config(theirs, names):
@@ -159,5 +167,8 @@ FAMILIES = {
         prefix="deberta.",
         endings=(*_HEAD.items(), *NORM_ENDINGS),
         fields=_FIELDS,
+        also_read=("pad_token_id", *_RELATED),
+        harmless=("legacy",),  # the names of the weights tell which head it is
+        names=NAMES.of_ours | dict(pooler="pooler_hidden_act"),
     )
 }

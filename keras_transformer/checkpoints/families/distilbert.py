@@ -38,7 +38,8 @@ _LAYER = {
     "feed_forward_norm/norm": "output_layer_norm",
 }
 _SIZES = ("vocab_size", "dim", "hidden_dim", "n_layers", "n_heads", "max_position_embeddings")
-_SHARED = ("tie_word_embeddings", "architectures", "id2label", "num_labels", "problem_type")
+_SHARED = ("is_encoder_decoder", "tie_word_embeddings", "architectures", "id2label", "num_labels")
+_SHARED += ("problem_type",)
 _FIELDS = {name: FIELDS[name] for name in _SHARED} | dict.fromkeys(_SIZES, size())
 _FIELDS |= dict(activation=activation("gelu"), dropout=rate(0.1), seq_classif_dropout=rate(0.2))
 
@@ -79,5 +80,11 @@ FAMILIES = {
         heads=NAMES.weights,
         prefix="distilbert.",
         fields=_FIELDS,
+        also_read=("pad_token_id",),
+        harmless=("sinusoidal_pos_embds",),  # the first values of a table that the weights have
+        synonyms=dict(
+            hidden_size="dim", num_attention_heads="n_heads", num_hidden_layers="n_layers"
+        ),
+        names=NAMES.of_ours | dict(activation="activation"),
     )
 }

@@ -10,6 +10,7 @@ from typing import Any
 
 from keras_transformer.checkpoints.families.family import Rule, dense, norm, table
 from keras_transformer.checkpoints.families.fields import (
+    TOKEN_NAMES,
     Field,
     exactly,
     mapping,
@@ -17,6 +18,7 @@ from keras_transformer.checkpoints.families.fields import (
     rate,
     size,
 )
+from keras_transformer.checkpoints.families.general_fields import ONE_STACK
 from keras_transformer.config import require
 from keras_transformer.models.encoder_only import EncoderConfig
 from keras_transformer.models.problems import MULTI, PROBLEM_TYPES, REGRESSION
@@ -43,23 +45,27 @@ BY_WEIGHTS = (
     "hidden",
 )
 _SIZES = "vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads"
-FIELDS = {name: size() for name in _SIZES.split()} | dict(
-    max_position_embeddings=size(),
-    hidden_dropout_prob=rate(0.1),
-    layer_norm_eps=positive(1e-12),
-    is_decoder=exactly(False),
-    add_cross_attention=exactly(False),
-    tie_word_embeddings=exactly(True),
-    architectures=Field(
-        "a list of names or null",
-        lambda x: isinstance(x, list) and all(isinstance(name, str) for name in x),
-        None,
-    ),
-    id2label=mapping(),
-    num_labels=size(2),
-    problem_type=Field(
-        f"one of {PROBLEM_TYPES} or null", lambda x: x in PROBLEM_TYPES, default=None
-    ),
+FIELDS = (
+    ONE_STACK
+    | {name: size() for name in _SIZES.split()}
+    | dict(
+        max_position_embeddings=size(),
+        hidden_dropout_prob=rate(0.1),
+        layer_norm_eps=positive(1e-12),
+        is_decoder=exactly(False),
+        add_cross_attention=exactly(False),
+        tie_word_embeddings=exactly(True),
+        architectures=Field(
+            "a list of names or null",
+            lambda x: isinstance(x, list) and all(isinstance(name, str) for name in x),
+            None,
+        ),
+        id2label=mapping(),
+        num_labels=size(2),
+        problem_type=Field(
+            f"one of {PROBLEM_TYPES} or null", lambda x: x in PROBLEM_TYPES, default=None
+        ),
+    )
 )
 ACTIVATION = "sbert_ce_default_activation_function"  # sentence-transformers before 4.0
 BERT_SIZES = {  # field of a `config.json` -> ours, of the same value
@@ -115,6 +121,12 @@ class Names:
     pairs: tuple[str, ...] = ()
     replaced: tuple[str, str] | None = None
     sizes: Mapping[str, str] = dataclasses.field(default_factory=lambda: BERT_SIZES)
+
+    @property
+    def of_ours(self) -> dict[str, str]:
+        """Fields of our config, and theirs."""
+        more = dict(activation="hidden_act", head="architectures", labels="id2label")
+        return TOKEN_NAMES | more | {ours: name for name, ours in self.sizes.items()}
 
     @property
     def heads(self) -> dict[str, str]:

@@ -85,5 +85,8 @@ FAMILIES = {
         prefix="esm.",
         endings=NORM_ENDINGS,
         fields=_FIELDS,
+        also_read=("pad_token_id", "mask_token_id"),
+        harmless=("esmfold_config", "vocab_list"),  # of ESMFold
+        names=NAMES.of_ours | dict(mask_id="mask_token_id", theta="rope_theta"),
     )
 }

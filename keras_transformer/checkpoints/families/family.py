@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from keras_transformer.checkpoints.families import general_fields
 from keras_transformer.checkpoints.families.fields import ACTIVATIONS, Field, complete
 from keras_transformer.config import require
 from keras_transformer.layers.head_groups import fuse, unfuse
+from keras_transformer.system.foreign_fields import FieldTable
 
 
 @dataclass(frozen=True)
@@ -124,9 +127,15 @@ class Family:
         endings: Pairs of an alternative suffix of names and the one in the rules.
         part: Pairs of a prefix of names and the one in the rules, if the model is a part of theirs:
             the first that fits counts, and other names are ignored. (): it is the whole.
-        fields: The fields of their `config.json` that `config` reads.
+        fields: The fields of their `config.json` that are checked, with defaults.
         untied: Names that are written, too, if the output is not tied, each with the one that it
             repeats if that is written.
+        also_read: Other fields of their `config.json` that `config` reads and checks itself.
+        harmless: Fields of their `config.json` that do not change the model, in addition to
+            `general_fields.HARMLESS`.
+        synonyms: Other names of `fields` in `transformers` (`attribute_map`).
+        names: Fields of our config and the fields of theirs that they come from, for messages.
+        architectures: Names of classes in `transformers` whose weights fit. (): any.
     """
 
     model: type
@@ -142,6 +151,39 @@ class Family:
     part: tuple[tuple[str, str], ...] = ()
     fields: Mapping[str, Field] = dataclasses.field(default_factory=dict)
     untied: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    also_read: tuple[str, ...] = ()
+    harmless: tuple[str, ...] = ()
+    synonyms: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    names: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    architectures: tuple[str, ...] = ()
+
+    @property
+    def table(self) -> FieldTable:
+        """What is done with each field of a `config.json`; values are checked by `complete`."""
+        read = {*self.fields, *self.also_read, *self.synonyms}
+        return FieldTable(read, {*self.harmless, *general_fields.KNOWN} - read)
+
+    def complete(self, theirs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return their `config.json` with values checked and defaults filled in.
+
+        Raises:
+            KeyError: If a field without a default is missing; names it.
+            ValueError: If a field has a value that is not accepted.
+        """
+        complete(theirs, general_fields.FIELDS)
+        if self.architectures and "architectures" not in self.fields:
+            names = theirs.get("architectures") or self.architectures[:1]
+            known = {name.lower() for name in self.architectures}  # LLaMA's was LLaMAForCausalLM
+            fits = isinstance(names, list | tuple) and str(names[0]).lower() in known
+            require(fits, "architectures", names, f"one of {self.architectures}")
+        return complete(theirs, self.fields, self.synonyms)
+
+    def in_their_words(self, message: str) -> str:
+        """Return the message of an error of our config with the names of their fields."""
+        if not self.names:
+            return message
+        ours = "|".join(map(re.escape, self.names))
+        return re.sub(rf"\b({ours})\b", lambda found: self.names[found[0]], message)
 
     def read(self, theirs: Mapping[str, Any], names: Iterable[str]) -> Any:
         """Return our config, made from their `config.json` and the names of their weights.
@@ -150,7 +192,7 @@ class Family:
             KeyError: If a field without a default is missing; names it.
             ValueError: If a field has a value that is not accepted.
         """
-        return self.config(complete(theirs, self.fields), names)
+        return self.config(self.complete(theirs), names)
 
 
 # Rules of layers.

@@ -25,9 +25,24 @@ OF_SIDES = tuple(  # sizes of an encoder-decoder in BART's and Whisper's configs
     for side in ("encoder", "decoder")
     for name in ("layers", "attention_heads", "ffn_dim")
 )
-# Numbers of heads, which no weight shape reveals, and alternative names in `transformers`.
-HEADS = ("encoder_attention_heads", "n_head", "n_heads", "num_heads")
-HEADS_TOO = ("num_attention_heads", "num_key_value_heads")
+TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id")
+PAIR_TOKENS = ("pad_token_id", "decoder_start_token_id", "eos_token_id")  # of encoder-decoders
+TOKEN_NAMES = {"pad_id": TOKENS[0], "bos_id": TOKENS[1], "eos_id": TOKENS[2]}  # ours -> theirs
+SIDE_NAMES = dict(  # ours -> theirs
+    d_ff="encoder_ffn_dim",
+    num_heads="encoder_attention_heads",
+    num_encoder_layers="encoder_layers",
+    num_decoder_layers="decoder_layers",
+    activation="activation_function",
+    pad_id="pad_token_id",
+    bos_id="decoder_start_token_id",
+    eos_id="eos_token_id",
+)
+SIDE_SYNONYMS = dict(
+    num_attention_heads="encoder_attention_heads",
+    hidden_size="d_model",
+    num_hidden_layers="encoder_layers",
+)
 REQUIRED = object()
 LAYERS = ("n_layer", "n_layers", "num_layers", "num_hidden_layers", "num_decoder_layers")
 LAYERS += ("encoder_layers", "decoder_layers")
@@ -65,22 +80,33 @@ class Field:
         return value
 
 
-def complete(theirs: Mapping[str, Any], fields: Mapping[str, Field]) -> dict[str, Any]:
+def complete(
+    theirs: Mapping[str, Any],
+    fields: Mapping[str, Field],
+    synonyms: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """Return a `config.json` with these fields checked and defaults filled in.
 
+    Args:
+        theirs: Content of the file.
+        fields: Fields to check.
+        synonyms: Other names of these fields in `transformers`.
+
     Raises:
-        KeyError, ValueError: As in `Field.read`, or if two fields differ in the number of heads, or
-            there are more than `MOST_LAYERS` layers.
+        KeyError, ValueError: As in `Field.read`, or if two names of a field have different values,
+            or there are more than `MOST_LAYERS` layers.
     """
+    for other, name in (synonyms or {}).items():
+        if other in theirs and name not in theirs:
+            theirs = {**theirs, name: theirs[other]}
+        # Of layers, the weights tell; older files of students have the teacher's number here.
+        elif other in theirs and theirs[other] != theirs[name] and name not in LAYERS:
+            both = [theirs[name], theirs[other]]
+            raise ValueError(f"{name} and {other} must be equal, got {both}")
     found = {name: field.read(name, theirs) for name, field in fields.items()}
     for name in LAYERS:
         if isinstance(found.get(name), int):
             require(found[name] <= MOST_LAYERS, name, found[name], f"at most {MOST_LAYERS}")
-    for name in HEADS:
-        for other in HEADS_TOO:
-            if name in found and theirs.get(other, found[name]) != found[name]:
-                both = [found[name], theirs[other]]
-                raise ValueError(f"{name} and {other} must be equal, got {both}")
     return {**theirs, **found}
 
 
@@ -130,7 +156,7 @@ def token(default: Any) -> Field:
     return Field("a token id", lambda x: True, default, null=True)
 
 
-def exactly(value: Any, default: Any = REQUIRED) -> Field:
+def exactly(value: Any, default: Any = REQUIRED, null: bool = False) -> Field:
     """Return a field with one accepted value, also its default unless another is given."""
     default = value if default is REQUIRED else default
-    return Field(repr(value), lambda x: type(x) is type(value) and x == value, default)
+    return Field(repr(value), lambda x: type(x) is type(value) and x == value, default, null)

@@ -16,15 +16,18 @@ from keras_transformer.checkpoints.families.family import (
     token_ids,
 )
 from keras_transformer.checkpoints.families.fields import (
+    TOKENS,
     Field,
-    complete,
     exactly,
     mapping,
     positive,
     size,
     token,
 )
+from keras_transformer.checkpoints.families.general_fields import ONE_STACK
+from keras_transformer.checkpoints.families.llama import NAMES
 from keras_transformer.checkpoints.families.rotary_fields import (
+    ROTARY,
     longest_of,
     read_rotary,
     rotary_fields,
@@ -40,20 +43,31 @@ from keras_transformer.config import require
 from keras_transformer.models import Gemma, GemmaConfig
 
 _SIZES = "vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads"
-_FIELDS = {name: size() for name in _SIZES.split()} | dict(
-    num_key_value_heads=size(4),
-    head_dim=size(256),
-    hidden_activation=exactly("gelu_pytorch_tanh"),
-    rms_norm_eps=positive(1e-6),
-    pad_token_id=token(0),
-    bos_token_id=token(2),
-    tie_word_embeddings=exactly(True),
-    rope_parameters=mapping(),
-    rope_scaling=mapping(),
-    attention_bias=exactly(False),
-    query_pre_attn_scalar=positive(256),
-    sliding_window=size(4096, null=True),
-    layer_types=layer_types(),
+_FIELDS = (
+    ONE_STACK
+    | {name: size() for name in _SIZES.split()}
+    | dict(
+        num_key_value_heads=size(4),
+        head_dim=size(256),
+        hidden_activation=exactly("gelu_pytorch_tanh"),
+        rms_norm_eps=positive(1e-6),
+        pad_token_id=token(0),
+        bos_token_id=token(2),
+        tie_word_embeddings=exactly(True),
+        rope_parameters=mapping(),
+        rope_scaling=mapping(),
+        attention_bias=exactly(False),
+        query_pre_attn_scalar=positive(256),
+        sliding_window=size(4096, null=True),
+        layer_types=layer_types(),
+    )
+)
+
+
+_OF_IMAGES = (
+    "vision_config",
+    "mm_tokens_per_image",
+    *(f"{x}_token_{y}" for x in ("boi", "eoi", "image") for y in ("id", "index")),
 )
 
 
@@ -125,6 +139,8 @@ def _gemma3(theirs, names):
     for name in (SLIDING, FULL):
         fits = both.get(name) is None or isinstance(both[name], Mapping)
         require(fits, f"{name} of rope_parameters", both.get(name), "an object or null")
+    if strange := sorted(both.keys() - {SLIDING, FULL}):
+        raise ValueError(f"rope_parameters must have only {SLIDING} and {FULL}, got {strange}")
     local, full = ({"rope_type": "default", **(both.get(x) or {})} for x in (SLIDING, FULL))
     full |= theirs["rope_scaling"] or {}
     outer = theirs | {"rope_scaling": None}
@@ -143,7 +159,9 @@ def _with_images(theirs, names):
     text = dict(theirs["text_config"] or {})
     ids = {x: theirs.get(x) for x in ("pad_token_id", "bos_token_id", "eos_token_id")}
     text |= {name: value for name, value in ids.items() if value is not None}
-    return _gemma3(complete(text, FIELDS["gemma3_text"]), names)
+    family = FAMILIES["gemma3_text"]
+    family.table.check(text, "text_config")
+    return family.read(text, names)
 
 
 def _file(config, kind, **own):
@@ -213,7 +231,9 @@ def _rules(config: GemmaConfig) -> list[Rule]:
     return rules + norm("decoder/norm", "model.norm")
 
 
-def _family(read: Any, write: Any, fields: Mapping[str, Field], **options: Any) -> Family:
+def _family(
+    name: str, read: Any, write: Any, fields: Mapping[str, Field], **options: Any
+) -> Family:
     return Family(
         Gemma,
         read,
@@ -224,17 +244,37 @@ def _family(read: Any, write: Any, fields: Mapping[str, Field], **options: Any) 
         free=frozenset({"dropout"}),
         prefix="model.",
         fields=fields,
+        names=NAMES
+        | dict(query_scale="query_pre_attn_scalar", logit_cap="final_logit_softcapping"),
+        architectures=tuple(f"{name}{end}" for end in _ENDS),
         **options,
     )
 
 
+_ENDS = ("ForCausalLM", "ForConditionalGeneration", "Model", "TextModel")
 FAMILIES = {
-    "gemma2": _family(_gemma2, functools.partial(_file, kind="Gemma2"), FIELDS["gemma2"]),
-    "gemma3_text": _family(_gemma3, _gemma3_file, FIELDS["gemma3_text"]),
+    "gemma2": _family(
+        "Gemma2",
+        _gemma2,
+        functools.partial(_file, kind="Gemma2"),
+        FIELDS["gemma2"],
+        also_read=(*TOKENS, *ROTARY),
+        harmless=("hidden_act",),  # `hidden_activation` decides
+    ),
+    "gemma3_text": _family(
+        "Gemma3",
+        _gemma3,
+        _gemma3_file,
+        FIELDS["gemma3_text"],
+        also_read=(*TOKENS, *ROTARY, "rope_local_base_freq"),
+    ),
     "gemma3": _family(
+        "Gemma3",
         _with_images,
         _no_file,
-        {"text_config": mapping()},
+        ONE_STACK | {"text_config": mapping(), "tie_word_embeddings": exactly(True)},
+        also_read=TOKENS,
+        harmless=_OF_IMAGES,
         part=(  # names of the text model, in the order in which they are tried
             ("language_model.model.", "model."),
             ("language_model.lm_head.", "lm_head."),

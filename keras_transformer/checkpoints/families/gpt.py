@@ -14,6 +14,8 @@ from keras_transformer.checkpoints.families.family import (
 )
 from keras_transformer.checkpoints.families.fields import (
     ACTIVATIONS,
+    TOKEN_NAMES,
+    TOKENS,
     activation,
     exactly,
     flag,
@@ -21,18 +23,34 @@ from keras_transformer.checkpoints.families.fields import (
     rate,
     size,
 )
+from keras_transformer.checkpoints.families.general_fields import ONE_STACK
 from keras_transformer.models import GPT, GPTConfig
 
 _SIZES = ("vocab_size", "n_embd", "n_layer", "n_head", "n_positions")
-_FIELDS = {name: size() for name in _SIZES} | dict(
-    n_inner=size(None),
-    resid_pdrop=rate(0.1),
-    activation_function=activation("gelu_new"),
-    layer_norm_epsilon=positive(1e-5),
-    tie_word_embeddings=flag(True),
-    scale_attn_weights=exactly(True),
-    scale_attn_by_inverse_layer_idx=exactly(False),
-    add_cross_attention=exactly(False),
+_FIELDS = (
+    ONE_STACK
+    | {name: size() for name in _SIZES}
+    | dict(
+        n_inner=size(None),
+        resid_pdrop=rate(0.1),
+        activation_function=activation("gelu_new"),
+        layer_norm_epsilon=positive(1e-5),
+        tie_word_embeddings=flag(True),
+        scale_attn_weights=exactly(True),
+        scale_attn_by_inverse_layer_idx=exactly(False),
+        add_cross_attention=exactly(False),
+    )
+)
+_SUMMARY = ("type", "use_proj", "activation", "proj_to_labels")
+_NAMES = TOKEN_NAMES | dict(
+    d_model="n_embd",
+    d_ff="n_inner",
+    num_layers="n_layer",
+    num_heads="n_head",
+    dropout="resid_pdrop",
+    activation="activation_function",
+    epsilon="layer_norm_epsilon",
+    max_length="n_positions",
 )
 
 
@@ -108,5 +126,16 @@ FAMILIES = {
         unused=(".attn.bias", ".attn.masked_bias"),  # buffers with the causal mask
         prefix="transformer.",
         fields=_FIELDS,
+        also_read=TOKENS,
+        # Of a head that this model lacks; the same numbers in another order of operations.
+        harmless=(*(f"summary_{x}" for x in _SUMMARY), "reorder_and_upcast_attn"),
+        synonyms=dict(
+            hidden_size="n_embd",
+            max_position_embeddings="n_positions",
+            num_attention_heads="n_head",
+            num_hidden_layers="n_layer",
+        ),
+        names=_NAMES,
+        architectures=("GPT2LMHeadModel", "GPT2Model"),
     )
 }

@@ -14,6 +14,8 @@ from keras_transformer.checkpoints.families.family import (
     token_ids,
 )
 from keras_transformer.checkpoints.families.fields import (
+    TOKEN_NAMES,
+    TOKENS,
     Field,
     exactly,
     flag,
@@ -22,7 +24,9 @@ from keras_transformer.checkpoints.families.fields import (
     size,
     token,
 )
+from keras_transformer.checkpoints.families.general_fields import ONE_STACK
 from keras_transformer.checkpoints.families.rotary_fields import (
+    ROTARY,
     longest_of,
     read_rotary,
     rotary_fields,
@@ -35,13 +39,28 @@ from keras_transformer.checkpoints.families.windows import (
 from keras_transformer.models import LLaMA, LLaMAConfig
 
 _SIZES = "vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads"
-SHARED_FIELDS = {name: size() for name in _SIZES.split()} | dict(
-    head_dim=size(None),
-    rms_norm_eps=positive(1e-6),
-    tie_word_embeddings=flag(False),
-    rope_parameters=mapping(),
-    rope_scaling=mapping(),
-    hidden_act=exactly("silu"),
+SHARED_FIELDS = (
+    ONE_STACK
+    | {name: size() for name in _SIZES.split()}
+    | dict(
+        head_dim=size(None),
+        rms_norm_eps=positive(1e-6),
+        tie_word_embeddings=flag(False),
+        rope_parameters=mapping(),
+        rope_scaling=mapping(),
+        hidden_act=exactly("silu"),
+    )
+)
+NAMES = TOKEN_NAMES | dict(  # ours -> theirs, of all relatives
+    d_model="hidden_size",
+    d_ff="intermediate_size",
+    num_layers="num_hidden_layers",
+    num_heads="num_attention_heads",
+    num_kv_heads="num_key_value_heads",
+    epsilon="rms_norm_eps",
+    theta="rope_theta",
+    window="sliding_window",
+    max_length="max_position_embeddings",
 )
 _NO_ROPE_LAYERS = Field(
     "a list of 0 and 1, or null",
@@ -181,8 +200,13 @@ def rules_of(config: LLaMAConfig, joined: bool = False) -> list[Rule]:
     return rules
 
 
-def family(read: Any, write: Any, fields: Any, rules: Any = rules_of) -> Family:
-    """Return the family of a relative of LLaMA, from the functions of `Family`."""
+def family(name: str, read: Any, write: Any, fields: Any, rules: Any = rules_of) -> Family:
+    """Return the family of a relative of LLaMA, from the functions of `Family`.
+
+    Args:
+        name: Name of the family in the names of its classes, such as "Qwen2".
+        read, write, fields, rules: See `Family`.
+    """
     return Family(
         LLaMA,
         read,
@@ -193,6 +217,10 @@ def family(read: Any, write: Any, fields: Any, rules: Any = rules_of) -> Family:
         free=frozenset({"dropout", "num_kv_heads", "head_dim"}),
         prefix="model.",
         fields=fields,
+        also_read=(*TOKENS, *ROTARY),
+        harmless=("pretraining_tp",),  # how products are split
+        names=NAMES,
+        architectures=tuple(f"{name}{end}" for end in ("ForCausalLM", "Model")),
     )
 
 
@@ -246,7 +274,7 @@ def _mistral_file(config):
 
 
 FAMILIES = {
-    "llama": family(_llama, _llama_file, FIELDS["llama"]),
-    "mistral": family(_mistral, _mistral_file, FIELDS["mistral"]),
-    "smollm3": family(_smollm3, _smollm3_file, FIELDS["smollm3"]),
+    "llama": family("Llama", _llama, _llama_file, FIELDS["llama"]),
+    "mistral": family("Mistral", _mistral, _mistral_file, FIELDS["mistral"]),
+    "smollm3": family("SmolLM3", _smollm3, _smollm3_file, FIELDS["smollm3"]),
 }

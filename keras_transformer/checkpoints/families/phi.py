@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from keras_transformer.checkpoints.families.fields import positive, size, token
+from keras_transformer.checkpoints.families.fields import exactly, positive, size, token
 from keras_transformer.checkpoints.families.llama import (
     SHARED_FIELDS,
     family,
@@ -21,6 +21,7 @@ FIELDS = SHARED_FIELDS | dict(
     pad_token_id=token(32000),
     bos_token_id=token(1),
     sliding_window=size(None),
+    attention_bias=exactly(False),
 )
 _OLD_NAMES = ("su", "yarn")  # of "longrope", in the first files
 
@@ -44,4 +45,4 @@ def _file(config):
     return write_config(config, "Phi3", **own)
 
 
-FAMILIES = {"phi3": family(_read, _file, FIELDS, functools.partial(rules_of, joined=True))}
+FAMILIES = {"phi3": family("Phi3", _read, _file, FIELDS, functools.partial(rules_of, joined=True))}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keras_transformer.checkpoints.families.fields import count, flag, size, token
+from keras_transformer.checkpoints.families.fields import count, exactly, flag, size, token
 from keras_transformer.checkpoints.families.llama import (
     SHARED_FIELDS,
     family,
@@ -23,6 +23,7 @@ _FIELDS = SHARED_FIELDS | dict(
     sliding_window=size(4096, null=True),
     max_window_layers=count(28),
     layer_types=layer_types(),
+    use_mrope=exactly(False, null=True),
 )
 FIELDS = {
     "qwen2": _FIELDS,
@@ -61,6 +62,6 @@ def _qwen3_file(config):
 
 
 FAMILIES = {
-    "qwen2": family(_qwen2, _qwen2_file, FIELDS["qwen2"]),
-    "qwen3": family(_qwen3, _qwen3_file, FIELDS["qwen3"]),
+    "qwen2": family("Qwen2", _qwen2, _qwen2_file, FIELDS["qwen2"]),
+    "qwen3": family("Qwen3", _qwen3, _qwen3_file, FIELDS["qwen3"]),
 }

@@ -9,6 +9,7 @@ from keras_transformer.checkpoints.families.fields import is_size, positive
 from keras_transformer.layers.rotary import check_scaling
 
 _OUTER = "original_max_position_embeddings"
+ROTARY = ("rope_theta", "partial_rotary_factor", _OUTER)  # fields that `read_rotary` checks
 
 
 def read_rotary(

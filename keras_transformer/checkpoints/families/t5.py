@@ -16,16 +16,29 @@ from keras_transformer.checkpoints.families.family import (
 )
 from keras_transformer.checkpoints.families.fields import (
     ACTIVATIONS,
+    PAIR_TOKENS,
+    TOKEN_NAMES,
     Field,
     activation,
-    exactly,
     flag,
     positive,
     rate,
     size,
 )
+from keras_transformer.checkpoints.families.general_fields import ENCODER_DECODER
 from keras_transformer.models import T5, T5Config
 
+_NAMES = TOKEN_NAMES | dict(
+    num_encoder_layers="num_layers",
+    num_buckets="relative_attention_num_buckets",
+    max_distance="relative_attention_max_distance",
+    head_dim="d_kv",
+    dropout="dropout_rate",
+    epsilon="layer_norm_epsilon",
+    activation="feed_forward_proj",
+    max_length="n_positions",
+    bos_id="decoder_start_token_id",
+)
 _SIZES = ("vocab_size", "d_model", "d_ff", "num_layers", "num_heads", "d_kv")
 _FORWARDS = [*ACTIVATIONS, *(f"gated-{name}" for name in ACTIVATIONS)]
 
@@ -36,19 +49,22 @@ def _are_tasks(value):
 
 
 def _fields(feed_forward: str) -> dict[str, Field]:
-    return {name: size() for name in _SIZES} | dict(
-        num_decoder_layers=size(None),
-        relative_attention_num_buckets=size(32),
-        relative_attention_max_distance=size(128),
-        dropout_rate=rate(0.1),
-        feed_forward_proj=Field(f"one of {_FORWARDS}", lambda x: x in _FORWARDS, feed_forward),
-        dense_act_fn=activation(None),
-        is_gated_act=flag(None),
-        is_encoder_decoder=exactly(True),
-        layer_norm_epsilon=positive(1e-6),
-        n_positions=size(512),
-        tie_word_embeddings=flag(None),
-        task_specific_params=Field("an object of objects or null", _are_tasks, None),
+    return (
+        ENCODER_DECODER
+        | {name: size() for name in _SIZES}
+        | dict(
+            num_decoder_layers=size(None),
+            relative_attention_num_buckets=size(32),
+            relative_attention_max_distance=size(128),
+            dropout_rate=rate(0.1),
+            feed_forward_proj=Field(f"one of {_FORWARDS}", lambda x: x in _FORWARDS, feed_forward),
+            dense_act_fn=activation(None),
+            is_gated_act=flag(None),
+            layer_norm_epsilon=positive(1e-6),
+            n_positions=size(512),
+            tie_word_embeddings=flag(None),
+            task_specific_params=Field("an object of objects or null", _are_tasks, None),
+        )
     )
 
 
@@ -180,6 +196,11 @@ _ALIASES = {
     "decoder.embed_tokens.weight": ("shared.weight",),
     "lm_head.weight": ("shared.weight", "decoder.embed_tokens.weight"),
 }
+_ARCHITECTURES = tuple(
+    f"{name}{end}"
+    for name in ("T5", "MT5", "UMT5")
+    for end in ("ForConditionalGeneration", "WithLMHeadModel", "Model")
+)
 # In the first T5 checkpoints: a position bias of the cross-attention that is never used.
 _UNUSED = ("EncDecAttention.relative_attention_bias.weight",)
 
@@ -193,6 +214,16 @@ FAMILIES = {
         _UNUSED,
         free=frozenset({"max_length"}),
         fields=_fields(feed_forward),
+        also_read=PAIR_TOKENS + (() if kind == "mt5" else ("scale_decoder_outputs",)),
+        harmless=("scale_decoder_outputs",),  # no mT5 does
+        synonyms=dict(
+            hidden_size="d_model",
+            num_attention_heads="num_heads",
+            num_hidden_layers="num_layers",
+            head_dim="d_kv",
+        ),
+        names=_NAMES,
+        architectures=_ARCHITECTURES,
     )
     for kind, feed_forward in (("t5", "relu"), ("mt5", "gated-gelu"), ("umt5", "gated-gelu"))
 }

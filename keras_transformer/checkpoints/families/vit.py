@@ -49,6 +49,7 @@ _FIELDS = {name: size() for name in _SIZES} | dict(
     hidden_act=activation("gelu"),
     qkv_bias=flag(True),
     layer_norm_eps=positive(1e-12),
+    is_encoder_decoder=FIELDS["is_encoder_decoder"],
     architectures=FIELDS["architectures"],
     id2label=mapping(),
     num_labels=size(2),
@@ -153,5 +154,17 @@ FAMILIES = {
         ),
         part=_LAYERS,
         fields=_FIELDS,
+        # Of a pooler and of a head that this model lacks.
+        harmless=("pooler_act", "pooler_output_size", "encoder_stride"),
+        names=dict(
+            num_classes="id2label",
+            d_model="hidden_size",
+            d_ff="intermediate_size",
+            num_layers="num_hidden_layers",
+            num_heads="num_attention_heads",
+            dropout="hidden_dropout_prob",
+            activation="hidden_act",
+            epsilon="layer_norm_eps",
+        ),
     )
 }

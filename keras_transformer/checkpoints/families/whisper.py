@@ -15,19 +15,34 @@ from keras_transformer.checkpoints.families.family import (
 from keras_transformer.checkpoints.families.fields import (
     ACTIVATIONS,
     OF_SIDES,
+    PAIR_TOKENS,
+    SIDE_NAMES,
+    SIDE_SYNONYMS,
     activation,
     exactly,
     rate,
     size,
 )
+from keras_transformer.checkpoints.families.general_fields import ENCODER_DECODER
 from keras_transformer.models import Speech, SpeechConfig
 
 _SIZES = ("vocab_size", "num_mel_bins", "d_model", "max_source_positions", "max_target_positions")
-_FIELDS = {name: size() for name in (*_SIZES, *OF_SIDES)} | dict(
-    dropout=rate(0.0),
-    activation_function=activation("gelu"),
-    scale_embedding=exactly(False),
-    tie_word_embeddings=exactly(True),
+_FIELDS = (
+    ENCODER_DECODER
+    | {name: size() for name in (*_SIZES, *OF_SIDES)}
+    | dict(
+        dropout=rate(0.0),
+        activation_function=activation("gelu"),
+        scale_embedding=exactly(False),
+        tie_word_embeddings=exactly(True),
+        median_filter_width=exactly(7),
+    )
+)
+_HARMLESS = (  # of a classifier of sounds, and of masks in training
+    "use_weighted_layer_sum",
+    "classifier_proj_size",
+    "apply_spec_augment",
+    *(f"mask_{x}_{y}" for x in ("time", "feature") for y in ("prob", "length", "min_masks")),
 )
 
 
@@ -137,5 +152,15 @@ FAMILIES = {
         aliases={"proj_out.weight": ("model.decoder.embed_tokens.weight",)},
         prefix="model.",
         fields=_FIELDS,
+        also_read=PAIR_TOKENS,
+        harmless=_HARMLESS,
+        synonyms=SIDE_SYNONYMS | {"num_key_value_heads": "encoder_attention_heads"},
+        names=SIDE_NAMES
+        | dict(
+            num_mels="num_mel_bins",
+            max_frames="max_source_positions",
+            max_length="max_target_positions",
+        ),
+        architectures=("WhisperForConditionalGeneration", "WhisperModel"),
     )
 }

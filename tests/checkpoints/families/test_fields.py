@@ -20,6 +20,8 @@ SPLIT = {
     "n_positions", "tie_word_embeddings", "dense_act_fn", "is_gated_act", "task_specific_params",
 }  # fmt: skip
 UNKNOWN = {
+    "m2m_100": {"is_decoder"},
+    "whisper": {"is_decoder"},
     "bert": {"position_embedding_type"},
     "roberta": {"position_embedding_type"},
     "xlm-roberta": {"position_embedding_type"},
@@ -39,9 +41,9 @@ UNKNOWN = {
     "llama": {"rope_scaling"},
     "mistral": {"rope_scaling", "attention_bias", "mlp_bias"},
     "smollm3": {"rope_scaling", "head_dim"},
-    "qwen2": {"rope_scaling", "head_dim"},
-    "qwen3": {"rope_scaling"},
-    "phi3": {"rope_scaling", "head_dim"},
+    "qwen2": {"rope_scaling", "head_dim", "use_mrope"},
+    "qwen3": {"rope_scaling", "use_mrope"},
+    "phi3": {"rope_scaling", "head_dim", "attention_bias"},
     "gemma2": {"rope_scaling"},
     "gemma3_text": {"rope_scaling", "sliding_window_pattern"},
     "t5": SPLIT,

@@ -132,7 +132,7 @@ class TestLLaMA(DecoderOnlyParity):
             r"config.json does not fit: rope_parameters: scaling of rope_type 'llama3' must have "
             r"\['low_freq_factor",
         ),
-        (dict(num_attention_heads=3), "d_model must be divisible by num_heads"),
+        (dict(num_attention_heads=3), "hidden_size must be divisible by num_attention_heads"),
     ],
     ids=lambda x: next(iter(x)) if isinstance(x, dict) else "",
 )
