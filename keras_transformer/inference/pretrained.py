@@ -10,7 +10,7 @@ import keras
 
 from keras_transformer.backend import usable_precision
 from keras_transformer.checkpoints import hugging_face
-from keras_transformer.checkpoints.families.encoders import labels_of
+from keras_transformer.checkpoints.families.labels import labels_of
 from keras_transformer.config import require
 from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.inference.folder import FLOATS, PRECISIONS, in_precision, save_folder

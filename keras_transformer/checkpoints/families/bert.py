@@ -97,6 +97,7 @@ _HARMLESS = (
     "pooler_size_per_head",
     *("net_structure_type", "num_memory_blocks", "gap_size", "down_scale_factor"),
     "layers_to_keep",
+    "task_type_vocab_size",  # of ERNIE's ids of tasks, which `use_task_id` refuses
 )
 
 

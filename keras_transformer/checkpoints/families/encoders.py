@@ -1,4 +1,4 @@
-"""Shared parts of the maps of encoder-only families: fields, heads, class labels, layers."""
+"""Shared parts of the maps of encoder-only families: fields, heads, layers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,14 @@ from keras_transformer.checkpoints.families.fields import (
     size,
 )
 from keras_transformer.checkpoints.families.general_fields import ONE_STACK
+from keras_transformer.checkpoints.families.labels import (
+    labels_of,
+    problem_fields,
+    problem_type_of,
+)
 from keras_transformer.config import require
 from keras_transformer.models.encoder_only import EncoderConfig
-from keras_transformer.models.problems import MULTI, PROBLEM_TYPES, REGRESSION
+from keras_transformer.models.problems import PROBLEM_TYPES
 
 HEADS = {  # suffix of an architecture's name -> our head
     "ForMaskedLM": "masked_lm",
@@ -67,7 +72,6 @@ FIELDS = (
         ),
     )
 )
-ACTIVATION = "sbert_ce_default_activation_function"  # sentence-transformers before 4.0
 BERT_SIZES = {  # field of a `config.json` -> ours, of the same value
     "vocab_size": "vocab_size",
     "hidden_size": "d_model",
@@ -221,47 +225,6 @@ class Names:
 
 def _names(rules):
     return [name for rule in rules for name in rule.names]
-
-
-def labels_of(theirs: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of a classifier's classes in the order of their numbers."""
-    if not theirs["id2label"]:
-        return tuple(f"LABEL_{i}" for i in range(theirs["num_labels"]))
-    names = theirs["id2label"]
-    if not all(x.isdecimal() and isinstance(name, str | None) for x, name in names.items()):
-        raise ValueError(f"id2label must map class numbers to names, got {names}")
-    return tuple(names[number] or f"LABEL_{number}" for number in sorted(names, key=int))
-
-
-def problem_type_of(theirs: Mapping[str, Any]) -> str | None:
-    """Return the `problem_type` of a classifier, as its program would run it.
-
-    The activation in the config of a cross-encoder of sentence-transformers decides for one label.
-    For several, a sigmoid does, but not the usual identity: such outputs are logits.
-
-    Raises:
-        ValueError: If the activation is not supported.
-    """
-    stated, count = theirs["problem_type"], len(labels_of(theirs))
-    own = theirs.get("sentence_transformers")
-    own = own.get("activation_fn") if isinstance(own, Mapping) else None
-    name = own or theirs.get(ACTIVATION)
-    if name is None:
-        return stated
-    activation = str(name).rpartition(".")[2]
-    accepted = ("Sigmoid", "Identity", *(("Softmax",) if count > 1 else ()))
-    require(activation in accepted, "activation_fn", name, f"one of {accepted}")
-    if count == 1:
-        return REGRESSION if activation == "Identity" else None
-    return stated or (MULTI if activation == "Sigmoid" else None)
-
-
-def problem_fields(problem_type: str | None, num_labels: int) -> dict[str, Any]:
-    """Return the fields of a `config.json` for a problem type; the inverse of `problem_type_of`."""
-    if num_labels != 1 or problem_type != REGRESSION:
-        return {"problem_type": problem_type}
-    identity = "torch.nn.modules.linear.Identity"
-    return {"problem_type": problem_type, "sentence_transformers": {"activation_fn": identity}}
 
 
 def embeddings(

@@ -6,9 +6,6 @@ from keras_transformer.checkpoints.families.encoders import (
     BERT_LAYER,
     FIELDS,
     blocks,
-    labels_of,
-    problem_fields,
-    problem_type_of,
 )
 from keras_transformer.checkpoints.families.family import (
     Family,
@@ -27,6 +24,11 @@ from keras_transformer.checkpoints.families.fields import (
     positive,
     rate,
     size,
+)
+from keras_transformer.checkpoints.families.labels import (
+    labels_of,
+    problem_fields,
+    problem_type_of,
 )
 from keras_transformer.config import require
 from keras_transformer.models import ViT, ViTConfig

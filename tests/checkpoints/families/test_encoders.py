@@ -81,11 +81,6 @@ def test_heads_that_the_config_does_not_name(folder):
     np.testing.assert_allclose(ops.convert_to_numpy(found), expected, atol=1e-4)
 
 
-def test_labels_by_number_alone(folder):
-    configure(folder, num_labels=3)
-    assert read_model(folder).config.labels == ("LABEL_0", "LABEL_1", "LABEL_2")
-
-
 def test_heads_that_cannot_be_written(folder, tmp_path):
     model = read_model(folder)
     embedding = model.with_head("sentence_embedding")

@@ -1,0 +1,52 @@
+"""Labels of classifiers in a `config.json`, and the problem that they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from keras_transformer.config import require
+from keras_transformer.models.problems import MULTI, REGRESSION
+
+ACTIVATION = "sbert_ce_default_activation_function"  # sentence-transformers before 4.0
+
+
+def labels_of(theirs: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of a classifier's classes in the order of their numbers."""
+    if not theirs["id2label"]:
+        return tuple(f"LABEL_{i}" for i in range(theirs["num_labels"]))
+    names = theirs["id2label"]
+    if not all(x.isdecimal() and isinstance(name, str | None) for x, name in names.items()):
+        raise ValueError(f"id2label must map class numbers to names, got {names}")
+    return tuple(names[number] or f"LABEL_{number}" for number in sorted(names, key=int))
+
+
+def problem_type_of(theirs: Mapping[str, Any]) -> str | None:
+    """Return the `problem_type` of a classifier, as its program would run it.
+
+    The activation in the config of a cross-encoder of sentence-transformers decides for one label.
+    For several, a sigmoid does, but not the usual identity: such outputs are logits.
+
+    Raises:
+        ValueError: If the activation is not supported.
+    """
+    stated, count = theirs["problem_type"], len(labels_of(theirs))
+    own = theirs.get("sentence_transformers")
+    own = own.get("activation_fn") if isinstance(own, Mapping) else None
+    name = own or theirs.get(ACTIVATION)
+    if name is None:
+        return stated
+    activation = str(name).rpartition(".")[2]
+    accepted = ("Sigmoid", "Identity", *(("Softmax",) if count > 1 else ()))
+    require(activation in accepted, "activation_fn", name, f"one of {accepted}")
+    if count == 1:
+        return REGRESSION if activation == "Identity" else None
+    return stated or (MULTI if activation == "Sigmoid" else None)
+
+
+def problem_fields(problem_type: str | None, num_labels: int) -> dict[str, Any]:
+    """Return the fields of a `config.json` for a problem type; the inverse of `problem_type_of`."""
+    if num_labels != 1 or problem_type != REGRESSION:
+        return {"problem_type": problem_type}
+    identity = "torch.nn.modules.linear.Identity"
+    return {"problem_type": problem_type, "sentence_transformers": {"activation_fn": identity}}
