@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import os
+import struct
 import wave
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -17,7 +19,9 @@ from keras_transformer.system.files import replacing
 
 MOST_HERTZ = 1_000_000
 MOST_TAPS = 2_000_000  # numbers in the filters of `resample`, of 8 bytes
-_BROKEN = (wave.Error, EOFError, RuntimeError)  # of the module wave for a damaged file
+# Programs that write to a pipe cannot know the size: ffmpeg writes 2^32 - 1, SoX a little less than
+# 2^31 (a multiple of the frame), GStreamer 0.
+UNKNOWN_SIZE = 0x7FFF0000
 
 
 def read_wav(
@@ -26,7 +30,8 @@ def read_wav(
     """Read the samples of a 16-bit PCM WAV file; several channels are averaged.
 
     Args:
-        file: Path, or file open for reading.
+        file: Path, or file open for reading. If its header gives no size, as that of a pipe, it is
+            read to its end.
         sample_rate: Rate in Hz to resample to; None keeps the rate of the file.
 
     Returns:
@@ -37,23 +42,61 @@ def read_wav(
     """
     is_open = hasattr(file, "read")
     name = "the file" if is_open else os.fspath(file)
-    try:
-        with wave.open(file if is_open else name, "rb") as sound:
-            width, channels = sound.getsampwidth(), sound.getnchannels()
-            rate, length = sound.getframerate(), sound.getnframes()
-            data = sound.readframes(length)
-    except _BROKEN as error:
-        problem = str(error) or "it is damaged"
-        raise ValueError(f"{name} must be a WAV file of 16-bit PCM: {problem}") from error
+    with contextlib.nullcontext(file) if is_open else open(name, "rb") as sound:
+        width, channels, rate, size = _header(sound.read, name)
+        data = sound.read(-1 if size is None else size)
     if width != 2:
         raise ValueError(f"{name} must have samples of 16 bits, got {8 * width}")
-    if len(data) != 2 * channels * length:
-        raise ValueError(f"{name} is truncated: its header announces {length} samples")
+    frame = 2 * channels
+    if size is not None and len(data) // frame != size // frame:
+        raise ValueError(f"{name} is truncated: its header announces {size // frame} samples")
     _check_rate(f"the sample rate of {name}", rate)
+    data = data[: len(data) // frame * frame]
     samples = np.frombuffer(data, "<i2").reshape(-1, channels).mean(axis=1) / 32768
     if sample_rate is not None and sample_rate != rate:
         samples, rate = resample(samples, rate, sample_rate), sample_rate
     return samples.astype("float32"), rate
+
+
+def _header(read: Callable[[int], bytes], name: str) -> tuple[int, int, int, int | None]:
+    """Read a WAV file up to its samples; forwards only, so that it may be a pipe.
+
+    Returns:
+        Bytes of a sample, channels, rate in Hz, and bytes of all samples; None: to the end.
+    """
+
+    def unpacked(layout, data):
+        try:
+            return struct.unpack_from(layout, data)
+        except struct.error as error:
+            raise ValueError(f"{name} must be a WAV file of 16-bit PCM: it ends early") from error
+
+    kind, whole, form = unpacked("<4sI4s", read(12))
+    if kind not in (b"RIFF", b"RF64") or form != b"WAVE":
+        raise ValueError(f"{name} must be a WAV file of 16-bit PCM: it does not begin as one")
+    facts, large = None, 0
+    while True:
+        chunk, size = unpacked("<4sI", read(8))
+        if chunk == b"data":
+            break
+        content = read(size + size % 2)
+        if chunk == b"fmt ":
+            coding, *facts = unpacked("<HHIIHH", content)
+            if coding == 0xFFFE:  # WAVE_FORMAT_EXTENSIBLE: the coding begins its GUID
+                coding = unpacked("<24xH", content)[0]
+            if coding != 1:
+                raise ValueError(
+                    f"{name} must be a WAV file of 16-bit PCM: its samples have format {coding}"
+                )
+        elif chunk == b"ds64":
+            large = unpacked("<8xQ", content)[0]
+    if facts is None or not facts[0]:
+        raise ValueError(f"{name} must be a WAV file of 16-bit PCM: it has no format or channel")
+    channels, rate, _, _, bits = facts
+    is_unknown = size >= UNKNOWN_SIZE or (not size and not 0 < whole < UNKNOWN_SIZE)
+    if kind == b"RF64" and size == 2**32 - 1:
+        size, is_unknown = large, not 0 < large < 2**48
+    return (bits + 7) // 8, channels, rate, None if is_unknown else size
 
 
 def sound_chunks(
@@ -64,8 +107,8 @@ def sound_chunks(
     Args:
         file: File open for reading, such as `sys.stdin.buffer`; it may have no end.
         sample_rate: Rate in Hz of samples without a header, little-endian and of one channel;
-            None: a WAV file, whose header gives the rate. Its stated length may be wrong, as it
-            is in a pipe.
+            None: a WAV file, whose header gives the rate. If it gives no size, as in a pipe, the
+            sound is read to its end.
         seconds: Length of each chunk but the last.
 
     Returns:
@@ -75,29 +118,27 @@ def sound_chunks(
         ValueError: If there is no sound, or it is not 16-bit PCM.
     """
     read, channels, rate = file.read, 1, sample_rate
+    left = None
     if rate is None:
-        try:
-            sound = wave.open(file, "rb")  # noqa: SIM115 - `chunks` reads it
-        except _BROKEN as error:
-            problem = str(error) or "it is damaged"
-            raise ValueError(f"the sound must be a WAV file of 16-bit PCM: {problem}") from error
-        width, channels, rate = sound.getsampwidth(), sound.getnchannels(), sound.getframerate()
+        width, channels, rate, left = _header(read, "the sound")
         require(width == 2, "the sound's sample width", 8 * width, "16 bits")
-
-        def read(size):
-            return sound.readframes(size // (2 * channels))
-
     _check_rate("sample_rate", rate)
     size = 2 * channels * max(1, round(seconds * rate))
+
+    def chunk():
+        nonlocal left
+        data = read(size if left is None else min(size, left))
+        left = left if left is None else left - len(data)
+        return data
 
     def chunks(data):
         while len(data) >= 2 * channels:
             whole = data[: len(data) // (2 * channels) * 2 * channels]
             samples = np.frombuffer(whole, "<i2").reshape(-1, channels).mean(axis=1)
             yield (samples / 32768).astype("float32")
-            data = read(size)
+            data = chunk()
 
-    first = read(size)
+    first = chunk()
     require(len(first) > 1, "the sound", "no samples", "one or more samples of 16-bit PCM")
     return rate, chunks(first)
 

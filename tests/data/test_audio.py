@@ -1,6 +1,7 @@
 """Sound: files, rates, and the features that `transformers` makes."""
 
 import io
+import struct
 import wave
 
 import numpy as np
@@ -72,6 +73,43 @@ class Pipe:
         data = self.file.read(size)
         self.count += len(data)
         return data
+
+
+UNKNOWN = 2**32 - 1
+
+
+@pytest.mark.parametrize(
+    "whole,size",
+    [(UNKNOWN, UNKNOWN), (0, 0), (UNKNOWN, 0), (0x7FFFF024, 0x7FFFF000), (50, UNKNOWN)],
+    ids=["ffmpeg", "GStreamer", "no data size", "SoX", "data only"],
+)
+@pytest.mark.parametrize("extra", [b"", b"LIST\x03\0\0\0abc\0"], ids=["plain", "list"])
+def test_wav_of_a_pipe_is_read_to_its_end(whole, size, extra):
+    """Programs that write to a pipe do not know how much they will write."""
+    values = np.arange(500, dtype="<i2")
+    content = bytearray(wav(values, channels=2))
+    content[4:8], content[40:44] = whole.to_bytes(4, "little"), size.to_bytes(4, "little")
+    content[36:36] = extra
+    samples, rate = read_wav(io.BytesIO(content + b"\1"))  # cut inside a frame
+    assert rate == 8000
+    np.testing.assert_allclose(samples, values.reshape(-1, 2).mean(axis=1) / 32768)
+    chunks = sound_chunks(Pipe(bytes(content)), seconds=0.01)[1]
+    np.testing.assert_allclose(np.concatenate(list(chunks)), samples)
+
+
+def test_the_other_headers_of_16_bit_pcm():
+    """WAVE_FORMAT_EXTENSIBLE, which many recorders write, and RF64 of more than 4 GiB."""
+    values = np.arange(500, dtype="<i2")
+    plain = wav(values)
+    guid = b"\1\0\0\0\0\0\x10\0\x80\0\0\xaa\0\x38\x9b\x71"
+    extended = struct.pack("<HHIHI", 22, 16, 0, 0, 0)[:8] + guid
+    form = struct.pack("<I", 40) + b"\xfe\xff" + plain[22:36] + extended
+    found, _ = read_wav(io.BytesIO(plain[:16] + form + plain[36:]))
+    np.testing.assert_array_equal(found, values / np.float32(32768))
+    sizes = b"ds64" + struct.pack("<IQQQI", 28, 1064, 1000, 500, 0)
+    large = b"RF64" + b"\xff" * 4 + b"WAVE" + sizes + plain[12:40] + b"\xff" * 4 + plain[44:]
+    found, _ = read_wav(io.BytesIO(large + b"LIST\4\0\0\0abcd"))
+    np.testing.assert_array_equal(found, values / np.float32(32768))
 
 
 @pytest.mark.parametrize("channels", [1, 2])
