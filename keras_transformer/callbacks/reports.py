@@ -56,7 +56,9 @@ class TranslationQuality(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         if (epoch + 1) % self.every == 0 or not self.last:
             hypotheses = self.translator.translate(self.sources, **self.options)
-            metrics = evaluate(hypotheses, self.references)
+            metrics = evaluate(
+                hypotheses, self.references, language=self.translator.target_language
+            )
             self.last = {"val_bleu": metrics["bleu"], "val_chrf": metrics["chrf"]}
         if logs is not None:
             logs.update(self.last)

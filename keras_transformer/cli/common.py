@@ -99,6 +99,13 @@ ContextSentences = Annotated[
         "an empty line ends a document.",
     ),
 ]
+Tokenize = Annotated[
+    str | None,
+    typer.Option(
+        help="Tokenizer of BLEU, by sacreBLEU's name, such as 13a, zh, ja-mecab, char or flores200."
+        "  [default: the one it recommends for the target language]"
+    ),
+]
 TokensPerBatch = Annotated[
     int, typer.Option(min=1, help="Maximum number of source tokens per batch.")
 ]

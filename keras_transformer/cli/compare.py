@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from keras_transformer.cli.common import read_lines
+from keras_transformer.cli.common import Tokenize, read_lines
 
 
 def compare(
@@ -24,11 +24,17 @@ def compare(
         int | None,
         typer.Option(min=1, help="Number of resamplings.  [default: 1000; 10000 of randomization]"),
     ] = None,
+    tokenize: Tokenize = None,
+    target_language: Annotated[
+        str | None,
+        typer.Option(help="Language of the translations.  [default: by the references' script]"),
+    ] = None,
 ) -> None:
     """Test whether the translations of each file are better than those of the first.
 
     Print BLEU and chrF of each with the half width of the 95 % confidence interval, if the test has
-    one, and the p-value: the probability of a difference as large as this if both were as good.
+    one, and the p-value: the probability of a difference as large as this if both were as good;
+    then sacreBLEU's signatures.
 
     \b
     Example:
@@ -40,11 +46,14 @@ def compare(
     if len(texts) < len(systems):
         raise ValueError(f"systems must be different files, got {[str(x) for x in systems]}")
     references = list(read_lines(reference))
-    found = significance.compare(texts, references, test=test, samples=samples)
+    options = dict(test=test, samples=samples, tokenize=tokenize, language=target_language)
+    found = significance.compare(texts, references, **options)
     width = max(map(len, found))
     for name, scores in found.items():
         parts = [f"{metric} {_shown(one)}" for metric, one in scores.items()]
         typer.echo(f"{name:<{width}}  {'  '.join(parts)}")
+    for metric, one in next(iter(found.values())).items():
+        typer.echo(f"{metric:<{width}}  {one.signature}")
 
 
 def _shown(one):

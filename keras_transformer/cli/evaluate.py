@@ -15,6 +15,7 @@ from keras_transformer.cli.common import (
     Precision,
     SourceLanguage,
     TargetLanguage,
+    Tokenize,
     TokensPerBatch,
     loaded,
     say,
@@ -60,6 +61,7 @@ def evaluate(
     lowercase: Annotated[
         bool, typer.Option("--lowercase", help="Ignore case in BLEU, chrF and exact match.")
     ] = False,
+    tokenize: Tokenize = None,
     moses: Annotated[
         bool,
         typer.Option(
@@ -124,6 +126,7 @@ def evaluate(
         pairs,
         tokens_per_batch=tokens_per_batch,
         lowercase=lowercase,
+        tokenize=tokenize,
         published_language=languages["target_language"] if moses else None,
         summaries=rouge,
         context_sentences=context_sentences,

@@ -222,7 +222,10 @@ def draw_lengths(
     pairs = zip(*read_sides(translator, source, reference), strict=True)
     sources, references = zip(*(pair for pair in pairs if pair[0].strip()), strict=True)
     hypotheses = translator.translate(sources, **search)
-    write(plots.bleu_by_length(sources, hypotheses, references, bins), output)
+    write(
+        plots.bleu_by_length(sources, hypotheses, references, bins, translator.target_language),
+        output,
+    )
 
 
 @app.command("reliability", cls=Command)

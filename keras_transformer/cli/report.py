@@ -12,6 +12,7 @@ from keras_transformer.cli.common import (
     Precision,
     SourceLanguage,
     TargetLanguage,
+    Tokenize,
     TokensPerBatch,
     read_lines,
     read_sides,
@@ -41,6 +42,7 @@ def report(
         typer.Option(help="Translations by another system, one per line, to compare with."),
     ] = None,
     worst: Annotated[int, typer.Option(min=0, help="Number of worst sentences to show.")] = 30,
+    tokenize: Tokenize = None,
     tokens_per_batch: TokensPerBatch = 4096,
     precision: Precision = None,
     source_language: SourceLanguage = None,
@@ -79,6 +81,7 @@ def report(
         worst=worst,
         baseline=others,
         estimator=estimator,
+        tokenize=tokenize,
         tokens_per_batch=tokens_per_batch,
         **search,
     )

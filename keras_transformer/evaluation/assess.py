@@ -28,6 +28,7 @@ def assess(
     *,
     tokens_per_batch: int = 4096,
     lowercase: bool = False,
+    tokenize: str | None = None,
     published_language: str | None = None,
     summaries: bool = False,
     context_sentences: int = 0,
@@ -40,6 +41,8 @@ def assess(
         pairs: (source, reference) texts, at least one pair. Pairs of empty texts do not count.
         tokens_per_batch, options: See `Translator.translate`.
         lowercase: Whether BLEU, chrF and the exact match ignore case.
+        tokenize: Tokenizer of BLEU, see `scores.evaluate`; None: that of the translator's target
+            language.
         published_language: Target language code, such as "de", to also compute BLEU as papers on
             Multi30k do (lower-cased, Moses-tokenised); None: do not.
         summaries: Whether the translations are summaries, to also compute ROUGE.
@@ -75,7 +78,8 @@ def assess(
     seconds = time.perf_counter() - begin
     pairs, hypotheses = _filled(pairs, hypotheses)
     found = (translator, pairs, hypotheses, search, seconds)
-    metrics = measured(*found, tokens_per_batch=tokens_per_batch, lowercase=lowercase)
+    words = dict(lowercase=lowercase, tokenize=tokenize)
+    metrics = measured(*found, tokens_per_batch=tokens_per_batch, **words)
     references = [target for _, target in pairs]
     if published_language is not None:
         bleu, signature = published_bleu(hypotheses, references, published_language)
@@ -94,6 +98,7 @@ def measured(
     *,
     tokens_per_batch: int = 4096,
     lowercase: bool = False,
+    tokenize: str | None = None,
 ) -> dict[str, Any]:
     """Return what `assess` returns of translations that are made already.
 
@@ -103,13 +108,14 @@ def measured(
         hypotheses: Their translations.
         search: Options of the search.
         seconds: Wall time of translating.
-        tokens_per_batch, lowercase: See `assess`.
+        tokens_per_batch, lowercase, tokenize: See `assess`.
 
     Raises:
         ValueError: If there are no pairs, or the numbers of texts differ.
     """
     pairs, hypotheses = _filled(pairs, hypotheses)
-    metrics = evaluate(hypotheses, [target for _, target in pairs], lowercase=lowercase)
+    words = dict(lowercase=lowercase, tokenize=tokenize, language=translator.target_language)
+    metrics = evaluate(hypotheses, [target for _, target in pairs], **words)
     num_tokens = sum(map(len, translator.tokenizer.encode_target(list(hypotheses))))
     return metrics | {
         "perplexity": perplexity(translator, pairs, tokens_per_batch=tokens_per_batch),

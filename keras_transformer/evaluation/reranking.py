@@ -13,6 +13,7 @@ import numpy as np
 from sacrebleu.metrics import BLEU
 
 from keras_transformer.config import require, require_whole
+from keras_transformer.evaluation.tokenizers import bleu_metric
 from keras_transformer.inference.attention_weights import (
     alignment_weights,
     attention_weights,
@@ -215,8 +216,13 @@ def tune_weights(
     require(len(sources) > 0, "sources", sources, "one or more texts")
     lists = reranker._nbest(sources, count, dict(options, tokens_per_batch=tokens_per_batch))
     found = reranker._features_of(sources, lists, tokens_per_batch)
+    metric = bleu_metric(None, reranker.translator.target_language, references)
     statistics = np.array(
-        [_statistics(x, own) for row, own in zip(lists, references, strict=True) for x in row]
+        [
+            _statistics(x, own, metric)
+            for row, own in zip(lists, references, strict=True)
+            for x in row
+        ]
     )
     starts = np.cumsum([0, *map(len, lists)])
 
@@ -261,9 +267,9 @@ def _coverages(translator, sources, targets, tokens_per_batch):
     return found
 
 
-def _statistics(text, reference):
+def _statistics(text, reference, metric):
     """Return the counts from which BLEU of a corpus follows: matches, n-grams, lengths."""
-    found = BLEU().corpus_score([text], [[reference]])
+    found = metric.corpus_score([text], [[reference]])
     return [*found.counts, *found.totals, found.sys_len, found.ref_len]
 
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import sacrebleu
 
+from keras_transformer.evaluation.tokenizers import bleu_metric, ter_metric
 from keras_transformer.system.extras import missing
-
-TOKENIZERS = tuple(sacrebleu.BLEU.TOKENIZERS)
 
 
 def evaluate(
     hypotheses: Sequence[str],
     references: Sequence[str],
     *,
-    tokenize: str = "13a",
+    tokenize: str | None = None,
+    language: str | None = None,
     lowercase: bool = False,
 ) -> dict[str, Any]:
     """Compare translations with one reference each.
@@ -24,29 +25,29 @@ def evaluate(
     Args:
         hypotheses: The translations, plain text.
         references: Reference translations, in the same order.
-        tokenize: Tokenizer of BLEU: sacreBLEU's "13a", "intl", "char", "zh", "ja-mecab",
-            "none" (for texts that are already tokenised), ...
+        tokenize: Tokenizer of BLEU, by sacreBLEU's name: "13a", "intl", "char", "zh", "flores200",
+            "none" (for texts that are already tokenised), ...; None: the one that it recommends
+            for the language, see `tokenizers.tokenizer_of`.
+        language: Code of the translations' language; None: the references' script decides.
         lowercase: Whether BLEU, chrF and the exact match ignore case; TER always does, as in
             sacreBLEU and the original tool.
 
     Returns:
         `bleu` (Papineni et al. 2002), `chrf` (Popović 2015) and `ter` (Snover et al. 2006; an
-        error rate, lower is better) in percent, each with its sacreBLEU signature (Post 2018) as
-        `bleu_signature` and so on; `exact_match`, the percentage of hypotheses that equal their
-        reference, ignoring spaces around them; `sentences`, the number of sentences.
+        error rate, lower is better; of characters in Chinese and Japanese) in percent, each with
+        its sacreBLEU signature (Post 2018) as `bleu_signature` and so on; `exact_match`, the
+        percentage of hypotheses that equal their reference, ignoring spaces around them;
+        `sentences`, the number of sentences.
 
     Raises:
         ValueError: If the two differ in length, are empty or are not sequences of strings, or
-            `tokenize` is unknown.
+            `tokenize` is unknown or cannot be loaded.
     """
     hypotheses, references = _checked(hypotheses, references)
-    if tokenize not in TOKENIZERS:
-        raise ValueError(f"tokenize must be one of {sorted(TOKENIZERS)}, got {tokenize!r}")
     metrics = {
-        # force: silences the warning about tokenised text, which "none" expects.
-        "bleu": sacrebleu.BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none"),
+        "bleu": bleu_metric(tokenize, language, references, lowercase=lowercase),
         "chrf": sacrebleu.CHRF(lowercase=lowercase),
-        "ter": sacrebleu.TER(),
+        "ter": ter_metric(language, references),
     }
     results: dict[str, Any] = {}
     for name, metric in metrics.items():
@@ -124,6 +125,7 @@ def rouge(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, flo
     """Compare summaries with one reference each by ROUGE (Lin 2004), without stemming.
 
     Words are runs of the letters a to z and of digits, in any case: other scripts do not count.
+    References without any such word are refused.
 
     Args:
         hypotheses: The summaries, plain text.
@@ -142,6 +144,11 @@ def rouge(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, flo
         from rouge_score.rouge_scorer import RougeScorer
     except ImportError as error:
         raise missing("ROUGE", "rouge") from error
+    if any(map(str.strip, references)) and not re.search("[a-z0-9]", " ".join(references).lower()):
+        raise ValueError(
+            f"ROUGE counts words of the letters a to z only, and no reference has one, such as "
+            f"{references[0]!r:.60}: leave it out"
+        )
     kinds = ("rouge1", "rouge2", "rougeL")
     found = list(map(RougeScorer(kinds).score, references, hypotheses))
     return {kind: 100.0 * sum(x[kind].fmeasure for x in found) / len(found) for kind in kinds}

@@ -9,6 +9,7 @@ import sacrebleu
 from sacrebleu.significance import PairedTest
 
 from keras_transformer.config import require, require_whole
+from keras_transformer.evaluation.tokenizers import bleu_metric
 from keras_transformer.text.tokenizer import checked_texts
 
 TESTS = {"bootstrap": "bs", "randomization": "ar"}
@@ -25,11 +26,13 @@ class Compared:
             None with randomization.
         p_value: Probability of a difference at least this large if the systems were equally good;
             None for the first system.
+        signature: sacreBLEU's signature of the score and the test.
     """
 
     score: float
     interval: float | None
     p_value: float | None
+    signature: str
 
 
 def compare(
@@ -38,6 +41,8 @@ def compare(
     *,
     test: str = "bootstrap",
     samples: int | None = None,
+    tokenize: str | None = None,
+    language: str | None = None,
 ) -> dict[str, dict[str, Compared]]:
     """Test the difference of each system from the first one, by sacreBLEU.
 
@@ -52,6 +57,7 @@ def compare(
             "randomization", the approximate one of Riezler and Maxwell 2005, which swaps
             translations.
         samples: Number of resamplings; None: 1,000 of the bootstrap, 10,000 of randomization.
+        tokenize, language: Tokenizer of BLEU, and the texts' language, see `scores.evaluate`.
 
     Returns:
         BLEU and chrF of each system.
@@ -71,12 +77,16 @@ def compare(
     for name, texts in named:
         accepted = f"{len(references)} texts, one per reference"
         require(len(texts) == len(references), name, f"{len(texts)} texts", accepted)
-    found = _scores(named, references, test, samples or 0)
+    found = _scores(named, references, test, samples or 0, tokenize, language)
     return {name: one for (name, _), one in zip(named, found, strict=True)}
 
 
 def intervals(
-    translations: Sequence[str], references: Sequence[str], samples: int = 1000
+    translations: Sequence[str],
+    references: Sequence[str],
+    samples: int = 1000,
+    tokenize: str | None = None,
+    language: str | None = None,
 ) -> dict[str, float]:
     """Return half of the width of the 95 % confidence intervals of BLEU and chrF, by the bootstrap.
 
@@ -84,6 +94,7 @@ def intervals(
         translations: Translations by one system.
         references: Their references, at least one.
         samples: Number of resamplings of the sentences.
+        tokenize, language: See `compare`.
 
     Raises:
         ValueError: If the numbers of texts differ or are 0, or `samples` is below 1.
@@ -93,25 +104,28 @@ def intervals(
     counts = tuple(map(len, texts))
     accepted = "of the same length, at least 1"
     require(counts[0] == counts[1] > 0, "translations, references", counts, accepted)
-    (found,) = _scores([("system", texts[0])], texts[1], "bootstrap", samples)
+    system, words = [("system", texts[0])], (tokenize, language)
+    (found,) = _scores(system, texts[1], "bootstrap", samples, *words)
     return {metric: one.interval or 0.0 for metric, one in found.items()}
 
 
-def _scores(named, references, test, samples):
+def _scores(named, references, test, samples, tokenize, language):
     """Return BLEU and chrF of each system."""
     run = PairedTest(
         named,
-        {"BLEU": sacrebleu.BLEU(), "chrF": sacrebleu.CHRF()},
+        {"BLEU": bleu_metric(tokenize, language, references), "chrF": sacrebleu.CHRF()},
         references=[references],
         test_type=TESTS[test],
         n_samples=samples,
         n_jobs=1,
     )
-    _, found = run()
+    signatures, found = run()
     del found["System"]  # their names, in order
     return [
         {
-            "BLEU" if metric == "BLEU" else "chrF": Compared(*_facts(row[i]))
+            "BLEU" if metric == "BLEU" else "chrF": Compared(
+                *_facts(row[i]), str(signatures[metric])
+            )
             for metric, row in found.items()
         }
         for i in range(len(named))

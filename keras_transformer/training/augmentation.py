@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras_transformer.config import require
+from keras_transformer.evaluation.tokenizers import bleu_metric
 from keras_transformer.inference.translator import Translator
 from keras_transformer.text.tokenizer import checked_texts
 
@@ -69,16 +70,13 @@ def distilled(
         require(len(references) == len(texts), "references", f"{len(references)} texts", accepted)
     wide = {"beam_size": max(num_hypotheses, options.pop("beam_size", 4))}
     found = teacher.nbest(texts, num_hypotheses=num_hypotheses, **wide, **options)
+    if references is not None:
+        metric = bleu_metric(None, teacher.target_language, references, effective_order=True)
     pairs = []
     for i, text in enumerate(texts):
         written = [x.text for x in found[i] if x.text.strip()]
         if references is not None and written:
-            written = [max(written, key=lambda x: _bleu(x, references[i]))]
+            own = [references[i]]
+            written = [max(written, key=lambda x: metric.sentence_score(x, own).score)]
         pairs += [(text, x) for x in dict.fromkeys(written) if text.strip()]
     return pairs
-
-
-def _bleu(text, reference):
-    import sacrebleu
-
-    return sacrebleu.sentence_bleu(text, [reference]).score

@@ -1,6 +1,9 @@
 """Reports of a real `fit`: quality, progress, TensorBoard."""
 
+from types import SimpleNamespace
+
 import pytest
+import sacrebleu
 
 from keras_transformer.callbacks import (
     Checkpoints,
@@ -48,6 +51,19 @@ def test_translation_quality_logs_bleu_of_the_model_in_training(tmp_path, data):
         TranslationQuality(translator, pairs, every=0)
     with pytest.raises(ValueError, match="pairs must be at least one pair"):
         TranslationQuality(translator, [])
+
+
+@pytest.mark.once("texts: no tensor is read")
+def test_quality_of_chinese_counts_characters():
+    """`val_bleu` is what early stopping monitors: with the tokenizer 13a it stays at 0."""
+    reference = "老人在公园里看见了一只狗。"
+    found = SimpleNamespace(
+        translate=lambda texts: ["老人在公园里看见了一只猫。"], target_language="zh_CN"
+    )
+    quality = TranslationQuality(found, [("x", reference)])
+    quality.on_epoch_end(0, logs := {})
+    expected = sacrebleu.corpus_bleu(found.translate([]), [[reference]], tokenize="zh").score
+    assert logs["val_bleu"] == expected > 50
 
 
 @pytest.mark.once("files, counts and texts: no tensor differs")

@@ -31,6 +31,29 @@ def test_evaluate_equals_sacrebleu(tokenize, lowercase):
     assert sacrebleu.__version__ in metrics["ter_signature"]
 
 
+CHINESE = ["老人在公园里看见了一只狗。", "她喜欢猫。"]
+OTHER_CHINESE = ["老人在公园里看见了一只猫。", "她喜欢狗。"]
+
+
+@pytest.mark.parametrize("language", [None, "zh", "zho_Hans", "zh_CN"])
+def test_chinese_counts_characters(language):
+    """With sacreBLEU's default, 13a, BLEU is 0 and TER 100: each sentence is one word."""
+    assert sacrebleu.corpus_bleu(OTHER_CHINESE, [CHINESE]).score == 0
+    metrics = evaluation.evaluate(OTHER_CHINESE, CHINESE, language=language)
+    expected = sacrebleu.corpus_bleu(OTHER_CHINESE, [CHINESE], tokenize="zh").score
+    assert metrics["bleu"] == expected > 50 and "tok:zh" in metrics["bleu_signature"]
+    theirs = dict(normalized=True, asian_support=True)
+    expected = sacrebleu.corpus_ter(OTHER_CHINESE, [CHINESE], **theirs).score
+    assert metrics["ter"] == expected < 20 and "asian:yes" in metrics["ter_signature"]
+    chosen = evaluation.evaluate(OTHER_CHINESE, CHINESE, tokenize="13a", language=language)
+    assert "tok:13a" in chosen["bleu_signature"]
+
+
+def test_rouge_refuses_what_it_cannot_count():
+    with pytest.raises(ValueError, match="letters a to z only, and no reference has one"):
+        evaluation.rouge(OTHER_CHINESE, CHINESE)
+
+
 def test_exact_match_by_hand():
     assert evaluation.evaluate(HYPOTHESES, REFERENCES)["exact_match"] == 50.0
     assert evaluation.evaluate(HYPOTHESES, REFERENCES, lowercase=True)["exact_match"] == 75.0

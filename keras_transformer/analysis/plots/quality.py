@@ -6,26 +6,32 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import sacrebleu
 
 from keras_transformer.analysis.plots.figures import COLORS, GREY, new_figure, plain
 from keras_transformer.config import require, require_whole
+from keras_transformer.evaluation.tokenizers import bleu_metric, lengths_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 def bleu_by_length(
-    sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str], bins: int = 5
+    sources: Sequence[str],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    bins: int = 5,
+    language: str | None = None,
 ) -> Figure:
     """Draw BLEU by sentence length, as in Koehn and Knowles 2017, section 3.5.
 
-    The test set is sorted by the number of source words and split into parts of about equal size.
-    Each bar is the corpus BLEU (sacreBLEU, "13a") of a part.
+    The test set is sorted by the number of source words (characters, in scripts without spaces) and
+    split into parts of about equal size. Each bar is the corpus BLEU of a part, by sacreBLEU.
 
     Args:
         sources, hypotheses, references: Texts, the same number of each.
         bins: Maximum number of parts; sentences of equal length stay together.
+        language: Code of the translations' language, which decides how BLEU finds words; None: by
+            the references' script.
 
     Raises:
         ValueError: If the numbers of texts differ or are 0, or `bins` is below 1.
@@ -42,30 +48,31 @@ def bleu_by_length(
     figure = new_figure(6, 3.5)
     axes = plain(figure.subplots())
     labels = []
+    metric = bleu_metric(None, language, references)
     for least, most, chosen in parts_by_length(sources, bins):
         own = [hypotheses[i] for i in chosen], [[references[i] for i in chosen]]
-        bleu = sacrebleu.BLEU(tokenize="13a").corpus_score(*own).score
+        bleu = metric.corpus_score(*own).score
         bars = axes.bar(len(labels), bleu, color=COLORS[0], width=0.7)
         axes.bar_label(bars, [f"{bleu:.1f}"], fontsize=9)
         labels.append(f"{least}" if least == most else f"{least}–{most}")
         labels[-1] += f"\n{len(chosen):,} texts"
     axes.set_xticks(range(len(labels)), labels)
-    axes.set(xlabel="words of the source", ylabel="BLEU")
+    axes.set(xlabel=f"{lengths_of(sources)[0]} of the source", ylabel="BLEU")
     axes.margins(y=0.12)
     return figure
 
 
 def parts_by_length(sources: Sequence[str], bins: int) -> list[tuple[int, int, np.ndarray]]:
-    """Split texts by their number of words into parts of about equal size.
+    """Split texts by their length, see `lengths_of`, into parts of about equal size.
 
     Args:
         sources: Texts, at least one.
         bins: Maximum number of parts, at least 1; texts of equal length stay together.
 
     Returns:
-        The least and the highest number of words of each part, and the indices of its texts.
+        The least and the highest length of each part, and the indices of its texts.
     """
-    lengths = np.array([len(text.split()) for text in sources])
+    lengths = np.array(lengths_of(sources)[1])
     edges = np.unique(np.quantile(lengths, np.linspace(0, 1, bins + 1)[1:], method="lower"))
     owners = np.searchsorted(edges, lengths)
     parts = [np.flatnonzero(owners == part) for part in np.unique(owners)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from keras_transformer.evaluation.quality import (
     sentence_chrf,
 )
 from keras_transformer.evaluation.significance import Compared, compare, intervals
+from keras_transformer.evaluation.tokenizers import bleu_metric
 from keras_transformer.inference.attention_weights import alignment_weights
 from keras_transformer.inference.translator import Translator
 from keras_transformer.search import TRANSLATE, Search, spelled_out
@@ -67,10 +69,10 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Part:
-    """The sentences of a test set whose sources have from `least` to `most` words.
+    """The sentences of a test set whose sources have from `least` to `most` words (or characters).
 
     Args:
-        least, most: Numbers of words.
+        least, most: Lengths, see `lengths_of`.
         sentences: Number of sentences.
         bleu, chrf: Their scores as a corpus, in percent.
     """
@@ -116,6 +118,7 @@ def measure(
     worst: int = 30,
     baseline: Sequence[str] | None = None,
     estimator: QualityEstimator | None = None,
+    tokenize: str | None = None,
     tokens_per_batch: int = 4096,
     **options: Any,
 ) -> Report:
@@ -127,6 +130,7 @@ def measure(
         worst: Number of worst sentences to show in full, at least 0.
         baseline: Translations of the sources by another system, to compare with; None: none.
         estimator: Calibration of the translator; None: qualities are not estimated.
+        tokenize: Tokenizer of BLEU, see `assess.assess`.
         tokens_per_batch, options: See `Translator.translate`.
 
     Raises:
@@ -144,29 +148,32 @@ def measure(
     begin = time.perf_counter()
     translations = translator.translate(sources, **batches, **options)
     seconds = time.perf_counter() - begin
-    metrics = measured(translator, pairs, translations, search, seconds, **batches)
+    found = translator, pairs, translations, search, seconds
+    metrics = measured(*found, tokenize=tokenize, **batches)
     qualities = None
     if estimator is not None:
         qualities = estimator.estimate(translator, sources, translations, **batches)
-    sentences = _sentences(translator, pairs, translations, qualities, baseline, batches)
+    words = dict(tokenize=tokenize, language=translator.target_language)
+    bleu = partial(bleu_metric, **words, texts=references)
+    sentences = _sentences(translator, pairs, translations, qualities, baseline, batches, bleu)
     lowest = sorted(sentences, key=lambda x: x.chrf)[:worst]
     both = {"baseline": baseline, "this system": translations}
     chrf = np.array([x.chrf for x in sentences])
     return Report(
         metrics,
-        {name.lower(): x for name, x in intervals(translations, references).items()},
+        {name.lower(): x for name, x in intervals(translations, references, **words).items()},
         sentences,
         [_drawn(translator, x) for x in lowest],
-        [_part(*x, translations, references) for x in parts_by_length(sources, BINS)],
+        [_part(*x, translations, references, bleu()) for x in parts_by_length(sources, BINS)],
         suspects(sources, translations),
-        None if baseline is None else compare(both, references),
+        None if baseline is None else compare(both, references, **words),
         None if qualities is None else correlation(qualities, chrf),
     )
 
 
-def _sentences(translator, pairs, translations, qualities, baseline, batches):
+def _sentences(translator, pairs, translations, qualities, baseline, batches, metric):
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
-    bleu = sacrebleu.BLEU(effective_order=True)
+    bleu = metric(effective_order=True)
     others = [None] * len(pairs)
     columns = [
         *(range(1, 1 + len(pairs)), sources, references, translations),
@@ -181,9 +188,9 @@ def _sentences(translator, pairs, translations, qualities, baseline, batches):
     return [Sentence(*row) for row in zip(*columns, strict=True)]
 
 
-def _part(least, most, chosen, translations, references):
+def _part(least, most, chosen, translations, references, bleu):
     own = [translations[i] for i in chosen], [[references[i] for i in chosen]]
-    scores = [metric.corpus_score(*own).score for metric in (sacrebleu.BLEU(), sacrebleu.CHRF())]
+    scores = [metric.corpus_score(*own).score for metric in (bleu, sacrebleu.CHRF())]
     return Part(least, most, len(chosen), *scores)
 
 

@@ -13,6 +13,7 @@ from keras_transformer.analysis.report.elements import Element, element, joined,
 from keras_transformer.analysis.report.measure import Report, Sentence
 from keras_transformer.analysis.report.pictures import bar, heat_map, histogram
 from keras_transformer.analysis.suspects import SIGNS
+from keras_transformer.evaluation.tokenizers import lengths_of
 
 # Scripts, and all that would be loaded, are forbidden even if a text became an element.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -79,12 +80,12 @@ def _scores(report):
 
 def _distributions(report):
     sentences = report.sentences
-    lengths = [len(x.translation.split()) for x in sentences]
+    unit, lengths = lengths_of([x.translation for x in sentences])
     widest = max(10, 10 * math.ceil(max(lengths) / 10))
     confidence = np.exp([x.confidence for x in sentences])
     found = [
         histogram([x.chrf for x in sentences], "chrF of a sentence", _edges(100)),
-        histogram(lengths, "words of a translation", _edges(widest)),
+        histogram(lengths, f"{unit} of a translation", _edges(widest)),
         histogram(confidence, "confidence: mean probability of a token", _edges(1)),
     ]
     if sentences[0].quality is not None:
@@ -102,7 +103,8 @@ def _lengths(report):
         words = f"{part.least}" if part.least == part.most else f"{part.least}–{part.most}"
         cells = element("td", words), element("td", f"{part.sentences:,}")
         rows.append(element("tr", *cells, bar(part.bleu), bar(part.chrf)))
-    return _table(rows, "words", "sentences", "BLEU", "chrF")
+    unit, _ = lengths_of([x.source for x in report.sentences])
+    return _table(rows, unit, "sentences", "BLEU", "chrF")
 
 
 def _signs(report, language):

@@ -26,6 +26,15 @@ def test_bleu_of_each_length(drawn):
         plots.bleu_by_length(["a"], ["a", "b"], ["a"])
 
 
+def test_lengths_of_chinese_are_characters(drawn):
+    texts = ["他看见狗。", "她看见猫。", "老人在公园里看见了狗。", "老人在公园里看见了猫。"]
+    figure = plots.bleu_by_length(texts, texts, texts, bins=2)
+    assert [bar.get_height() for bar in figure.axes[0].patches] == pytest.approx([100, 100])
+    labels = drawn(figure)
+    assert "5\n2 texts" in labels and "11\n2 texts" in labels
+    assert figure.axes[0].get_xlabel() == "characters of the source"
+
+
 def test_calibration_by_hand(drawn):
     confidence, quality, count = plots.calibration([0.0, 0.1, 0.9, 1.0], [0.0, 0.2, 0.4, 0.6], 2)
     np.testing.assert_allclose(confidence, [0.05, 0.95])
