@@ -78,7 +78,7 @@ def assess(
     seconds = time.perf_counter() - begin
     pairs, hypotheses = _filled(pairs, hypotheses)
     found = (translator, pairs, hypotheses, search, seconds)
-    words = dict(lowercase=lowercase, tokenize=tokenize)
+    words: dict[str, Any] = dict(lowercase=lowercase, tokenize=tokenize)
     metrics = measured(*found, tokens_per_batch=tokens_per_batch, **words)
     references = [target for _, target in pairs]
     if published_language is not None:

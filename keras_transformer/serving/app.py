@@ -86,9 +86,8 @@ def create_app(
     app.add_middleware(Watch, metrics=metrics, timeout=settings.timeout, tracer=tracer)
     if settings.origins:
         cross: dict[str, Any] = dict(allow_methods=["GET", "POST"], max_age=86_400)
-        cross |= dict(
-            allow_headers=["Authorization"], expose_headers=["X-Request-ID", "Retry-After"]
-        )
+        headers = ["X-Request-ID", "X-Untranslated", "Retry-After"]
+        cross |= dict(allow_headers=["Authorization"], expose_headers=headers)
         app.add_middleware(CORSMiddleware, allow_origins=[*settings.origins], **cross)
     return app
 

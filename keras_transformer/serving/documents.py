@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import PurePath
@@ -9,13 +10,14 @@ from pathlib import PurePath
 from keras_transformer.config import require
 from keras_transformer.serving.readers import Readers
 
+Translated = tuple[bytes, list[str]]
 Translate = Callable[[list[str], str], Awaitable[list[str]]]
 
 
 async def translate_file(
     name: str, content: bytes, translate: Translate, readers: Readers
-) -> bytes:
-    """Return the translation of a file.
+) -> Translated:
+    """Return the translation of a file, and the names of what in it was not translated.
 
     Args:
         name: Name of the file; its suffix, one of `SUFFIXES`, gives the type.
@@ -36,18 +38,30 @@ async def translate_file(
         raise ValueError(f"file {name!r} must be UTF-8: {error}") from error
 
 
+# What in HTML may have words and is not translated.
+_LEFT_IN_HTML = {
+    "attributes": re.compile(
+        r"\s(?:alt|title|placeholder|aria-label)\s*+=\s*+[\"']?[^\"'>]*?[^\W\d_]", re.IGNORECASE
+    ).search,
+    "code": re.compile(r"<(?:pre|code|kbd|samp|var|textarea)[\s>]", re.IGNORECASE).search,
+    "ruby": re.compile(r"<rt[\s>]", re.IGNORECASE).search,
+}
+
+
 async def _whole(kind, content, translate, readers):
-    (found,) = await translate([content.decode("utf-8-sig")], kind)
-    return found.encode()
+    text = content.decode("utf-8-sig")
+    (found,) = await translate([text], kind)
+    left = [name for name, pattern in _LEFT_IN_HTML.items() if kind == "html" and pattern(text)]
+    return found.encode(), left
 
 
 async def _in_parts(reader, content, translate, readers):
-    texts = await readers.texts(reader, content)
-    return await readers.filled(reader, content, await translate(texts, "html"))
+    texts, left = await readers.texts(reader, content)
+    return await readers.filled(reader, content, await translate(texts, "html")), left
 
 
 _html, _office = partial(_whole, "html"), partial(_in_parts, "office")
-SUFFIXES: dict[str, Callable[[bytes, Translate, Readers], Awaitable[bytes]]] = {
+SUFFIXES: dict[str, Callable[[bytes, Translate, Readers], Awaitable[Translated]]] = {
     ".txt": partial(_whole, "text"),
     ".html": _html,
     ".htm": _html,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 import babel
-from fastapi import APIRouter, File, Form, HTTPException, Request, UploadFile
+from fastapi import APIRouter, File, Form, HTTPException, Request, Response, UploadFile
 from fastapi.responses import RedirectResponse, StreamingResponse
 
 from keras_transformer.serving import answers
@@ -81,12 +81,16 @@ async def languages(request: Request) -> list[LanguageEntry]:
 @router.post("/translate_file")
 async def translate_a_file(
     request: Request,
+    response: Response,
     file: Annotated[UploadFile, File()],
     source: Annotated[str, Form()],
     target: Annotated[str, Form()],
     api_key: Annotated[str, Form()] = "",
 ) -> FileResponse:
-    """Translate a text, HTML, subtitle or office file, and return the URL of the result."""
+    """Translate a text, HTML, subtitle or office file, and return the URL of the result.
+
+    The header `X-Untranslated` names what in the file was left as it is, such as "properties".
+    """
     service, key = _admitted(request, api_key or None)
     content = await file.read()
     language = source
@@ -98,13 +102,15 @@ async def translate_a_file(
         return [one.texts[0] for one in found]
 
     name = Path(file.filename or "").name
-    result = await translate_file(name, content, texts_translated, service.readers)
+    result, left = await translate_file(name, content, texts_translated, service.readers)
     if service.is_stopping:  # the address would end with the process
         raise HTTPException(503, "the server is stopping: send the file again", _SOON)
     stem = "".join(filter(str.isprintable, Path(name).stem))[:50]
     kept = f"{stem}.{target}{Path(name).suffix}"
     token = service.kept.add(kept, result)
     asyncio.get_running_loop().call_later(service.kept.seconds + 1, service.kept.drop)
+    if left:
+        response.headers["X-Untranslated"] = ", ".join(left)
     base = service.settings.public_url or str(request.base_url)
     url = f"{base.rstrip('/')}/download_file/{token}/{quote(kept)}"
     return FileResponse(translatedFileUrl=url)

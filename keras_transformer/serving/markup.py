@@ -1,7 +1,8 @@
 """Translation of HTML: the text is translated, the tags are kept.
 
-Every tag is kept unchanged and occurs exactly once. Inside a block, such as a paragraph, the word
-alignment determines the places of inline tags.
+White space is folded as a browser folds it, so that a sentence may go over several lines. Every tag
+is kept unchanged and occurs exactly once. Inside a block, such as a paragraph, the word alignment
+determines the places of inline tags.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from keras_transformer.analysis.alignment import words
+from keras_transformer.serving.folding import WHITE, KeptSpaces, folded
 
 INLINE = frozenset(
     [
@@ -25,6 +27,7 @@ INLINE = frozenset(
         "bdo",
         "big",
         "cite",
+        "data",
         "del",
         "dfn",
         "em",
@@ -35,7 +38,10 @@ INLINE = frozenset(
         "ins",
         "label",
         "mark",
+        "nobr",
         "q",
+        "rb",
+        "ruby",
         "s",
         "small",
         "span",
@@ -56,6 +62,9 @@ UNTRANSLATED = frozenset(
         "math",
         "noscript",
         "pre",
+        "rp",
+        "rt",
+        "rtc",
         "samp",
         "script",
         "style",
@@ -65,6 +74,9 @@ UNTRANSLATED = frozenset(
         "var",
     ]
 )
+# Of these, those inside a sentence; ruby tells how the words before it are pronounced.
+_OBJECTS = frozenset(["code", "kbd", "math", "rp", "rt", "rtc", "samp", "svg", "var"])
+_RUBY_END = re.compile(r"</r(?:t|p|tc)\s*>|(?=<r[tpb][\s>c]|</ruby)", re.IGNORECASE)
 VOID = frozenset(["img", "input", "wbr"])
 
 DEEPEST = 100  # nesting depth of inline elements; deeper tags are treated as points
@@ -98,7 +110,7 @@ class Block:
 
     Args:
         raw: The HTML to keep, if there is no text.
-        text: The text without tags.
+        text: The text without tags, with its white space folded.
         nodes: The inline tags.
     """
 
@@ -108,12 +120,13 @@ class Block:
 
 
 def blocks(source: str) -> list[Block]:
-    """Split HTML into blocks, which together are all of it."""
+    """Split HTML into blocks, which together are all of it but folded white space."""
     found: list[Block] = []
+    kept = KeptSpaces()
     items: list[tuple[str, str, str]] = []  # kind, name, raw
 
     def flush():
-        if any(kind == "text" and not raw.isspace() for kind, _, raw in items):
+        if any(kind in ("text", "kept") and not raw.isspace() for kind, _, raw in items):
             found.append(_block(items))
         elif items:
             found.append(Block("".join(raw for _, _, raw in items)))
@@ -122,13 +135,13 @@ def blocks(source: str) -> list[Block]:
     place = 0
     while tag := _TAG.search(source, place):
         if tag.start() > place:
-            items.append(("text", "", source[place : tag.start()]))
+            items.append(("kept" if kept else "text", "", source[place : tag.start()]))
         name = (tag["name"] or "").lower()
         place = tag.end()
         if name and not tag["end"] and _is_untranslated(name, tag["rest"]):
             place = _end_of_element(source, name, place)
             raw = source[tag.start() : place]
-            if name in ("code", "kbd", "samp", "var") or name in INLINE:
+            if name in _OBJECTS or name in INLINE:
                 items.append(("point", name, raw))
             else:
                 flush()
@@ -136,13 +149,15 @@ def blocks(source: str) -> list[Block]:
         elif name in INLINE and tag[0].endswith(">"):
             kind = "close" if tag["end"] else "point" if name in VOID else "open"
             items.append((kind, name, tag[0]))
+            kept.note(kind, name, tag["rest"])
         elif not name:  # a comment
             items.append(("point", "", tag[0]))
         else:
             flush()
             found.append(Block(tag[0]))
+            kept.note("close" if tag["end"] else "open", name, tag["rest"])
     if place < len(source):
-        items.append(("text", "", source[place:]))
+        items.append(("kept" if kept else "text", "", source[place:]))
     flush()
     return found
 
@@ -158,6 +173,9 @@ def _end_of_element(source, name, place):
 
     Return the length of the source if there is no end tag.
     """
+    if name in ("rt", "rp", "rtc"):  # whose end tags may be missing
+        end = _RUBY_END.search(source, place)
+        return end.end() if end else place
     depth, found = 1, _NAME.search(source, place)
     while found:
         place = found.end()
@@ -175,10 +193,12 @@ def _block(items):
     text = ""
     root = Node(0, 0, "")
     stack = [(root, "")]
+    after_object = False
     for kind, name, raw in items:
         here = len(text)
-        if kind == "text":
-            text += html.unescape(raw)
+        if kind in ("text", "kept"):
+            part = html.unescape(raw).replace("\xad", "")
+            text += part if kind == "kept" else folded(text, part, after_object)
         elif kind == "open" and len(stack) <= DEEPEST:
             node = Node(here, here, raw)
             stack[-1][0].children.append(node)
@@ -190,6 +210,9 @@ def _block(items):
             node.end, node.closing = here, raw
         else:
             stack[-1][0].children.append(Node(here, here, raw))
+        after_object = kind == "point" and bool(name)
+    if items[-1][0] == "text" and text[-1:] in WHITE:  # where nothing follows, it may stay
+        text = text[:-1] + part[len(part.rstrip(WHITE)) :]
     while len(stack) > 1:
         _dissolve(stack)
     return Block(text=text, nodes=root.children)

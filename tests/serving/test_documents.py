@@ -26,6 +26,10 @@ async def turn(texts, kind):
 
 
 def translated(name, content, translate=shout):
+    return translated_and_left(name, content, translate)[0]
+
+
+def translated_and_left(name, content, translate=shout):
     async def run():
         return await translate_file(name, content, translate, Readers(1000))
 
@@ -58,6 +62,12 @@ def runs_of(content):
 def test_plain_text_and_html():
     assert translated("a.TXT", "\ufeffäb\r\n".encode()) == "ÄB\r\n".encode()
     assert translated("a.html", b"<p id='x'>a</p>") == b"<p id='x'>A</p>"
+
+
+def test_what_in_html_is_left():
+    source = b"<p title='one'>a <code>b</code></p><img alt=2>"
+    assert translated_and_left("a.html", source)[1] == ["attributes", "code"]
+    assert translated_and_left("a.html", b"<p title=''>a</p>")[1] == []
 
 
 def test_subtitles_keep_times_and_lines():

@@ -163,6 +163,9 @@ def test_files(client, translators):
     url = client.post("/translate_file", data=form, files=files).json()["translatedFileUrl"]
     found = client.get(url)
     assert found.text == expected + "\n" and "attachment" in found.headers["content-disposition"]
+    page = {"file": ("a.html", io.BytesIO(b"<p title=one>two</p>"))}
+    left = client.post("/translate_file", data=form, files=page).headers["X-Untranslated"]
+    assert left == "attributes"
     assert client.get(url[:-1]).status_code == 404
     assert client.get("/download_file/..%2F..%2Fetc/passwd").status_code == 404
     for name, message in [

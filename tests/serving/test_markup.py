@@ -59,6 +59,29 @@ def test_tags_follow_their_words(source, order, expected):
     assert shouted(source, order) == expected
 
 
+@pytest.mark.parametrize(
+    "source, texts",
+    [
+        (
+            "<p>The old man who lives\n in Berlin loves\n the dog.</p>\n<p>\n  He\n",
+            ["The old man who lives in Berlin loves the dog.", "\n  He\n"],
+        ),
+        ("one\ntwo<br>\nthree", ["one two", "\nthree"]),
+        ("a <b> big</b>\n\n<i> dog </i>", ["a big dog "]),
+        ("<p style='white-space: pre-line'>a\nb<b>\nc</b></p>d\ne", ["a\nb\nc", "d e"]),
+        ("a &#10; b&nbsp; c Donau&shy;dampf", ["a b\u00a0 c Donaudampf"]),
+        ("a <!-- c --> b", ["a b"]),
+        ("press <svg><path/></svg> now <math><mi>x</mi></math>.", ["press  now ."]),
+        ("<ruby>東京<rp>(<rt>とう<rp>)</ruby>に<ruby>行<rt>い</rt></ruby>く", ["東京に行く"]),
+        ("<textarea>a\nb</textarea>", []),
+    ],
+)
+def test_white_space_is_that_of_html(source, texts):
+    assert [block.text for block in blocks(source) if block.text] == texts
+    tags = [re.sub(r"\s+", "", x) for x in re.findall(r"<[^>]*>", shouted(source))]
+    assert tags == [re.sub(r"\s+", "", x) for x in re.findall(r"<[^>]*>", source)]
+
+
 def test_what_the_model_left_out_keeps_its_tags():
     (block,) = blocks("one <b>two</b> three")
     assert placed(block, "EINS DREI", [0, 2], words("EINS DREI")) == "EINS DREI<b></b>"

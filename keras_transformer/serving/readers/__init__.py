@@ -1,7 +1,8 @@
 """Readers of foreign file formats, each run in a process of its own that is limited and ended.
 
-A module here has two functions: `texts` returns the texts of a file, `filled` the file with other
-texts. They use the standard library and lxml only, and are told nothing but the file.
+A reader here has two functions: `read` returns the texts of a file and the names of what else has
+words in it, `filled` the file with other texts. They use the standard library and lxml only, and
+are told nothing but the file.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ class Readers:
         self._most_texts, self._most_letters = most_texts, LETTERS * most_texts
         self._free = asyncio.Semaphore(processes)
 
-    async def texts(self, reader: str, content: bytes) -> list[str]:
-        """Return the texts of a file.
+    async def texts(self, reader: str, content: bytes) -> tuple[list[str], list[str]]:
+        """Return the texts of a file, and the names of what is left out, such as "ruby".
 
         Args:
             reader: Name of a module here, such as "office".
@@ -50,7 +51,7 @@ class Readers:
             ImportError: If a library is missing.
         """
         answer, _ = await self._run(reader, content, None)
-        return answer["texts"]
+        return answer["texts"], answer["left"]
 
     async def filled(self, reader: str, content: bytes, texts: list[str]) -> bytes:
         """Return a file with other texts.

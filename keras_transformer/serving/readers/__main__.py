@@ -29,7 +29,7 @@ def main() -> None:
     try:
         reader = importlib.import_module(asked["reader"])
         if asked["texts"] is None:
-            answer = {"texts": reader.texts(content)}
+            answer = dict(zip(("texts", "left"), reader.read(content), strict=True))
             letters = sum(map(len, answer["texts"]))
             if len(answer["texts"]) > asked["most_texts"] or letters > asked["most_letters"]:
                 number = len(answer["texts"])

@@ -10,14 +10,14 @@ import re
 _TIMES = re.compile(r"\s*\d+:\d+:\d+[,.]\d+ *--> *\d+:\d+:\d+[,.]\d+.*")
 
 
-def texts(content: bytes) -> list[str]:
-    """Return the text of each subtitle, in one line.
+def read(content: bytes) -> tuple[list[str], list[str]]:
+    """Return the text of each subtitle, in one line; nothing is left out.
 
     Raises:
         ValueError: If there are no subtitles, or the content is not UTF-8.
     """
     lines, places = _read(content)
-    return [" ".join(lines[begin:end]) for begin, end in places]
+    return [" ".join(lines[begin:end]) for begin, end in places], []
 
 
 def filled(content: bytes, texts: list[str]) -> bytes:

@@ -23,7 +23,7 @@ def run(work, most_texts=10):
 
 
 def test_texts_out_and_in():
-    assert run(lambda x: x.texts("subtitles", SUBTITLES)) == ["one"] * 3
+    assert run(lambda x: x.texts("subtitles", SUBTITLES)) == (["one"] * 3, [])
     found = run(lambda x: x.filled("subtitles", SUBTITLES, ["a", "b", "c"]))
     assert found.split()[3::4] == [b"a", b"b", b"c"]
 
@@ -42,7 +42,7 @@ def test_too_much_is_refused(monkeypatch):
 
 
 def test_too_long_is_ended(tmp_path, monkeypatch):
-    (tmp_path / "slow.py").write_text("def texts(content):\n    while True: pass\n")
+    (tmp_path / "slow.py").write_text("def read(content):\n    while True: pass\n")
     code = "import runpy, sys; sys.path[:0] = [{!r}]; runpy.run_path({!r}, run_name='__main__')"
     code = code.format(str(tmp_path), readers.COMMAND[-1] + "/__main__.py")
     monkeypatch.setattr(readers, "COMMAND", (readers.COMMAND[0], "-c", code))

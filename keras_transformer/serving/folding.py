@@ -1,0 +1,78 @@
+"""White space of HTML: outside `pre`, any amount of it is one space, or none (CSS Text 3, 4.1)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+WHITE = " \t\n\r\f"  # a no-break space is no white space in HTML
+_SPACES = re.compile(f"[{WHITE}]+")
+_STYLE = re.compile(
+    r"\bwhite-space\s*+:\s*+(?P<value>[a-z-]++)", re.IGNORECASE
+)  # no search for `style=`, whose time could be quadratic
+_VOID = frozenset(["area", "base", "br", "col", "embed", "hr", "link", "meta", "source", "track"])
+_KEPT = ("pre", "pre-wrap", "pre-line", "break-spaces")
+
+
+def folded(before: str, text: str, after_object: bool = False) -> str:
+    """Return a text with white space folded; that before the first word stays.
+
+    A line break between two wide characters, as of Chinese, is no space.
+
+    Args:
+        before: The text of the paragraph so far.
+        text: The text that follows.
+        after_object: Whether an object, such as an image, is between them.
+    """
+    lead, last = "", before[-1:]
+    if after_object:
+        last = ""
+    elif not before.strip(WHITE):
+        words = text.lstrip(WHITE)
+        lead, text, last = text[: len(text) - len(words)], words, ""
+
+    def space(match):
+        begin, end = match.span()
+        previous, following = text[begin - 1] if begin else last, text[end : end + 1]
+        if not begin and last and last in WHITE:
+            return ""
+        return "" if "\n" in match[0] and _is_wide(previous) and _is_wide(following) else " "
+
+    return lead + _SPACES.sub(space, text)
+
+
+def _is_wide(letter):
+    """Return whether a character is East Asian and wide, and no Hangul, which is spaced."""
+    is_wide = bool(letter) and unicodedata.east_asian_width(letter) in ("W", "F")
+    return is_wide and "HANGUL" not in unicodedata.name(letter, "")
+
+
+class KeptSpaces:
+    """Whether white space is kept, by the `style` of the open elements of HTML."""
+
+    def __init__(self) -> None:
+        self._open: list[list] = []  # name, depth of elements of this name, whether it is kept
+
+    def __bool__(self) -> bool:
+        """Return whether white space is kept here."""
+        return bool(self._open) and self._open[-1][2]
+
+    def note(self, kind: str, name: str, attributes: str) -> None:
+        """Note a tag: "open", "close", or "point", which has no end tag."""
+        if kind == "close":
+            self._close(name)
+        elif kind == "open" and name not in _VOID:
+            self._note_start(name, attributes)
+
+    def _note_start(self, name, attributes):
+        style = _STYLE.search(attributes)
+        if style:
+            self._open.append([name, 1, style["value"].lower() in _KEPT])
+        elif self._open and self._open[-1][0] == name:
+            self._open[-1][1] += 1
+
+    def _close(self, name):
+        if self._open and self._open[-1][0] == name:
+            self._open[-1][1] -= 1
+            if not self._open[-1][1]:
+                self._open.pop()
