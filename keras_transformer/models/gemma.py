@@ -1,8 +1,9 @@
-"""Gemma 2 and 3: four norms a block, windows in most blocks (Gemma Team 2024 and 2025).
+"""Gemma 1, 2 and 3 (Gemma Team 2024a, 2024b and 2025).
 
 A gated feed-forward with GELU, embeddings times sqrt(D) that also make the logits, rotary
-positions. Gemma 2 caps the products of attention and the logits; Gemma 3 normalizes queries and
-keys instead, and its blocks with a window have another rotary base.
+positions. Gemma 2 and 3 have four norms a block and windows in most blocks. Gemma 2 caps the
+products of attention and the logits; Gemma 3 normalizes queries and keys instead, and its blocks
+with a window have another rotary base.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class GemmaConfig(Config):
         query_scale: Factor of the products of queries and keys; None: 1 / sqrt(head_dim).
         attention_cap: Limit of these products, see `AttentionOptions.soft_cap`; None: no limit.
         logit_cap: Limit of the logits; None: no limit.
+        norm_output: Whether the output of each sub-layer has an RMS norm, too; false in Gemma 1.
         qk_norm: Whether queries and keys have an RMS norm over each head.
         epsilon: Epsilon of the norms.
         max_length: Longest sequence in tokens that the model was made for.
@@ -67,6 +69,7 @@ class GemmaConfig(Config):
     query_scale: float | None = None
     attention_cap: float | None = None
     logit_cap: float | None = None
+    norm_output: bool = True
     qk_norm: bool = False
     epsilon: float = 1e-6
     max_length: int = 8192
@@ -134,7 +137,7 @@ class Gemma(DecoderOnly):
             activation="gelu_tanh",
             gated=True,
             norm_first=True,
-            norm_output=True,
+            norm_output=config.norm_output,
             norm="rms",
             cross_attention=False,
             epsilon=config.epsilon,

@@ -30,6 +30,7 @@ INPUTS = {"token_ids": np.random.default_rng(0).integers(3, V, (2, 9)).astype("i
         ({}, dict(attention_cap=0.5)),
         ({}, dict(logit_cap=0.5)),
         ({}, dict(qk_norm=True)),
+        ({}, dict(norm_output=False)),
         ({}, dict(epsilon=0.1)),
     ],
     ids=lambda fields: next(iter(fields), "plain"),

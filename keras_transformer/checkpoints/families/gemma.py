@@ -1,4 +1,4 @@
-"""Maps of Gemma 2 and Gemma 3 checkpoints, and of the text model inside a Gemma 3 with images."""
+"""Maps of Gemma 1, 2 and 3 checkpoints, and of the text model inside a Gemma 3 with images."""
 
 from __future__ import annotations
 
@@ -75,7 +75,27 @@ def _causal(default):
     return Field("false or null", lambda x: x is False, default, null=True)
 
 
+_LATER = dict(  # fields that Gemma 1 lacks, with what it computes
+    hidden_activation="gelu_pytorch_tanh",
+    query_pre_attn_scalar=None,
+    sliding_window=None,
+    layer_types=None,
+    final_logit_softcapping=None,
+    attn_logit_softcapping=None,
+)
 FIELDS = {
+    "gemma": {name: field for name, field in _FIELDS.items() if name not in _LATER}
+    | dict(
+        num_key_value_heads=size(16),
+        max_position_embeddings=size(8192),
+        use_bidirectional_attention=_causal(None),
+        # "gelu" in the first files means the approximation, too.
+        hidden_act=Field(
+            "'gelu_pytorch_tanh' or 'gelu'",
+            lambda x: x in ("gelu_pytorch_tanh", "gelu"),
+            "gelu_pytorch_tanh",
+        ),
+    ),
     "gemma2": _FIELDS
     | dict(
         max_position_embeddings=size(8192),
@@ -126,6 +146,11 @@ def _read(theirs, theta, scaling, every, **own):
         eos_id=token_ids(theirs, "eos_token_id"),
         **own,
     )
+
+
+def _gemma(theirs, names):
+    later = _LATER | dict(query_pre_attn_scalar=theirs["head_dim"])
+    return _read(theirs | later, *read_rotary(theirs), 1, norm_output=False)
 
 
 def _gemma2(theirs, names):
@@ -189,6 +214,11 @@ def _file(config, kind, **own):
     )
 
 
+def _gemma_file(config):
+    theirs = _file(config, "Gemma", hidden_act="gelu_pytorch_tanh")
+    return {name: value for name, value in theirs.items() if name not in _LATER}
+
+
 def _gemma3_file(config):
     theirs = _file(config, "Gemma3")
     local = {"rope_type": "default", "rope_theta": config.local_theta}
@@ -219,10 +249,14 @@ def _rules(config: GemmaConfig) -> list[Rule]:
             rules += dense(f"{ours}/{layer}", f"{theirs}.{name}", bias=False)
         norms = {
             "self_attention_norm/norm": "input_layernorm",
-            "self_attention_norm/output_norm": "post_attention_layernorm",
-            "feed_forward_norm/norm": "pre_feedforward_layernorm",
-            "feed_forward_norm/output_norm": "post_feedforward_layernorm",
+            "feed_forward_norm/norm": "post_attention_layernorm",
         }
+        if config.norm_output:
+            norms |= {
+                "self_attention_norm/output_norm": "post_attention_layernorm",
+                "feed_forward_norm/norm": "pre_feedforward_layernorm",
+                "feed_forward_norm/output_norm": "post_feedforward_layernorm",
+            }
         if config.qk_norm:
             norms["self_attention/query_norm"] = "self_attn.q_norm"
             norms["self_attention/key_norm"] = "self_attn.k_norm"
@@ -253,6 +287,7 @@ def _family(
 
 _ENDS = ("ForCausalLM", "ForConditionalGeneration", "Model", "TextModel")
 FAMILIES = {
+    "gemma": _family("Gemma", _gemma, _gemma_file, FIELDS["gemma"], also_read=(*TOKENS, *ROTARY)),
     "gemma2": _family(
         "Gemma2",
         _gemma2,

@@ -44,6 +44,7 @@ UNKNOWN = {
     "qwen2": {"rope_scaling", "head_dim", "use_mrope"},
     "qwen3": {"rope_scaling", "use_mrope"},
     "phi3": {"rope_scaling", "head_dim", "attention_bias"},
+    "gemma": {"rope_scaling"},
     "gemma2": {"rope_scaling"},
     "gemma3_text": {"rope_scaling", "sliding_window_pattern"},
     "t5": SPLIT,

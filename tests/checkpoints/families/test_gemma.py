@@ -1,4 +1,4 @@
-"""Gemma 2 and 3 of `transformers`: the same logits and tokens, and the same weights back."""
+"""Gemma 1, 2 and 3 of `transformers`: the same logits and tokens, and the same weights back."""
 
 import json
 
@@ -32,6 +32,7 @@ ROTARY = {
     "sliding_attention": dict(rope_type="default", rope_theta=70.0),
 }
 CONFIGURATIONS = {
+    "gemma": ("gemma", dict(num_key_value_heads=1, sliding_window=None)),
     "gemma2": ("gemma2", CAPS),
     "gemma2-no-caps": (
         "gemma2",
@@ -41,6 +42,7 @@ CONFIGURATIONS = {
     "gemma3-usual": ("gemma3_text", dict(num_hidden_layers=7, final_logit_softcapping=4.0)),
 }
 CLASSES = {
+    "gemma": (transformers.GemmaForCausalLM, transformers.GemmaConfig),
     "gemma2": (transformers.Gemma2ForCausalLM, transformers.Gemma2Config),
     "gemma3_text": (transformers.Gemma3ForCausalLM, transformers.Gemma3TextConfig),
 }
@@ -57,7 +59,7 @@ def filled(theirs):
     return theirs.eval()
 
 
-@pytest.fixture(scope="module", params=cases(CONFIGURATIONS, "gemma2", "gemma3"))
+@pytest.fixture(scope="module", params=cases(CONFIGURATIONS, "gemma", "gemma2", "gemma3"))
 def pair(request, tmp_path_factory):
     kind, options = CONFIGURATIONS[request.param]
     model, config = CLASSES[kind]
