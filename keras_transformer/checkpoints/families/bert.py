@@ -195,7 +195,8 @@ FAMILIES = {
         endings=NORM_ENDINGS,
         fields=_fields(kind),
         also_read=("pad_token_id",),
-        harmless=_HARMLESS,
+        # ERNIE's vocabulary counts tasks, which `use_task_id` switches off.
+        harmless=(*_HARMLESS, *(("task_type_vocab_size",) if kind == "ernie" else ())),
         names=NAMES[kind].of_ours
         | dict(
             max_length="max_position_embeddings",

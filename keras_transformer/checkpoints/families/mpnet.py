@@ -81,5 +81,6 @@ FAMILIES = {
         prefix="mpnet.",
         endings=NORM_ENDINGS,
         fields=_FIELDS,
+        names=NAMES.of_ours | dict(max_length="max_position_embeddings"),
     )
 }
