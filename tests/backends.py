@@ -17,6 +17,7 @@ WITHOUT_BACKEND = (
     "analysis/plots",
     "benchmarks/test_cost.py",
     "checkpoints/families/test_fields.py",
+    "checkpoints/families/test_gemma_fields.py",
     "checkpoints/families/test_general_fields.py",
     "checkpoints/families/test_rotary_fields.py",
     "checkpoints/test_values.py",

@@ -15,15 +15,8 @@ from keras_transformer.checkpoints.families.family import (
     token_id,
     token_ids,
 )
-from keras_transformer.checkpoints.families.fields import (
-    TOKENS,
-    Field,
-    exactly,
-    mapping,
-    positive,
-    size,
-    token,
-)
+from keras_transformer.checkpoints.families.fields import TOKENS, Field, exactly, mapping
+from keras_transformer.checkpoints.families.gemma_fields import FIELDS, LATER
 from keras_transformer.checkpoints.families.general_fields import ONE_STACK
 from keras_transformer.checkpoints.families.llama import NAMES
 from keras_transformer.checkpoints.families.rotary_fields import (
@@ -35,89 +28,17 @@ from keras_transformer.checkpoints.families.rotary_fields import (
 from keras_transformer.checkpoints.families.windows import (
     FULL,
     SLIDING,
-    layer_types,
     read_windows,
     window_fields,
 )
 from keras_transformer.config import require
 from keras_transformer.models import Gemma, GemmaConfig
 
-_SIZES = "vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads"
-_FIELDS = (
-    ONE_STACK
-    | {name: size() for name in _SIZES.split()}
-    | dict(
-        num_key_value_heads=size(4),
-        head_dim=size(256),
-        hidden_activation=exactly("gelu_pytorch_tanh"),
-        rms_norm_eps=positive(1e-6),
-        pad_token_id=token(0),
-        bos_token_id=token(2),
-        tie_word_embeddings=exactly(True),
-        rope_parameters=mapping(),
-        rope_scaling=mapping(),
-        attention_bias=exactly(False),
-        query_pre_attn_scalar=positive(256),
-        sliding_window=size(4096, null=True),
-        layer_types=layer_types(),
-    )
-)
-
-
 _OF_IMAGES = (
     "vision_config",
     "mm_tokens_per_image",
     *(f"{x}_token_{y}" for x in ("boi", "eoi", "image") for y in ("id", "index")),
 )
-
-
-def _causal(default):
-    return Field("false or null", lambda x: x is False, default, null=True)
-
-
-_LATER = dict(  # fields that Gemma 1 lacks, with what it computes
-    hidden_activation="gelu_pytorch_tanh",
-    query_pre_attn_scalar=None,
-    sliding_window=None,
-    layer_types=None,
-    final_logit_softcapping=None,
-    attn_logit_softcapping=None,
-)
-FIELDS = {
-    "gemma": {name: field for name, field in _FIELDS.items() if name not in _LATER}
-    | dict(
-        num_key_value_heads=size(16),
-        max_position_embeddings=size(8192),
-        use_bidirectional_attention=_causal(None),
-        # "gelu" in the first files means the approximation, too.
-        hidden_act=Field(
-            "'gelu_pytorch_tanh' or 'gelu'",
-            lambda x: x in ("gelu_pytorch_tanh", "gelu"),
-            "gelu_pytorch_tanh",
-        ),
-    ),
-    "gemma2": _FIELDS
-    | dict(
-        max_position_embeddings=size(8192),
-        final_logit_softcapping=positive(30.0, null=True),
-        attn_logit_softcapping=positive(50.0, null=True),
-        use_bidirectional_attention=_causal(None),
-    ),
-    # Files of a Gemma 3 with images leave out sizes that are the default.
-    "gemma3_text": _FIELDS
-    | dict(
-        vocab_size=size(262_208),
-        hidden_size=size(2304),
-        intermediate_size=size(9216),
-        num_hidden_layers=size(26),
-        num_attention_heads=size(8),
-        max_position_embeddings=size(131_072),
-        final_logit_softcapping=positive(None),
-        attn_logit_softcapping=exactly(None),
-        use_bidirectional_attention=_causal(False),
-        sliding_window_pattern=size(6),
-    ),
-}
 
 
 def _read(theirs, theta, scaling, every, **own):
@@ -149,7 +70,7 @@ def _read(theirs, theta, scaling, every, **own):
 
 
 def _gemma(theirs, names):
-    later = _LATER | dict(query_pre_attn_scalar=theirs["head_dim"])
+    later = LATER | dict(query_pre_attn_scalar=theirs["head_dim"])
     return _read(theirs | later, *read_rotary(theirs), 1, norm_output=False)
 
 
@@ -216,7 +137,7 @@ def _file(config, kind, **own):
 
 def _gemma_file(config):
     theirs = _file(config, "Gemma", hidden_act="gelu_pytorch_tanh")
-    return {name: value for name, value in theirs.items() if name not in _LATER}
+    return {name: value for name, value in theirs.items() if name not in LATER}
 
 
 def _gemma3_file(config):
