@@ -10,21 +10,47 @@ import numpy as np
 
 from keras_transformer.checkpoints.adapters import Adapter
 from keras_transformer.checkpoints.hugging_face import rules_of
+from keras_transformer.checkpoints.tensors import check_finite
 from keras_transformer.checkpoints.weights import read_arrays, save_weights
 from keras_transformer.config import is_number, require, require_whole
 from keras_transformer.system.files import read_json, write_json
+from keras_transformer.system.foreign_fields import FieldTable
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _PREFIX, _A, _B = "base_model.model.", ".lora_A.weight", ".lora_B.weight"
-# Options that change what an adapter computes, with the only accepted value.
-_PLAIN = {
-    "peft_type": "LORA",
-    "bias": "none",
-    "use_dora": False,
-    "modules_to_save": None,
-    "rank_pattern": {},
-    "alpha_pattern": {},
-}
+# The names of the tensors tell which modules an adapter changes.
+_MODULES = ("target_modules", "exclude_modules", "layers_to_transform", "layers_pattern")
+# How the two factors began, if that left the base as it was. "pissa", "olora", "corda", "loftq" and
+# "lora_ga" changed it, so the adapter is not one of the base that it names.
+_BEGINNINGS = (True, False, None, "gaussian", "eva", "orthogonal", "mica")
+TABLE = FieldTable(  # of PEFT 0.21
+    read=("r", "lora_alpha", "use_rslora"),
+    harmless=(
+        *_MODULES,
+        *("task_type", "auto_mapping", "peft_version", "base_model_name_or_path", "revision"),
+        *("inference_mode", "lora_dropout", "runtime_config", "megatron_core", "qalora_group_size"),
+        *("loftq_config", "eva_config", "corda_config", "lora_ga_config"),  # of the beginning
+        "fan_in_fan_out",  # the layers of the base tell
+    ),
+    refused={
+        "peft_type": ("LORA",),
+        "init_lora_weights": _BEGINNINGS,
+        "bias": ("none",),
+        "rank_pattern": ({}, None),
+        "alpha_pattern": ({}, None),
+    }
+    | dict.fromkeys(("use_dora", "lora_bias", "use_qalora", "ensure_weight_tying"), (False, None))
+    | dict.fromkeys(
+        ("modules_to_save", "trainable_token_indices", "target_parameters"), (None, [], {})
+    )
+    | dict.fromkeys(
+        ("alora_invocation_tokens", "arrow_config", "kasa_config", "layer_replication"), (None,)
+    )
+    | dict.fromkeys(
+        ("megatron_config", "monteclora_config", "use_bdlora", "velora_config"), (None,)
+    ),
+)
+_WRITTEN = ("peft_type", "bias", "use_dora", "modules_to_save", "rank_pattern", "alpha_pattern")
 
 
 def read_peft(folder: str | os.PathLike, model: Any) -> Adapter:
@@ -43,16 +69,17 @@ def read_peft(folder: str | os.PathLike, model: Any) -> Adapter:
     path = Path(folder, CONFIG)
     theirs = read_json(path)
     require(isinstance(theirs, dict), f"the content of {path}", theirs, "an object")
-    for name, accepted in _PLAIN.items():
-        value = theirs.get(name, accepted)
-        require(value == accepted or not (value or accepted), f"{name} in {path}", value, accepted)
+    TABLE.check(theirs, path)
     rank, alpha = theirs.get("r"), theirs.get("lora_alpha")
     require_whole(f"r in {path}", rank, 1)
     require(is_number(alpha), f"lora_alpha in {path}", alpha, "a number")
     scale = alpha / (rank**0.5 if theirs.get("use_rslora") else rank)  # type: ignore[operator]
 
     arrays, _ = read_arrays(Path(folder, WEIGHTS))
-    arrays = {name.removeprefix(_PREFIX): x.astype("float32") for name, x in arrays.items()}
+    arrays = {
+        name.removeprefix(_PREFIX): check_finite(x.astype("float32"), name, Path(folder, WEIGHTS))
+        for name, x in arrays.items()
+    }
     shapes = {weight.path: tuple(weight.shape) for weight in model.weights}
     products, used = {}, set()
     for rule in _rules(model.config):
@@ -128,6 +155,7 @@ def write_peft(
             layouts.add(rule.layout)
     Path(folder).mkdir(parents=True, exist_ok=True)
     save_weights(Path(folder, WEIGHTS), arrays)
-    facts = _PLAIN | dict(r=adapter.rank, lora_alpha=adapter.alpha, lora_dropout=0.0)
+    facts = {name: TABLE.refused[name][0] for name in _WRITTEN}
+    facts |= dict(r=adapter.rank, lora_alpha=adapter.alpha, lora_dropout=0.0)
     facts |= dict(target_modules=sorted(modules), fan_in_fan_out="transposed" not in layouts)
     write_json(Path(folder, CONFIG), facts | {"base_model_name_or_path": os.fspath(base)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import os
 import zipfile
 from collections.abc import Callable, Iterable
@@ -85,7 +86,11 @@ class Checkpoint:
         return set(self._readers)
 
     def read(self, name: str) -> np.ndarray:
-        """Read one tensor; 16-bit floats become float32, which represents them exactly."""
+        """Read one tensor; 16-bit floats become float32, which represents them exactly.
+
+        Raises:
+            ValueError: If it holds other numbers than floats, or a NaN or an infinity.
+        """
         return self._readers[name]()
 
     def _open(self, path):
@@ -101,7 +106,7 @@ class Checkpoint:
             with safe_open(path, framework="numpy") as file:
                 kind = file.get_slice(name).get_dtype()
                 _check_float(kind in FLOATS, path, name, kind)
-                return _as_float32(file.get_tensor(name))
+                return check_finite(_as_float32(file.get_tensor(name)), name, path)
 
         for name in names:
             self._readers[name] = functools.partial(read, name)
@@ -150,7 +155,7 @@ class Checkpoint:
         def read(name):
             kind = tensors[name].dtype
             _check_float(kind.is_floating_point and kind.itemsize > 1, path, name, kind)
-            return tensors[name].float().numpy()
+            return check_finite(tensors[name].float().numpy(), name, path)
 
         for name in tensors:
             self._readers[name] = functools.partial(read, name)
@@ -163,6 +168,19 @@ def _check_float(fits, path, name, kind):
             f"{name} in {path} must hold floats of 16 bits or more, got {kind}: quantized weights "
             f"are not supported; {PLAIN}"
         )
+
+
+def check_finite(values: np.ndarray, name: str, path: str | os.PathLike) -> np.ndarray:
+    """Return the values of a tensor; raise ValueError if there is a NaN or an infinity."""
+    # Both ends show it, NaN too, and take no memory.
+    ends = (float(values.min()), float(values.max())) if values.size else ()
+    if not all(map(math.isfinite, ends)):
+        count = int((~np.isfinite(values)).sum())
+        raise ValueError(
+            f"{name} in {path} holds {count} numbers that are NaN or infinite, of {values.size}: "
+            "the file is damaged, or training diverged"
+        )
+    return values
 
 
 def _as_float32(array: np.ndarray) -> np.ndarray:

@@ -174,3 +174,20 @@ def test_an_index_that_names_no_file(folder):
     (folder / "model.safetensors.index.json").write_text(json.dumps(places))
     with pytest.raises(ValueError, match=r"weight_map in .*index.json must name files, got \['y'"):
         read_model(folder)
+
+
+@pytest.mark.once("arrays in files")
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("pickled", [False, True])
+def test_numbers_that_are_none(tmp_path, wrong, pickled):
+    values = np.array([0.5, wrong, 2.0, wrong], "float16")
+    good = np.zeros(0, "float16")
+    if pickled:
+        tensors = {"x.y": torch.tensor(values).bfloat16(), "good": torch.tensor(good)}
+        torch.save(tensors, tmp_path / "pytorch_model.bin")
+    else:
+        save_file({"x.y": values, "good": good}, tmp_path / "model.safetensors")
+    checkpoint = Checkpoint(tmp_path)
+    assert checkpoint.read("good").size == 0
+    with pytest.raises(ValueError, match=r"x.y in .*model.* holds 2 numbers that are NaN or inf"):
+        checkpoint.read("x.y")
