@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require, require_whole
+from keras_transformer.inference.preprocessor import read_preprocessor
+from keras_transformer.models import SpeechConfig
 from keras_transformer.system.files import read_json
+from keras_transformer.system.foreign_fields import FieldTable
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
-HOP = 0.01  # seconds per frame
+HOP, WINDOW = 0.01, 0.025  # seconds from frame to frame, and of a frame
 
 
 @dataclass(frozen=True)
@@ -81,4 +84,40 @@ def hearing_of(folder: str | os.PathLike, tokenizer: TextTokenizer) -> Hearing:
         suppressed=tuple(facts.get("suppress_tokens") or ()),
         suppressed_first=tuple(facts.get("begin_suppress_tokens") or ()),
         alignment_heads=_as_tuples(facts.get("alignment_heads") or []),
+    )
+
+
+def check_feature_extractor(folder: str | os.PathLike, config: SpeechConfig) -> None:
+    """Check that the sounds of a Whisper folder become the features that ours become.
+
+    Args:
+        folder: Folder of the checkpoint, with a `preprocessor_config.json` or without.
+        config: Config of its model.
+
+    Raises:
+        ValueError: If the file is broken, or a field has a value that is not supported; names it.
+    """
+    read_preprocessor(folder, "feature_extractor", feature_table(config))
+
+
+def feature_table(config: SpeechConfig) -> FieldTable:
+    """Return what is done with each field of `WhisperFeatureExtractor` (5.23)."""
+    rate, seconds = Hearing.sample_rate, config.max_frames * HOP
+    return FieldTable(
+        read=(),
+        harmless=(
+            *("feature_extractor_type", "processor_class", "auto_map", "return_attention_mask"),
+            *("mel_filters", "n_samples", "nb_max_frames"),  # computed from the others
+            "do_normalize",  # only an argument of a call counts
+        ),
+        refused={
+            "feature_size": (config.num_mels,),
+            "sampling_rate": (rate,),
+            "hop_length": (round(HOP * rate),),
+            "n_fft": (round(WINDOW * rate),),
+            "chunk_length": (int(seconds), seconds) if seconds % 1 == 0 else (seconds,),
+            "padding_value": (0.0, 0),
+            "padding_side": ("right",),
+            "dither": (0.0, 0),
+        },
     )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from keras_transformer.config import require
+from keras_transformer.config import is_number, require
+from keras_transformer.inference.preprocessor import read_preprocessor
 from keras_transformer.system.extras import missing
-from keras_transformer.system.files import read_json
+from keras_transformer.system.foreign_fields import FieldTable
 
 RESAMPLINGS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # Pillow's 0 to 5
 GREY = ("1", "L", "LA", "La")  # modes of Pillow without colours
@@ -82,38 +82,76 @@ class ImageFormat:
         return pixels
 
 
-def image_format_of(folder: str | os.PathLike, channels: int) -> ImageFormat:
+def table_of(height: int, width: int) -> FieldTable:
+    """Return what is done with each field of `ViTImageProcessor` (5.23), by the images' size."""
+    sizes = ({"height": height, "width": width}, [height, width])
+    return FieldTable(
+        read=(
+            "rescale_factor",
+            "do_rescale",
+            "do_normalize",
+            "image_mean",
+            "image_std",
+            "resample",
+        ),
+        harmless=(
+            *("processor_class", "auto_map", "device", "return_tensors", "disable_grouping"),
+            *("image_seq_length", "do_convert_rgb"),  # files of images are converted in any case
+            "do_resize",  # a ViT accepts no image of another size
+            *("crop_size", "pad_size"),  # of `do_center_crop` and `do_pad`
+        ),
+        refused={
+            "size": (*sizes, height) if height == width else sizes,
+            "do_center_crop": (False, None),
+            "do_pad": (False, None),
+            "default_to_square": (True, None),
+            "data_format": ("channels_first", None),
+            "input_data_format": (None,),
+            "image_processor_type": (*(f"ViTImageProcessor{x}" for x in ("", "Fast", "Pil")), None),
+            "feature_extractor_type": ("ViTFeatureExtractor", None),
+        },
+    )
+
+
+def image_format_of(
+    folder: str | os.PathLike, channels: int, size: tuple[int, int] = (224, 224)
+) -> ImageFormat:
     """Return the format of a ViT in Hugging Face's layout, from `preprocessor_config.json`.
 
     Args:
         folder: Folder of the checkpoint; without the file, ViT's own values count: mean and
             deviation 0.5.
         channels: Number of the model's channels.
+        size: Height and width of the model's images.
 
     Raises:
         ValueError: If the file is broken, or asks for what is not supported.
     """
-    path = Path(folder, "preprocessor_config.json")
-    theirs = read_json(path) if path.is_file() else {}
-    try:
-        require(isinstance(theirs, dict), "the content", theirs, "an object")
-        crops = theirs.get("do_center_crop", False)
-        require(not crops, "do_center_crop", crops, "false: images are resized, not cut")
-        scale = theirs.get("rescale_factor", 1 / 255) if theirs.get("do_rescale", True) else 1.0
-        accepted = "a number above 0"
-        require(type(scale) in (int, float) and scale > 0, "rescale_factor", scale, accepted)
-        plain = ImageFormat([0.0] * channels, [1.0] * channels)
-        if theirs.get("do_normalize", True):
-            usual = [0.5] * channels
-            plain = ImageFormat(theirs.get("image_mean", usual), theirs.get("image_std", usual))
-        number = theirs.get("resample", 2)
-        known = isinstance(number, int) and 0 <= number < len(RESAMPLINGS)
-        require(known, "resample", number, f"a filter of Pillow, 0 to {len(RESAMPLINGS) - 1}")
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+    theirs, place = read_preprocessor(folder, "image_processor", table_of(*size))
+    scale = theirs.get("rescale_factor", 1 / 255) if theirs.get("do_rescale", True) else 1.0
+    fits = is_number(scale) and scale > 0
+    require(fits, f"rescale_factor in {place}", scale, "a number above 0")
+    mean, deviation = [0.0] * channels, [1.0] * channels
+    if theirs.get("do_normalize", True):
+        mean = _per_channel(theirs, "image_mean", channels, place)
+        deviation = _per_channel(theirs, "image_std", channels, place)
+        fits = min(deviation) > 0
+        require(fits, f"image_std in {place}", deviation, "numbers above 0")
+    number, most = theirs.get("resample", 2), len(RESAMPLINGS) - 1
+    fits = type(number) is int and 0 <= number <= most
+    require(fits, f"resample in {place}", number, f"a filter of Pillow, 0 to {most}")
     # Theirs are of values times `rescale_factor`, ours of values from 0 to 1.
-    mean, deviation = ([x / scale / 255 for x in own] for own in (plain.mean, plain.deviation))
+    mean, deviation = ([x / scale / 255 for x in values] for values in (mean, deviation))
     return ImageFormat(mean, deviation, RESAMPLINGS[number])
+
+
+def _per_channel(theirs, name, channels, place):
+    """Return a field that is one number for each channel, or one for all of them."""
+    value = theirs.get(name, 0.5)
+    value = [value] * channels if is_number(value) else value
+    fits = isinstance(value, list | tuple) and len(value) == channels and all(map(is_number, value))
+    require(fits, f"{name} in {place}", value, f"{channels} numbers, one per channel")
+    return value
 
 
 def _bytes(image):

@@ -14,7 +14,7 @@ from keras_transformer.checkpoints.families.labels import labels_of
 from keras_transformer.config import require
 from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.inference.folder import FLOATS, PRECISIONS, in_precision, save_folder
-from keras_transformer.inference.hearing import hearing_of
+from keras_transformer.inference.hearing import check_feature_extractor, hearing_of
 from keras_transformer.inference.image_classifier import ImageClassifier
 from keras_transformer.inference.image_embedder import ImageEmbedder
 from keras_transformer.inference.image_format import image_format_of
@@ -138,13 +138,15 @@ def load_pretrained(
         return Translator(_model(folder, precision), tokenizer, *chosen)
     if family.model is ViT:
         model = _model(folder, precision)
-        image_format = image_format_of(folder, model.config.num_channels)
+        channels, size = model.config.num_channels, model.config.image_size
+        image_format = image_format_of(folder, channels, size)
         if not model.config.num_classes:
             return ImageEmbedder(model, image_format)
         return ImageClassifier(model, labels_of(family.complete(theirs)), image_format)
     texts = TextTokenizer.read(folder)
     model = _model(folder, precision)
     if isinstance(model, Speech):
+        check_feature_extractor(folder, model.config)
         return Transcriber(model, texts, hearing_of(folder, texts))
     if isinstance(model, DecoderOnly):
         return CausalLM(model, texts, ChatTemplate.read(folder))

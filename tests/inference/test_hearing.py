@@ -3,9 +3,18 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
+from transformers import WhisperFeatureExtractor
 
-from keras_transformer.inference.hearing import Hearing, hearing_of
+from keras_transformer.data.audio import log_mel
+from keras_transformer.inference.hearing import (
+    Hearing,
+    check_feature_extractor,
+    feature_table,
+    hearing_of,
+)
+from keras_transformer.models import SpeechConfig
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 pytestmark = pytest.mark.once("files and plain values")
@@ -76,3 +85,47 @@ def test_a_model_of_many_languages_has_tokens_of_tasks(whisper_folder, tmp_path)
     (tmp_path / "generation_config.json").unlink()
     hearing = hearing_of(tmp_path, TextTokenizer.read(tmp_path))
     assert hearing.is_multilingual and hearing.pads_clips and hearing.sample_rate == 16_000
+
+
+CONFIG = SpeechConfig(
+    vocab_size=9, num_mels=80, d_model=8, d_ff=8, num_heads=2, num_encoder_layers=1,
+    num_decoder_layers=1, max_frames=100, max_length=4,
+)  # fmt: skip
+USUAL = WhisperFeatureExtractor(chunk_length=1)
+# Values that `WhisperFeatureExtractor` takes, of fields that change the features.
+UNUSUAL = dict(
+    feature_size=128, sampling_rate=8000, hop_length=80, n_fft=512, chunk_length=2,
+    padding_value=0.5, padding_side="left", dither=0.1,
+)  # fmt: skip
+
+
+def features(extractor):
+    sound = np.random.default_rng(0).normal(size=9000).astype("float32")
+    return extractor(sound, sampling_rate=extractor.sampling_rate).input_features[0]
+
+
+def test_every_field_of_a_feature_extractor_is_in_a_column(tmp_path):
+    """Each field of the class of `transformers`: harmless, or refused by name."""
+    table, path = feature_table(CONFIG), tmp_path / "preprocessor_config.json"
+    assert vars(USUAL).keys() - {"_processor_class"} <= {*table.harmless, *table.refused}
+    assert USUAL.to_dict().keys() <= {*table.harmless, *table.refused}
+    assert UNUSUAL.keys() == table.refused.keys()
+    USUAL.save_pretrained(tmp_path)
+    check_feature_extractor(tmp_path, CONFIG)
+    whole = json.loads(path.read_text())
+    for name, value in UNUSUAL.items():
+        path.write_text(json.dumps(whole | {name: value}))
+        with pytest.raises(ValueError, match=f"^{name} in .* is {value!r}, which is not support"):
+            check_feature_extractor(tmp_path, CONFIG)
+    harmless = dict(
+        return_attention_mask=True, do_normalize=True, n_samples=3, nb_max_frames=4,
+        mel_filters=[[1.0]], processor_class="X",
+    )  # fmt: skip
+    path.write_text(json.dumps(whole | harmless))
+    check_feature_extractor(tmp_path, CONFIG)
+    expected = features(USUAL)
+    found = features(WhisperFeatureExtractor.from_pretrained(tmp_path))
+    np.testing.assert_array_equal(found, expected)
+    sound = np.zeros(16_000, "float32")
+    sound[:9000] = np.random.default_rng(0).normal(size=9000)
+    np.testing.assert_allclose(log_mel(sound, num_mels=80).T, expected, atol=1e-4)

@@ -2,13 +2,14 @@
 
 import io
 import json
+from inspect import get_annotations
 
 import numpy as np
 import pytest
 import transformers
 from PIL import Image
 
-from keras_transformer.inference.image_format import ImageFormat, image_format_of
+from keras_transformer.inference.image_format import ImageFormat, image_format_of, table_of
 
 pytestmark = pytest.mark.once("NumPy and Pillow")
 
@@ -35,13 +36,17 @@ def png(array, mode=None, **options):
         dict(rescale_factor=1 / 127.5, resample=0),
         dict(do_normalize=False, resample=2),
         dict(do_rescale=False, image_mean=[9, 9, 9], image_std=[99, 98, 97], resample=1),
+        dict(image_mean=0.25, image_std=0.75),
+        # What changes nothing, as the parity shows.
+        dict(crop_size=5, pad_size=9, do_convert_rgb=True, image_seq_length=4, device="cpu"),
+        dict(disable_grouping=True, return_tensors="np", processor_class="X"),
     ],
 )
 def test_parity_with_transformers(options, tmp_path):
     size = {"height": 8, "width": 12}
     theirs = transformers.ViTImageProcessorPil(size=size, **options)
     theirs.save_pretrained(tmp_path)
-    ours = image_format_of(tmp_path, 3)
+    ours = image_format_of(tmp_path, 3, (8, 12))
     for shape in ((8, 12, 3), (19, 9, 3)):
         image = pixels(*shape)
         expected = theirs(image, return_tensors="np")["pixel_values"][0]
@@ -55,15 +60,40 @@ def test_without_a_file_the_values_are_those_of_vit(tmp_path):
 
 def test_a_format_that_is_not_supported(tmp_path):
     for theirs, said in (
-        ({"do_center_crop": True}, "do_center_crop must be false: images are resized, not cut"),
-        ({"resample": 9}, "resample must be a filter of Pillow, 0 to 5, got 9"),
-        ({"rescale_factor": 0}, "rescale_factor must be a number above 0, got 0"),
-        ({"image_mean": [0.5]}, "deviation must be 1 numbers above 0"),
-        ([], r"the content must be an object, got \[\]"),
+        ({"resample": 9}, "resample in .* must be a filter of Pillow, 0 to 5, got 9"),
+        ({"rescale_factor": 0}, "rescale_factor in .* must be a number above 0, got 0"),
+        ({"image_std": 0}, "image_std in .* must be numbers above 0, got"),
+        ({"image_mean": [0.5]}, r"image_mean in .* must be 3 numbers, one per channel, got \[0.5"),
+        ([], ".* must hold an object, got list"),
     ):
         (tmp_path / "preprocessor_config.json").write_text(json.dumps(theirs))
-        with pytest.raises(ValueError, match=f"preprocessor_config.json: {said}"):
+        with pytest.raises(ValueError, match=f"^{said}"):
             image_format_of(tmp_path, 3)
+
+
+# Values that `ViTImageProcessor` takes, of fields that change the image.
+UNUSUAL = dict(
+    size={"shortest_edge": 224}, do_center_crop=True, do_pad=True, default_to_square=False,
+    data_format="channels_last", input_data_format="channels_last",
+    image_processor_type="CLIPImageProcessor", feature_extractor_type="DeiTFeatureExtractor",
+)  # fmt: skip
+
+
+def test_every_field_is_in_a_column(tmp_path):
+    """Each field of the class of `transformers`: read, harmless, or refused by name."""
+    theirs, table = transformers.ViTImageProcessorPil(), table_of(224, 224)
+    known = {x for x in vars(theirs) if not x.startswith("_")} | theirs.to_dict().keys()
+    known |= {name for cls in theirs.valid_kwargs.__mro__ for name in get_annotations(cls)}
+    columns = {*table.read, *table.harmless, *table.refused}
+    assert known <= columns and UNUSUAL.keys() == table.refused.keys()
+    for name, value in UNUSUAL.items():
+        (tmp_path / "preprocessor_config.json").write_text(json.dumps({name: value}))
+        with pytest.raises(ValueError, match=f"^{name} in .* is .*, which is not supported"):
+            image_format_of(tmp_path, 3)
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps({"size": 384}))
+    with pytest.raises(ValueError, match="^size in .* is 384, .* supported is .*'width': 224"):
+        image_format_of(tmp_path, 3)
+    assert image_format_of(tmp_path, 3, (384, 384)).mean == [0.5] * 3
 
 
 def test_arrays_and_files_are_the_same():
