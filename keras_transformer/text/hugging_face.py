@@ -19,7 +19,8 @@ from keras_transformer.text.multilingual import MultilingualTokenizer
 from keras_transformer.text.pieces import SPACE, FastPieces, SentencePieces
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import Tokenizer
-from keras_transformer.text.vocabulary_files import ADDED, FAIRSEQ, MERGES, WORDS
+from keras_transformer.text.tokenizer_options import ADDED
+from keras_transformer.text.vocabulary_files import FAIRSEQ, MERGES, WORDS
 
 OPTIONS, FAST = "tokenizer_config.json", "tokenizer.json"
 MODELS = ("sentencepiece.bpe.model", "spiece.model", "sentencepiece.model")

@@ -11,14 +11,16 @@ from pathlib import Path
 import numpy as np
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.system.files import read_json, replacing
+from keras_transformer.system.failures import readable
+from keras_transformer.system.files import replacing
 from keras_transformer.text.special_tokens import renamed, replaced
 from keras_transformer.text.text_tokenizer_training import library, trained
 from keras_transformer.text.tokenizer import checked_texts
-from keras_transformer.text.vocabulary_files import from_vocabulary
+from keras_transformer.text.tokenizer_classes import class_of, tokenizer_of
+from keras_transformer.text.tokenizer_options import CONFIG, json_object, options_of
+from keras_transformer.text.vocabulary_files import read_vocabulary
 
 FILE = "tokenizer.json"
-MOST_GAPS = 100_000  # ids without a piece
 
 
 class TextTokenizer:
@@ -108,35 +110,24 @@ class TextTokenizer:
             FileNotFoundError: If the folder has none of these.
             ValueError: If a file cannot be read.
         """
-        folder = Path(folder)
-        options, config = (
-            read_json(folder / name) if (folder / name).is_file() else {}
-            for name in ("tokenizer_config.json", "config.json")
-        )
-        for name, found in {"tokenizer_config.json": options, "config.json": config}.items():
-            require(isinstance(found, dict), f"the content of {folder / name}", found, "an object")
-        if (folder / FILE).is_file():
-            content = (folder / FILE).read_bytes()
-            try:
-                framed = json.loads(content).get("post_processor") is not None
-            except (ValueError, RecursionError, AttributeError) as error:
-                raise ValueError(f"{folder / FILE} cannot be read: {error}") from error
-            return cls(content, framed and options.get("add_special_tokens", True) is not False)
+        with readable(f"the tokenizer in {folder}"):
+            return cls._read(Path(folder), kind)
+
+    @classmethod
+    def _read(cls, folder, kind):
+        options, model = options_of(folder), json_object(folder / "config.json")
+        kind, path = kind or model.get("model_type"), folder / CONFIG
+        name = class_of(options, model, path, kind)
+        if not (folder / FILE).is_file():
+            content, name, framed = read_vocabulary(folder, name, kind)
+            return cls(tokenizer_of(content, name, options, path, True), framed)
+        content = (folder / FILE).read_bytes()
         try:
-            found = from_vocabulary(library(), folder, options, kind or config.get("model_type"))
-        except Exception as error:  # the library raises Exception itself
-            raise ValueError(f"the vocabulary in {folder} cannot be read: {error}") from error
-        if found is None:
-            raise FileNotFoundError(
-                f"{folder} holds no tokenizer: there is neither {FILE}, nor vocab.json with "
-                "merges.txt, nor vocab.txt, nor sentencepiece.bpe.model of an XLM-RoBERTa or a "
-                "CamemBERT, nor spm.model of a DeBERTa"
-            )
-        tokenizer, framed = found
-        ids = tokenizer.get_vocab().values()
-        largest, most = max(ids, default=0), len(ids) + MOST_GAPS
-        require(largest < most, f"ids of the vocabulary in {folder}", largest, f"below {most:,}")
-        return cls(tokenizer.to_str().encode(), add_special_tokens=framed)
+            framed = json.loads(content).get("post_processor") is not None
+        except (ValueError, RecursionError, AttributeError) as error:
+            raise ValueError(f"{folder / FILE} cannot be read: {error}") from error
+        framed &= options.get("add_special_tokens", True) is not False
+        return cls(tokenizer_of(content, name, options, path, False), framed)
 
     def encode(
         self, texts: Sequence[str], framed: bool = True, special: Collection[str] = ()

@@ -3,81 +3,109 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import sentencepiece
 
 from keras_transformer.config import require
-from keras_transformer.system.files import read_json
 from keras_transformer.text.pieces import fields_of
+from keras_transformer.text.text_tokenizer_training import library
 
-WORDS, MERGES, LINES, ADDED = "vocab.json", "merges.txt", "vocab.txt", "added_tokens.json"
+WORDS, MERGES, LINES = "vocab.json", "merges.txt", "vocab.txt"
 PIECES, DEBERTA_PIECES = "sentencepiece.bpe.model", "spm.model"
 FRAMED = ("bart", "data2vec-text", "roberta", "xlm-roberta")  # byte pairs inside <s> and </s>
 # WordPieces of an MPNet, between RoBERTa's special tokens.
 MPNET = dict(cls_token="<s>", sep_token="</s>", pad_token="<pad>", mask_token="<mask>")
 CAMEMBERT = ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED")
+# Classes of `transformers` whose vocabularies are read, by the model_type that they belong to.
+KINDS = {
+    "BartTokenizer": "bart", "BertTokenizer": "bert", "CamembertTokenizer": "camembert",
+    "DebertaV2Tokenizer": "deberta-v2", "DistilBertTokenizer": "bert",
+    "ElectraTokenizer": "bert", "EsmTokenizer": "esm", "GPT2Tokenizer": "gpt2",
+    "MPNetTokenizer": "mpnet", "RobertaTokenizer": "roberta", "WhisperTokenizer": "whisper",
+    "XLMRobertaTokenizer": "xlm-roberta",
+}  # fmt: skip
+MOST_GAPS = 100_000  # ids without a piece
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # replace SentencePiece's first three
 
 
-def from_vocabulary(
-    library: Any, folder: Path, options: Mapping[str, Any], kind: str | None
-) -> tuple[Any, bool] | None:
-    """Make a tokenizer of the library `tokenizers` from the vocabulary files of a folder.
+def read_vocabulary(folder: Path, name: str | None, kind: str | None) -> tuple[bytes, str, bool]:
+    """Make a `tokenizer.json` of the vocabulary files of a folder.
 
     Args:
-        library: The module `tokenizers`.
         folder: Folder with `vocab.json` and `merges.txt`; `vocab.txt`; `sentencepiece.bpe.model`
             of an XLM-RoBERTa or a CamemBERT; or `spm.model` of a DeBERTa.
-        options: Contents of its `tokenizer_config.json`.
-        kind: The `model_type` of its model, which determines how texts are split and which
-            special tokens are added. None: like GPT-2 or BERT.
+        name: The class of the tokenizer in `transformers`, which determines how texts are split and
+            which special tokens are added.
+        kind: The `model_type` of its model, if no class is known. None: like GPT-2 or BERT.
 
     Returns:
-        The tokenizer and whether it adds special tokens; None if there is no vocabulary.
+        The content of the file, the class, and whether it adds special tokens.
+
+    Raises:
+        FileNotFoundError: If there is no vocabulary, or the class needs a `tokenizer.json`.
+        ValueError: If a file cannot be read.
     """
+    if name is not None and name not in KINDS:
+        raise FileNotFoundError(
+            f"{folder} has no tokenizer.json, which a {name} needs: save the tokenizer with "
+            "`transformers`, which writes one"
+        )
+    try:
+        found = _from_files(library(), folder, KINDS[name] if name else kind)
+    except Exception as error:  # the library raises Exception itself
+        raise ValueError(f"the vocabulary in {folder} cannot be read: {error}") from error
+    if found is None:
+        raise FileNotFoundError(
+            f"{folder} holds no tokenizer: there is neither tokenizer.json, nor vocab.json with "
+            "merges.txt, nor vocab.txt, nor sentencepiece.bpe.model of an XLM-RoBERTa or a "
+            "CamemBERT, nor spm.model of a DeBERTa"
+        )
+    tokenizer, usual, framed = found
+    ids = tokenizer.get_vocab().values()
+    largest, most = max(ids, default=0), len(ids) + MOST_GAPS
+    require(largest < most, f"ids of the vocabulary in {folder}", largest, f"below {most:,}")
+    return tokenizer.to_str().encode(), name or usual, framed
+
+
+def _from_files(library, folder, kind):
+    """Return a tokenizer, its usual class, and whether it adds special tokens; or None."""
     if (folder / WORDS).is_file() and (folder / MERGES).is_file():
-        return _byte_pairs(library, folder, options, framed=kind in FRAMED)
+        framed = kind in FRAMED
+        return _byte_pairs(library, folder, framed), "GPT2Tokenizer", framed
     if kind in ("camembert", "xlm-roberta") and (folder / PIECES).is_file():
-        return _fairseq_pieces(library, folder / PIECES, kind == "camembert"), True
+        made = _fairseq_pieces(library, folder / PIECES, kind == "camembert")
+        return made, "XLMRobertaTokenizer", True
     if kind == "deberta-v2" and (folder / DEBERTA_PIECES).is_file():
-        return _deberta_pieces(library, folder / DEBERTA_PIECES, options), True
+        return _deberta_pieces(library, folder / DEBERTA_PIECES), "DebertaV2Tokenizer", True
     if not (folder / LINES).is_file():
         return None
     if kind == "esm":
-        return _residues(library, folder / LINES), True
-    special = MPNET if kind == "mpnet" else {}
-    tokenizer = library.BertWordPieceTokenizer(
-        str(folder / LINES),
-        **special,
-        lowercase=options.get("do_lower_case", True),
-        strip_accents=options.get("strip_accents"),
-        handle_chinese_chars=options.get("tokenize_chinese_chars", True),
-    )
-    if special:
-        tokenizer.add_special_tokens([library.AddedToken(special["mask_token"], lstrip=True)])
-        ends = ((x, tokenizer.token_to_id(x)) for x in (special["sep_token"], special["cls_token"]))
-        processor = library.processors.RobertaProcessing(*ends, add_prefix_space=False)
-        tokenizer._tokenizer.post_processor = processor
-    return tokenizer, True
+        return _residues(library, folder / LINES), "EsmTokenizer", True
+    if kind == "mpnet":
+        return _words_in_signs(library, folder / LINES), "MPNetTokenizer", True
+    return library.BertWordPieceTokenizer(str(folder / LINES)), "BertTokenizer", True
 
 
-def _byte_pairs(library, folder, options, framed):
-    spaced = options.get("add_prefix_space", False)
-    files = str(folder / WORDS), str(folder / MERGES)
-    tokenizer = library.ByteLevelBPETokenizer(*files, add_prefix_space=spaced)
-    if (folder / ADDED).is_file():
-        added = read_json(folder / ADDED)
-        tokenizer.add_special_tokens(sorted(added, key=added.get))
+def _byte_pairs(library, folder, framed):
+    tokenizer = library.ByteLevelBPETokenizer(str(folder / WORDS), str(folder / MERGES))
     if framed:
         tokenizer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>"])
         tokenizer.add_special_tokens([library.AddedToken("<mask>", lstrip=True)])
         ends = [(token, tokenizer.token_to_id(token)) for token in ("</s>", "<s>")]
-        processor = library.processors.RobertaProcessing(*ends, add_prefix_space=spaced)
+        processor = library.processors.RobertaProcessing(*ends, add_prefix_space=False)
         tokenizer._tokenizer.post_processor = processor
-    return tokenizer, framed
+    return tokenizer
+
+
+def _words_in_signs(library, path):
+    """Make MPNet's tokenizer: WordPieces inside <s> and </s>."""
+    tokenizer = library.BertWordPieceTokenizer(str(path), **MPNET)
+    tokenizer.add_special_tokens([library.AddedToken(MPNET["mask_token"], lstrip=True)])
+    ends = ((x, tokenizer.token_to_id(x)) for x in (MPNET["sep_token"], MPNET["cls_token"]))
+    processor = library.processors.RobertaProcessing(*ends, add_prefix_space=False)
+    tokenizer._tokenizer.post_processor = processor
+    return tokenizer
 
 
 def _residues(library, path):
@@ -122,14 +150,11 @@ def _fairseq_pieces(library, path, is_camembert):
     return tokenizer
 
 
-def _deberta_pieces(library, path, options):
+def _deberta_pieces(library, path):
     """Make DeBERTa's tokenizer: a SentencePiece model with BERT's special tokens and a mask."""
-    split = options.get("split_by_punct", False)
-    require(split is False, "split_by_punct in tokenizer_config.json", split, "false")
     pieces = _scored_pieces(path)
     names = [piece for piece, _ in pieces]
-    lowercase = options.get("do_lower_case", False)
-    tokenizer = _sentence_pieces(library, path, pieces, names.index("[UNK]"), lowercase)
+    tokenizer = _sentence_pieces(library, path, pieces, names.index("[UNK]"))
     tokenizer.add_special_tokens(["[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"])
     tokenizer.post_processor = library.processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
@@ -144,13 +169,13 @@ def _scored_pieces(path):
     return [(processor.id_to_piece(i), processor.get_score(i)) for i in range(len(processor))]
 
 
-def _sentence_pieces(library, path, pieces, unknown, lowercase=False):
+def _sentence_pieces(library, path, pieces, unknown):
     """Make a tokenizer of these pieces that normalizes texts like the SentencePiece model."""
     model = dict(fields_of(path.read_bytes()))
     kind = dict(fields_of(model.get(2, b""))).get(3, 1)
     require(kind == 1, f"model_type in {path.name}", kind, "1, a unigram model")
     tokenizer = library.Tokenizer(library.models.Unigram(pieces, unknown, byte_fallback=False))
-    normalizers = [library.normalizers.Lowercase()] if lowercase else []
+    normalizers = []
     if characters := dict(fields_of(model.get(3, b""))).get(2):  # `precompiled_charsmap`
         normalizers.append(library.normalizers.Precompiled(characters))
     tokenizer.normalizer = library.normalizers.Sequence(normalizers)

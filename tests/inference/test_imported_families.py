@@ -57,7 +57,7 @@ def imported(request, tmp_path_factory):
 @torch.no_grad()
 def outputs(theirs, tokenizer, *texts):
     if len(texts) == 1:
-        (ids,) = tokenizer.encode(texts)
+        (ids,) = tokenizer.encode(texts, special=("[MASK]",))
         return ids, theirs(input_ids=torch.tensor([ids]))
     ((ids, types, _),) = tokenizer.encode_pairs([texts], 1000)
     inputs = dict(input_ids=torch.tensor([ids]))

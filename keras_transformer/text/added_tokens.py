@@ -1,0 +1,114 @@
+"""Tokens that `tokenizer_config.json` and its kin add to a `tokenizer.json`, or name in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.config import require
+from keras_transformer.text.text_tokenizer_training import library
+from keras_transformer.text.tokenizer_options import NAMED, extra_tokens, text_of
+
+MASKS = ("[MASK]", "<mask>")
+_FLAGS = ("lstrip", "normalized", "rstrip", "single_word", "special")
+
+
+def with_added_tokens(
+    content: bytes, options: Mapping[str, Any], path: Path, override: bool = False
+) -> bytes:
+    """Return the content of a `tokenizer.json` with the tokens of the other files.
+
+    As in `transformers`, those of `added_tokens_decoder` replace what the file says of them. Of
+    the named tokens, such as `pad_token`, those that are no pieces are left out: nothing writes
+    them.
+
+    Args:
+        content: Contents of the file.
+        options: Result of `options_of`.
+        path: The file of the options, for messages.
+        override: Whether named tokens replace what the content says of them.
+
+    Raises:
+        ValueError: If a token has another id than in `added_tokens_decoder`, or is malformed.
+    """
+    tokenizer = library().Tokenizer.from_buffer(content)
+    for i, token in _numbered(options, path):
+        tokenizer.add_tokens([token])
+        found = tokenizer.token_to_id(token.content)
+        name = f"the id of {token.content!r} in added_tokens_decoder of {path}"
+        require(found == i, name, i, f"{found}, as in the vocabulary")
+    added = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
+    for name in NAMED:
+        value, text = options.get(name), text_of(options.get(name))
+        require(value is None or text is not None, f"{name} in {path}", value, "a token or null")
+        if text is None or tokenizer.token_to_id(text) is None:
+            continue
+        if text not in added or (override and isinstance(value, dict)):
+            tokenizer.add_special_tokens([_token(value)])
+    for value in extra_tokens(options):
+        if text_of(value) not in added:
+            tokenizer.add_special_tokens([_token(value)])
+    return tokenizer.to_str().encode()
+
+
+def _numbered(options, path):
+    """Return the ids and tokens of `added_tokens_decoder`, in their order."""
+    listed = options.get("added_tokens_decoder") or {}
+    try:
+        found = [(int(i), _token(token, special=False)) for i, token in listed.items()]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"added_tokens_decoder in {path} must map each id to a token with a content: {error!r}"
+        ) from error
+    return sorted(found, key=lambda item: item[0])
+
+
+def _token(value, special=True):
+    if isinstance(value, str):
+        return library().AddedToken(value, special=special)
+    flags = {name: value[name] for name in _FLAGS if name in value}
+    token = library().AddedToken(value["content"], **flags)
+    token.special = token.special or special  # not before: it is the default of `normalized`
+    return token
+
+
+def check_named_tokens(
+    content: bytes, options: Mapping[str, Any], ends: tuple[str, str] | None, path: Path
+) -> None:
+    """Check that the named tokens are those that a `tokenizer.json` uses.
+
+    Args:
+        content: Contents of the file.
+        options: Result of `options_of`.
+        ends: Names of the tokens that begin and end each text, such as "cls_token"; None: any.
+        path: The file of the options, for messages.
+
+    Raises:
+        ValueError: If a text begins or ends with another token, other pieces are unknown ones, or
+            the mask is none that `fill` knows.
+    """
+    tokenizer = library().Tokenizer.from_buffer(content)
+    frame = tokenizer.encode("").ids
+    for name, i in zip(ends or (), (0, -1), strict=False):
+        text = text_of(options.get(name))
+        if text is not None and frame and tokenizer.token_to_id(text) != frame[i]:
+            place = "end" if i else "begin"
+            raise ValueError(
+                f"{name} in {path} is {text!r}, but texts {place} with "
+                f"{tokenizer.id_to_token(frame[i])!r} in the tokenizer's other files"
+            )
+    mask = text_of(options.get("mask_token"))
+    if ends and mask is not None and tokenizer.token_to_id(mask) is not None:
+        require(mask in MASKS, f"mask_token in {path}", mask, f"one of {MASKS}")
+    unknown, named = _unknown(json.loads(content)["model"]), text_of(options.get("unk_token"))
+    if ends and unknown is not None and named is not None:
+        accepted = f"{unknown!r}, as in the vocabulary"
+        require(named == unknown, f"unk_token in {path}", named, accepted)
+
+
+def _unknown(model):
+    if model.get("unk_id") is not None:
+        return model["vocab"][model["unk_id"]][0]
+    return model.get("unk_token")
