@@ -12,7 +12,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_transformer.checkpoints.families import FAMILIES, Family
+from keras_transformer.checkpoints.families import FAMILIES, VARIANTS, Family
 from keras_transformer.checkpoints.families.family import Rule, token_ids
 from keras_transformer.checkpoints.sizes import check_sizes
 from keras_transformer.checkpoints.tensors import PLAIN, WEIGHTS, Checkpoint
@@ -34,7 +34,9 @@ def family_of(config: Mapping[str, Any], where: str | os.PathLike) -> Family:
     kind = config.get("model_type")
     fits = isinstance(kind, str) and kind in FAMILIES
     require(fits, f"model_type in {where}", kind, f"one of {sorted(FAMILIES)}")
-    return FAMILIES[kind]
+    names = config.get("architectures")
+    first = names[0] if isinstance(names, list) and names else None
+    return VARIANTS.get((kind, first), FAMILIES[kind]) if isinstance(first, str) else FAMILIES[kind]
 
 
 def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
@@ -205,13 +207,14 @@ def write_checkpoint(
 ) -> None:
     """Write a config, and weights by Keras path, like `write_model`."""
     kind = _kind_of(config, kind)
+    family = _writer(kind, config)
     tensors: dict[str, np.ndarray] = {}
-    for rule in FAMILIES[kind].rules(config):
+    for rule in family.rules(config):
         for name, value in rule.give(weights[rule.ours]).items():
             is_next = rule.share[0] > 0
             tensors[name] = np.concatenate([tensors[name], value]) if is_next else value
     if not getattr(config, "tie_output", True):
-        for name, repeated in FAMILIES[kind].untied.items():
+        for name, repeated in family.untied.items():
             if repeated in tensors:
                 tensors.setdefault(name, tensors[repeated])
     folder = Path(folder)
@@ -226,7 +229,7 @@ def rules_of(config: Any) -> list[Rule]:
     Raises:
         ValueError: If no supported checkpoint can hold such a model.
     """
-    return FAMILIES[_kind_of(config)].rules(config)
+    return _writer(_kind_of(config), config).rules(config)
 
 
 def _kind_of(config, kind=None):
@@ -241,14 +244,21 @@ def _kind_of(config, kind=None):
     return kind
 
 
+def _writer(kind, config):
+    """Return the family of a kind of checkpoint that has models of this config."""
+    families = [FAMILIES[kind], *(family for (of, _), family in VARIANTS.items() if of == kind)]
+    fitting = (x for x in families if x.model.config_class is type(config))
+    return next(fitting, FAMILIES[kind])
+
+
 def _config_file(kind, config):
-    return FAMILIES[kind].config_file(config) | {"model_type": kind}
+    return _writer(kind, config).config_file(config) | {"model_type": kind}
 
 
 def _difference(kind, config):
     """Describe how our config would differ when read back; None if it would be the same."""
-    family = FAMILIES[kind]
-    if not isinstance(config, family.model.config_class):
+    family = _writer(kind, config)
+    if type(config) is not family.model.config_class:
         return f"it stores {family.model.__name__} models"
     names = {name for rule in family.rules(config) for name in rule.names}
     try:

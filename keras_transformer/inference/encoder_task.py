@@ -37,6 +37,7 @@ class EncoderTask:
     """
 
     what: ClassVar[str]
+    families: ClassVar[tuple[type[keras.Model], ...]] = (EncoderOnly,)
     head: ClassVar[str | None]
     task: ClassVar[str]
 
@@ -71,7 +72,7 @@ class EncoderTask:
         Raises:
             ValueError: If the folder is not such a model, or a file in it is broken.
         """
-        model, tokenizer = load_with_tokenizer(folder, cls.what, EncoderOnly, precision)
+        model, tokenizer = load_with_tokenizer(folder, cls.what, cls.families, precision)
         try:
             return cls(model, tokenizer)
         except ValueError as error:

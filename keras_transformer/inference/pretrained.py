@@ -22,7 +22,7 @@ from keras_transformer.inference.image_task import ImageTask
 from keras_transformer.inference.text_embedder import TextEmbedder, pooling_of
 from keras_transformer.inference.transcriber import Transcriber
 from keras_transformer.inference.translator import Translator
-from keras_transformer.models import DecoderOnly, Speech, ViT
+from keras_transformer.models import DecoderOnly, EncoderDecoder, Speech, ViT
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import read_json
 from keras_transformer.text import read_tokenizer
@@ -120,17 +120,17 @@ def load_pretrained(
         raise FileNotFoundError(f"{source} is not a checkpoint: it has no {CONFIG}")
     theirs = read_json(config)
     kind = theirs.get("model_type") if isinstance(theirs, dict) else None
-    family = hugging_face.family_of({"model_type": kind}, config)
+    family = hugging_face.family_of(theirs if kind else {}, config)
+    translates = kind in KINDS and issubclass(family.model, EncoderDecoder)
     languages = dict(source_language=source_language, target_language=target_language)
     for name, language in languages.items():
-        translates = kind in KINDS
         require(translates or language is None, name, language, f"None: {source} is a {kind!r}")
     hugging_face.read_config(config.parent)  # fails before gigabytes are downloaded
     folder = Path(source) if is_folder else _fetched(os.fspath(source), FILES)
     if not is_folder and not any(folder.glob("*.safetensors")):
         folder = _fetched(os.fspath(source), ["pytorch_model*.bin"])
     # The tokenizer first: it fails before gigabytes are read.
-    if kind in KINDS:
+    if translates:
         tokenizer = read_tokenizer(folder, theirs)
         usual = _usual_languages(folder, tokenizer)
         chosen = source_language or usual[0], target_language or usual[1]

@@ -19,6 +19,7 @@ from keras_transformer.inference.labels import (
 )
 from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.models.problems import problem_of
+from keras_transformer.models.transformer_classifier import TransformerClassifier
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import checked_texts
 
@@ -39,7 +40,7 @@ class TextClassifier(EncoderTask):
     the result for a text does not depend on the others in its batch.
 
     Args:
-        model: Encoder with the head "sequence_classification".
+        model: Encoder with the head "sequence_classification", or a `TransformerClassifier`.
         tokenizer: Tokenizer that the model was trained with.
         letters_per_word: Letters per word of a model of sequences without spaces, such as DNA,
             which reads each text as its overlapping words of so many letters (Ji et al. 2021);
@@ -51,9 +52,13 @@ class TextClassifier(EncoderTask):
     """
 
     what, head, task = "text classifier", "sequence_classification", "text_classification"
+    families = (EncoderOnly, TransformerClassifier)
 
     def __init__(
-        self, model: EncoderOnly, tokenizer: TextTokenizer, letters_per_word: int | None = None
+        self,
+        model: EncoderOnly | TransformerClassifier,
+        tokenizer: TextTokenizer,
+        letters_per_word: int | None = None,
     ):
         super().__init__(model, tokenizer)
         if letters_per_word is not None:
@@ -74,7 +79,8 @@ class TextClassifier(EncoderTask):
 
         Args:
             texts: Texts; or pairs of texts, such as a premise and a hypothesis, for a model with
-                two token types, a RoBERTa or a DeBERTa. Of a pair only the second text is cut.
+                two token types, a RoBERTa, a DeBERTa or a BART. Of a pair only the second text is
+                cut.
             threshold: Labels with a lower probability are left out; None: 0.5 if a text may have
                 any number of labels, else 0.
             tokens_per_batch: Maximum tokens in a batch, padding included.

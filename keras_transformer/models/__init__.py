@@ -20,9 +20,13 @@ from keras_transformer.models.quantized import widened
 from keras_transformer.models.remat import enable_remat
 from keras_transformer.models.reward import RewardConfig, RewardModel
 from keras_transformer.models.speech import Speech, SpeechConfig
-from keras_transformer.models.t5 import T5, T5Config
+from keras_transformer.models.t5 import T5, T5Config, T5Encoder, T5EncoderConfig
 from keras_transformer.models.text_to_speech import TextToSpeech, TextToSpeechConfig
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.models.transformer_classifier import (
+    TransformerClassifier,
+    TransformerClassifierConfig,
+)
 from keras_transformer.models.vit import ViT, ViTConfig, resized, with_classes
 
 __all__ = [
@@ -48,9 +52,13 @@ __all__ = [
     "Speech",
     "SpeechConfig",
     "T5Config",
+    "T5Encoder",
+    "T5EncoderConfig",
     "TextToSpeech",
     "TextToSpeechConfig",
     "Transformer",
+    "TransformerClassifier",
+    "TransformerClassifierConfig",
     "ViT",
     "ViTConfig",
     "enable_lora",

@@ -79,7 +79,8 @@ class EncoderConfig(Config):
         if isinstance(self.labels, list):  # from JSON
             object.__setattr__(self, "labels", tuple(self.labels))
         self._check_whole("vocab_size", "d_model", "d_ff", "num_layers", "num_heads", "max_length")
-        self._check_multiple("d_model", "num_heads")
+        if not hasattr(self, "head_dim"):
+            self._check_multiple("d_model", "num_heads")
         if self.window is not None:
             self._check_whole("window")
         self._check_whole("global_tokens", least=0)

@@ -18,6 +18,7 @@ from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding
 from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.layer import initializer
 from keras_transformer.models.encoder_decoder import EncoderDecoder, Parts
+from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,7 @@ class T5Config(Config):
     def __post_init__(self):
         self._check_whole("vocab_size", "d_model", "d_ff", "num_heads", "head_dim", "max_length")
         self._check_whole("num_encoder_layers", "num_decoder_layers")
-        self._check_whole("num_buckets", least=4)
-        require(self.num_buckets % 2 == 0, "num_buckets", self.num_buckets, "even")
-        self._check_whole("max_distance", least=self.num_buckets // 2 + 1)
+        _check_buckets(self)
         self._check_rates()
         self._check_choice("activation", ACTIVATIONS)
         self._check_ids(self.vocab_size, "pad_id", "bos_id", "eos_id")
@@ -111,35 +110,7 @@ class T5(EncoderDecoder):
 
     def __init__(self, config: T5Config, dtype: Any = None, **kwargs: Any):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-        stack = dict(
-            num_heads=config.num_heads,
-            d_ff=config.d_ff,
-            dropout=config.dropout,
-            activation=config.activation,
-            norm_first=True,
-            norm="rms",
-            epsilon=config.epsilon,
-            use_bias=False,
-            gated=config.gated,
-            head_dim=config.head_dim,
-            query_scale=1.0,
-            relative_positions=(config.num_buckets, config.max_distance),
-            relative_by_layer=config.positions_by_layer,
-            dtype=policy,
-        )
-        embedding = PositionalEmbedding(
-            config.vocab_size,
-            config.d_model,
-            positions="none",
-            dropout=config.dropout,
-            scale=False,
-            dtype=policy,
-            name="embedding",
-        )
-        # As in T5's own code: nothing else gives the first block's input the scale of its output.
-        embedding.tokens.embeddings_initializer = initializer(
-            keras.initializers.RandomNormal(stddev=1.0)
-        )
+        embedding, stack = _embedding(config, policy), _stack(config, policy)
         output_layer = embedding.tokens
         if not config.tie_output:
             output_layer = Dense(config.vocab_size, use_bias=False, dtype=policy, name="output")
@@ -159,3 +130,96 @@ class T5(EncoderDecoder):
             output_scale=output_scale,
         )
         super().__init__(config, policy, parts, **kwargs)
+
+
+@dataclass(frozen=True)
+class T5EncoderConfig(EncoderConfig):
+    """Config of the encoder of a T5 or a UMT5 alone.
+
+    It has the fields of `EncoderConfig` and the following, which `T5Config` describes.
+
+    Args:
+        head_dim, num_buckets, max_distance, positions_by_layer, gated: See `T5Config`.
+
+    Raises:
+        ValueError: If a value is out of range.
+    """
+
+    head_dim: int = 64
+    num_buckets: int = 32
+    max_distance: int = 128
+    positions_by_layer: bool = False
+    gated: bool = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        self._check_whole("head_dim")
+        _check_buckets(self)
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class T5Encoder(EncoderOnly):
+    """A functional model from `token_ids` to the output of its head, such as hidden states.
+
+    Args:
+        config: The model's config.
+        dtype: Keras dtype policy such as "mixed_bfloat16"; None: the global one.
+
+    Call arguments, return value and errors are those of `EncoderOnly`.
+    """
+
+    config_class = T5EncoderConfig
+
+    def __init__(self, config: T5EncoderConfig, dtype: Any = None, **kwargs: Any):
+        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        embedding = _embedding(config, policy)
+        windows = dict(window=config.window, global_tokens=config.global_tokens)
+        stack = _stack(config, policy) | windows
+        encoder = Encoder(config.num_layers, **stack, name="encoder")
+
+        def embed(inputs):
+            return embedding(inputs["token_ids"])
+
+        super().__init__(config, policy, embedding, embed, encoder, **kwargs)
+
+
+def _check_buckets(config):
+    config._check_whole("num_buckets", least=4)
+    require(config.num_buckets % 2 == 0, "num_buckets", config.num_buckets, "even")
+    config._check_whole("max_distance", least=config.num_buckets // 2 + 1)
+
+
+def _embedding(config, policy):
+    embedding = PositionalEmbedding(
+        config.vocab_size,
+        config.d_model,
+        positions="none",
+        dropout=config.dropout,
+        scale=False,
+        dtype=policy,
+        name="embedding",
+    )
+    # As in T5's own code: nothing else gives the first block's input the scale of its output.
+    embedding.tokens.embeddings_initializer = initializer(
+        keras.initializers.RandomNormal(stddev=1.0)
+    )
+    return embedding
+
+
+def _stack(config, policy):
+    return dict(
+        num_heads=config.num_heads,
+        d_ff=config.d_ff,
+        dropout=config.dropout,
+        activation=config.activation,
+        norm_first=True,
+        norm="rms",
+        epsilon=config.epsilon,
+        use_bias=False,
+        gated=config.gated,
+        head_dim=config.head_dim,
+        query_scale=1.0,
+        relative_positions=(config.num_buckets, config.max_distance),
+        relative_by_layer=config.positions_by_layer,
+        dtype=policy,
+    )

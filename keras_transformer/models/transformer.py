@@ -40,41 +40,7 @@ class Transformer(EncoderDecoder):
 
     def __init__(self, config: TransformerConfig, dtype: Any = None, **kwargs: Any):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-        stack = dict(
-            num_heads=config.num_heads,
-            d_ff=config.d_ff,
-            dropout=config.dropout,
-            layer_drop=config.layer_drop,
-            activation=config.activation,
-            norm_first=config.norm_first,
-            epsilon=config.epsilon,
-            dtype=policy,
-        )
-        target_embedding = _embedding(config, config.target_vocab_size, policy, "target_embedding")
-        source_embedding, tokens = target_embedding, None
-        if config.share_embeddings:
-            tokens = target_embedding.tokens
-            target_embedding.build((None, None))  # first: it names the shared table
-        if not config.share_embeddings or config.norm_embeddings:
-            source_embedding = _embedding(
-                config, config.source_vocab_size, policy, "source_embedding", tokens
-            )
-        output_layer = target_embedding.tokens
-        if not config.tie_output:
-            output_layer = Dense(
-                config.target_vocab_size, use_bias=False, dtype=policy, name="output"
-            )
-        output_bias = Bias(dtype=policy, name="output_bias") if config.output_bias else None
-        parts = Parts(
-            config.pad_id,
-            source_embedding,
-            target_embedding,
-            Encoder(config.num_encoder_layers, **stack, name="encoder"),
-            Decoder(config.num_decoder_layers, **stack | config.decoder_sizes, name="decoder"),
-            output_layer,
-            output_bias,
-        )
-        super().__init__(config, policy, parts, **kwargs)
+        super().__init__(config, policy, parts_of(config, policy), **kwargs)
 
     def compute_hidden(self, inputs: dict[str, Any]) -> Any:
         """Return the last hidden states (B, T, D); add the loss of an `alignment` in the inputs."""
@@ -88,6 +54,41 @@ class Transformer(EncoderDecoder):
         weights_BNTS = weights[self.decoder.aligning.path]
         self.decoder.add_loss(weight * alignment_loss(weights_BNTS[:, 0], alignment_BT))
         return hidden
+
+
+def parts_of(config: TransformerConfig, policy: Any) -> Parts:
+    """Return the layers of a model with this config and dtype policy."""
+    stack = dict(
+        num_heads=config.num_heads,
+        d_ff=config.d_ff,
+        dropout=config.dropout,
+        layer_drop=config.layer_drop,
+        activation=config.activation,
+        norm_first=config.norm_first,
+        epsilon=config.epsilon,
+        dtype=policy,
+    )
+    target_embedding = _embedding(config, config.target_vocab_size, policy, "target_embedding")
+    source_embedding, tokens = target_embedding, None
+    if config.share_embeddings:
+        tokens = target_embedding.tokens
+        target_embedding.build((None, None))  # first: it names the shared table
+    if not config.share_embeddings or config.norm_embeddings:
+        source_embedding = _embedding(
+            config, config.source_vocab_size, policy, "source_embedding", tokens
+        )
+    output_layer = target_embedding.tokens
+    if not config.tie_output:
+        output_layer = Dense(config.target_vocab_size, use_bias=False, dtype=policy, name="output")
+    return Parts(
+        config.pad_id,
+        source_embedding,
+        target_embedding,
+        Encoder(config.num_encoder_layers, **stack, name="encoder"),
+        Decoder(config.num_decoder_layers, **stack | config.decoder_sizes, name="decoder"),
+        output_layer,
+        Bias(dtype=policy, name="output_bias") if config.output_bias else None,
+    )
 
 
 def _embedding(config, vocab_size, policy, name, tokens=None):

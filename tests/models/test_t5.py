@@ -11,7 +11,7 @@ from keras_transformer import LabelSmoothedCrossentropy, adam
 from keras_transformer.backend import BACKEND, compiled
 from keras_transformer.inference.search_functions import translation_function
 from keras_transformer.layers.head_groups import unfuse
-from keras_transformer.models import T5, T5Config
+from keras_transformer.models import T5, T5Config, T5Encoder, T5EncoderConfig
 from keras_transformer.search import Search
 
 SIZES = dict(d_model=12, d_ff=16, num_encoder_layers=2, num_decoder_layers=2, num_heads=2)
@@ -35,6 +35,22 @@ def test_saved_and_loaded(model, tmp_path):
     again = keras.saving.load_model(tmp_path / "t5.keras")
     assert again.config == CONFIG
     np.testing.assert_allclose(logits(again), logits(model), atol=1e-6)
+
+
+def test_the_encoder_alone(randomize, tmp_path):
+    """Its heads may be more or fewer than divide `d_model`; padding changes nothing."""
+    sizes = dict(d_model=12, d_ff=16, num_layers=2, num_heads=5, head_dim=4, num_buckets=8)
+    config = T5EncoderConfig(19, **sizes, max_distance=9, head="sentence_embedding")
+    model = randomize(T5Encoder(config), scale=0.5)
+    model.save(tmp_path / "t5.keras")
+    again = keras.saving.load_model(tmp_path / "t5.keras")
+    assert again.config == config
+    found = [ops.convert_to_numpy(x({"token_ids": SOURCE})) for x in (model, again)]
+    np.testing.assert_allclose(*found, atol=1e-6)
+    alone = ops.convert_to_numpy(model({"token_ids": SOURCE[1:, :3]}))
+    np.testing.assert_allclose(found[0][1:], alone, atol=1e-5)
+    with pytest.raises(ValueError, match="num_buckets must be even, got 5"):
+        dataclasses.replace(config, num_buckets=5)
 
 
 def test_trains(randomize):

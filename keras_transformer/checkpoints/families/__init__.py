@@ -6,6 +6,7 @@ and `Rule`s that map one weight to another.
 
 from keras_transformer.checkpoints.families import (
     bart,
+    bart_classifier,
     bert,
     deberta,
     distilbert,
@@ -18,6 +19,7 @@ from keras_transformer.checkpoints.families import (
     phi,
     qwen,
     t5,
+    t5_encoder,
     vit,
     whisper,
 )
@@ -45,4 +47,7 @@ FAMILIES: dict[str, Family] = {
     for kind, family in home.FAMILIES.items()
 }
 
-__all__ = ["FAMILIES", "Family", "Rule"]
+# Families of other classes, by `model_type` and class.
+VARIANTS: dict[tuple[str, str], Family] = bart_classifier.VARIANTS | t5_encoder.VARIANTS
+
+__all__ = ["FAMILIES", "VARIANTS", "Family", "Rule"]

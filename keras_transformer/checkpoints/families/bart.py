@@ -40,10 +40,10 @@ _FIELDS |= dict(
 _MARIAN_FIELDS = _FIELDS | dict(
     decoder_vocab_size=size(None), share_encoder_decoder_embeddings=flag(True)
 )
-_LEARNED_FIELDS = _FIELDS | dict(max_position_embeddings=size())  # positions are weights
+FIELDS = _FIELDS | dict(max_position_embeddings=size())  # positions are weights
 _M2M_FIELDS = _FIELDS | dict(activation_function=activation("relu"), scale_embedding=flag(True))
 
-_NAMES = SIDE_NAMES | dict(
+NAMES = SIDE_NAMES | dict(
     source_vocab_size="vocab_size",
     target_vocab_size="vocab_size",
     decoder_d_ff="decoder_ffn_dim",
@@ -63,11 +63,12 @@ def _config(
     names: Iterable[str],
     target_vocab_size: int | None = None,
     shared: bool = True,
+    config_class: type[TransformerConfig] = TransformerConfig,
     **family: Any,
 ):
     # Without a tied output, each side may have a table of its own.
     has_own = not theirs["tie_word_embeddings"] and not {_ENCODER, _DECODER}.isdisjoint(names)
-    return TransformerConfig(
+    return config_class(
         source_vocab_size=theirs["vocab_size"],
         target_vocab_size=target_vocab_size or theirs["vocab_size"],
         share_embeddings=shared and not has_own,
@@ -117,7 +118,8 @@ def _m2m_config(theirs, names):
     )
 
 
-def _bart_config(theirs, names, **family):
+def bart_config(theirs: Mapping[str, Any], names: Iterable[str], **family: Any) -> Any:
+    """Return our config of a BART, with these fields besides."""
     # `transformers` takes a missing bias for zeros; the bare model (BartModel) has none.
     names = set(names)
     options = dict(output_bias=_BIAS in names) | family
@@ -133,7 +135,7 @@ def _bart_config(theirs, names, **family):
 
 
 def _mbart_config(theirs, names):
-    return _bart_config(theirs, names, norm_first=True, output_bias=True)
+    return bart_config(theirs, names, norm_first=True, output_bias=True)
 
 
 def _pegasus_config(theirs, names):
@@ -192,7 +194,8 @@ def _m2m_file(config):
     return _file(config) | dict(architectures=architectures)
 
 
-def _bart_file(config):
+def bart_file(config: TransformerConfig) -> dict[str, Any]:
+    """Return the `config.json` of a BART, without `model_type`."""
     architectures = ["BartForConditionalGeneration"]
     return _file(config) | dict(architectures=architectures, forced_eos_token_id=config.eos_id)
 
@@ -214,7 +217,7 @@ def _attention(ours: str, theirs: str, heads: int, cross: bool = False) -> list[
     return rules + dense(f"{ours}/query_key_value", query, key, value, heads=(heads,) * 3)
 
 
-def _rules(config: TransformerConfig) -> list[Rule]:
+def rules_of(config: TransformerConfig) -> list[Rule]:
     """Return the rules of BART, Marian, Pegasus, M2M-100, NLLB-200 and mBART-50."""
     rules = []
     sides = dict(encoder=config.num_encoder_layers, decoder=config.num_decoder_layers)
@@ -252,9 +255,9 @@ def _rules(config: TransformerConfig) -> list[Rule]:
     return rules
 
 
-_ALIASES = {_ENCODER: (_SHARED,), _DECODER: (_SHARED,), "lm_head.weight": (_SHARED, _DECODER)}
+ALIASES = {_ENCODER: (_SHARED,), _DECODER: (_SHARED,), "lm_head.weight": (_SHARED, _DECODER)}
 # A table that no side reads, positions that are computed, and a number in older files.
-_UNUSED = (_SHARED, "embed_positions.weight", "embed_positions.weights", "coder.version")
+UNUSED = (_SHARED, "embed_positions.weight", "embed_positions.weights", "coder.version")
 # Without a tied output, `transformers` (5.23) ties none of these tables.
 _MARIAN_UNTIED = {_ENCODER: _SHARED, _DECODER: _SHARED}
 _UNTIED = _MARIAN_UNTIED | {_SHARED: _ENCODER}
@@ -263,23 +266,23 @@ FAMILIES = {
     kind: Family(
         Transformer,
         config,
-        _rules,
+        rules_of,
         file,
-        _ALIASES,
-        _UNUSED,
+        ALIASES,
+        UNUSED,
         prefix="model.",
         fields=fields,
         untied=_MARIAN_UNTIED if kind == "marian" else _UNTIED,
         also_read=PAIR_TOKENS,
         synonyms=SIDE_SYNONYMS,
-        names=_NAMES,
+        names=NAMES,
         architectures=tuple(_CLASSES[kind] + end for end in _ENDS),
     )
     for kind, config, file, fields in (
         ("marian", _marian_config, _marian_file, _MARIAN_FIELDS),
         ("pegasus", _pegasus_config, _pegasus_file, _FIELDS),
         ("m2m_100", _m2m_config, _m2m_file, _M2M_FIELDS),
-        ("mbart", _mbart_config, _mbart_file, _LEARNED_FIELDS),
-        ("bart", _bart_config, _bart_file, _LEARNED_FIELDS),
+        ("mbart", _mbart_config, _mbart_file, FIELDS),
+        ("bart", bart_config, bart_file, FIELDS),
     )
 }

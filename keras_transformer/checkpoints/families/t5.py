@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from keras_transformer.checkpoints.families.family import (
     Family,
@@ -26,9 +27,9 @@ from keras_transformer.checkpoints.families.fields import (
     size,
 )
 from keras_transformer.checkpoints.families.general_fields import ENCODER_DECODER
-from keras_transformer.models import T5, T5Config
+from keras_transformer.models import T5, T5Config, T5EncoderConfig
 
-_NAMES = TOKEN_NAMES | dict(
+NAMES = TOKEN_NAMES | dict(
     num_encoder_layers="num_layers",
     num_buckets="relative_attention_num_buckets",
     max_distance="relative_attention_max_distance",
@@ -39,6 +40,12 @@ _NAMES = TOKEN_NAMES | dict(
     max_length="n_positions",
     bos_id="decoder_start_token_id",
 )
+SYNONYMS = dict(
+    hidden_size="d_model",
+    num_attention_heads="num_heads",
+    num_hidden_layers="num_layers",
+    head_dim="d_kv",
+)
 _SIZES = ("vocab_size", "d_model", "d_ff", "num_layers", "num_heads", "d_kv")
 _FORWARDS = [*ACTIVATIONS, *(f"gated-{name}" for name in ACTIVATIONS)]
 
@@ -48,7 +55,8 @@ def _are_tasks(value):
     return all(isinstance(task, Mapping) for task in tasks)
 
 
-def _fields(feed_forward: str) -> dict[str, Field]:
+def fields_of(feed_forward: str) -> dict[str, Field]:
+    """Return the fields of a `config.json`, given the default of `feed_forward_proj`."""
     return (
         ENCODER_DECODER
         | {name: size() for name in _SIZES}
@@ -70,7 +78,7 @@ def _fields(feed_forward: str) -> dict[str, Field]:
 
 def _config(theirs, names):
     theirs = {"pad_token_id": 0, "eos_token_id": 1, **theirs}
-    gated, name = _feed_forward(theirs)
+    gated, name = feed_forward_of(theirs)
     return T5Config(
         vocab_size=theirs["vocab_size"],
         d_model=theirs["d_model"],
@@ -95,7 +103,7 @@ def _config(theirs, names):
     )
 
 
-def _feed_forward(theirs):
+def feed_forward_of(theirs: Mapping[str, Any]) -> tuple[bool, str]:
     """Return whether the feed-forward has a gate, and its activation.
 
     `is_gated_act` and `dense_act_fn`, which `transformers` derives, take precedence.
@@ -125,9 +133,14 @@ def _scales_output(theirs):
     return bool(theirs.get("scale_decoder_outputs", theirs["tie_word_embeddings"] is not False))
 
 
-def _config_file(config):
+def feed_forward_name(config: T5Config | T5EncoderConfig) -> str:
+    """Return the `feed_forward_proj` of a model."""
     name = their_activation(config.activation)
     name = "gelu" if config.gated and name == "gelu_new" else name
+    return f"gated-{name}" if config.gated else name
+
+
+def _config_file(config):
     kind = "UMT5" if config.positions_by_layer else "T5"
     return dict(
         architectures=[f"{kind}ForConditionalGeneration"],
@@ -142,7 +155,7 @@ def _config_file(config):
         relative_attention_num_buckets=config.num_buckets,
         relative_attention_max_distance=config.max_distance,
         dropout_rate=config.dropout,
-        feed_forward_proj=f"gated-{name}" if config.gated else name,
+        feed_forward_proj=feed_forward_name(config),
         tie_word_embeddings=config.tie_output,
         scale_decoder_outputs=config.scale_output,
         layer_norm_epsilon=config.epsilon,
@@ -154,8 +167,16 @@ def _config_file(config):
 
 def _rules(config: T5Config) -> list[Rule]:
     """Return the rules of T5, T5 v1.1, mT5, MADLAD-400 and UMT5."""
-    rules = []
     sides = dict(encoder=config.num_encoder_layers, decoder=config.num_decoder_layers)
+    rules = rules_of(config, sides)
+    if not config.tie_output:
+        rules += dense("output", "lm_head", bias=False)
+    return rules
+
+
+def rules_of(config: T5Config | T5EncoderConfig, sides: Mapping[str, int]) -> list[Rule]:
+    """Return the rules of the stacks with these numbers of layers, and of the token table."""
+    rules = []
     for side, layers in sides.items():
         attention = "attention" if side == "encoder" else "self_attention"
         for i in range(layers):
@@ -186,8 +207,6 @@ def _rules(config: T5Config) -> list[Rule]:
             theirs = f"{side}.block.{i}.layer.0.SelfAttention.relative_attention_bias"
             rules += table(f"{side}/{ours}/embedding", theirs)
     rules.append(Rule("embedding/tokens/embeddings", ("shared.weight",)))
-    if not config.tie_output:
-        rules += dense("output", "lm_head", bias=False)
     return rules
 
 
@@ -204,6 +223,7 @@ _ARCHITECTURES = tuple(
 # In the first T5 checkpoints: a position bias of the cross-attention that is never used.
 _UNUSED = ("EncDecAttention.relative_attention_bias.weight",)
 
+FEED_FORWARDS = {"t5": "relu", "mt5": "gated-gelu", "umt5": "gated-gelu"}  # defaults
 FAMILIES = {
     kind: Family(
         T5,
@@ -213,17 +233,12 @@ FAMILIES = {
         _ALIASES,
         _UNUSED,
         free=frozenset({"max_length"}),
-        fields=_fields(feed_forward),
+        fields=fields_of(feed_forward),
         also_read=PAIR_TOKENS + (() if kind == "mt5" else ("scale_decoder_outputs",)),
         harmless=("scale_decoder_outputs",),  # no mT5 does
-        synonyms=dict(
-            hidden_size="d_model",
-            num_attention_heads="num_heads",
-            num_hidden_layers="num_layers",
-            head_dim="d_kv",
-        ),
-        names=_NAMES,
+        synonyms=SYNONYMS,
+        names=NAMES,
         architectures=_ARCHITECTURES,
     )
-    for kind, feed_forward in (("t5", "relu"), ("mt5", "gated-gelu"), ("umt5", "gated-gelu"))
+    for kind, feed_forward in FEED_FORWARDS.items()
 }
