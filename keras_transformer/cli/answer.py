@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from keras_transformer.cli.common import Precision, answer_lines
+from keras_transformer.cli.reading import read_whole_lines
 from keras_transformer.cli.tasks import Json, Output, TokensPerBatch
 
 FIELDS = ("question", "context")  # SQuAD's names
@@ -32,7 +33,9 @@ def answer(
     input_file: Annotated[
         Path | None,
         typer.Option(
-            "--input", "-i", help="File of questions and passages; may be .gz.  [default: stdin]"
+            "--input",
+            "-i",
+            help="File of questions and passages; may be .gz or .zst.  [default: stdin]",
         ),
     ] = None,
     output_file: Output = None,
@@ -75,7 +78,7 @@ def answer(
             words = (" ".join(x.text.split()) for x in found)
             yield json.dumps(record, ensure_ascii=False) if as_json else "\t".join(words)
 
-    answer_lines(input_file, output_file, answers)
+    answer_lines(input_file, output_file, answers, read_whole_lines(input_file))
 
 
 def _record(line, number):

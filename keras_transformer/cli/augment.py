@@ -20,11 +20,12 @@ from keras_transformer.cli.common import (
     say,
     searching,
 )
+from keras_transformer.cli.reading import TEXT_FILE, TextField, read_lines, source_code, target_code
+from keras_transformer.config import require
+from keras_transformer.data.formats import TSV, suffix_of
 from keras_transformer.search import SAMPLE, TRANSLATE, Search
 
-Input = Annotated[
-    Path, typer.Option("--input", "-i", help="Text file, one text per line; may be .gz.")
-]
+Input = Annotated[Path, typer.Option("--input", "-i", help=f"{TEXT_FILE}.")]
 Output = Annotated[
     Path,
     typer.Option(
@@ -53,6 +54,7 @@ def back_translate(
     precision: Precision = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
+    text_field: TextField = None,
     **options: Any,
 ) -> None:
     """Translate monolingual text back into the source language, as training text.
@@ -80,7 +82,11 @@ def back_translate(
         return back_translated(translator, lines, seed=seed + number * chunk_size, **options)
 
     run = dict(folder=str(folder), input=str(input_file), seed=seed, **options, **loading)
-    _write(output, pairs, run, input_file, None, chunk_size)
+    is_table = suffix_of(input_file) in TSV
+    accepted = f"the column of {input_file} with text in the language that FOLDER reads, from 1"
+    require(text_field is not None or not is_table, "--text-field", text_field, accepted)
+    lines = read_lines(input_file, text_field, source_code(translator))
+    _write(output, pairs, run, lines, text_field, chunk_size)
 
 
 @searching(Search, TRANSLATE)
@@ -104,6 +110,7 @@ def distill(
     ensemble: EnsembleOf = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
+    text_field: TextField = None,
     **options: Any,
 ) -> None:
     """Translate training text with a teacher, to train a student with.
@@ -115,6 +122,7 @@ def distill(
         keras-transformer distill saved_models/teacher --input train.en --output distilled.tsv
         keras-transformer train --recipe student --train distilled.tsv --validation dev.tsv
     """
+    from keras_transformer.data.text_files import in_parallel
     from keras_transformer.training.augmentation import distilled
 
     loading: dict[str, str | None] = dict(
@@ -125,12 +133,16 @@ def distill(
     options |= dict(num_hypotheses=num_hypotheses, tokens_per_batch=tokens_per_batch)
 
     def pairs(number, lines):
-        sources, *references = zip(*lines, strict=True) if reference else (lines,)
+        sources, *references = zip(*lines, strict=True) if reference is not None else (lines,)
         return distilled(teacher, list(sources), *map(list, references), **options)
 
     run = dict(folder=str(folder), input=str(input_file), reference=reference and str(reference))
     run |= dict(ensemble=list(map(str, ensemble or [])), **options, **loading)
-    _write(output, pairs, run, input_file, reference, chunk_size)
+    lines: Iterator[Any] = read_lines(input_file, text_field, source_code(teacher))
+    if reference is not None:
+        references = read_lines(reference, None, target_code(teacher))
+        lines = in_parallel((lines, references), (input_file, reference))
+    _write(output, pairs, run, lines, text_field, chunk_size)
 
 
 def _check_language(name: str, path: Path, translator: Any) -> None:
@@ -147,17 +159,14 @@ def _write(
     output: Path,
     pairs: Callable[[int, list], Iterable[tuple[str, str]]],
     run: dict[str, Any],
-    input_file: Path,
-    reference: Path | None,
+    lines: Iterator[Any],
+    text_field: str | None,
     chunk_size: int,
 ) -> None:
     """Write the pairs of each chunk of lines."""
     from keras_transformer.data.resumable import write_in_chunks
-    from keras_transformer.data.text_files import iterate_lines, read_pairs
 
-    lines: Iterator[Any] = iterate_lines(input_file)
-    if reference is not None:
-        lines = iter(read_pairs(input_file, reference))
+    run |= {"text_field": text_field} if text_field is not None else {}
 
     def chunks():
         while chunk := list(itertools.islice(lines, chunk_size)):

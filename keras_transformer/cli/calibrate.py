@@ -13,9 +13,9 @@ from keras_transformer.cli.common import (
     SourceLanguage,
     TargetLanguage,
     TokensPerBatch,
-    read_sides,
     searching,
 )
+from keras_transformer.cli.reading import read_sides
 from keras_transformer.search import TRANSLATE, Search
 
 

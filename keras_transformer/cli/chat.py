@@ -11,9 +11,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from keras_transformer.cli.common import Precision, read_lines, say, searching
+from keras_transformer.cli.common import Precision, say, searching
+from keras_transformer.cli.reading import read_lines
 from keras_transformer.config import require
-from keras_transformer.corpora.lines import one_line
+from keras_transformer.data.lines import one_line
 from keras_transformer.search import STREAM, Generation
 
 HELP = "/clear forgets the chat, /exit or Ctrl-D ends it, Ctrl-C stops a reply."

@@ -164,47 +164,6 @@ def directed(
     return found.between(source, target) if chosen else found
 
 
-def read_lines(path: Path | None) -> Iterator[str]:
-    """Yield the lines of a file, or of stdin if `path` is None.
-
-    Raises:
-        ValueError: If a line is not valid UTF-8.
-    """
-    from keras_transformer.data.text_files import iterate_lines
-
-    if path is not None:
-        yield from iterate_lines(path)
-        return
-    for number, line in enumerate(sys.stdin.buffer, 1):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"stdin, line {number}: invalid UTF-8 ({error})") from error
-        yield text.rstrip("\r\n")
-
-
-def read_sides(translator: Any, source: Path, reference: Path | None) -> list[list[str]]:
-    """Return the sources and the references of a test set.
-
-    Args:
-        translator: The translator, whose languages a .tmx or .jsonl file is read in.
-        source, reference: Files, see `text_files.read_pairs`.
-
-    Raises:
-        ValueError: If a file cannot be read, or no source has text.
-    """
-    from keras_transformer.data.text_files import read_pairs
-    from keras_transformer.text.languages import short_code
-
-    languages = dict(
-        source_language=short_code(translator.source_language or "en"),
-        target_language=short_code(translator.target_language or "de"),
-    )
-    pairs = list(read_pairs(source, reference, **languages))
-    require(any(x.strip() for x, _ in pairs), "--source", str(source), "a file with text")
-    return [list(side) for side in zip(*pairs, strict=True)]
-
-
 @contextlib.contextmanager
 def opened(path: Path | None) -> Iterator[TextIO]:
     """Open stdout, or a file that replaces `path` once everything is written."""
@@ -232,6 +191,7 @@ def answer_lines(
     input_file: Path | None,
     output_file: Path | None,
     answers: Callable[[list[str]], Iterable[str]],
+    lines: Iterator[str],
 ) -> None:
     """Write a line for each line read.
 
@@ -239,12 +199,12 @@ def answer_lines(
         input_file: File to read; None: stdin.
         output_file: File to write; None: stdout.
         answers: Function from lines to the lines to write.
+        lines: What is read of the file, see `reading`.
     """
     check_output(input_file, output_file)
     is_typed = input_file is None and sys.stdin.isatty()
 
     def results():
-        lines = read_lines(input_file)
         while chunk := list(itertools.islice(lines, 1 if is_typed else CHUNK)):
             yield from answers(chunk)
 

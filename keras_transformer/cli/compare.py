@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from keras_transformer.cli.common import Tokenize, read_lines
+from keras_transformer.cli.common import Tokenize
+from keras_transformer.cli.reading import read_lines
 
 
 def compare(
@@ -42,10 +43,10 @@ def compare(
     """
     from keras_transformer.evaluation import significance
 
-    texts = {str(path): list(read_lines(path)) for path in systems}
+    texts = {str(path): list(read_lines(path, None, target_language)) for path in systems}
     if len(texts) < len(systems):
         raise ValueError(f"systems must be different files, got {[str(x) for x in systems]}")
-    references = list(read_lines(reference))
+    references = list(read_lines(reference, None, target_language))
     options = dict(test=test, samples=samples, tokenize=tokenize, language=target_language)
     found = significance.compare(texts, references, **options)
     width = max(map(len, found))

@@ -128,7 +128,7 @@ def score(
         typer.Option(
             "--input",
             "-i",
-            help="Files or folders of pairs: text with a tab between the two, JSON lines or "
+            help="Files or folders of pairs: text with a tab between the two, JSON lines, TMX or "
             "Parquet; with --target, of source texts. May be .gz or .zst.",
         ),
     ],
@@ -138,10 +138,16 @@ def score(
         typer.Option("--target", help="Files or folders of target texts, line by line."),
     ] = None,
     source_field: Annotated[
-        str, typer.Option(help="Field of JSON lines or column of Parquet: the source text.")
+        str,
+        typer.Option(
+            help="The source text: field of JSON lines, column of Parquet, language of TMX."
+        ),
     ] = "source",
     target_field: Annotated[
-        str, typer.Option(help="Field of JSON lines or column of Parquet: the target text.")
+        str,
+        typer.Option(
+            help="The target text: field of JSON lines, column of Parquet, language of TMX."
+        ),
     ] = "target",
     tokens_per_batch: TokensPerBatch = 4096,
     strict: Annotated[

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from keras_transformer.cli.common import CHUNK, Precision, answer_lines, read_lines
+from keras_transformer.cli.common import CHUNK, Precision, answer_lines
+from keras_transformer.cli.reading import TextField, read_lines
 from keras_transformer.cli.tasks import Input, Json, Strict, TokensPerBatch
 from keras_transformer.system.files import replacing
 
@@ -19,6 +20,7 @@ def embed(
         Path, typer.Argument(help="A saved text encoder, with any head.", metavar="FOLDER")
     ],
     input_file: Input = None,
+    text_field: TextField = None,
     output_file: Annotated[
         Path | None,
         typer.Option(
@@ -87,7 +89,7 @@ def embed(
             yield record if as_json else "\t".join(x["text"] for x in own)
 
     if is_array:
-        found = array(read_lines(input_file))
+        found = array(read_lines(input_file, text_field))
         with replacing(output_file) as temporary:
             np.save(temporary, found)
         return
@@ -96,4 +98,5 @@ def embed(
         if not texts:
             raise ValueError(f"{similar_to} must have at least one line, got none")
         candidates = array(texts)
-    answer_lines(input_file, output_file, vectors if similar_to is None else similar)
+    lines = read_lines(input_file, text_field)
+    answer_lines(input_file, output_file, vectors if similar_to is None else similar, lines)

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from keras_transformer.cli.common import Precision, read_lines, searching
-from keras_transformer.corpora.lines import one_line
+from keras_transformer.cli.common import Precision, searching
+from keras_transformer.cli.reading import read_lines
+from keras_transformer.data.lines import one_line
 from keras_transformer.search import GENERATE, STREAM, Generation
 
 Writer = Annotated[Path, typer.Argument(help="A saved language model.", metavar="FOLDER")]

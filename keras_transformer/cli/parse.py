@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from keras_transformer.cli.common import Precision, TokensPerBatch, answer_lines, searching
+from keras_transformer.cli.reading import TextField, read_lines
 from keras_transformer.cli.tasks import Input, Output, Strict
 from keras_transformer.search import Search
 
@@ -19,6 +20,7 @@ OPTIONS = ("beam_size", "length_penalty")
 def parse(
     folder: Annotated[Path, typer.Argument(help="A saved parser.", metavar="FOLDER")],
     input_file: Input = None,
+    text_field: TextField = None,
     output_file: Output = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write JSON lines, with the sentences.")
@@ -49,4 +51,4 @@ def parse(
                 json.dumps({"text": line, "tree": shown}, ensure_ascii=False) if as_json else shown
             )
 
-    answer_lines(input_file, output_file, answers)
+    answer_lines(input_file, output_file, answers, read_lines(input_file, text_field))

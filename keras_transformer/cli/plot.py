@@ -14,9 +14,9 @@ from keras_transformer.cli.common import (
     Precision,
     SourceLanguage,
     TargetLanguage,
-    read_sides,
     searching,
 )
+from keras_transformer.cli.reading import read_sides
 from keras_transformer.config import require
 from keras_transformer.search import TRANSLATE, Search
 from keras_transformer.system.extras import pip_install

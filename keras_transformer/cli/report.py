@@ -14,10 +14,9 @@ from keras_transformer.cli.common import (
     TargetLanguage,
     Tokenize,
     TokensPerBatch,
-    read_lines,
-    read_sides,
     searching,
 )
+from keras_transformer.cli.reading import read_lines, read_sides, target_code
 from keras_transformer.config import require
 from keras_transformer.search import TRANSLATE, Search
 from keras_transformer.system.files import replacing
@@ -74,7 +73,8 @@ def report(
     if estimator is not None and not estimator.suits(translator):
         estimator = None  # of another pair of languages
     pairs = list(zip(*read_sides(translator, source, reference), strict=True))
-    others = None if baseline is None else list(read_lines(baseline))
+    code = target_code(translator)
+    others = None if baseline is None else list(read_lines(baseline, None, code))
     found = measure(
         translator,
         pairs,

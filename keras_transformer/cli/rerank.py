@@ -17,10 +17,10 @@ from keras_transformer.cli.common import (
     TokensPerBatch,
     directed,
     loaded,
-    read_sides,
     say,
     searching,
 )
+from keras_transformer.cli.reading import read_sides
 from keras_transformer.search import TRANSLATE, Search
 
 RerankReverse = Annotated[

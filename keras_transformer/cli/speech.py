@@ -12,7 +12,7 @@ import typer
 
 from keras_transformer.cli.common import Precision, searching
 from keras_transformer.config import require
-from keras_transformer.corpora.lines import one_line
+from keras_transformer.data.lines import one_line
 from keras_transformer.search import TRANSCRIBE, Transcription
 
 STDIN = Path("-")

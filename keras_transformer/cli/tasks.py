@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from keras_transformer.cli.common import Precision, answer_lines
+from keras_transformer.cli.reading import TEXT_FILE, TextField, read_lines, read_whole_lines
+from keras_transformer.data.formats import TSV, suffix_of
 
 Classifier = Annotated[Path, typer.Argument(help="A saved text classifier.", metavar="FOLDER")]
 Tagger = Annotated[Path, typer.Argument(help="A saved token tagger.", metavar="FOLDER")]
 Filler = Annotated[Path, typer.Argument(help="A saved masked language model.", metavar="FOLDER")]
 Input = Annotated[
     Path | None,
-    typer.Option(
-        "--input", "-i", help="Text file, one text per line; may be .gz.  [default: stdin]"
-    ),
+    typer.Option("--input", "-i", help=f"{TEXT_FILE}.  [default: stdin]"),
 ]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="File to write.  [default: stdout]")
@@ -46,6 +46,7 @@ Strict = Annotated[
 def classify(
     folder: Classifier,
     input_file: Input = None,
+    text_field: TextField = None,
     output_file: Output = None,
     as_json: Json = False,
     threshold: Threshold = None,
@@ -79,12 +80,16 @@ def classify(
     def in_words(labels):
         return in_a_line(labels, classifier.problem)
 
-    _each_line(input_file, output_file, find, in_words, "labels" if as_json else None)
+    # Both columns of TSV are a pair.
+    is_table = input_file is not None and suffix_of(input_file) in TSV and text_field is None
+    lines = read_whole_lines(input_file) if is_table else read_lines(input_file, text_field)
+    _each_line(lines, input_file, output_file, find, in_words, "labels" if as_json else None)
 
 
 def tag(
     folder: Tagger,
     input_file: Input = None,
+    text_field: TextField = None,
     output_file: Output = None,
     as_json: Json = False,
     tokens_per_batch: TokensPerBatch = 8192,
@@ -110,7 +115,8 @@ def tag(
     def find(lines):
         return tagger.tag(lines, **options)
 
-    _each_line(input_file, output_file, find, _entities, "entities" if as_json else None)
+    lines = read_lines(input_file, text_field)
+    _each_line(lines, input_file, output_file, find, _entities, "entities" if as_json else None)
 
 
 def fill(
@@ -119,6 +125,7 @@ def fill(
         int, typer.Option("--top-k", "-k", min=1, help="Number of candidates per line.")
     ] = 5,
     input_file: Input = None,
+    text_field: TextField = None,
     output_file: Output = None,
     as_json: Json = False,
     tokens_per_batch: TokensPerBatch = 1024,
@@ -144,7 +151,8 @@ def fill(
     def find(lines):
         return filler.fill(lines, top_k, **options)
 
-    _each_line(input_file, output_file, find, _tokens, "candidates" if as_json else None)
+    lines = read_lines(input_file, text_field)
+    _each_line(lines, input_file, output_file, find, _tokens, "candidates" if as_json else None)
 
 
 def _tokens(candidates):
@@ -171,6 +179,7 @@ def _entities(found):
 
 
 def _each_line(
+    lines: Iterator[str],
     input_file: Path | None,
     output_file: Path | None,
     find: Callable[[Sequence[str]], list[list[Any]]],
@@ -195,4 +204,4 @@ def _each_line(
             record = {"text": line, name: [dataclasses.asdict(x) for x in found]}
             yield json.dumps(record, ensure_ascii=False)
 
-    answer_lines(input_file, output_file, answers)
+    answer_lines(input_file, output_file, answers, lines)

@@ -24,10 +24,10 @@ from keras_transformer.cli.common import (
     counted,
     loaded,
     opened,
-    read_lines,
     searching,
 )
 from keras_transformer.cli.corpora import finish, is_folder
+from keras_transformer.cli.reading import TEXT_FILE, TextField, read_lines, source_code
 from keras_transformer.cli.rerank import (
     RerankLanguageModel,
     RerankReverse,
@@ -35,8 +35,8 @@ from keras_transformer.cli.rerank import (
     reranker,
 )
 from keras_transformer.config import require
-from keras_transformer.corpora.lines import one_line
 from keras_transformer.corpora.options import NAMES, CorpusOptions
+from keras_transformer.data.lines import one_line
 from keras_transformer.search import TRANSLATE, Search
 
 
@@ -49,8 +49,8 @@ def translate(
         typer.Option(
             "--input",
             "-i",
-            help="Text file, one text per line; may be .gz. For a folder as output, also several "
-            "files and folders of text, JSON lines or Parquet, .gz or .zst.  [default: stdin]",
+            help=f"{TEXT_FILE}. For a folder as output, also several files and folders.  [default: "
+            "stdin]",
         ),
     ] = None,
     output: Annotated[
@@ -129,9 +129,7 @@ def translate(
     context_sentences: ContextSentences = 0,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
-    text_field: Annotated[
-        str, typer.Option(help="Field of JSON lines or column of Parquet that holds the text.")
-    ] = "text",
+    text_field: TextField = None,
     **options: Any,
 ) -> None:
     """Translate lines of text.
@@ -177,7 +175,7 @@ def translate(
         refuse("left out if --output is a folder", **own, context_sentences=context_sentences)
         from keras_transformer.corpora import translate_corpus
 
-        given = dict(inputs=inputs, text_field=text_field, num_hypotheses=num_hypotheses)
+        given = dict(inputs=inputs, text_field=text_field or "text", num_hypotheses=num_hypotheses)
         finish(
             translate_corpus, folder=folder, output=output, **given, **loading, **corpus, **options
         )
@@ -212,7 +210,9 @@ def translate(
         choose = functools.partial(chosen.translate, count=rerank)
     changed = functools.partial(_changed, inlined=inlined, context_sentences=context_sentences)
     given = num_hypotheses, chunk_size, options
-    _stream(translator, choose, input_file, output and Path(output), changed, *given)
+    code = input_file and source_code(translator)
+    lines = changed(read_lines(input_file, text_field, code))
+    _stream(translator, choose, input_file, output and Path(output), lines, *given)
 
 
 def _windows(translator):
@@ -246,13 +246,12 @@ def _check_terms(folder, translator):
     require(reads_terms(translator.tokenizer), "--inline-terms", f"{folder}", accepted)
 
 
-def _stream(translator, choose, input_file, output_file, changed, *given):
+def _stream(translator, choose, input_file, output_file, lines, *given):
     """Translate stdin or one file to stdout or one file."""
     is_typed = input_file is None and sys.stdin.isatty()
     check_output(input_file, output_file)
     num_hypotheses, chunk_size, options = given
     chunk_size = chunk_size or (1 if is_typed else 2048)
-    lines = changed(read_lines(input_file))
     if choose is not None:
         found = _chosen(choose, lines, chunk_size, options)
     elif num_hypotheses is None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.config import require_whole
+from keras_transformer.config import require, require_whole
 from keras_transformer.corpora.local_executor import on_processes
 from keras_transformer.corpora.manifest import fingerprint, planned
 from keras_transformer.corpora.options import NAMES, CorpusOptions
@@ -20,6 +20,7 @@ from keras_transformer.corpora.outcome import Outcome, ShardError
 from keras_transformer.corpora.ray_executor import on_ray
 from keras_transformer.corpora.results import Results
 from keras_transformer.corpora.shards import files_of, split
+from keras_transformer.data.formats import has_fields
 from keras_transformer.search import NBEST, TRANSLATE, Search, spelled_out
 from keras_transformer.system.files import locked
 
@@ -81,10 +82,10 @@ def translate_corpus(
 
     Args:
         folder: Folder of a saved translator.
-        inputs: Files or folders of text: one text per line, JSON lines or Parquet; see
+        inputs: Files or folders of text: one text per line, TSV, JSON lines, TMX or Parquet; see
             `lines.open_lines`.
         output: Folder for the shards; new, empty, or of the same job.
-        text_field: Field of JSON lines, or column of Parquet, that holds the text.
+        text_field: Field of JSON lines, column of Parquet or TSV, or language of TMX: the text.
         num_hypotheses: Write this many translations per line, as JSON with their scores; None:
             write the best, as text.
         tokens_per_batch: See `Translator.translate`.
@@ -125,6 +126,7 @@ def translate_corpus(
         target_language=target_language,
     )
     sides = [(files_of(inputs, "inputs"), (text_field,))]
+    _check_fields(sides, {"text_field": text_field})
     given = folder, sides, output, method, suffix, loading
     return _run(*given, {**asked, "strict": strict}, tokens_per_batch, corpus, report)
 
@@ -156,11 +158,11 @@ def score_corpus(
     Args:
         folder: Folder of a saved translator.
         inputs: Files or folders: the source texts, with `targets`; else pairs, as text with a tab
-            between the two (`.tsv`), JSON lines or Parquet.
+            between the two (`.tsv`), JSON lines, TMX or Parquet.
         output: Folder for the shards; new, empty, or of the same job.
         targets: Files or folders with the target texts, line by line.
-        source_field: Field of JSON lines, or column of Parquet, that holds the source text.
-        target_field: Field or column of the target text.
+        source_field: Field of JSON lines, column of Parquet or language of TMX: the source.
+        target_field: Likewise of the target.
         tokens_per_batch: See `Translator.score`.
         strict: Whether a pair longer than the model's `max_length` is an error.
         precision: See `Translator.load`.
@@ -186,6 +188,7 @@ def score_corpus(
         sides.append((sources, (source_field, target_field)))
     else:
         sides += [(sources, (source_field,)), (files_of(targets, "targets"), (target_field,))]
+    _check_fields(sides, {"source_field": source_field, "target_field": target_field})
     loading = dict(
         precision=precision,
         engine=engine,
@@ -194,6 +197,16 @@ def score_corpus(
     )
     given = folder, sides, output, "score", ".jsonl", loading
     return _run(*given, {"strict": strict}, tokens_per_batch, corpus, report)
+
+
+def _check_fields(sides, fields):
+    """Raise ValueError if a field is asked for that no file can have."""
+    paths = [path for files, _ in sides for path in files]
+    if any(has_fields(path) for path in paths):
+        return
+    for name, field in fields.items():
+        accepted = "left out: no input is TSV, JSON lines, TMX or Parquet"
+        require(field == name.partition("_")[0], name, field, accepted)
 
 
 def _run(folder, sides, output, method, suffix, loading, options, tokens_per_batch, corpus, report):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.corpora.lines import Record, open_lines
+from keras_transformer.data.lines import Record, open_lines
 
 
 @dataclass(frozen=True)

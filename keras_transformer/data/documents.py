@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from keras_transformer.config import require
+from keras_transformer.data.formats import JSON, require_lines, suffix_of
+from keras_transformer.data.lines import parquet_rows
 from keras_transformer.data.ragged import Ragged
 from keras_transformer.data.ragged_file import RaggedFile
 from keras_transformer.data.text_files import iterate_lines
@@ -31,7 +33,7 @@ def json_lines(path: str | Path) -> Iterator[tuple[str, Any]]:
     """Yield ("file, line 7", value) for each line of JSON that is not blank.
 
     Args:
-        path: The file; decompressed if its name ends in `.gz`.
+        path: The file; decompressed if its name ends in `.gz` or `.zst`.
 
     Raises:
         FileNotFoundError: If the file does not exist.
@@ -50,12 +52,13 @@ def read_sentences(path: str | Path) -> list[list[str]]:
     """Return the documents of a text file: a sentence per line, an empty line after each document.
 
     Args:
-        path: The file; decompressed if its name ends in `.gz`.
+        path: The file; decompressed if its name ends in `.gz` or `.zst`.
 
     Raises:
         FileNotFoundError: If the file does not exist.
         ValueError: If no line is left, or the file is not UTF-8; names file and line.
     """
+    require_lines(path, "text")
     documents: list[list[str]] = [[]]
     for line in iterate_lines(path):
         if line.strip():
@@ -71,22 +74,26 @@ def read_documents(path: str | Path) -> Iterator[tuple[bool, str]]:
     """Yield the text of a file in parts: (whether a document begins, text).
 
     Args:
-        path: JSON lines (`.jsonl`), a document per line: an object with a "text", or a string. Any
-            other file is one document; it comes in parts of about a million characters. Each may be
-            a `.gz`.
+        path: JSON lines (`.jsonl`), a document per line: an object with a "text", or a string; or
+            Parquet, with a column "text". A text file is one document; it comes in parts of about a
+            million characters. All but Parquet may be a `.gz` or `.zst`.
 
     Raises:
         FileNotFoundError: If the file does not exist.
         ValueError: If a line has no text or the file is not UTF-8; names file and line.
     """
-    if Path(str(path).lower().removesuffix(".gz")).suffix == ".jsonl":
-        for where, value in json_lines(path):
+    suffix = suffix_of(path)
+    if suffix in JSON or suffix == ".parquet":
+        rows = enumerate(parquet_rows(path), 1) if suffix == ".parquet" else ()
+        named = ((f"{path}, row {number}", row) for number, row in rows)
+        for where, value in named if suffix == ".parquet" else json_lines(path):
             text = value.get("text") if isinstance(value, dict) else value
             if not isinstance(text, str):
                 raise ValueError(f'{where}: expected a "text", got {reprlib.repr(value)}')
             if text:
                 yield True, text
         return
+    require_lines(path, "text, JSON lines or Parquet")
     begins, lines, size = True, [], 0
     for line in iterate_lines(path):
         lines.append(f"{line}\n")

@@ -1,8 +1,8 @@
-"""Readers of text: line files, TSV, TMX, JSON lines, Hugging Face datasets.
+"""Readers of text: line files, TSV, TMX, JSON lines, Parquet, Hugging Face datasets.
 
 `read_pairs` reads any of these into a list of (source, target) pairs, `iterate_pairs` one by one;
-`read_lines`, `iterate_lines` and `read_texts` read monolingual text. Text is returned unchanged; to
-remove unsuitable pairs, see `keras_transformer.data.cleaning`.
+`iterate_texts` reads one side of any of these, `read_lines` and `iterate_lines` lines. Text is
+returned unchanged; to remove unsuitable pairs, see `keras_transformer.data.cleaning`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import itertools
 import json
 import reprlib
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from keras_transformer.data.formats import TSV, field_of, suffix_of
+from keras_transformer.data.lines import open_lines, parquet_rows, unpacked
 from keras_transformer.data.tmx import read_tmx
 
 Pairs = list[tuple[str, str]]
@@ -24,16 +26,17 @@ Pairs = list[tuple[str, str]]
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file in binary mode, decompressed if its name ends in `.gz`.
+    """Open a file in binary mode, decompressed if its name ends in `.gz` or `.zst`.
 
     Raises:
-        ValueError: If a `.gz` file turns out to be truncated or corrupt while it is read.
+        ValueError: If a compressed file turns out to be truncated or corrupt while it is read.
     """
     try:
-        with gzip.open(path) if str(path).lower().endswith(".gz") else open(path, "rb") as file:
+        with unpacked(str(path)) as file:
             yield file
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path}: truncated or corrupt gzip file ({error})") from error
+        kind = "zst" if str(path).lower().endswith(".zst") else "gzip"
+        raise ValueError(f"{path}: truncated or corrupt {kind} file ({error})") from error
 
 
 def iterate_lines(path: str | Path) -> Iterator[str]:
@@ -44,7 +47,7 @@ def iterate_lines(path: str | Path) -> Iterator[str]:
     beginning are removed.
 
     Args:
-        path: The file; decompressed if its name ends in `.gz`.
+        path: The file; decompressed if its name ends in `.gz` or `.zst`.
 
     Raises:
         FileNotFoundError: If the file does not exist.
@@ -60,26 +63,50 @@ def iterate_lines(path: str | Path) -> Iterator[str]:
             yield text.removesuffix("\n").removesuffix("\r")
 
 
+def iterate_texts(
+    path: str | Path,
+    field: str | None = None,
+    language: str | None = None,
+    option: str = "--text-field",
+) -> Iterator[str]:
+    """Yield the texts of a file of any format, one by one.
+
+    Args:
+        path: A file, see `lines.open_lines`.
+        field, language, option: Which of its texts, see `formats.field_of`.
+
+    Raises:
+        FileNotFoundError: If the file does not exist.
+        ValueError: If the field does not apply to the file, or a line cannot be read.
+        ImportError: If the package that reads the format is not installed.
+    """
+    reader = open_lines(str(path), (field_of(path, field, language, option),))
+    try:
+        yield from (text for (text,) in reader.records(0, 0))
+    finally:
+        reader.close()
+
+
 def read_lines(path: str | Path) -> list[str]:
     """Return all lines of a text file, including blank ones; see `iterate_lines`."""
     return list(iterate_lines(path))
 
 
 def read_texts(path: str | Path) -> list[str]:
-    """Return the lines of a text file that are not blank.
+    """Return the texts of a file that are not blank.
 
     From a `.tsv` file, the first column is read, without the header line.
 
     Args:
-        path: The file; decompressed if its name ends in `.gz`.
+        path: The file, see `lines.open_lines`.
 
     Raises:
         FileNotFoundError: If the file does not exist.
         ValueError: If no line is left, and for the reasons of `iterate_lines`.
     """
-    lines = read_lines(path)
-    if ".tsv" in Path(path).suffixes:
-        lines = [line.split("\t")[0] for line in lines[1:]]
+    lines = list(iterate_texts(path))
+    if suffix_of(path) in TSV:
+        lines = lines[1:]
     lines = [line for line in lines if line.strip()]
     if not lines:
         raise ValueError(f"{path} must have a line of text, got none")
@@ -95,21 +122,24 @@ def read_pairs(
 ) -> Pairs:
     """Read parallel text. The format follows from the arguments:
 
-    - two paths: two text files; line i of one is the translation of line i of the other;
+    - two paths: two text files, or files of the formats below with one side each ("text" of JSON
+      lines); line i of one is the translation of line i of the other;
     - one path ending in `.tsv` or `.txt`: source, tab, target; further columns are ignored, there
       is no quoting and no header;
     - one path ending in `.tmx`: the translation units that have both languages, without inline
       mark-up;
-    - one path ending in `.jsonl` or `.json`: one JSON object per line, `{"en": ..., "de": ...}`,
-      `{"source": ..., "target": ...}` or `{"translation": {"en": ..., "de": ...}}`;
+    - one path ending in `.jsonl`, `.ndjson` or `.json`: one JSON object per line,
+      `{"en": ..., "de": ...}`, `{"source": ..., "target": ...}` or
+      `{"translation": {"en": ..., "de": ...}}`;
+    - one path ending in `.parquet`: columns of these names;
     - a Hugging Face `datasets.Dataset` (streamed or not) with columns of these names.
 
-    Each file may also be gzipped, with the additional suffix `.gz`. Blank lines of TSV and JSON
-    lines files are skipped.
+    Each file may also be compressed, with the additional suffix `.gz` or `.zst`. Blank lines of TSV
+    and JSON lines files are skipped.
 
     Args:
         source: A path, or a data set.
-        target: Path of the target side, for two line files only.
+        target: Path of the target side, for two files only.
         source_language: Key or TMX language of the source. In TMX, "en" matches "EN" and "en-US"
             too (RFC 4647, basic filtering); the first match of each unit is used.
         target_language: Key or TMX language of the target.
@@ -153,21 +183,39 @@ def iterate_pairs(
     if target is not None:
         if hasattr(source, "column_names"):
             raise ValueError(f"target must be left out when source is a data set, got {target!r}")
-        return _pairs_of_two_files(source, target)
+        return _pairs_of_two_files((source, target), (source_language, target_language))
     if hasattr(source, "column_names"):
         return _pairs_of_dataset(source, source_language, target_language)
-    suffix = Path(str(source).lower().removesuffix(".gz")).suffix
+    suffix = suffix_of(source)
     if suffix not in _FORMATS:
         raise ValueError(
-            f"source must end in one of {', '.join(_FORMATS)} (or these and .gz) unless "
+            f"source must end in one of {', '.join(_FORMATS)} (or these and .gz or .zst) unless "
             f"target names the file of the other language; got {str(source)!r}"
         )
     return iter(_FORMATS[suffix](source, source_language, target_language))
 
 
-def _pairs_of_two_files(source: str | Path, target: str | Path) -> Iterator[tuple[str, str]]:
-    sizes = [0, 0]
-    for pair in itertools.zip_longest(iterate_lines(source), iterate_lines(target)):
+def _pairs_of_two_files(paths, languages) -> Iterator[tuple[str, str]]:
+    for path in paths:
+        if suffix_of(path) in TSV:
+            raise ValueError(f"{path} has both sides of pairs: give it alone, without another file")
+    return in_parallel(map(iterate_texts, paths, (None, None), languages), paths)
+
+
+def in_parallel(
+    sides: Iterable[Iterator[str]], paths: tuple[str | Path, str | Path]
+) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of two files.
+
+    Args:
+        sides: The texts of each file.
+        paths: Their names in error messages.
+
+    Raises:
+        ValueError: If the numbers of texts differ, once all are read.
+    """
+    sizes, (source, target) = [0, 0], paths
+    for pair in itertools.zip_longest(*sides):
         sizes = [size + (line is not None) for size, line in zip(sizes, pair, strict=True)]
         if None not in pair:
             yield pair
@@ -206,6 +254,11 @@ def _pairs_of_json_lines(path: str | Path, *languages: str) -> Iterator[tuple[st
         yield _pair_of_record(record, *languages, where=f"{path}, line {number}")
 
 
+def _pairs_of_parquet(path: str | Path, *languages: str) -> Iterator[tuple[str, str]]:
+    for number, record in enumerate(parquet_rows(path), 1):
+        yield _pair_of_record(record, *languages, where=f"{path}, row {number}")
+
+
 def _pairs_of_dataset(dataset: Any, *languages: str) -> Iterator[tuple[str, str]]:
     if isinstance(dataset.column_names, Mapping):
         splits = list(dataset.column_names)
@@ -231,7 +284,8 @@ def _pair_of_record(
 
 def _pairs_of_tmx(path: str | Path, source_language: str, target_language: str) -> Pairs:
     with opened(path) as file:
-        return read_tmx(file, path, source_language, target_language)
+        units = read_tmx(file, path, source_language, target_language)
+    return [(source, target) for source, target in units]
 
 
 _FORMATS = {
@@ -239,5 +293,7 @@ _FORMATS = {
     ".txt": _pairs_of_tsv,
     ".tmx": _pairs_of_tmx,
     ".jsonl": _pairs_of_json_lines,
+    ".ndjson": _pairs_of_json_lines,
+    ".parquet": _pairs_of_parquet,
     ".json": _pairs_of_json_lines,
 }

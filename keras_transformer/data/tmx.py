@@ -7,21 +7,19 @@ from typing import BinaryIO
 from xml.parsers import expat
 
 
-def read_tmx(
-    file: BinaryIO, path: str | Path, source_language: str, target_language: str
-) -> list[tuple[str, str]]:
-    """Return the (source, target) pairs of two languages.
+def read_tmx(file: BinaryIO, path: str | Path, *languages: str) -> list[tuple[str, ...]]:
+    """Return the texts of each unit that has all of some languages, in their order.
 
     Args:
         file: File open for reading in binary mode.
         path: Name of the file in error messages.
-        source_language, target_language: Language codes; "en" also matches "en-GB".
+        languages: Language codes, one or more; "en" also matches "en-GB".
 
     Raises:
         ValueError: If the XML is malformed or declares an entity (names the line), or no unit has
-            both languages.
+            all languages.
     """
-    handlers = _Handlers(source_language, target_language)
+    handlers = _Handlers(languages)
     parser = expat.ParserCreate()
     parser.buffer_text = True
     parser.StartElementHandler = handlers.start
@@ -36,7 +34,8 @@ def read_tmx(
         raise ValueError(f"{path}, line {line}: malformed TMX ({error})") from error
     if not handlers.pairs:
         raise ValueError(
-            f"{path}: no translation unit has both {source_language!r} and {target_language!r}; "
+            f"{path}: no translation unit has {'both ' if len(languages) > 1 else ''}"
+            f"{' and '.join(map(repr, languages))}; "
             f"languages in the file: {sorted(handlers.languages) or 'none'}"
         )
     return handlers.pairs
@@ -45,10 +44,10 @@ def read_tmx(
 class _Handlers:
     """Collects pairs from the events of an XML parser (TMX 1.4b: body, tu, tuv, seg)."""
 
-    def __init__(self, source_language: str, target_language: str):
-        self.wanted = (source_language, target_language)
+    def __init__(self, languages: tuple[str, ...]):
+        self.wanted = languages
         self.languages: set[str] = set()  # all in the file
-        self.pairs: list[tuple[str, str]] = []
+        self.pairs: list[tuple[str, ...]] = []
         self.unit: dict[str, str] = {}  # language -> text
         self.language = ""
         self.text: list[str] | None = None  # None outside <seg>
@@ -71,9 +70,9 @@ class _Handlers:
 
     def end(self, tag: str) -> None:
         if tag == "tu":
-            source, target = (self.find(language) for language in self.wanted)
-            if source is not None and target is not None:
-                self.pairs.append((source, target))
+            texts = [x for x in map(self.find, self.wanted) if x is not None]
+            if len(texts) == len(self.wanted):
+                self.pairs.append(tuple(texts))
         elif tag == "seg" and self.text is not None:
             self.unit.setdefault(self.language, "".join(self.text))
             self.text = None

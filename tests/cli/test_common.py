@@ -8,7 +8,8 @@ import typer
 from typer.testing import CliRunner
 
 from keras_transformer import Translator
-from keras_transformer.cli.common import counted, directed, opened, read_lines, searching
+from keras_transformer.cli.common import counted, directed, opened, searching
+from keras_transformer.cli.reading import read_lines
 from keras_transformer.search import Search
 from keras_transformer.text import SentencePieceTokenizer
 

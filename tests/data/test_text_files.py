@@ -39,6 +39,33 @@ def in_xml(text: str) -> bool:
     return all(c >= " " and c not in "\ufffe\uffff" for c in text)
 
 
+def test_both_sides_of_parquet_and_zst(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pairs = [("one", "eins"), ("two", "zwei")]
+    rows = [{"translation": {"en": one, "de": other}} for one, other in pairs]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet")
+    assert read_pairs(tmp_path / "a.parquet") == pairs
+    compress = pytest.importorskip("zstandard").ZstdCompressor().compress
+    lines = "".join(f"{one}\t{other}\n" for one, other in pairs).encode()
+    (tmp_path / "a.tsv.zst").write_bytes(compress(lines))
+    assert read_pairs(tmp_path / "a.tsv.zst") == pairs
+    (tmp_path / "b.tsv.zst").write_bytes(compress(lines)[:-4])
+    with pytest.raises(ValueError, match="truncated or corrupt"):
+        read_pairs(tmp_path / "b.tsv.zst")
+
+
+def test_a_side_of_a_pair_may_have_any_format(tmp_path):
+    """A JSON object was read as the text before."""
+    (tmp_path / "a.jsonl").write_text('{"text": "one"}\n{"text": "two"}\n')
+    (tmp_path / "a.txt").write_text("eins\nzwei\n")
+    expected = [("one", "eins"), ("two", "zwei")]
+    assert read_pairs(tmp_path / "a.jsonl", tmp_path / "a.txt") == expected
+    (tmp_path / "a.tsv").write_text("one\teins\n")
+    with pytest.raises(ValueError, match="a.tsv has both sides of pairs: give it alone"):
+        read_pairs(tmp_path / "a.tsv", tmp_path / "a.txt")
+
+
 @pytest.mark.parametrize("packed", ["", ".gz"])
 @pytest.mark.parametrize("suffix", WRITERS)
 @settings(

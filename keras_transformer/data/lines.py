@@ -1,4 +1,7 @@
-"""The lines of a file, from any of them on: text, JSON lines and Parquet, plain or compressed."""
+"""The lines of a file, from any of them on: text, TSV, JSON lines, TMX and Parquet.
+
+All commands read their texts through `open_lines`.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.corpora.zstandard_file import ZstandardFile
+from keras_transformer.config import require
+from keras_transformer.data.formats import ACCEPTED, JSON, OTHER, TSV, suffix_of
+from keras_transformer.data.tmx import read_tmx
+from keras_transformer.data.zstandard_file import ZstandardFile
 from keras_transformer.system.extras import missing
 
 Record = tuple[str, ...]
 
 _BLOCK = 1 << 20
-_JSON = (".jsonl", ".ndjson", ".json")
 
 
 def open_lines(path: str, fields: tuple[str, ...]) -> LineFile:
@@ -27,17 +32,25 @@ def open_lines(path: str, fields: tuple[str, ...]) -> LineFile:
 
     Args:
         path: A text file, whose lines are texts, or with two fields texts with a tab between
-            them; JSON lines (`.jsonl`, `.ndjson`, `.json`) or Parquet (`.parquet`). All but
-            Parquet may be compressed (`.gz`, `.zst`).
-        fields: Names of the fields of JSON lines and of the columns of Parquet to read; one or two.
+            them; TSV (`.tsv`), JSON lines (`.jsonl`, `.ndjson`, `.json`), TMX (`.tmx`) or Parquet
+            (`.parquet`). All but Parquet may be compressed (`.gz`, `.zst`).
+        fields: Names of the fields of JSON lines, or below their "translation", of the columns of
+            Parquet, numbers of the columns of TSV (any other name is the first), or languages of
+            TMX; one or two.
 
     Raises:
+        ValueError: If the suffix is one of a format that is not read.
         ImportError: If the package that reads the format is not installed.
     """
-    if _suffix(path) == ".parquet":
+    suffix = suffix_of(path)
+    require(suffix not in OTHER, "input", path, f"text, {ACCEPTED}; {suffix} is not read here")
+    if suffix == ".parquet":
         return ParquetLines(path, fields)
-    unpacked = path.rpartition(".")[0] if _suffix(path) in _COMPRESSED else path
-    return (JSONLines if _suffix(unpacked) in _JSON else LineFile)(path, fields)
+    if suffix == ".tmx":
+        return TMXUnits(path, fields)
+    if suffix in TSV and len(fields) == 1:
+        return TSVLines(path, fields)
+    return (JSONLines if suffix in JSON else LineFile)(path, fields)
 
 
 class LineFile:
@@ -90,7 +103,7 @@ class LineFile:
     def _move_to(self, offset):
         if self._file is None or offset < self.offset:
             self.close()
-            self._file, self.offset = _opened(self.path), 0
+            self._file, self.offset = unpacked(self.path), 0
         if _suffix(self.path) in _COMPRESSED:
             left = offset - self.offset
             while left and (block := self._file.read(min(left, _BLOCK))):
@@ -119,6 +132,38 @@ class LineFile:
         return columns
 
 
+class TSVLines(LineFile):
+    """A file of columns with tabs between them, of which one is read; see `LineFile`."""
+
+    def _parsed(self, line, number) -> Record:
+        (field,) = self.fields
+        column = int(field) if field.isdecimal() else 1
+        columns = self._text(line, number).split("\t")
+        if len(columns) < column:
+            raise ValueError(
+                f"{self.path}, line {number}: expected {column} columns with tabs between them, "
+                f"got {len(columns)}"
+            )
+        return (columns[column - 1],)
+
+
+class TMXUnits(LineFile):
+    """A translation memory, whose units are the lines; `offset` counts them. See `LineFile`.
+
+    All units that have the languages are held in memory.
+    """
+
+    def records(self, first: int, offset: int, count: int | None = None) -> Iterator[Record]:
+        """Yield the texts of each unit; see `LineFile.records`."""
+        if self._file is None:
+            with self._readable(), unpacked(self.path) as file:
+                self._units = read_tmx(file, self.path, *self.fields)
+            self._file = io.BytesIO()  # it is read
+        for unit in self._units[first : None if count is None else first + count]:
+            self.offset = first = first + 1
+            yield unit
+
+
 class JSONLines(LineFile):
     """A file with a JSON object per line; see `LineFile`."""
 
@@ -131,6 +176,8 @@ class JSONLines(LineFile):
         except RecursionError as error:
             raise ValueError(f"{where}: JSON too deep") from error
         values = record if isinstance(record, dict) else {}
+        if isinstance(values.get("translation"), dict):  # as in data sets on the hub
+            values = {**values["translation"], **values}
         return tuple(_checked(values.get(field), field, where, record) for field in self.fields)
 
 
@@ -139,17 +186,10 @@ class ParquetLines(LineFile):
 
     def records(self, first: int, offset: int, count: int | None = None) -> Iterator[Record]:
         """Yield the texts of each row; see `LineFile.records`."""
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ImportError as error:
-            raise missing("reading Parquet", "corpora") from error
-        try:
+        with _parquet(self.path) as pyarrow:
             if self._file is None:
                 self._file = pyarrow.parquet.ParquetFile(self.path)
             yield from self._rows(first, count)
-        except pyarrow.ArrowException as error:
-            raise ValueError(f"{self.path}: unreadable Parquet file ({error})") from error
 
     def _rows(self, first, count):
         metadata, names = self._file.metadata, self._file.schema_arrow.names
@@ -174,6 +214,32 @@ class ParquetLines(LineFile):
             start += size
 
 
+@contextmanager
+def _parquet(path):
+    """Yield the package that reads Parquet; its errors become ValueError."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise missing("reading Parquet", "corpora") from error
+    try:
+        yield pyarrow
+    except pyarrow.ArrowException as error:
+        raise ValueError(f"{path}: unreadable Parquet file ({error})") from error
+
+
+def parquet_rows(path: str | Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a Parquet file as dicts.
+
+    Raises:
+        ValueError: If the file is no Parquet.
+        ImportError: If pyarrow is not installed.
+    """
+    with _parquet(path) as pyarrow, pyarrow.parquet.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=8192):
+            yield from batch.to_pylist()
+
+
 def one_line(text: str) -> str:
     """Return the text on one line: byte tokens can produce line breaks, which become spaces."""
     return text.replace("\r", " ").replace("\n", " ")
@@ -181,7 +247,8 @@ def one_line(text: str) -> str:
 
 def _checked(value: Any, field: str, where: str, record: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{where}: expected text in {field!r}, got {reprlib.repr(record)}")
+        keys = f"; its fields are {sorted(record)}" if isinstance(record, dict) else ""
+        raise ValueError(f"{where}: expected text in {field!r}, got {reprlib.repr(record)}{keys}")
     try:
         value.encode()
     except UnicodeEncodeError as error:  # JSON can escape one half of a pair, "\\ud83d"
@@ -193,7 +260,8 @@ def _suffix(path: str) -> str:
     return Path(path).suffix.lower()
 
 
-def _opened(path: str) -> Any:
+def unpacked(path: str) -> Any:
+    """Open a file in binary mode, decompressed if its name ends in `.gz` or `.zst`."""
     if _suffix(path) in _COMPRESSED:
         return _COMPRESSED[_suffix(path)](path)
     return open(path, "rb")

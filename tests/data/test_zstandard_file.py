@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from keras_transformer.corpora.lines import open_lines
-from keras_transformer.corpora.zstandard_file import ZstandardFile
+from keras_transformer.data.lines import open_lines
+from keras_transformer.data.zstandard_file import ZstandardFile
 
 
 def test_all_frames_are_read_and_a_truncated_one_is_an_error(tmp_path):

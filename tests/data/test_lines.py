@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from keras_transformer.corpora.lines import one_line, open_lines
+from keras_transformer.data.lines import one_line, open_lines
 
 TEXTS = ["one two", "", "drei\tvier", "línea", "a\x0bb\u2028c", "six"]
 PAIRS = [(text, text.upper()) for text in TEXTS if "\t" not in text]
@@ -58,6 +58,54 @@ def test_pairs_come_from_tabs_and_from_fields(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"source": "one", "target": "two"}\n')
     reader = open_lines(str(tmp_path / "a.jsonl"), ("source", "target"))
     assert list(reader.records(0, 0)) == [("one", "two")]
+
+
+TMX = (
+    "<tmx><body><tu><tuv xml:lang='en'><seg>one</seg></tuv><tuv xml:lang='de'><seg>eins</seg></tuv>"
+    "</tu><tu><tuv xml:lang='fr'><seg>deux</seg></tuv></tu>"
+    "<tu><tuv xml:lang='de-AT'><seg>drei</seg></tuv><tuv xml:lang='en'><seg>three</seg></tuv></tu>"
+    "</body></tmx>"
+)
+
+
+def test_units_of_translation_memories(tmp_path):
+    path = tmp_path / "a.tmx.gz"
+    path.write_bytes(gzip.compress(TMX.encode()))
+    for fields, expected in (
+        (("de",), [("eins",), ("drei",)]),
+        (("de", "en"), [("eins", "one"), ("drei", "three")]),
+    ):
+        reader = open_lines(str(path), fields)
+        assert list(reader.records(0, 0)) == expected and reader.offset == 2
+        assert list(reader.records(1, 1, 1)) == expected[1:]
+        reader.close()
+    with pytest.raises(ValueError, match="no translation unit has 'text'; languages in the file"):
+        list(open_lines(str(path), ("text",)).records(0, 0))
+
+
+def test_columns_of_tables(tmp_path):
+    (tmp_path / "a.tsv").write_text("one\ttwo\nthree\tfour\n")
+    for field, expected in (("1", ["one", "three"]), ("2", ["two", "four"]), ("text", ["one"])):
+        records = open_lines(str(tmp_path / "a.tsv"), (field,)).records(0, 0)
+        assert [text for (text,) in records][: len(expected)] == expected
+    with pytest.raises(ValueError, match="a.tsv, line 1: expected 3 columns"):
+        list(open_lines(str(tmp_path / "a.tsv"), ("3",)).records(0, 0))
+
+
+def test_fields_of_translations(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"translation": {"en": "one", "de": "eins"}}\n')
+    assert list(open_lines(str(tmp_path / "a.jsonl"), ("de",)).records(0, 0)) == [("eins",)]
+    with pytest.raises(ValueError, match=r"expected text in 'text'.*its fields are \['transla"):
+        list(open_lines(str(tmp_path / "a.jsonl"), ("text",)).records(0, 0))
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.csv.gz", "a.docx", "a.srt", "a.xliff"])
+def test_other_formats_are_refused(name):
+    """Their mark-up would be read as text."""
+    with pytest.raises(
+        ValueError, match=f"input must be text, TSV, JSON lines.*not read here.*{name}"
+    ):
+        open_lines(name, ("text",))
 
 
 @pytest.mark.parametrize(

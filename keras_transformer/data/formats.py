@@ -1,0 +1,76 @@
+"""Formats of files of texts: which field of a file a command reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from keras_transformer.config import require
+
+JSON = (".jsonl", ".ndjson", ".json")
+OTHER = frozenset(
+    (
+        *(".csv", ".xml", ".xlf", ".xliff", ".html", ".htm", ".docx", ".pptx", ".xlsx"),
+        *(".odt", ".odp", ".ods", ".pdf", ".srt", ".vtt", ".ass"),
+    )
+)
+TSV = (".tsv", ".tab")
+COMPRESSED = (".gz", ".zst")
+ACCEPTED = "TSV, JSON lines, TMX or Parquet"
+
+
+def field_of(
+    path: str | Path, field: str | None, language: str | None = None, option: str = "--text-field"
+) -> str:
+    """Return the field of a file to read, for `open_lines`.
+
+    Args:
+        path: The file.
+        field: The field that was asked for; None: "text" of JSON lines and Parquet, the first
+            column of TSV, the language of TMX.
+        language: Language to read in TMX; None: none is known.
+        option: Name of the option in error messages.
+
+    Raises:
+        ValueError: If the field does not apply to the file, or TMX has none.
+    """
+    suffix = suffix_of(path)
+    if suffix == ".tmx":
+        accepted = "a language of the file, such as en"
+        require(bool(field or language), option, field, accepted)
+        return field or str(language)
+    if field is None:
+        return "1" if suffix in TSV else "text"
+    if suffix in TSV:
+        is_column = field.isdecimal() and int(field) > 0
+        require(is_column, option, field, f"the number of a column of {path}, from 1")
+    elif suffix not in (*JSON, ".parquet"):
+        raise ValueError(
+            f"{option} names a field of JSON lines, a column of Parquet or TSV, or a language of "
+            f"TMX, got {field!r} for {path}, which has lines of text: leave it out"
+        )
+    return field
+
+
+def has_fields(path: str | Path) -> bool:
+    """Return whether a file has several texts in a line, by its name."""
+    return suffix_of(path) in (*JSON, *TSV, ".tmx", ".parquet")
+
+
+def require_lines(path: str | Path, accepted: str) -> None:
+    """Raise ValueError if a file, by its name, has no lines of text.
+
+    Args:
+        path: The file.
+        accepted: What is accepted, for the error message.
+    """
+    suffix = suffix_of(path)
+    has_lines = suffix not in (*OTHER, *JSON, ".tmx", ".parquet")
+    require(has_lines, "input", str(path), f"{accepted}; {suffix} is not read here")
+
+
+def suffix_of(path: str | Path) -> str:
+    """Return the suffix of a file in lower case, without that of a compression."""
+    name = str(path).lower()
+    for compressed in COMPRESSED:
+        name = name.removesuffix(compressed)
+    return Path(name).suffix
