@@ -9,6 +9,7 @@ import keras
 from keras import ops
 
 from keras_transformer.backend import (
+    num_replicas,
     projected_cross_entropy,
     projected_r_drop,
     replica_sum,
@@ -118,6 +119,10 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
         )
         return self._mean(loss_BT, y_true, sample_weight), likelihood_BT
 
+    def batch_weight(self, y_true: Any, sample_weight: Any = None) -> Any:
+        """Return the number of tokens that are not padding, or the sum of their weights."""
+        return ops.sum(token_weights(y_true, self.pad_id, sample_weight))
+
     def _mean(self, loss_BT, y_true, sample_weight):
         weight_BT = token_weights(y_true, self.pad_id, sample_weight)
         total = replica_sum(ops.sum(weight_BT))
@@ -134,21 +139,23 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
         }
 
 
-def alignment_loss(weights_BTS: Any, alignment_BT: Any) -> Any:
-    """Return the mean of -log(attention to the aligned source token).
+def alignment_loss(weights_BTS: Any, alignment_BT: Any, counts_BT: Any) -> Any:
+    """Return the sum of -log(attention to the aligned source token), per target token.
 
-    The loss of alignments of Garg et al. 2019, section 4.2.
+    The loss of alignments of Garg et al. 2019, section 4.2. On several replicas, the mean of their
+    results is that of all rows.
 
     Args:
         weights_BTS: Weights of one attention head; rows sum to 1.
         alignment_BT: Place of the source token that each target token translates; below 0: none,
-            such tokens do not count.
+            such tokens add nothing.
+        counts_BT: Whether a target token counts: it is not padding.
     """
     places_BT1 = ops.expand_dims(ops.maximum(alignment_BT, 0), -1)
     weight_BT = ops.cast(ops.take_along_axis(weights_BTS, places_BT1, axis=-1)[..., 0], "float32")
-    counts_BT = ops.cast(alignment_BT >= 0, "float32")
-    loss_BT = -ops.log(ops.maximum(weight_BT, 1e-9))
-    return ops.sum(loss_BT * counts_BT) / ops.maximum(ops.sum(counts_BT), 1.0)
+    loss_BT = -ops.log(ops.maximum(weight_BT, 1e-9)) * ops.cast(alignment_BT >= 0, "float32")
+    num_tokens = replica_sum(ops.sum(ops.cast(counts_BT, "float32"))) / num_replicas()
+    return ops.sum(loss_BT) / ops.maximum(num_tokens, 1e-9)
 
 
 KINDS = ("sigmoid", "ipo", "hinge", "cpo")
@@ -227,6 +234,11 @@ class PreferenceLoss(keras.losses.Loss):
             tokens = ops.maximum(ops.sum(count_R[0::2]), 1.0)
             loss = loss - ops.sum(log_prob_R[0::2]) / tokens
         return loss
+
+    def batch_weight(self, y_true: Any, sample_weight: Any = None) -> Any:
+        """Return the number of pairs that count."""
+        count_R = ops.sum(ops.cast(y_true[:, 1:] >= 0, "float32"), axis=1)
+        return ops.sum(ops.cast(count_R[0::2] * count_R[1::2] > 0, "float32"))
 
     def rewards(self, y_true: Any, y_pred: Any) -> tuple[Any, Any, Any]:
         """Return r of each row (2B,), its log-probability, and its number of labels."""

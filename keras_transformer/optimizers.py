@@ -104,8 +104,14 @@ class Adam(keras.optimizers.Adam):
 
     On PyTorch epsilon is added to the bias-corrected root, as in Algorithm 1 of Kingma and Ba
     2015. Keras's Adam adds it before the correction; with the paper's 1e-9 the difference does not
-    matter. The arguments are those of `keras.optimizers.Adam`.
+    matter. The arguments are those of `keras.optimizers.Adam`; `weight_decay` spares biases and
+    the weights of norms, also after the optimizer was saved and loaded.
     """
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        if self.weight_decay:
+            self.exclude_from_weight_decay(var_names=UNDECAYED)
 
     def _backend_apply_gradients(self, grads, trainable_variables):
         # Keras 3.15 sums the gradients of a TensorFlow strategy's replicas after it has clipped and
@@ -174,6 +180,62 @@ class Adam(keras.optimizers.Adam):
         )
 
 
+def weigh_batches(optimizer: keras.optimizers.Optimizer) -> None:
+    """Let an optimizer that accumulates gradients weigh each batch of an update.
+
+    Keras's optimizers take the mean of the gradients of the batches, each the gradient of a mean
+    over tokens. From now on it is the mean with the weights that are assigned to
+    `weight_variable(optimizer)` before each batch, 1 by default: with numbers of tokens it is the
+    gradient of one batch of all rows. The gradients are clipped after that. An optimizer that does
+    not accumulate stays as it is.
+    """
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # of a LossScaleOptimizer
+    steps = optimizer.gradient_accumulation_steps
+    if not steps or hasattr(optimizer, "accumulated_weights"):
+        return
+    build, apply = optimizer.build, optimizer.apply
+    optimizer.accumulated_weights = ()
+
+    def add_weights():
+        shape = dict(shape=(), dtype="float32", aggregation="only_first_replica")
+        optimizer.accumulated_weights = (
+            optimizer.add_variable(name="batch_weight", initializer="ones", **shape),
+            optimizer.add_variable(name="total_weight", **shape),
+        )
+
+    def build_with_weights(variables):
+        build(variables)
+        if not optimizer.accumulated_weights:
+            add_weights()
+
+    def apply_weighted(grads, trainable_variables=None):
+        if not optimizer.built:
+            optimizer.build(trainable_variables)
+        weight, total = map(ops.convert_to_tensor, optimizer.accumulated_weights)
+        new_total = ops.maximum(total + weight, 1e-9)
+        # Until an update, the sums are `steps` times the mean so far: Keras divides by `steps`.
+        for variable in optimizer.variables:
+            if variable.name.endswith("gradient_accumulator"):
+                variable.assign(variable * ops.cast(total / new_total, variable.dtype))
+        grads = [x if x is None else ops.convert_to_tensor(x) for x in grads]
+        share = steps * weight / new_total
+        grads = [x if x is None else x * ops.cast(share, x.dtype) for x in grads]
+        (count,) = (x for x in optimizer.variables if x.name == "iteration")
+        is_last = (ops.convert_to_tensor(count) + 1) % steps == 0
+        optimizer.accumulated_weights[1].assign(ops.where(is_last, 0.0, total + weight))
+        apply(grads, trainable_variables)
+
+    optimizer.build, optimizer.apply = build_with_weights, apply_weighted
+    if optimizer.built:
+        add_weights()
+
+
+def weight_variable(optimizer: Any) -> Any:
+    """Return the variable of a batch's weight, see `weigh_batches`; None: nothing accumulates."""
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    return next(iter(getattr(inner, "accumulated_weights", ())), None)
+
+
 def adam(learning_rate: Any, **options: Any) -> Adam:
     """Return Adam with the paper's beta_1 = 0.9, beta_2 = 0.98, epsilon = 1e-9 (section 5.3).
 
@@ -181,11 +243,9 @@ def adam(learning_rate: Any, **options: Any) -> Adam:
         learning_rate: A number or a schedule.
         options: Further arguments of `keras.optimizers.Adam`, such as
             `gradient_accumulation_steps` or `global_clipnorm`. With accumulation, Keras 3.15 asks
-            a schedule for the rate of each batch, so its steps are batches, not updates.
-            `weight_decay` spares biases and the weights of norms.
+            a schedule for the rate of each batch, so its steps are batches, not updates. In models
+            of this package, an update is that of one batch of all tokens (`weigh_batches`); in
+            other models, the mean over batches.
     """
     settings = dict(beta_1=0.9, beta_2=0.98, epsilon=1e-9) | options
-    optimizer = Adam(learning_rate, **settings)
-    if optimizer.weight_decay:
-        optimizer.exclude_from_weight_decay(var_names=UNDECAYED)
-    return optimizer
+    return Adam(learning_rate, **settings)

@@ -143,9 +143,12 @@ def test_the_gradient_is_p_minus_q_and_zero_at_padding(labels):
 
 def test_alignment_by_hand():
     weights = np.array([[[0.5, 0.25, 0.25], [0.1, 0.2, 0.7], [1.0, 0.0, 0.0]]], "float32")
-    found = alignment_loss(weights, np.array([[1, 2, -1]], "int32"))
+    ids = np.array([[4, 5, 6]], "int32")
+    found = alignment_loss(weights, np.array([[1, 2, -1]], "int32"), ids > 0)
+    assert float(found) == pytest.approx(-(np.log(0.25) + np.log(0.7)) / 3)
+    found = alignment_loss(weights, np.array([[1, 2, -1]], "int32"), ids < 6)  # the last is padding
     assert float(found) == pytest.approx(-(np.log(0.25) + np.log(0.7)) / 2)
-    assert float(alignment_loss(weights, np.full((1, 3), -1, "int32"))) == 0
+    assert float(alignment_loss(weights, np.full((1, 3), -1, "int32"), ids > 0)) == 0
 
 
 def test_serialization():

@@ -38,7 +38,7 @@ from keras_transformer.backend.compilation import (
 from keras_transformer.backend.decoding import at, best_tokens, forbid, gather, put, row_loop
 from keras_transformer.backend.devices import constant, count_gpus
 from keras_transformer.backend.dropout import dropout
-from keras_transformer.backend.gradients import gradients
+from keras_transformer.backend.gradients import gradients, pure_gradients
 from keras_transformer.backend.graphs import (
     RECORDS_SEARCHES,
     SEARCHES_BY_SHAPE,
@@ -134,6 +134,7 @@ __all__ = [
     "portable",
     "projected_cross_entropy",
     "projected_r_drop",
+    "pure_gradients",
     "put",
     "put_rows",
     "random_state",

@@ -10,7 +10,9 @@ import keras
 from keras_transformer.backend.compilation import BACKEND
 from keras_transformer.backend.replicas import replica_sums
 
-if BACKEND == "tensorflow":
+if BACKEND == "jax":
+    import jax
+elif BACKEND == "tensorflow":
     import tensorflow as tf
 
 
@@ -44,3 +46,17 @@ def gradients(
         scalar.backward()
         return result, replica_sums([variable.value.grad for variable in variables])
     raise NotImplementedError("gradients does not support JAX: use jax.grad on a pure function")
+
+
+def pure_gradients(
+    function: Callable[..., tuple[Any, Any]], values: Any, *arguments: Any, **options: Any
+) -> tuple[Any, Any]:
+    """Return the second result of a pure function, and the gradients of the first; JAX only.
+
+    Args:
+        function: Function that returns a scalar and a second result.
+        values: Its first argument, a tree of tensors: the gradients are of these.
+        arguments, options: Its other arguments.
+    """
+    (_, result), found = jax.value_and_grad(function, has_aux=True)(values, *arguments, **options)
+    return result, found

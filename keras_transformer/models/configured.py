@@ -7,25 +7,20 @@ import warnings
 from typing import Any, Self
 
 import keras
-from keras import ops
 
 from keras_transformer.backend import (
     BACKEND,
     copy_to_processes,
     differ_by_process,
     first_part,
-    gradients,
     num_replicas,
-    replica_sum,
-    summed,
-    without_gradients,
 )
 from keras_transformer.backend.private import in_strategy, layers_inside
 from keras_transformer.config import require
 from keras_transformer.layers.head_groups import load_moments_of_any_format
 from keras_transformer.layers.layer import replacing_weights
 from keras_transformer.layers.remainders import WithRemainder
-from keras_transformer.losses import LabelSmoothedCrossentropy
+from keras_transformer.models.steps import WeightedSteps
 from keras_transformer.optimizers import Adam
 from keras_transformer.system.memory import reuse_memory
 
@@ -33,7 +28,7 @@ from keras_transformer.system.memory import reuse_memory
 _SUMMED_LATE = ("gradient_accumulation_steps", "clipnorm", "global_clipnorm", "clipvalue")
 
 
-class ConfiguredModel(keras.Model):
+class ConfiguredModel(WeightedSteps):
     """A functional model that is built from one frozen config and saved as that config.
 
     A subclass has `config_class`, is made from `(config, dtype=None, **options)`, and sets `config`
@@ -89,52 +84,19 @@ class ConfiguredModel(keras.Model):
             iterator, data_batch = None, first_part(iterator)
         super()._maybe_symbolic_build(iterator, data_batch)
 
-    def train_step(self, *arguments: Any) -> Any:
-        """Run one step of `fit` on `data`; with JAX on `state, data`."""
-        if not _in_processes():
-            return super().train_step(*arguments)
-        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(*arguments)
-
-        def scaled_loss():
-            loss, output = self._share(x, y, sample_weight, training=True)
-            return self.optimizer.scale_loss(loss), output
-
-        output, found = gradients(scaled_loss, self.trainable_variables)
-        with without_gradients():
-            self.optimizer.apply(found, self.trainable_variables)
-        return self.compute_metrics(x, y, output, sample_weight)
-
-    def test_step(self, *arguments: Any) -> Any:
-        """Run one step of `evaluate` on `data`; with JAX on `state, data`."""
-        if not _in_processes():
-            return super().test_step(*arguments)
-        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(*arguments)
-        _, output = self._share(x, y, sample_weight, training=False)
-        return self.compute_metrics(x, y, output, sample_weight)
-
-    def get_metrics_result(self) -> dict[str, Any]:
-        """Return the metrics, of the rows of all processes."""
-        with summed(self.metrics_variables):
-            return super().get_metrics_result()
-
-    def _share(self, x, y, sample_weight, training):
-        """Return this process's share of the loss of a global batch, and the output."""
-        output = self(x, training=training)
-        loss = self.compute_loss(x, y, output, sample_weight, training=training)
-        if not isinstance(self.loss, LabelSmoothedCrossentropy):  # which returns a share itself
-            loss = loss / num_replicas()
-        self._record_share(loss, x)
-        return loss, output
-
-    def _record_share(self, share, x):
-        """Add a replica's share of the loss to the mean that `fit` reports."""
-        mean = next(metric for metric in self.metrics if metric.name == "loss")
-        first = next(tensor for tensor in keras.tree.flatten(x) if tensor is not None)
-        mean.update_state(replica_sum(share), sample_weight=ops.shape(first)[0])
-
     def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Compile the model as saved; the optimizer then loads its state of any format."""
-        super().compile_from_config(config)
+        """Compile a loaded model; by default, Keras skips models that override `compile`.
+
+        A model whose loss or metrics cannot be found is loaded without them. The optimizer then
+        loads its state of any format.
+        """
+        try:
+            options = keras.saving.deserialize_keras_object(config)
+        except (TypeError, ValueError) as error:
+            warnings.warn(f"{self.name} is not compiled, call `compile`: {error}", stacklevel=2)
+            return
+        self.compile(**options)
+        self.optimizer.build(self.trainable_variables)
         load_moments_of_any_format(self)
 
     def export(
@@ -172,8 +134,3 @@ class ConfiguredModel(keras.Model):
         if quantization:
             model.quantize(quantization, remainders=remainders)
         return model
-
-
-def _in_processes():
-    """Return whether this is one of several processes that each compute their own gradients."""
-    return BACKEND == "torch" and num_replicas() > 1

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any
 
 import keras
 from keras import ops
 
 from keras_transformer.backend import (
-    BACKEND,
-    gradients,
     is_portable,
     num_replicas,
     training_step,
-    with_rows,
-    without_gradients,
 )
-from keras_transformer.layers.head_groups import load_moments_of_any_format
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models.configured import ConfiguredModel
@@ -37,16 +31,6 @@ class _HiddenStates(keras.layers.Layer):
 
     def call(self, inputs, training=None):
         return self.model.compute_hidden(inputs)
-
-
-def _unpacked(data):
-    """Return inputs, labels and weights of a batch, which Keras leaves on PyTorch's processor."""
-    parts = keras.utils.unpack_x_y_sample_weight(data)
-    if BACKEND != "torch":
-        return parts
-    return keras.tree.map_structure(
-        lambda x: x if x is None else ops.convert_to_tensor(x), tuple(parts)
-    )
 
 
 class VocabularyModel(ConfiguredModel):
@@ -128,23 +112,10 @@ class VocabularyModel(ConfiguredModel):
         self._needs_no_logits = (
             isinstance(loss, LabelSmoothedCrossentropy)
             and all(isinstance(metric, Perplexity) for metric in metrics or ())
-            and not set(options) & {"loss_weights", "weighted_metrics"}
+            and options.get("loss_weights") is None
+            and not options.get("weighted_metrics")
         )
         super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **options)
-
-    def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Compile a loaded model; by default, Keras skips models that override `compile`.
-
-        A model whose loss or metrics cannot be found is loaded without them.
-        """
-        try:
-            options = keras.saving.deserialize_keras_object(config)
-        except (TypeError, ValueError) as error:
-            warnings.warn(f"{self.name} is not compiled, call `compile`: {error}", stacklevel=2)
-            return
-        self.compile(**options)
-        self.optimizer.build(self.trainable_variables)
-        load_moments_of_any_format(self)
 
     def train_step(self, *arguments: Any) -> Any:
         """Run one step of `fit` on `data`; with JAX on `state, data`."""
@@ -156,26 +127,15 @@ class VocabularyModel(ConfiguredModel):
         if is_portable():  # `torch.compile` (2.13) fails on graph breaks inside a context
             return super().train_step(*arguments)
         with training_step():
-            if BACKEND == "jax" or not self._is_fused() or not self.trainable_variables:
-                return super().train_step(*arguments)
-            x, y, sample_weight = _unpacked(with_rows(*arguments))
+            return super().train_step(*arguments)
 
-            def scaled_loss():
-                loss, likelihood = self._recorded_loss(x, y, sample_weight, training=True)
-                return self.optimizer.scale_loss(loss), likelihood
-
-            likelihood, found = gradients(scaled_loss, self.trainable_variables)
-            with without_gradients():
-                self.optimizer.apply(found, self.trainable_variables)
-            return self.compute_metrics(x, y, likelihood, sample_weight)
-
-    def test_step(self, *arguments: Any) -> Any:
-        """Run one step of `evaluate` on `data`; with JAX on `state, data`."""
-        if BACKEND == "jax" or not self._is_fused():
-            return super().test_step(*arguments)
-        x, y, sample_weight = _unpacked(with_rows(*arguments))
-        _, likelihood = self._recorded_loss(x, y, sample_weight, training=False)
-        return self.compute_metrics(x, y, likelihood, sample_weight)
+    def loss_and_output(
+        self, x: Any, y: Any, sample_weight: Any, training: bool
+    ) -> tuple[Any, Any]:
+        """Return the loss of one batch, and each token's likelihood or the logits."""
+        if self._is_fused():
+            return self.loss_and_likelihood(x, y, sample_weight, training)
+        return super().loss_and_output(x, y, sample_weight, training)
 
     def compute_loss_and_updates(
         self,
@@ -214,12 +174,6 @@ class VocabularyModel(ConfiguredModel):
             scaled = self.optimizer.scale_loss(loss) if training else loss
         updated = [scope.get_current_value(variable) for variable in self.non_trainable_variables]
         return scaled, (loss, likelihood, updated, metrics_variables)
-
-    def _recorded_loss(self, x, y, sample_weight, training):
-        """Return the loss and the likelihood; add the loss to the mean that `fit` reports."""
-        loss, likelihood = self.loss_and_likelihood(x, y, sample_weight, training)
-        self._record_share(loss, x)
-        return loss, likelihood
 
     def _is_fused(self):
         return self._needs_no_logits and self._projects_only() and not is_portable()

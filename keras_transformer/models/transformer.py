@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+from keras import ops
 
 from keras_transformer.config import TransformerConfig, require
 from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding, record_attention
@@ -52,7 +53,9 @@ class Transformer(EncoderDecoder):
         with record_attention(self.decoder.aligning.path) as weights:
             hidden = super().compute_hidden(inputs)
         weights_BNTS = weights[self.decoder.aligning.path]
-        self.decoder.add_loss(weight * alignment_loss(weights_BNTS[:, 0], alignment_BT))
+        is_token_BT = ops.not_equal(inputs["target_ids"], self.config.pad_id)
+        loss = alignment_loss(weights_BNTS[:, 0], alignment_BT, is_token_BT)
+        self.decoder.add_loss(weight * loss)
         return hidden
 
 
