@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from keras_transformer.system.registration import register_with_keras
 from keras_transformer.system.startup import prepare
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 prepare()
+register_with_keras()
 
 # Imported on first access: a process that only makes batches does not need Keras.
 _HOMES = {
@@ -114,3 +116,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'keras_transformer' has no attribute {name!r}")
     return getattr(importlib.import_module(f"keras_transformer.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

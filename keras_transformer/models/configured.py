@@ -35,9 +35,43 @@ class ConfiguredModel(WeightedSteps):
     and its dtype policy `_policy`. `to_dict` and `from_dict` of the config serialize it.
     """
 
+    optional_inputs: frozenset[str] = frozenset()  # which a call may leave out
     quantization: str | None = None  # mode of the weights, such as "int8"
     has_remainders: bool = False  # whether int8 weights come with the remainder of their rounding
     saved_quantization: str | None = None  # mode in which folders store these float weights
+
+    def __call__(self, inputs: Any, *arguments: Any, **options: Any) -> Any:
+        """Call the model on a dict of inputs, on tensors in their order, or on the only one."""
+        return super().__call__(self.named_inputs(inputs), *arguments, **options)
+
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
+        """Return the output; JAX's steps call this directly (Keras 3.15)."""
+        return super().call(self.named_inputs(inputs), training=training, mask=mask)
+
+    def named_inputs(self, inputs: Any) -> Any:
+        """Return inputs by name: a list or tuple has them in the order in which they are declared.
+
+        Raises:
+            ValueError: If an input is missing or unknown.
+        """
+        if not isinstance(self.input, dict):
+            return inputs
+        names = list(self.input)
+        if not isinstance(inputs, dict):
+            values = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
+            accepted = f"at most {len(names)}: {', '.join(names)}"
+            require(len(values) <= len(names), "the number of inputs", len(values), accepted)
+            inputs = dict(zip(names, values, strict=False))
+        required = [name for name in names if name not in self.optional_inputs]
+        known = {*names, *self.optional_inputs}
+        if not set(required) <= inputs.keys() <= known:
+            others = [name for name in sorted(known) if name not in required]
+            raise ValueError(
+                f"inputs of {type(self).__name__} must be {', '.join(required)}"
+                f"{' and optionally ' if others else ''}{', '.join(others)}, "
+                f"in a dict or in this order, got {', '.join(map(str, inputs)) or 'none'}"
+            )
+        return inputs
 
     def quantize(self, mode: str | None = None, remainders: bool = False, **options: Any) -> None:
         """Quantize the weights; the saved config records the mode, so loading restores it.

@@ -46,6 +46,8 @@ class DecoderOnly(VocabularyModel):
         Logits (B, T, V).
     """
 
+    optional_inputs = frozenset({"segments"})  # not an input of the graph
+
     def __init__(
         self,
         config: Any,
@@ -79,7 +81,8 @@ class DecoderOnly(VocabularyModel):
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Return the logits (B, T, V); segments are optional and not an input of the graph."""
-        if not isinstance(inputs, dict) or "segments" not in inputs:
+        inputs = self.named_inputs(inputs)
+        if "segments" not in inputs:
             return super().call(inputs, training=training, mask=mask)
         ids = keras.tree.map_structure(_as_ids, inputs)
         return self._project(self.hidden(ids, training=training))

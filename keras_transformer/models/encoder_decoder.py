@@ -171,8 +171,8 @@ class EncoderDecoder(VocabularyModel):
         The graph has no optional inputs, such as segments: callers without them would have to pass
         None (Keras 3.15), and the signature of each export would list them.
         """
-        is_plain = not isinstance(inputs, dict) or not self.optional_inputs & inputs.keys()
-        if is_plain:
+        inputs = self.named_inputs(inputs)
+        if not self.optional_inputs & inputs.keys():
             return super().call(inputs, training=training, mask=mask)
         types = {self.source_name: self.source_dtype}
         tensors = {

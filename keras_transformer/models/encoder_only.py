@@ -134,6 +134,8 @@ class EncoderOnly(VocabularyModel):
         ValueError: If `type_ids` are given to a model without types.
     """
 
+    optional_inputs = frozenset({"type_ids"})
+
     def __init__(
         self,
         config: EncoderConfig,
@@ -170,22 +172,12 @@ class EncoderOnly(VocabularyModel):
         x = self._transform(self.encode(inputs))
         return ops.concatenate([x, ops.ones_like(x[..., :1])], axis=-1)
 
-    def __call__(self, inputs: Any, *arguments: Any, **options: Any) -> Any:
-        """Call the model; absent optional inputs, which Keras would require, are filled in."""
-        return super().__call__(self._complete(inputs), *arguments, **options)
-
-    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
-        """Return the head's output; JAX's steps call this directly (Keras 3.15)."""
-        return super().call(self._complete(inputs), training=training, mask=mask)
-
-    def _complete(self, inputs):
-        if not isinstance(inputs, dict):
-            return inputs
-        if self._has_types:
-            return {"type_ids": None, **inputs}
-        if "type_ids" in inputs:
+    def named_inputs(self, inputs: Any) -> Any:
+        """Return inputs by name, all `type_ids` None if there are none."""
+        if isinstance(inputs, dict) and "type_ids" in inputs and not self._has_types:
             raise ValueError("type_ids must not be given: all tokens of this model are alike")
-        return inputs
+        inputs = super().named_inputs(inputs)
+        return {"type_ids": None, **inputs} if self._has_types else inputs
 
     def with_head(self, head: str, dtype: Any = None, **changes: Any) -> Self:
         """Return a new model with a copy of this one's encoder and a new head.

@@ -158,8 +158,8 @@ class Speech(EncoderDecoder):
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Return the logits (B, T, V) of features and target ids."""
-        if isinstance(inputs, dict):
-            self._check(inputs["features"])
+        inputs = self.named_inputs(inputs)
+        self._check(inputs["features"])
         return super().call(inputs, training=training, mask=mask)
 
     def target_length(self, source_length: Any) -> int:

@@ -64,7 +64,7 @@ class VocabularyModel(ConfiguredModel):
             training: Whether dropout is active; None: as in the surrounding call, else inactive.
         """
         options = {} if training is None else {"training": training}
-        return self._hidden_states(inputs, **options)
+        return self._hidden_states(self.named_inputs(inputs), **options)
 
     def compute_hidden(self, inputs: Any) -> Any:
         """Return the last hidden states (B, T, D) inside a Keras call; subclasses define it."""

@@ -104,3 +104,91 @@ def test_a_loss_that_cannot_be_found_leaves_the_model_loaded(tiny_transformer, s
         loaded = saved_and_loaded(model)
     for one, other in zip(model.get_weights(), loaded.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+ORDERED = {  # inputs as a user of a functional model of Keras gives them
+    "gpt": IDS,
+    "bert": IDS,
+    "transformer": list(PAIR.values()),
+    "speech": (FRAMES, IDS),
+}
+
+
+@pytest.mark.parametrize("kind", cases(ORDERED, "gpt", "transformer"))
+def test_inputs_in_their_order_are_inputs_by_name(kind):
+    """As arrays in `fit` and the others, which read them by name without computing logits."""
+    make, named = MODELS[kind]
+    results = []
+    for inputs in (named, ORDERED[kind]):
+        keras.utils.set_random_seed(0)
+        model = make()
+        model.compile(keras.optimizers.SGD(0.1), LabelSmoothedCrossentropy())
+        options = dict(batch_size=2, verbose=0)
+        losses = model.fit(inputs, IDS, shuffle=False, **options).history["loss"]
+        losses += [model.evaluate(inputs, IDS, **options)]
+        losses += [model.train_on_batch(inputs, IDS), model.test_on_batch(inputs, IDS)]
+        logits = [model.predict(inputs, **options), ops.convert_to_numpy(model(inputs))]
+        results.append((losses, logits))
+    (losses, logits), (found_losses, found_logits) = results
+    np.testing.assert_allclose(found_losses, losses, rtol=1e-5)
+    np.testing.assert_allclose(found_logits, logits, atol=1e-5)
+
+
+class Rows(keras.utils.PyDataset):
+    """Batches as tuples (inputs, labels, weights)."""
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        rows = slice(2 * index, 2 * index + 2)
+        return IDS[rows], IDS[rows], np.ones(2, "float32")
+
+
+def of_tensorflow(*arrays):
+    return pytest.importorskip("tensorflow").data.Dataset.from_tensor_slices(arrays).batch(2)
+
+
+def of_torch(*arrays):
+    data = pytest.importorskip("torch").utils.data
+    tensors = [ops.convert_to_numpy(x) for x in arrays]
+    return data.DataLoader(list(zip(*tensors, strict=True)), batch_size=2)
+
+
+DATASETS = {
+    "rows": Rows,
+    "generator": lambda: (Rows()[i][:2] for i in range(2)),
+    "DataLoader": lambda: of_torch(IDS, IDS),
+    "tf.data": lambda: of_tensorflow(IDS, IDS, np.ones(4, "float32")),
+}
+# A backend with the data sets of its own; a process that imports two takes long to start.
+OWN = {"torch": "DataLoader", "tensorflow": "tf.data", "jax": "rows"}[keras.backend.backend()]
+
+
+@pytest.mark.parametrize("kind", sorted({"rows", "generator", OWN} & {*cases(DATASETS, OWN)}))
+def test_bare_inputs_come_from_any_data_set(kind):
+    model = MODELS["gpt"][0]()
+    model.compile(keras.optimizers.SGD(0.0), LabelSmoothedCrossentropy(), metrics=[Perplexity()])
+    expected = model.evaluate(IDS, IDS, batch_size=2, verbose=0)
+    found = model.fit(DATASETS[kind](), verbose=0).history
+    np.testing.assert_allclose([found["loss"][0], found["perplexity"][0]], expected, rtol=1e-5)
+    np.testing.assert_allclose(model.evaluate(DATASETS[kind](), verbose=0), expected, rtol=1e-5)
+    assert model.predict(DATASETS[kind](), verbose=0).shape == (4, 4, 13)
+
+
+@pytest.mark.once("an error before the first step")
+def test_missing_and_unknown_inputs_are_named():
+    model = MODELS["transformer"][0]()
+    accepted = "inputs of Transformer must be source_ids, target_ids and optionally alignment, .*"
+    for inputs, got in (
+        (IDS, "source_ids"),
+        ({"source_ids": IDS}, "source_ids"),
+        (PAIR | {"attention_mask": IDS}, "source_ids, target_ids, attention_mask"),
+    ):
+        with pytest.raises(ValueError, match=f"{accepted}, got {got}$"):
+            model(inputs)
+        model.compile("sgd", LabelSmoothedCrossentropy())
+        with pytest.raises(ValueError, match=f"{accepted}, got {got}"):
+            model.fit(inputs, IDS, verbose=0)
+    with pytest.raises(ValueError, match="number of inputs must be at most 2: .*, got 3"):
+        model([IDS, IDS, IDS])

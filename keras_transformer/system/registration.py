@@ -1,0 +1,102 @@
+"""Let Keras load our classes from files before the modules that define them are imported.
+
+This module imports only the standard library.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+PACKAGE = "keras_transformer"
+SERIALIZABLE = {  # modules, and their classes with `keras.saving.register_keras_serializable`
+    "layers.attention": ("MultiHeadAttention",),
+    "layers.audio": ("AudioEmbedding", "FramePrenet"),
+    "layers.basic": ("Bias", "Dense", "LayerNormalization", "RMSNormalization", "SoftCap"),
+    "layers.decoder": ("Decoder", "DecoderBlock"),
+    "layers.disentangled": ("DisentangledAttention", "DisentangledBlock", "DisentangledEncoder"),
+    "layers.embedding": ("PositionalEmbedding",),
+    "layers.encoder": ("Encoder", "EncoderBlock"),
+    "layers.feed_forward": ("FeedForward",),
+    "layers.head_groups": ("FusedDense",),
+    "layers.patches": ("PatchEmbedding",),
+    "layers.relative_bias": ("RelativeBias",),
+    "layers.remainders": ("TokenTable",),
+    "layers.residual": ("AddNorm",),
+    "layers.rotary": ("Rotary",),
+    "losses": ("LabelSmoothedCrossentropy", "PreferenceLoss", "RewardLoss"),
+    "metrics": ("MaskedAccuracy", "Perplexity", "PreferenceAccuracy"),
+    "models.bert": ("BERT",),
+    "models.deberta": ("DeBERTa",),
+    "models.esm": ("ESM", "MaskDropout"),
+    "models.gemma": ("Gemma",),
+    "models.gpt": ("GPT",),
+    "models.heads": ("Transform",),
+    "models.llama": ("LLaMA",),
+    "models.reward": ("RewardModel",),
+    "models.speech": ("Speech",),
+    "models.t5": ("T5",),
+    "models.text_to_speech": ("TextToSpeech",),
+    "models.transformer": ("Transformer",),
+    "models.vit": ("ViT",),
+    "optimizers": ("Adam", "WarmupSchedule"),
+}
+
+
+def register_with_keras() -> None:
+    """Register all `SERIALIZABLE` classes with Keras, now or as soon as it is imported.
+
+    Keras finds a registered class by its name, not by its module. So until a module is imported,
+    and registers its classes itself, other classes stand for these.
+    """
+    if keras := sys.modules.get("keras"):
+        _register(keras)
+    elif PathFinder in sys.meta_path:
+        sys.meta_path.insert(sys.meta_path.index(PathFinder), AfterImport("keras", _register))
+
+
+class AfterImport:
+    """An import finder that calls a function with a module once it is imported.
+
+    Args:
+        name: Name of the module.
+        action: The function.
+    """
+
+    def __init__(self, name: str, action: Callable[[ModuleType], None]):
+        self._name, self._action = name, action
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec that `PathFinder` finds for the module, with a loader that then acts."""
+        spec = PathFinder.find_spec(name, path, target) if name == self._name else None
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def execute_and_act(module):
+            execute(module)
+            self._action(module)
+
+        spec.loader.exec_module = execute_and_act  # type: ignore[method-assign]
+        return spec
+
+
+def _register(keras: Any) -> None:
+    known = keras.saving.get_custom_objects()
+    for module, names in SERIALIZABLE.items():
+        for name in names:
+            known.setdefault(f"{PACKAGE}>{name}", _stand_in(module, name))
+
+
+def _stand_in(module, name):
+    def from_config(config, *arguments, **options):
+        defined = getattr(importlib.import_module(f"{PACKAGE}.{module}"), name)
+        return defined.from_config(config, *arguments, **options)
+
+    return type(name, (), {"from_config": staticmethod(from_config)})
