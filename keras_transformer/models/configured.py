@@ -20,6 +20,7 @@ from keras_transformer.config import require
 from keras_transformer.layers.head_groups import load_moments_of_any_format
 from keras_transformer.layers.layer import replacing_weights
 from keras_transformer.layers.remainders import WithRemainder
+from keras_transformer.models.overview import Overview
 from keras_transformer.models.steps import WeightedSteps
 from keras_transformer.optimizers import Adam
 from keras_transformer.system.memory import reuse_memory
@@ -133,16 +134,34 @@ class ConfiguredModel(WeightedSteps):
         self.optimizer.build(self.trainable_variables)
         load_moments_of_any_format(self)
 
+    def summary(self, *arguments: Any, **options: Any) -> None:
+        """Print the inputs, layers and output with their shapes and numbers of parameters.
+
+        Arguments are those of `keras.Model.summary`; `expand_nested` shows the blocks of stacks.
+        """
+        Overview(self).summary(*arguments, **options)
+
     def export(
-        self, filepath: str | os.PathLike, format: str = "tf_saved_model", **options: Any
+        self,
+        filepath: str | os.PathLike,
+        format: str = "tf_saved_model",
+        verbose: bool = False,
+        **options: Any,
     ) -> None:
-        """Export the model in one of Keras's formats."""
+        """Export the model in one of Keras's formats.
+
+        Args:
+            filepath: Output folder or file.
+            format: See `keras.Model.export`.
+            verbose: Whether Keras prints the signature, which has a line for each weight.
+            options: See `keras.Model.export`.
+        """
         if BACKEND == "torch" and format == "tf_saved_model":
             raise ValueError(
                 f"format must be 'onnx' or another that Keras writes with PyTorch, got {format!r}: "
                 "save the model with `save`, load it with KERAS_BACKEND=tensorflow and export there"
             )
-        super().export(filepath, format=format, **options)
+        super().export(filepath, format=format, verbose=verbose, **options)
 
     def get_config(self) -> dict[str, Any]:
         config = {
