@@ -98,10 +98,11 @@ class Classifier:
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """Return the probabilities (N,) of N texts."""
-        ids, config = self.tokenizer.encode(texts), self.model.config
+        config = self.model.config
+        ids = self.tokenizer.encode(texts, max_length=config.max_length)
         token_ids = np.full((len(ids), config.max_length), config.pad_id, "int32")
         for row, own in zip(token_ids, ids, strict=True):
-            row[: len(own)] = own[: config.max_length]
+            row[: len(own)] = own
         logits = self.model.predict({"token_ids": token_ids}, batch_size=128, verbose=0)
         return 1.0 / (1.0 + np.exp(logits[:, 0] - logits[:, 1]))
 

@@ -140,9 +140,12 @@ def _batches(tokenizer, pad_id, inputs, longest, sizes, texts, shuffle=True):
     """Return batches of the kind that `inputs` names."""
     masking = _masking(tokenizer, pad_id, longest)
     if inputs not in INPUTS:
-        lines = tokenizer.encode([line for text in texts for line in text])
+        every = [line for text in texts for line in text]
+        lines = tokenizer.encode(every, max_length=sizes["max_length"])
         return SequenceBatches(lines, masking, **sizes, pad_id=pad_id, shuffle=shuffle)
-    documents = [tokenizer.encode(text, framed=False) for text in texts]
+    # A byte-level tokenizer has other pieces for a word after a space, as within a document.
+    spaced = [[*text[:1], *(f" {line}" for line in text[1:])] for text in texts]
+    documents = [tokenizer.encode(text, framed=False) for text in spaced]
     ids = dict(cls_id=_id_of(tokenizer, FIRST), sep_id=_id_of(tokenizer, LAST))
     return PretrainingBatches(documents, masking, inputs, **ids, **sizes, shuffle=shuffle)
 

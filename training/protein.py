@@ -129,9 +129,10 @@ def _residues(parts):
 def _batches(parts, part, tokenizer, masking=None, *, tokens_per_batch, max_length, **options):
     """Return batches of structures, or of masked residues; only training proteins are cut."""
     numbers = {label: number for number, label in enumerate(STRUCTURES)} | {UNRESOLVED: NO_LABEL}
-    encoded = tokenizer.encode_words([list(residues) for residues, _ in parts[part]])
-    tags = [[numbers[x] for x in structure] for _, structure in parts[part]]
     is_train = part == "train"
+    words = [list(residues) for residues, _ in parts[part]]
+    encoded = tokenizer.encode_words(words, max_length if is_train else None)
+    tags = [[numbers[x] for x in structure] for _, structure in parts[part]]
     longest = max_length if is_train else max(len(ids) for ids, _ in encoded)
     return SequenceBatches(
         [ids for ids, _ in encoded],

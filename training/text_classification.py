@@ -66,7 +66,12 @@ def train(
         max_length, pad_id = start.config.max_length, start.config.pad_id
     sizes = dict(tokens_per_batch=tokens_per_batch, max_length=max_length, pad_id=pad_id, seed=seed)
     training, validation, test = (
-        SequenceBatches(tokenizer.encode(texts), numbers, shuffle=name == "train", **sizes)
+        SequenceBatches(
+            tokenizer.encode(texts, max_length=max_length),
+            numbers,
+            shuffle=name == "train",
+            **sizes,
+        )
         for name, (texts, numbers) in pairs.items()
     )
 

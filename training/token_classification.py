@@ -72,7 +72,7 @@ def train(
     model = fine_tuned(model, "token_classification", lora_rank=lora_rank, **head)
 
     # The first piece of each word carries its tag.
-    encoded = tokenizer.encode_words([words for words, _ in sentences["train"]])
+    encoded = tokenizer.encode_words([words for words, _ in sentences["train"]], max_length)
     numbers = [numbered(tags, labels, train_file) for _, tags in sentences["train"]]
     batches = SequenceBatches(
         [ids for ids, _ in encoded],

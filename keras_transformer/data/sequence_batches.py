@@ -21,7 +21,8 @@ class SequenceBatches:
     The batch of a step depends on the step and the seed alone.
 
     Args:
-        sequences: Token ids of each text; truncated to `max_length`.
+        sequences: Token ids of each text, at most `max_length`. `TextTokenizer.encode` cuts longer
+            texts before their last special tokens.
         labels: One number per text, or one per token of each text; or a `Masking`, which draws
             inputs and labels anew in each step.
         tokens_per_batch: Maximum cells of a batch, padding included; at least `max_length`.
@@ -36,9 +37,9 @@ class SequenceBatches:
         lengths: Batch length of each bucket.
 
     Raises:
-        ValueError: If there are no texts, a text is empty, the number of labels is wrong, a number
-            is out of range, `pad_label` is given without token labels, or a `Masking` has another
-            `pad_id`.
+        ValueError: If there are no texts, a text is empty or too long, the number of labels is
+            wrong, a number is out of range, `pad_label` is given without token labels, or a
+            `Masking` has another `pad_id`.
     """
 
     def __init__(
@@ -58,12 +59,16 @@ class SequenceBatches:
         require_whole("num_buckets", num_buckets, 1)
         if not len(sequences) or not all(map(len, sequences)):
             raise ValueError("sequences must hold at least one text, and no empty one")
+        longest = max(range(len(sequences)), key=lambda i: len(sequences[i]))
+        accepted = f"at most max_length={max_length}: cut them in `TextTokenizer.encode`"
+        size = len(sequences[longest])
+        require(size <= max_length, f"tokens of sequences[{longest}]", size, accepted)
         self.masking = labels if isinstance(labels, Masking) else None
         if not self.masking and len(labels) != len(sequences):
             raise ValueError(f"labels must be {len(sequences)}, one per text, got {len(labels)}")
         self.pad_id, self.seed = pad_id, seed
         self.pad_label = pad_id if pad_label is None else pad_label
-        self._ids = Ragged.pack([ids[:max_length] for ids in sequences])
+        self._ids = Ragged.pack(sequences)
         self._labels = None if self.masking else _packed(labels, self._ids.lengths)
         if isinstance(self._labels, Ragged):
             whole = isinstance(self.pad_label, int | np.integer) and abs(self.pad_label) < 2**31
@@ -103,9 +108,7 @@ class SequenceBatches:
 def _packed(labels, lengths):
     if np.ndim(labels[0]) == 0:
         return np.asarray(labels)
-    packed = Ragged.pack(
-        [own[:length] for own, length in zip(labels, lengths.tolist(), strict=True)]
-    )
+    packed = Ragged.pack(labels)
     if wrong := np.flatnonzero(packed.lengths != lengths).tolist():
         at = wrong[0]
         raise ValueError(

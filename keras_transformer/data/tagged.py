@@ -61,6 +61,8 @@ def labels_of_tokens(
 ) -> list[np.ndarray]:
     """Label the first token of each word with the word's tag, all other tokens with `NO_LABEL`.
 
+    Words that are cut off have no label.
+
     Args:
         encoded: Token ids and word starts of each sentence, from `TextTokenizer.encode_words`.
         tags: Tag number of each word, per sentence.
@@ -68,6 +70,7 @@ def labels_of_tokens(
     labels = []
     for (ids, starts), numbers in zip(encoded, tags, strict=True):
         row = np.full(len(ids), NO_LABEL)
-        row[starts] = numbers
+        kept = np.less(starts, len(ids))
+        row[np.array(starts, int)[kept]] = np.array(numbers, int)[kept]
         labels.append(row)
     return labels

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar, Self
 
 import keras
@@ -82,19 +82,35 @@ class EncoderTask:
         """Return the function from the model's inputs to arrays whose first axis is the batch."""
         return lambda inputs: ops.softmax(ops.cast(self.model(inputs), "float32"), axis=-1)
 
-    def _cut(self, ids: Sequence[int], text: Any, strict: bool) -> list[int]:
-        """Return the ids that the model can read; a text that is cut gets a warning, or fails."""
+    def _encoded(
+        self, texts: Sequence[str], strict: bool, special: Collection[str] = ()
+    ) -> list[list[int]]:
+        """Return the ids of texts; those that are too long are cut with a warning, or fail.
+
+        A text is cut before its last special tokens, such as [SEP], as in `transformers`.
+        """
+        found = self.tokenizer.encode(texts, special=special)
+        long = [i for i, text in enumerate(texts) if self._is_long(found[i], text, strict)]
+        options = dict(special=special, max_length=self.model.config.max_length)
+        cut = self.tokenizer.encode([texts[i] for i in long], **options)  # type: ignore[arg-type]
+        for i, ids in zip(long, cut, strict=True):
+            found[i] = ids
+        return found
+
+    def _is_long(self, ids: Sequence[int], text: Any, strict: bool) -> bool:
+        """Return whether a text has to be cut, with a warning; if it is strict, that fails."""
         limit = self.model.config.max_length
         require(len(ids) > 0, "the tokens of a text", f"none in {text!r:.60}", "one or more")
-        if len(ids) > limit:
-            problem = (
-                f"texts must have at most {limit} tokens each, the model's max_length, got "
-                f"{len(ids)} in {text!r:.60}"
-            )
-            if strict:
-                raise ValueError(problem)
-            warnings.warn(f"{problem}: it is cut", stacklevel=4)
-        return list(ids[:limit])
+        if len(ids) <= limit:
+            return False
+        problem = (
+            f"texts must have at most {limit} tokens each, the model's max_length, got "
+            f"{len(ids)} in {text!r:.60}"
+        )
+        if strict:
+            raise ValueError(problem)
+        warnings.warn(f"{problem}: it is cut", stacklevel=4)
+        return True
 
     def _run(
         self,

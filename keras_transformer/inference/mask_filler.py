@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,11 @@ MASKS = ("[MASK]", "<mask>")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A piece for a masked place and its probability in [0, 1]."""
+    """A piece for a masked place and its probability in [0, 1].
+
+    The token is the text of the piece, without the space before it. If several candidates have the
+    same text, it is the piece of the vocabulary, such as "ĠParis" for "Paris" after a space.
+    """
 
     token: str
     probability: float
@@ -83,8 +88,7 @@ class MaskFiller(EncoderTask):
         """
         require_whole("top_k", top_k, 1)
         texts = checked_texts(texts)
-        encoded = self.tokenizer.encode(texts, special=(self.mask,))
-        ids = [self._cut(row, text, strict) for row, text in zip(encoded, texts, strict=True)]
+        ids = self._encoded(texts, strict, special=(self.mask,))
         for i, row in enumerate(ids):
             if (count := row.count(self._mask_id)) != 1:
                 raise ValueError(
@@ -98,6 +102,10 @@ class MaskFiller(EncoderTask):
             best = (-row[: self.tokenizer.vocab_size]).argsort(kind="stable")[:top_k].tolist()
             tokens = self.tokenizer.decode([[i] for i in best])
             tokens = [x.strip() or pieces[i] for i, x in zip(best, tokens, strict=True)]
+            # A word and the end of a word may have the same text, but are different pieces.
+            named = zip(best, tokens, strict=True)
+            counts = Counter(tokens)
+            tokens = [x if counts[x] == 1 else pieces[i] for i, x in named]
             both = zip(tokens, row[best].tolist(), strict=True)
             results.append([Candidate(*own) for own in both])
         return results

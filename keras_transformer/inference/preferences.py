@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from keras_transformer.data.preferences import PreferenceBatches
+from keras_transformer.inference.reply import common
 from keras_transformer.inference.runner import Runner
 from keras_transformer.losses import log_probabilities
 from keras_transformer.text.text_tokenizer import TextTokenizer
@@ -20,6 +21,9 @@ def encoded_answers(
 ) -> list[list[list[int]]]:
     """Return the token ids of prompts, and of answers to them with their EOS.
 
+    A language model reads an answer as it continues the prompt: the ids of prompt and answer
+    together. If tokens merge where they meet, the merged ones belong to the answers.
+
     Args:
         tokenizer: The model's tokenizer: a `TextTokenizer`, or a translator's.
         config: The model's config.
@@ -28,9 +32,17 @@ def encoded_answers(
     """
     prompts, sides = checked_texts(prompts, "prompts"), [checked_texts(x) for x in answers]
     if isinstance(tokenizer, TextTokenizer):
-        begun = [ids or [config.bos_id] for ids in tokenizer.encode(prompts)]
-        end = config.eos_ids[0]
-        return [begun, *([[*ids, end] for ids in tokenizer.encode(x)] for x in sides)]
+        wholes = [
+            tokenizer.encode([x + y for x, y in zip(prompts, side, strict=True)]) for side in sides
+        ]
+        begun, end = tokenizer.encode(prompts), config.eos_ids[0]
+        for i, ids in enumerate(begun):
+            begun[i] = ids[: min(common(ids, whole[i]) for whole in wholes)]
+        rest = [
+            [[*ids[len(first) :], end] for first, ids in zip(begun, whole, strict=True)]
+            for whole in wholes
+        ]
+        return [[ids or [config.bos_id] for ids in begun], *rest]
     return [tokenizer.encode_source(prompts), *map(tokenizer.encode_target, sides)]
 
 

@@ -128,7 +128,7 @@ class QuestionAnswerer(EncoderTask):
         if not inside:
             return
         if strict:
-            self._cut(ids, pair, strict)
+            self._is_long(ids, pair, strict)
         first, after = inside[0], inside[-1] + 1
         others = len(ids) - (after - first)
         room = limit - others

@@ -79,8 +79,8 @@ class TextClassifier(EncoderTask):
 
         Args:
             texts: Texts; or pairs of texts, such as a premise and a hypothesis, for a model with
-                two token types, a RoBERTa, a DeBERTa or a BART. Of a pair only the second text is
-                cut.
+                two token types, a RoBERTa, a DeBERTa or a BART. Of a pair that is too long, the
+                longer text is cut.
             threshold: Labels with a lower probability are left out; None: 0.5 if a text may have
                 any number of labels, else 0.
             tokens_per_batch: Maximum tokens in a batch, padding included.
@@ -96,9 +96,7 @@ class TextClassifier(EncoderTask):
             texts = checked_texts(texts)  # type: ignore[arg-type]
             size = self.letters_per_word
             read = [overlapping_words(x, size) for x in texts] if size else texts
-            encoded = self.tokenizer.encode(read)
-            ids = [self._cut(row, x, strict) for row, x in zip(encoded, texts, strict=True)]
-            types = None
+            ids, types = self._encoded(read, strict), None
         else:
             ids, types = self._pairs(texts, strict)
         names = self.model.config.labels
@@ -144,8 +142,10 @@ class TextClassifier(EncoderTask):
         only = "strings, not pairs: the model has one token type"
         require(takes, "texts", pairs[0], only)
         found = self.tokenizer.encode_pairs(pairs, 1 << 30)
-        for i, (ids, *_) in enumerate(found):
-            if len(ids) > config.max_length:
-                self._cut(ids, pairs[i], strict)
-                found[i] = self.tokenizer.encode_pairs([pairs[i]], config.max_length)[0]
+        long = [i for i, own in enumerate(found) if self._is_long(own[0], pairs[i], strict)]
+        options = dict(max_length=config.max_length, strategy="longest_first")
+        if long:
+            cut = self.tokenizer.encode_pairs([pairs[i] for i in long], **options)
+            for i, own in zip(long, cut, strict=True):
+                found[i] = own
         return [x[0] for x in found], [x[1] for x in found]

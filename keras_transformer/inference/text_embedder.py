@@ -111,8 +111,7 @@ class TextEmbedder(EncoderTask):
             ValueError: If an argument is out of range, or a text is too long and `strict`.
         """
         texts = checked_texts(texts)
-        encoded = self.tokenizer.encode(texts)
-        ids = [self._cut(row, text, strict) for row, text in zip(encoded, texts, strict=True)]
+        ids = self._encoded(texts, strict)
         vectors = np.empty((len(ids), self.model.config.d_model), "float32")
         for row, vector in enumerate(self._run(ids, tokens_per_batch)):
             vectors[row] = vector

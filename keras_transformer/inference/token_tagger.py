@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from keras_transformer.inference.encoder_task import EncoderTask
+from keras_transformer.inference.folder import read_config, save_folder
 from keras_transformer.inference.labels import Label
 from keras_transformer.models import ESM
+from keras_transformer.models.encoder_only import EncoderOnly
+from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import checked_texts
 
 OUTSIDE = "O"
@@ -52,12 +58,38 @@ class TokenTagger(EncoderTask):
     Args:
         model: Encoder with the head "token_classification".
         tokenizer: Tokenizer that the model was trained with.
+        spaced_words: Whether the model has read words with the spaces before them. Folders that
+            were written before these were encoded do not say so, and are read as they were trained.
 
     Raises:
         ValueError: If the model has another head, or the tokenizer has more pieces than the model.
     """
 
     what, head, task = "token tagger", "token_classification", "token_classification"
+
+    def __init__(self, model: EncoderOnly, tokenizer: TextTokenizer, spaced_words: bool = True):
+        super().__init__(model, tokenizer)
+        self.spaced_words = spaced_words
+
+    def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
+        """Write `model.keras`, `tokenizer.json` and `config.json`; see `EncoderTask.save`."""
+        facts = {"task": self.task, "spaced_words": self.spaced_words}
+        save_folder(folder, self.model, self.tokenizer, facts, base=base)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Self:
+        """Load what `save`, a training script or `keras-transformer import` wrote.
+
+        Args:
+            folder: Folder of the saved model.
+            precision: See `Translator.load`; None: as saved.
+
+        Raises:
+            ValueError: If the folder is not such a model, or a file in it is broken.
+        """
+        found = super().load(folder, precision)
+        spaced_words = read_config(folder, cls.what).get("spaced_words") is True
+        return cls(found.model, found.tokenizer, spaced_words)
 
     def tag(
         self, texts: Sequence[str], *, tokens_per_batch: int = 8192, strict: bool = False
@@ -78,13 +110,16 @@ class TokenTagger(EncoderTask):
             ValueError: If an argument is out of range, or a text is too long and `strict`.
         """
         texts = checked_texts(texts)
-        word = RESIDUE if isinstance(self.model, ESM) else WORD
+        are_letters = isinstance(self.model, ESM)
+        word = RESIDUE if are_letters else WORD
         places = [[match.span() for match in word.finditer(text)] for text in texts]
         words = [
             [text[start:end] for start, end in own] for text, own in zip(texts, places, strict=True)
         ]
-        options = dict(tokens_per_batch=tokens_per_batch, strict=strict)
-        tags = self.tag_words(words, **options)  # type: ignore[arg-type]
+        encode = functools.partial(self.tokenizer.encode_words, words, spaced=self.spaced_words)
+        if self.spaced_words and not are_letters:  # as they are in the text
+            encode = functools.partial(self.tokenizer.encode_places, texts, places)
+        tags = self._tags(encode, words, tokens_per_batch, strict)
         return [list(_entities(*own)) for own in zip(texts, places, tags, strict=True)]
 
     def tag_words(
@@ -96,6 +131,8 @@ class TokenTagger(EncoderTask):
     ) -> list[list[Label]]:
         """Return the most probable tag of each word, from the word's first piece.
 
+        Words are encoded as in training, each with a space before it.
+
         Args:
             sentences: The words of each sentence.
             tokens_per_batch, strict: See `tag`; words after a cut get "O" with probability 0.
@@ -103,10 +140,18 @@ class TokenTagger(EncoderTask):
         Raises:
             ValueError: See `tag`.
         """
-        encoded = self.tokenizer.encode_words(sentences)
+        encode = functools.partial(self.tokenizer.encode_words, sentences, spaced=self.spaced_words)
+        return self._tags(encode, sentences, tokens_per_batch, strict)
+
+    def _tags(self, encode, sentences, tokens_per_batch, strict):
+        """Return the tag of each word; `encode` returns the ids and the words' first ids."""
+        encoded = encode()
         full = [i for i, words in enumerate(sentences) if len(words)]
-        ids = [self._cut(encoded[i][0], " ".join(sentences[i]), strict) for i in full]
-        names, found = self.model.config.labels, [[] for _ in sentences]  # type: ignore[var-annotated]
+        long = [self._is_long(encoded[i][0], " ".join(sentences[i]), strict) for i in full]
+        if any(long):
+            encoded = encode(max_length=self.model.config.max_length)
+        ids = [encoded[i][0] for i in full]
+        names, found = self.model.config.labels, [[] for _ in sentences]
         for i, row, table in zip(full, ids, self._run(ids, tokens_per_batch), strict=True):
             for start in encoded[i][1]:
                 best = int(table[start].argmax()) if start < len(row) else None

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-import numpy as np
-
-from keras_transformer.config import require, require_whole
 from keras_transformer.system.failures import readable
 from keras_transformer.system.files import replacing
+from keras_transformer.text.encodings import (
+    cut,
+    encoded,
+    encoded_pairs,
+    made,
+    starts_of_places,
+    starts_of_words,
+    with_spaced_words,
+)
 from keras_transformer.text.special_tokens import renamed, replaced
 from keras_transformer.text.text_tokenizer_training import library, trained
 from keras_transformer.text.tokenizer import checked_texts
@@ -58,9 +65,9 @@ class TextTokenizer:
         control_tokens: Collection[str] = (),
     ):
         try:
-            self._tokenizer = _made(content)
+            self._tokenizer = made(content)
             self._renamed, self.special_names = renamed(content, control_tokens)
-            self._encoder = _made(self._renamed)
+            self._encoder = made(self._renamed)
         except ImportError:
             raise
         except Exception as error:  # the library raises Exception itself
@@ -130,7 +137,11 @@ class TextTokenizer:
         return cls(tokenizer_of(content, name, options, path, False), framed)
 
     def encode(
-        self, texts: Sequence[str], framed: bool = True, special: Collection[str] = ()
+        self,
+        texts: Sequence[str],
+        framed: bool = True,
+        special: Collection[str] = (),
+        max_length: int | None = None,
     ) -> list[list[int]]:
         """Return the ids of each text.
 
@@ -140,44 +151,80 @@ class TextTokenizer:
                 of a chat, which has them already.
             special: Special tokens that texts may spell; others are spelled out. All of them:
                 `special_names`.
+            max_length: Maximum ids of a text with its special tokens; the text is cut if it has
+                more. None: any.
         """
         framed = framed and self.add_special_tokens
         names = {token: name for token, name in self.special_names.items() if token in special}
         texts = [replaced(text, names) for text in checked_texts(texts)]
-        return [encoding.ids for encoding in _encoded(self._encoder, texts, framed)]
+        return [cut(x, max_length)[0] for x in encoded(self._encoder, texts, framed)]
 
-    def encode_words(self, texts: Sequence[Sequence[str]]) -> list[tuple[list[int], list[int]]]:
+    def encode_words(
+        self,
+        texts: Sequence[Sequence[str]],
+        max_length: int | None = None,
+        spaced: bool = True,
+    ) -> list[tuple[list[int], list[int]]]:
         """Return the ids of texts that are split into words, and the index of each word's first id.
 
         A word without pieces, such as a space, gets the index of the next word that has one; if
-        there is none, the last index.
+        there is none, the last index. A word that is cut off gets `max_length`.
+
+        Args:
+            texts: The words of each text.
+            max_length: See `encode`.
+            spaced: Whether each word is encoded with a space before it (`add_prefix_space` in
+                `transformers`).
 
         Raises:
             ValueError: If a text is not a sequence of strings, or none of its words has a piece
                 and no special tokens are added.
         """
         texts = [checked_texts(words, f"texts[{i}]") for i, words in enumerate(texts)]
-        found = _encoded(self._encoder, texts, self.add_special_tokens, is_pretokenized=True)
+        encoder = self._spaced if spaced else self._encoder
+        found = encoded(encoder, texts, self.add_special_tokens, is_pretokenized=True)
         results = []
         for words, encoding in zip(texts, found, strict=True):
             if words and not encoding.ids:
                 raise ValueError(
                     f"texts must have at least one piece each, got none in {words!r:.80}"
                 )
-            owners = np.array([-1 if x is None else x for x in encoding.word_ids])
-            last = len(owners) - 1
-            later = [np.flatnonzero(owners >= i) for i in range(len(words))]
-            results.append((encoding.ids, [int(x[0]) if len(x) else last for x in later]))
+            results.append(cut(encoding, max_length, starts_of_words(encoding, len(words))))
         return results
 
+    @functools.cached_property
+    def _spaced(self):
+        return made(with_spaced_words(self._renamed))
+
+    def encode_places(
+        self,
+        texts: Sequence[str],
+        places: Sequence[Sequence[tuple[int, int]]],
+        max_length: int | None = None,
+    ) -> list[tuple[list[int], list[int]]]:
+        """Return the ids of whole texts, and the index of the first id of each of their words.
+
+        Args:
+            texts: The texts.
+            places: The first character of each word of a text, and the one after its last.
+            max_length: See `encode`, and for words that are cut off `encode_words`.
+        """
+        found = encoded(self._encoder, checked_texts(texts), self.add_special_tokens)
+        return [
+            cut(encoding, max_length, starts_of_places(encoding, text, own) if encoding.ids else [])
+            for text, own, encoding in zip(texts, places, found, strict=True)
+        ]
+
     def encode_pairs(
-        self, pairs: Sequence[tuple[str, str]], max_length: int
+        self, pairs: Sequence[tuple[str, str]], max_length: int, strategy: str = "only_second"
     ) -> list[tuple[list[int], list[int], list[tuple[int, int]]]]:
         """Encode each pair of texts as one sequence, with the spans of its ids in the second text.
 
         Args:
-            pairs: Pairs of texts; the second is truncated if both together are too long.
+            pairs: Pairs of texts.
             max_length: Most ids of a pair.
+            strategy: Which text is cut if both together are too long: "only_second", or
+                "longest_first", the longer one until both are equal and then both.
 
         Returns:
             For each pair: its ids; for each id 0 for the first text or 1 for the second; and for
@@ -188,25 +235,8 @@ class TextTokenizer:
             ValueError: If a pair is not two strings, or a first text leaves no room for a piece
                 of the second.
         """
-        pairs = [
-            # The number of texts in each is checked below.
-            tuple(checked_texts(pair, f"pairs[{i}]"))  # type: ignore[misc]
-            for i, pair in enumerate(pairs)
-        ]
-        for i, pair in enumerate(pairs):
-            require(len(pair) == 2, f"pairs[{i}]", pair, "two texts")
-        tokenizer = _made(self._renamed)
-        least = tokenizer.num_special_tokens_to_add(True) + 1
-        firsts = _encoded(tokenizer, [first for first, _ in pairs], False)
-        least += max((len(encoding.ids) for encoding in firsts), default=0)
-        require_whole("max_length", max_length, least)
-        tokenizer.enable_truncation(max_length, strategy="only_second")
-        results = []
-        for encoding in _encoded(tokenizer, pairs):
-            owners = zip(encoding.sequence_ids, encoding.offsets, strict=True)
-            places = [offsets if owner == 1 else (-1, -1) for owner, offsets in owners]
-            results.append((encoding.ids, encoding.type_ids, places))
-        return results
+        tokenizer = made(self._renamed)
+        return encoded_pairs(tokenizer, pairs, max_length, strategy)
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each list of ids, without special tokens."""
@@ -249,21 +279,3 @@ class TextTokenizer:
         """Write `tokenizer.json`, which `read` and `transformers` can read."""
         with replacing(Path(folder) / FILE) as temporary:
             temporary.write_bytes(self.content)
-
-
-def _made(content):
-    tokenizer = library().Tokenizer.from_buffer(content)
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    return tokenizer
-
-
-def _encoded(tokenizer, texts, add_special_tokens=True, **options):
-    try:
-        return tokenizer.encode_batch(texts, add_special_tokens=add_special_tokens, **options)
-    except TypeError as error:  # for strings there is no other cause
-        raise ValueError("texts must be valid Unicode, got a lone surrogate") from error
-    except Exception as error:
-        if type(error) is not Exception:  # the library's own
-            raise
-        raise ValueError(f"texts must be ones that the tokenizer can encode: {error}") from error

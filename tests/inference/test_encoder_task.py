@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+import transformers
 
-from keras_transformer import TextClassifier, TokenTagger
+from keras_transformer import MaskFiller, TextClassifier, TextEmbedder, TokenTagger
 from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
@@ -60,3 +61,28 @@ def test_precision(pieces, tmp_path):
     for one, other in ((a, c), (b, d)):
         ours = {x.label: x.probability for x in one}
         assert {x.label: x.probability for x in other} == pytest.approx(ours, abs=0.05)
+
+
+@pytest.mark.once("the ids of texts: no tensor")
+@pytest.mark.parametrize("task", ["classify", "pairs", "embed", "fill", "tag", "tag_words"])
+def test_a_text_that_is_cut_keeps_its_last_special_token(pieces, task, tmp_path, monkeypatch):
+    pieces.save(tmp_path)
+    theirs = transformers.PreTrainedTokenizerFast(
+        tokenizer_file=str(tmp_path / "tokenizer.json"), mask_token="[MASK]"
+    )
+    kinds = dict(embed=(TextEmbedder, "masked_lm"), fill=(MaskFiller, "masked_lm"))
+    kinds |= dict.fromkeys(("tag", "tag_words"), (TokenTagger, "token_classification"))
+    kind, head = kinds.get(task, (TextClassifier, "sequence_classification"))
+    one, read = kind(model_of(pieces, head), pieces), []
+
+    def run(ids, *_):
+        read.extend(ids)
+        raise InterruptedError
+
+    monkeypatch.setattr(one, "_run", run)
+    text = "a good film " * 9 if task != "fill" else "a [MASK] film" + " a good film" * 9
+    given = {"pairs": (text, "bad films"), "tag_words": text.split()}.get(task, text)
+    with pytest.warns(UserWarning, match="it is cut"), pytest.raises(InterruptedError):
+        getattr(one, {"pairs": "classify"}.get(task, task))([given])
+    expected = theirs([given] if task == "pairs" else [text], truncation=True, max_length=16)
+    assert read == expected["input_ids"] and read[0][-1] == pieces.id_of("[SEP]")

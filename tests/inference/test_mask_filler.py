@@ -7,8 +7,10 @@ import torch
 import transformers
 
 from keras_transformer import MaskFiller, load_pretrained
+from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.backends import EVERY_CASE, cases
+from tests.text.test_encodings import folder_of
 
 PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] good bad film the a ##s".split()
 RESIDUES = "<cls> <pad> <eos> <unk> L A G V E I P . - <mask>".split()
@@ -125,3 +127,15 @@ def test_bad_input(filler):
     without = TextTokenizer.train(["a b"], "characters")
     with pytest.raises(ValueError, match="the tokenizer's mask token must be one of"):
         MaskFiller(ours.model, without)
+
+
+@pytest.mark.once("names of candidates: no tensor")
+def test_candidates_of_one_text_have_other_names(tmp_path):
+    folder_of("roberta", tmp_path / "tokenizer")
+    tokenizer = TextTokenizer.read(tmp_path / "tokenizer").with_special_tokens(["<mask>"])
+    sizes = dict(d_model=8, num_layers=1, num_heads=2, head="masked_lm")
+    filler = MaskFiller(BERT(BERTConfig(tokenizer.vocab_size, **sizes)), tokenizer)
+    (candidates,) = filler.fill(["in <mask>"], tokenizer.vocab_size)
+    names = [x.token for x in candidates]
+    assert len(names) == len(set(names)) == tokenizer.vocab_size
+    assert any(f"Ġ{name}" in names for name in names)

@@ -2,12 +2,14 @@
 
 import keras
 import numpy as np
+import pytest
 
 from keras_transformer.data.preferences import PreferenceBatches
 from keras_transformer.inference.preferences import encoded_answers, reference_log_probabilities
 from keras_transformer.models import GPT, GPTConfig
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.inference.small_translator import TEXTS
+from tests.pretrained_files import llama_tokenizer
 
 SIZES = dict(tokens_per_batch=256, max_length=32)
 
@@ -38,3 +40,17 @@ def test_of_a_language_model(randomize):
             places = np.arange(len(prompt) - 1, whole.shape[1] - 1)
             expected = log_probs[places, answer].sum()
             np.testing.assert_allclose(found[pair, side], expected, rtol=1e-4)
+
+
+@pytest.mark.once("token ids: no tensor")
+@pytest.mark.parametrize("style", ["llama", "metaspace", "gemma"])
+def test_an_answer_is_encoded_after_its_prompt(style):
+    tokenizer = llama_tokenizer(TEXTS, style)
+    config = GPTConfig(tokenizer.vocab_size, d_model=8, num_layers=1, num_heads=2, eos_id=2)
+    prompts, chosen, rejected = ["one two", "four "], [" three", "five"], [" six", "two"]
+    begun, *sides = encoded_answers(tokenizer, config, prompts, chosen, rejected)
+    for answers, texts in zip(sides, (chosen, rejected), strict=True):
+        whole = tokenizer.encode([x + y for x, y in zip(prompts, texts, strict=True)])
+        found = [x + y for x, y in zip(begun, answers, strict=True)]
+        assert found == [[*ids, 2] for ids in whole]
+        assert all(1 not in ids for ids in answers)  # no second BOS

@@ -1,6 +1,7 @@
 """TokenTagger: what a script trained; entities as seqeval counts them; proteins."""
 
 import itertools
+import json
 import random
 
 import numpy as np
@@ -11,9 +12,10 @@ from seqeval.metrics.sequence_labeling import get_entities
 from keras_transformer import TokenTagger
 from keras_transformer.inference.text_classifier import Label
 from keras_transformer.inference.token_tagger import _entities
-from keras_transformer.models import ESM, ESMConfig
+from keras_transformer.models import BERT, ESM, BERTConfig, ESMConfig
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.inference.encoder_folders import tagger_folder
+from tests.text.test_encodings import folder_of, spaced
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +80,52 @@ def test_letters_of_a_protein_are_words(tmp_path, randomize):
     assert "".join(x.label * (x.end - x.start) for x in runs) == "".join(x.label for x in tags)
     assert all(x.label != y.label for x, y in itertools.pairwise(runs))
     assert "".join(x.text for x in runs) == "LAGVVAL"
+
+
+@pytest.fixture(scope="module")
+def of_bytes(tmp_path_factory):
+    """A random tagger with RoBERTa's kind of tokenizer, and that of `transformers`."""
+    folder = tmp_path_factory.mktemp("bytes")
+    theirs, ours = folder_of("roberta", folder / "one"), TextTokenizer.read(folder / "one")
+    sizes = dict(d_model=8, num_layers=1, num_heads=2, head="token_classification")
+    model = BERT(BERTConfig(ours.vocab_size, **sizes, labels=("O", "B-LOC")))
+    return TokenTagger(model, ours), theirs
+
+
+@pytest.mark.once("the ids of texts: no tensor")
+def test_words_are_read_as_in_their_text(of_bytes, monkeypatch):
+    tagger, theirs = of_bytes
+    read = []
+
+    def run(ids, *_):
+        read.extend(ids)
+        return [np.ones((len(row), 2)) for row in ids]
+
+    monkeypatch.setattr(tagger, "_run", run)
+    texts = ["Ann lives in Rome, near Rome.", " Rome."]
+    tagger.tag(texts)
+    assert read == theirs(texts)["input_ids"]
+    read.clear()
+    words = [["Ann", "lives", "in", "Rome", "."]]
+    tagger.tag_words(words)
+    assert read == spaced(theirs)(words, is_split_into_words=True)["input_ids"]
+
+
+@pytest.mark.once("the ids of texts: no tensor")
+def test_a_folder_of_before_words_had_spaces(of_bytes, tmp_path, monkeypatch):
+    of_bytes[0].save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config.pop("spaced_words") is True and TokenTagger.load(tmp_path).spaced_words
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    old = TokenTagger.load(tmp_path)
+    read = []
+
+    def run(ids, *_):
+        read.extend(ids)
+        raise InterruptedError
+
+    monkeypatch.setattr(old, "_run", run)
+    with pytest.raises(InterruptedError):
+        old.tag(["in Rome"])
+    plain = old.tokenizer.encode_words([["in", "Rome"]], spaced=False)
+    assert read == [plain[0][0]] != [old.tokenizer.encode_words([["in", "Rome"]])[0][0]]

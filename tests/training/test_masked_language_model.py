@@ -10,6 +10,8 @@ from keras import ops
 from keras_transformer import MaskFiller
 from keras_transformer.data.documents import read_sentences
 from keras_transformer.inference.folder import load_with_tokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
+from tests.text.test_encodings import folder_of
 from training.masked_language_model import _batches, train
 
 WORDS = "ba be bi bo bu da de di do du".split()
@@ -67,3 +69,13 @@ def test_bad_input(text, tmp_path):
     (tmp_path / "one.txt").write_text("ba be\nbi bo\n")
     with pytest.raises(ValueError, match="documents must be two or more, got 1"):
         train([tmp_path / "one.txt"], text, tmp_path / "run", inputs="next_sentence", vocab_size=64)
+
+
+def test_sentences_of_a_document_have_spaces_between_them(tmp_path):
+    folder_of("roberta", tmp_path / "tokenizer")
+    special = ["<unk>", "<mask>"]
+    tokenizer = TextTokenizer.read(tmp_path / "tokenizer").with_special_tokens(special)
+    text = ["Rome is old;", "in Rome lives Ann."]
+    batches = _batches(tokenizer, 0, "full_sentences", 1, BATCHES, [text])
+    ids = [x for sentence in batches.documents[0] for x in sentence]
+    assert [ids] == tokenizer.encode([" ".join(text)], framed=False)
