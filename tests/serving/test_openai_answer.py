@@ -7,10 +7,11 @@ import pytest
 from keras_transformer.inference.reply import Event
 from keras_transformer.search import Generation
 from keras_transformer.serving.openai_answer import Answer
-from keras_transformer.serving.openai_forms import CompletionForm
+from keras_transformer.serving.openai_forms import ChatForm, CompletionForm
 from keras_transformer.serving.replies import Job
 from keras_transformer.serving.token_texts import Names
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from tests.pretrained_files import llama_tokenizer
 
 
 class Replies:
@@ -110,3 +111,25 @@ def test_what_fails_is_raised_and_the_rest_ends(tokenizer, say):
     with pytest.raises(RuntimeError, match="no memory"):
         asyncio.run(run())
     assert replies.cancelled == jobs
+
+
+@pytest.mark.parametrize("form,expected", [(CompletionForm, " is it"), (ChatForm, "is it")])
+def test_a_completion_continues_its_prompt_and_a_reply_is_a_text_of_its_own(form, expected):
+    tokenizer = llama_tokenizer(["there is it", "is it"] * 4)
+    (prompt,), (ids,) = (tokenizer.encode([x], framed=x[0] == "t") for x in ("there", "is it"))
+    for stop in ([], [" it"]):
+        script = [Event(0, x, -1.0, (), None, 0) for x in ids[:-1]]
+        script.append(Event(0, ids[-1], -1.0, (), "length", 0))
+        job = Job(prompt, Generation(), 0)
+        one = Answer(Replies(script), Names(tokenizer), [job], 1, stop, form("poet", 0))
+
+        async def run(one=one):
+            one.begin("me")
+            return (await one.whole())["choices"][0]
+
+        choice = asyncio.run(run())
+        text = choice["message"]["content"] if form is ChatForm else choice["text"]
+        assert text == (expected.removesuffix(" it") if stop else expected)
+        if form is CompletionForm:
+            assert choice["logprobs"]["tokens"] == [" is", " it"]
+            assert choice["logprobs"]["text_offset"] == [0, 3]
