@@ -94,6 +94,7 @@ LAYOUTS = {  # kind: SentencePiece's options, the model's file, tokenizer_config
         dict(tokenizer_class="NllbTokenizer"),
     ),
     "mbart": ({}, "sentencepiece.bpe.model", dict(tokenizer_class="MBart50Tokenizer")),
+    "mbart25": ({}, "sentencepiece.bpe.model", dict(tokenizer_class="MBartTokenizer")),
     "t5": (_T5, "spiece.model", dict(tokenizer_class="T5Tokenizer")),
     "umt5": (_T5, "spiece.model", dict(tokenizer_class="T5Tokenizer")),
     "madlad": (
@@ -134,6 +135,9 @@ def tokenizer_files(kind, folder, texts, vocab_size=120):
         return dict(model_type="m2m_100", vocab_size=len(pieces) + 100 + 8, **special)
     if kind == "nllb":
         return dict(model_type="m2m_100", vocab_size=size + 1 + 202 + 1 + 2, **special)
+    if kind == "mbart25":  # which translates into de_DE
+        special["decoder_start_token_id"] = size + 1 + 2
+        return dict(model_type="mbart", vocab_size=size + 1 + 25 + 1, **special)
     return dict(model_type="mbart", vocab_size=size + 1 + 52 + 1, **special)
 
 
@@ -179,7 +183,7 @@ def pretrained_folder(kind, folder, texts, targets=None, layers=2):
         config = transformers.BartConfig(**found, **sizes)
         model = transformers.BartForConditionalGeneration(config)
         model.generation_config.forced_bos_token_id = 0
-    elif kind == "mbart":
+    elif kind in ("mbart", "mbart25"):
         config = transformers.MBartConfig(**found, **sizes)
         model = transformers.MBartForConditionalGeneration(config)
     else:

@@ -169,7 +169,7 @@ def _usual_languages(folder, tokenizer):
     sources, targets = tokenizer.source_languages, tokenizer.target_languages
     return (
         source if not sources or source in sources else None,
-        target if not targets or target in targets else None,
+        target if not targets or target in targets else targets[0] if len(targets) == 1 else None,
     )
 
 

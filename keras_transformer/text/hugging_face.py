@@ -74,10 +74,6 @@ def _read(folder, config, kind):
     own = _own_pieces(content, folder)
     if kind in T5_KINDS:
         return _t5(folder, content, own, config, options)
-    if kind == "mbart" and (options.get("tokenizer_class") or "").startswith("MBartTokenizer"):
-        raise ValueError(
-            f"{folder} has the tokenizer of mBART-25, which is not supported; mBART-50's is"
-        )
     if (folder / "vocab.json").is_file():  # M2M-100; NLLB has none
         ids = _json(folder / "vocab.json")
         if sorted(ids.values()) != list(range(len(ids))):
@@ -86,7 +82,9 @@ def _read(folder, config, kind):
         pieces, names = sorted(ids, key=ids.get), {code: f"__{code}__" for code in codes}
     else:
         pieces = [*FAIRSEQ, *own[3:]]
-        codes = MBART50 if kind == "mbart" else _listed_languages(folder, options) or NLLB200
+        codes = _listed_languages(folder, options) or NLLB200
+        if kind == "mbart":
+            codes = MBART50[:25] if _is_mbart25(config, options) else MBART50
         names = {code: code for code in codes}
     content_size = len(pieces)
     pieces += names.values()
@@ -96,23 +94,29 @@ def _read(folder, config, kind):
     return MultilingualTokenizer(
         SentencePieces(content, pieces, ids.get("<unk>", 0)),
         content_size=content_size,
-        **_language_options(ids, names, options, folder),
+        **_language_options(ids, names, options, folder, config),
         **_origin(folder, config),
     )
 
 
-def _language_options(ids, names, options, folder):
+def _is_mbart25(config, options):
+    """Whether a folder is of mBART-25, whose decoder begins with the language of the target."""
+    name = options.get("tokenizer_class") or ""
+    return config["model_type"] == "mbart" and not name.startswith("MBart50")
+
+
+def _language_options(ids, names, options, folder, config):
     """Return the special ids of a fairseq vocabulary and the ids of its language tokens."""
     if missing := [piece for piece in FAIRSEQ if piece not in ids]:
         raise ValueError(f"the vocabulary in {folder} must have the pieces {missing}")
-    return dict(
-        style="suffix" if options.get("legacy_behaviour") else "prefix",
-        pad_id=ids["<pad>"],
-        unk_id=ids["<unk>"],
-        bos_id=ids["</s>"],
-        eos_id=ids["</s>"],
-        languages={code: ids[name] for code, name in names.items()},
-    )
+    style = "suffix" if options.get("legacy_behaviour") else "prefix"
+    languages, bos_id = {code: ids[name] for code, name in names.items()}, ids["</s>"]
+    if _is_mbart25(config, options):
+        style, bos_id = "start", _id(config, START, None)
+        accepted = "the id of the target language's token"
+        require(bos_id in languages.values(), START, bos_id, accepted)
+    special = dict(pad_id=ids["<pad>"], unk_id=ids["<unk>"], bos_id=bos_id, eos_id=ids["</s>"])
+    return special | dict(style=style, languages=languages)
 
 
 def _t5(folder, content, own, config, options):
@@ -176,7 +180,7 @@ def _fast(pieces, folder, config, options):
         )
     names = {code: code for code in (*NLLB200, *MBART50) if code in ids}
     names = names or {code: f"__{code}__" for code in M2M100 if f"__{code}__" in ids}
-    kind = _language_options(ids, names, options, folder)
+    kind = _language_options(ids, names, options, folder, config)
     if config["model_type"] == "bart":
         first = ids["<s>"]
         for found in (config, _json(folder / "generation_config.json")):

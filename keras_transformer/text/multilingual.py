@@ -1,4 +1,4 @@
-"""Tokenizers of pretrained encoder-decoders: M2M-100, NLLB, mBART-50, T5, BART."""
+"""Tokenizers of pretrained encoder-decoders: M2M-100, NLLB, mBART, T5, BART."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from keras_transformer.text.pieces import FastPieces, SentencePieces
 from keras_transformer.text.tokenizer import Frame, Tokenizer
 
-STYLES = ("prefix", "suffix", "task", "plain")
+STYLES = ("prefix", "suffix", "start", "task", "plain")
 ORIGINALS = "hugging_face"  # folder of the files that a tokenizer was read from
 
 
@@ -23,11 +23,12 @@ class MultilingualTokenizer(Tokenizer):
     Args:
         pieces: The vocabulary, with the method that splits texts into its pieces.
         style: Position of the language. "prefix": `[language] X </s>` on both sides; "suffix":
-            `X </s> [language]` in the source, as "prefix" in the target; "task": a text that
+            `X </s> [language]` in the source, as "prefix" in the target; "start": the same in the
+            source, and in the target the language is `bos_id`, so there is one; "task": a text that
             precedes the source; "plain": `<s> X </s>` on both sides, without a language.
         pad_id, unk_id, bos_id, eos_id: Special ids; the decoder's input begins with `bos_id`.
         content_size: Ids from this number on are not text.
-        languages: Ids of the language tokens, for the styles "prefix" and "suffix".
+        languages: Ids of the language tokens, for the styles "prefix", "suffix" and "start".
         tasks: Texts that precede the source, by target language, for the style "task".
         first_id: Id of `<s>`, for the style "plain".
         originals: Contents of the files that it was read from, by name, to be saved again.
@@ -63,6 +64,8 @@ class MultilingualTokenizer(Tokenizer):
         self.source_vocab_size = self.target_vocab_size = len(pieces.pieces)
         self.source_languages = tuple(self.languages)
         self.target_languages = tuple(self.tasks if style == "task" else self.languages)
+        if style == "start":
+            self.target_languages = tuple(x for x, i in self.languages.items() if i == bos_id)
         self._source, self._target = "source", "target"
         self._chosen: tuple[str | None, str | None] = None, None
 
@@ -79,7 +82,7 @@ class MultilingualTokenizer(Tokenizer):
     def source_frame(self) -> Frame:
         """The source's language, or the task, or `<s>`, and EOS."""
         if self.style != "task":
-            return self._frame("source", self.style == "suffix")
+            return self._frame("source", self.style in ("suffix", "start"))
         task = self.tasks.get(self._chosen[1] or "", "")
         own = self.pieces.ids.get(task)
         before = self.pieces.encode(task) if own is None else [own]
@@ -88,7 +91,9 @@ class MultilingualTokenizer(Tokenizer):
     @property
     def target_frame(self) -> Frame:
         """The target's language, or `<s>`, and EOS."""
-        return Frame((), (self.eos_id,)) if self.style == "task" else self._frame("target", False)
+        if self.style in ("task", "start"):
+            return Frame((), (self.eos_id,))
+        return self._frame("target", False)
 
     def _frame(self, side, is_suffix):
         if self.first_id is not None:

@@ -132,6 +132,21 @@ def test_many_languages(family, tmp_path):
     )
 
 
+@pytest.mark.once("tests/checkpoints searches an mBART under each")
+def test_mbart25(pretrained_folder, tmp_path):
+    """Its decoder begins with the target's language, the one that its config names."""
+    model = pretrained_folder("mbart25", tmp_path, [*ENGLISH, *GERMAN] * 20)
+    translator = load_pretrained(tmp_path, "en_XX")
+    assert translator.target_language == "de_DE"
+    options = dict(beam_size=4, length_penalty=1.0, scoring="transformers")
+    found = translator.translate(ENGLISH, max_extra_length=10, **options)
+    assert found == generated(model, translator.tokenizer, ENGLISH, 4)
+    assert any(found)
+    translator.save(tmp_path / "saved")
+    again = Translator.load(tmp_path / "saved")
+    assert again.translate(ENGLISH, max_extra_length=10, **options) == found
+
+
 @pytest.mark.once("tests/checkpoints searches a BART under each")
 def test_texts_without_a_language(pretrained_folder, tmp_path):
     """BART: `transformers` counts the first token of the decoder as well."""

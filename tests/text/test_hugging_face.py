@@ -168,7 +168,7 @@ def test_bad_files(made, tmp_path):
     model = folder / "sentencepiece.bpe.model"
     (tmp_path / "sentencepiece.bpe.model").write_bytes(model.read_bytes())
     for options, message in (
-        (dict(tokenizer_class="MBartTokenizer"), "has the tokenizer of mBART-25, which is not"),
+        (dict(tokenizer_class="MBartTokenizer"), "decoder_start_token_id must be the id of the t"),
         (
             dict(added_tokens_decoder={"5": dict(content="<x>")}),
             "token 5 is '<x>' in the former and .* in the latter",

@@ -17,6 +17,7 @@ LANGUAGES = {
     "m2m_100": ("en", "de"),
     "nllb": ("eng_Latn", "deu_Latn"),
     "mbart": ("en_XX", "de_DE"),
+    "mbart25": ("en_XX", "de_DE"),
     "t5": (None, None),
     "madlad": (None, "de"),
 }
@@ -40,6 +41,7 @@ def theirs(kind, folder):
         m2m_100=transformers.M2M100Tokenizer,
         nllb=transformers.NllbTokenizer,
         mbart=transformers.MBart50Tokenizer,
+        mbart25=transformers.MBartTokenizer,
     )
     return classes.get(kind, transformers.T5Tokenizer).from_pretrained(folder, **options)
 
@@ -79,7 +81,13 @@ def check(kind, ours, other, texts):
         codes = {other.convert_tokens_to_ids(x): i for x, i in ours.languages.items()}
         expected, targets = ([[codes.get(i, i) for i in x] for x in y] for y in (expected, targets))
     space = ours.pieces.ids.get("▁")
-    if kind in ("nllb", "mbart"):  # they have a token for spaces at the end, SentencePiece has none
+    if kind == "mbart25":  # what they shift to the front is our first input
+        assert {x.pop() for x in targets} == {ours.bos_id}
+    if kind in (
+        "nllb",
+        "mbart",
+        "mbart25",
+    ):  # they have a token for spaces at the end, SentencePiece has none
         expected, targets = ([_without_end(x, space) for x in y] for y in (expected, targets))
     assert ours.encode_source(texts) == expected
     assert ours.encode_target(texts) == targets
@@ -94,7 +102,7 @@ def _without_end(ids, space):
     return ids[:-2] + ids[-1:] if len(ids) > 2 and ids[-2] == space else ids
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "mbart25"])
 def test_equals_transformers(both, kind):
     check(
         kind, *both(kind), [*TEXTS, "", " ", "  a   b ", "naïve 犬 dog", "a\tb\u3000c", "old dog "]
@@ -151,7 +159,7 @@ def test_languages(made):
     assert ours.decode_target([target]) == ["dog"]
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "madlad"])
+@pytest.mark.parametrize("kind", [*KINDS, "madlad", "mbart25"])
 def test_saved_and_loaded(both, tmp_path, kind):
     ours, _ = both(kind)
     ours.save(tmp_path)
@@ -163,7 +171,19 @@ def test_saved_and_loaded(both, tmp_path, kind):
         load_tokenizer(tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["mbart", "t5"])
+def test_the_languages_of_mbart25(made):
+    """25 sources, and the one target that the decoder begins with."""
+    folder, config = made("mbart25")
+    ours = read_tokenizer(folder, config)
+    assert len(ours.source_languages) == 25 and ours.target_languages == ("de_DE",)
+    with pytest.raises(ValueError, match="target_language must be one of 1 codes: de_DE, got"):
+        ours.between("en_XX", "fr_XX")
+    message = "decoder_start_token_id must be the id of the target language's token, got 2"
+    with pytest.raises(ValueError, match=message):
+        read_tokenizer(folder, config | dict(decoder_start_token_id=2))
+
+
+@pytest.mark.parametrize("kind", ["mbart", "mbart25", "t5"])
 def test_a_tokenizer_json_alone(both, made, tmp_path, kind):
     ours, other = both(kind)
     other.save_pretrained(tmp_path)
