@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -38,8 +38,16 @@ def embed(
     pooling: Annotated[
         str | None,
         typer.Option(
-            help="mean of all tokens, or cls: the first token.  [default: as saved, else mean]"
+            help="mean of all tokens, cls: the first token, max, lasttoken ...  [default: as "
+            "saved, else mean]"
         ),
+    ] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(help="Text to put in front of each line.  [default: the model's, if any]"),
+    ] = None,
+    prompt_name: Annotated[
+        str | None, typer.Option(help="Name of one of the model's prompts, such as query.")
     ] = None,
     tokens_per_batch: TokensPerBatch = 8192,
     strict: Strict = False,
@@ -47,10 +55,12 @@ def embed(
 ) -> None:
     """Compute a vector of length 1 for each line of text.
 
+    A model that compares vectors by dot product or distance gives vectors as they are.
     Write one line for each line read: the numbers of its vector, with spaces between them. With
     --json, write the text and its vector; with --output x.npy, one float32 array of all vectors.
-    With --similar-to, write for each line read the lines of FILE that are most similar (cosine),
-    best first, with tabs between them; with --json also their scores.
+    With --similar-to, write for each line read the lines of FILE that are most similar, best first,
+    with tabs between them; with --json also their scores. A model's prompts query and document are
+    used for it.
 
     \b
     Examples:
@@ -60,22 +70,25 @@ def embed(
     """
     import numpy as np
 
-    from keras_transformer.inference.text_embedder import TextEmbedder
+    from keras_transformer.inference.text_embedder import CANDIDATES, TextEmbedder
 
     is_array = output_file is not None and output_file.suffix == ".npy"
     if is_array and (as_json or similar_to):
         raise ValueError(f"{output_file} holds vectors only: --json and --similar-to write lines")
     embedder = TextEmbedder.load(folder, precision, pooling)
-    options = dict(tokens_per_batch=tokens_per_batch, strict=strict)
+    if similar_to and (prompt is not None or prompt_name is not None):
+        raise ValueError("--similar-to uses the model's own prompts: --prompt is no option of it")
+    prompts = dict(prompt=prompt, prompt_name=prompt_name)
+    options: dict[str, Any] = dict(tokens_per_batch=tokens_per_batch, strict=strict)
 
-    def array(lines):
+    def array(lines, **prompts):
         lines, parts = iter(lines), [embedder.embed([])]
         while chunk := list(itertools.islice(lines, CHUNK)):
-            parts.append(embedder.embed(chunk, **options))
+            parts.append(embedder.embed(chunk, **prompts, **options))
         return np.concatenate(parts)
 
     def vectors(chunk):
-        for line, row in zip(chunk, embedder.embed(chunk, **options), strict=True):
+        for line, row in zip(chunk, embedder.embed(chunk, **prompts, **options), strict=True):
             numbers = [str(x) for x in row]  # the shortest that give the same float32
             record = {"text": line, "embedding": [float(x) for x in numbers]}
             yield json.dumps(record, ensure_ascii=False) if as_json else " ".join(numbers)
@@ -89,7 +102,7 @@ def embed(
             yield record if as_json else "\t".join(x["text"] for x in own)
 
     if is_array:
-        found = array(read_lines(input_file, text_field))
+        found = array(read_lines(input_file, text_field), **prompts)
         with replacing(output_file) as temporary:
             np.save(temporary, found)
         return
@@ -97,6 +110,6 @@ def embed(
         texts = list(read_lines(similar_to))
         if not texts:
             raise ValueError(f"{similar_to} must have at least one line, got none")
-        candidates = array(texts)
+        candidates = array(texts, prompt_name=embedder.embedding.prompt_name(*CANDIDATES))
     lines = read_lines(input_file, text_field)
     answer_lines(input_file, output_file, vectors if similar_to is None else similar, lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import keras
@@ -52,6 +52,7 @@ class EncoderTask:
                 f"the model {config.vocab_size}"
             )
         self.model, self.tokenizer = model, tokenizer
+        self.max_length = config.max_length  # of a text in tokens
         self._runner = Runner()
 
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
@@ -74,9 +75,14 @@ class EncoderTask:
         """
         model, tokenizer = load_with_tokenizer(folder, cls.what, cls.families, precision)
         try:
-            return cls(model, tokenizer)
+            return cls.of(folder, model, tokenizer)
         except ValueError as error:
             raise ValueError(f"{folder} is not a saved {cls.what}: {error}") from error
+
+    @classmethod
+    def of(cls, folder: str | os.PathLike, model: EncoderOnly, tokenizer: TextTokenizer) -> Self:
+        """Return the object of a saved folder whose model and tokenizer are already loaded."""
+        return cls(model, tokenizer)
 
     def _function(self) -> Callable:
         """Return the function from the model's inputs to arrays whose first axis is the batch."""
@@ -91,7 +97,7 @@ class EncoderTask:
         """
         found = self.tokenizer.encode(texts, special=special)
         long = [i for i, text in enumerate(texts) if self._is_long(found[i], text, strict)]
-        options = dict(special=special, max_length=self.model.config.max_length)
+        options = dict(special=special, max_length=self.max_length)
         cut = self.tokenizer.encode([texts[i] for i in long], **options)  # type: ignore[arg-type]
         for i, ids in zip(long, cut, strict=True):
             found[i] = ids
@@ -99,7 +105,7 @@ class EncoderTask:
 
     def _is_long(self, ids: Sequence[int], text: Any, strict: bool) -> bool:
         """Return whether a text has to be cut, with a warning; if it is strict, that fails."""
-        limit = self.model.config.max_length
+        limit = self.max_length
         require(len(ids) > 0, "the tokens of a text", f"none in {text!r:.60}", "one or more")
         if len(ids) <= limit:
             return False
@@ -117,6 +123,7 @@ class EncoderTask:
         ids: Sequence[Sequence[int]],
         tokens_per_batch: int,
         types: Sequence[Sequence[int]] | None = None,
+        extra: Mapping[str, int] | None = None,
     ) -> list[Any]:
         """Return the function's result for each text, padded to the length of its batch.
 
@@ -124,6 +131,7 @@ class EncoderTask:
             ids: Token ids of each text, one or more and at most `max_length`.
             tokens_per_batch: Maximum tokens in a batch, padding included.
             types: Token type of each id; None: all are 0.
+            extra: Further inputs of the function (B,), of the same value for each text.
         """
         config, found = self.model.config, [None] * len(ids)
         lengths = [len(row) for row in ids]
@@ -133,7 +141,9 @@ class EncoderTask:
             if getattr(config, "num_types", 1) > 1:
                 own = [types[i] for i in chosen] if types is not None else []
                 inputs["type_ids"] = padded(own, *shape, 0)
-            result = self._runner(self.model, "outputs", self._function, [inputs])
+            more = {name: np.full(rows, x, "int32") for name, x in (extra or {}).items()}
+            key = ("outputs", *more)
+            result = self._runner(self.model, key, self._function, [inputs | more])
             result = keras.tree.map_structure(ops.convert_to_numpy, result)
             if not all(np.isfinite(x).all() for x in _rows(result, len(chosen))):
                 raise ValueError("model must give finite outputs, got none: are weights NaN?")

@@ -32,8 +32,9 @@ from keras_transformer.text.tokenizer import MANIFEST
 
 CONFIG = "config.json"
 QUALITY = "quality.json"  # of `evaluation.quality`
+EMBEDDING = "embedding.safetensors"  # weights of a text embedder after the pooling
 # Of the model that a save replaces.
-OF_A_MODEL = (MODEL, ADAPTER, QUALITY, TEMPLATE, SHORTLIST)
+OF_A_MODEL = (MODEL, ADAPTER, QUALITY, TEMPLATE, SHORTLIST, EMBEDDING)
 FORMAT = 2
 FORMATS = 1, FORMAT  # that can be read; in 1, fused projections had another order of columns
 FLOATS = ("float32", "bfloat16", "float16")

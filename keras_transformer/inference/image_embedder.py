@@ -6,7 +6,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.inference.image_task import Images, ImageTask
-from keras_transformer.inference.text_embedder import unit
+from keras_transformer.inference.similarity import unit
 
 
 class ImageEmbedder(ImageTask):

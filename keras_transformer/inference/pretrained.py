@@ -11,6 +11,7 @@ import keras
 from keras_transformer.backend import usable_precision
 from keras_transformer.checkpoints import hugging_face
 from keras_transformer.checkpoints.families.labels import labels_of
+from keras_transformer.checkpoints.sentence_transformers import read_sentence_model
 from keras_transformer.config import require
 from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.inference.folder import FLOATS, PRECISIONS, in_precision, save_folder
@@ -19,7 +20,7 @@ from keras_transformer.inference.image_classifier import ImageClassifier
 from keras_transformer.inference.image_embedder import ImageEmbedder
 from keras_transformer.inference.image_format import image_format_of
 from keras_transformer.inference.image_task import ImageTask
-from keras_transformer.inference.text_embedder import TextEmbedder, pooling_of
+from keras_transformer.inference.text_embedder import TextEmbedder
 from keras_transformer.inference.transcriber import Transcriber
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import DecoderOnly, EncoderDecoder, Speech, ViT
@@ -28,10 +29,12 @@ from keras_transformer.system.files import read_json
 from keras_transformer.text import read_tokenizer
 from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.hugging_face import KINDS
+from keras_transformer.text.lowercase import lowercased
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 CONFIG = hugging_face.CONFIG
 FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "*.jinja", "merges.txt", "vocab.txt"]
+FILES += ["[0-9]*_*/pytorch_model.bin"]  # modules of older folders of sentence-transformers
 
 
 @dataclass(frozen=True)
@@ -150,8 +153,10 @@ def load_pretrained(
         return Transcriber(model, texts, hearing_of(folder, texts))
     if isinstance(model, DecoderOnly):
         return CausalLM(model, texts, ChatTemplate.read(folder))
-    pooling = pooling_of(folder)
-    return TextEmbedder(model, texts, pooling) if pooling else PretrainedModel(model, texts)
+    if found := read_sentence_model(folder, model.config.d_model):
+        pooling, embedding, lowercase = found
+        return TextEmbedder(model, lowercased(texts) if lowercase else texts, pooling, embedding)
+    return PretrainedModel(model, texts)
 
 
 def _model(folder, precision):

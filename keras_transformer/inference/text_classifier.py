@@ -118,19 +118,9 @@ class TextClassifier(EncoderTask):
         save_folder(folder, self.model, self.tokenizer, facts, base=base)
 
     @classmethod
-    def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Self:
-        """Load what `save`, a training script or `keras-transformer import` wrote.
-
-        Args:
-            folder: Folder of the saved model.
-            precision: See `Translator.load`; None: as saved.
-
-        Raises:
-            ValueError: If the folder is not such a model, or a file in it is broken.
-        """
-        found = super().load(folder, precision)
-        letters_per_word = read_config(folder, cls.what).get("letters_per_word")
-        return cls(found.model, found.tokenizer, letters_per_word)
+    def of(cls, folder: str | os.PathLike, model: EncoderOnly, tokenizer: TextTokenizer) -> Self:
+        """Return the object of a saved folder whose model and tokenizer are already loaded."""
+        return cls(model, tokenizer, read_config(folder, cls.what).get("letters_per_word"))
 
     def _pairs(self, pairs, strict):
         config = self.model.config

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -11,26 +11,18 @@ from typing import Any, Self
 import numpy as np
 from keras import ops
 
+from keras_transformer.checkpoints.weights import read_weights, save_weights
 from keras_transformer.config import require, require_whole
 from keras_transformer.inference.encoder_task import EncoderTask
-from keras_transformer.inference.folder import read_config, save_folder
+from keras_transformer.inference.folder import EMBEDDING, read_config, save_folder
+from keras_transformer.inference.similarity import Match, matches, unit
 from keras_transformer.models.encoder_only import EncoderOnly
-from keras_transformer.models.heads import SentenceEmbedding
-from keras_transformer.system.files import read_json
+from keras_transformer.models.sentence import POOLINGS, Embedding, pool
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import checked_texts
 
-POOLINGS = ("mean", "cls")
-MODULES = "modules.json"  # marks a folder of sentence-transformers
-BLOCK = 1024  # vectors on each side whose similarities are in memory at a time
-
-
-@dataclass(frozen=True)
-class Match:
-    """A candidate, by its index, and its cosine similarity in [-1, 1]."""
-
-    index: int
-    score: float
+# Names of the prompts of searches, as in sentence-transformers.
+QUERIES, CANDIDATES = "query", ("document", "passage", "corpus")
 
 
 class TextEmbedder(EncoderTask):
@@ -51,8 +43,11 @@ class TextEmbedder(EncoderTask):
     Args:
         model: Encoder with any head.
         tokenizer: Tokenizer that the model was trained with.
-        pooling: "mean" of all tokens' hidden states, special tokens included, or that of the first
-            token, "cls".
+        pooling: "mean" of all tokens' hidden states, special tokens included, that of the first
+            token, "cls", or another of `models.sentence.POOLINGS`; or several of them, whose
+            vectors are side by side.
+        embedding: The rest of a model of sentence-transformers: modules after the pooling, prompts,
+            length of texts, similarity; None: none of these.
 
     Raises:
         ValueError: If `pooling` is unknown, or the tokenizer has more pieces than the model.
@@ -60,26 +55,50 @@ class TextEmbedder(EncoderTask):
 
     what, head, task = "text encoder", None, "text_embedding"
 
-    def __init__(self, model: EncoderOnly, tokenizer: TextTokenizer, pooling: str = "mean"):
+    def __init__(
+        self,
+        model: EncoderOnly,
+        tokenizer: TextTokenizer,
+        pooling: str | Sequence[str] = "mean",
+        embedding: Embedding | None = None,
+    ):
         super().__init__(model, tokenizer)
-        require(pooling in POOLINGS, "pooling", pooling, f"one of {POOLINGS}")
-        self.pooling = pooling
+        modes = (pooling,) if isinstance(pooling, str) else pooling
+        fits = isinstance(modes, list | tuple) and len(modes) > 0
+        fits = fits and all(mode in POOLINGS for mode in modes)
+        require(fits, "pooling", pooling, f"one of {POOLINGS}, or several")
+        self._modes = tuple(modes)
+        self.pooling = modes[0] if len(modes) == 1 else self._modes
+        self.embedding = embedding or Embedding()
+        self.max_length = min(self.embedding.max_length or self.max_length, self.max_length)
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors."""
+        return self.embedding.width(self.model.config.d_model * len(self._modes))
 
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
         """Write `model.keras`, `tokenizer.json` and `config.json`; see `EncoderTask.save`."""
-        facts = {"task": self.task, "pooling": self.pooling}
-        save_folder(folder, self.model, self.tokenizer, facts, base=base)
+        facts: dict[str, Any] = {"task": self.task, "pooling": self.pooling}
+        if own := self.embedding.facts():
+            facts["embedding"] = own
+        weights = self.embedding.weights()
+        parts = [_Weights(weights)] if weights else []
+        save_folder(folder, self.model, self.tokenizer, facts, parts, base=base)
 
     @classmethod
     def load(
-        cls, folder: str | os.PathLike, precision: str | None = None, pooling: str | None = None
+        cls,
+        folder: str | os.PathLike,
+        precision: str | None = None,
+        pooling: str | Sequence[str] | None = None,
     ) -> Self:
         """Load what `save`, a training script or `keras-transformer import` wrote.
 
         Args:
             folder: Folder of the saved model.
             precision: See `Translator.load`; None: as saved.
-            pooling: "mean" or "cls"; None: as saved, and "mean" for a model without it.
+            pooling: See the class; None: as saved, and "mean" for a model without it.
 
         Raises:
             ValueError: If the folder is not such a model, a file in it is broken, or `pooling` is
@@ -87,14 +106,27 @@ class TextEmbedder(EncoderTask):
         """
         loaded = super().load(folder, precision)
         if pooling is None:
-            pooling = read_config(folder, cls.what).get("pooling", loaded.pooling)
-        return cls(loaded.model, loaded.tokenizer, pooling)
+            return loaded
+        return cls(loaded.model, loaded.tokenizer, pooling, loaded.embedding)
+
+    @classmethod
+    def of(cls, folder: str | os.PathLike, model: EncoderOnly, tokenizer: TextTokenizer) -> Self:
+        """Return the object of a saved folder whose model and tokenizer are already loaded."""
+        config = read_config(folder, cls.what)
+        path = Path(folder, EMBEDDING)
+        weights = read_weights(path) if path.is_file() else {}
+        facts = config.get("embedding", {})
+        require(isinstance(facts, dict), f'"embedding" of {folder}', facts, "an object")
+        pooling = config.get("pooling", "mean")
+        return cls(model, tokenizer, pooling, Embedding.of(facts, weights))
 
     def embed(
         self,
         texts: Sequence[str],
         *,
-        normalize: bool = True,
+        prompt: str | None = None,
+        prompt_name: str | None = None,
+        normalize: bool | None = None,
         tokens_per_batch: int = 8192,
         strict: bool = False,
     ) -> np.ndarray:
@@ -102,7 +134,12 @@ class TextEmbedder(EncoderTask):
 
         Args:
             texts: Texts, or proteins for an ESM.
-            normalize: Whether vectors have length 1, so that their dot products are cosines.
+            prompt: Text to put in front of each text, such as "query: "; "": none; None: that of
+                `prompt_name`.
+            prompt_name: Name of one of the model's prompts, such as "query"; None: its default
+                prompt, if it has one.
+            normalize: Whether vectors have length 1, so that their dot products are cosines; None:
+                if the model's similarity is the cosine.
             tokens_per_batch: Maximum tokens in a batch, padding included.
             strict: Whether a text that is too long raises ValueError; else it is cut with a
                 warning.
@@ -110,11 +147,16 @@ class TextEmbedder(EncoderTask):
         Raises:
             ValueError: If an argument is out of range, or a text is too long and `strict`.
         """
-        texts = checked_texts(texts)
+        prompt = self.embedding.prompt(prompt, prompt_name)
+        texts = [prompt + text for text in checked_texts(texts)]
         ids = self._encoded(texts, strict)
-        vectors = np.empty((len(ids), self.model.config.d_model), "float32")
-        for row, vector in enumerate(self._run(ids, tokens_per_batch)):
+        extra = {}
+        if prompt and not self.embedding.include_prompt:
+            extra["skipped"] = self._prompt_length(prompt)
+        vectors = np.empty((len(ids), self.dimension), "float32")
+        for row, vector in enumerate(self._run(ids, tokens_per_batch, extra=extra)):
             vectors[row] = vector
+        normalize = self.embedding.similarity == "cosine" if normalize is None else normalize
         return unit(vectors) if normalize else vectors
 
     def similar(
@@ -126,7 +168,12 @@ class TextEmbedder(EncoderTask):
         tokens_per_batch: int = 8192,
         strict: bool = False,
     ) -> list[list[Match]]:
-        """Return the candidates with the highest cosine similarity to each text, best first.
+        """Return the candidates that are most similar to each text, best first.
+
+        The score is the cosine, unless the model's files say "dot", or "euclidean" or "manhattan":
+        then it is the dot product, or the negative distance. A model with such prompts gets its
+        prompt "query" in front of texts, and "document", "passage" or "corpus" in front of
+        candidates; others get the default prompt.
 
         Args:
             texts: Texts.
@@ -142,7 +189,7 @@ class TextEmbedder(EncoderTask):
         require_whole("top_k", top_k, 1)
         options: dict[str, Any] = dict(tokens_per_batch=tokens_per_batch, strict=strict)
         if isinstance(candidates, np.ndarray):
-            width = self.model.config.d_model
+            width = self.dimension
             fits = candidates.ndim == 2 and candidates.shape[1] == width
             require(fits, "candidates' shape", candidates.shape, f"(m, {width})")
             require(
@@ -152,72 +199,36 @@ class TextEmbedder(EncoderTask):
                 "finite numbers",
             )
         else:
-            candidates = self.embed(candidates, **options)
+            name = self.embedding.prompt_name(*CANDIDATES)
+            candidates = self.embed(candidates, prompt_name=name, **options)
         require(len(candidates) > 0, "candidates", [], "one or more")
-        vectors = self.embed(texts, **options)
-        return [
-            [Match(int(index), float(score)) for index, score in zip(*row, strict=True)]
-            for start in range(0, len(vectors), BLOCK)
-            for row in zip(
-                *_nearest(vectors[start : start + BLOCK], candidates, top_k), strict=True
-            )
-        ]
+        vectors = self.embed(texts, prompt_name=self.embedding.prompt_name(QUERIES), **options)
+        return matches(vectors, candidates, top_k, self.embedding.similarity)
+
+    def _prompt_length(self, prompt: str) -> int:
+        """Return the number of first tokens of a text with a prompt that are the prompt's."""
+        (ids,) = self.tokenizer.encode([prompt])
+        return len(ids) - (ids[-1] in self.tokenizer.added_ids)
 
     def _function(self) -> Callable:
-        mean = SentenceEmbedding(self.model.config, None, None)
-
-        def pooled(inputs):
+        def vectors(inputs):
             x_BTD = ops.cast(self.model.encode(inputs), "float32")
-            return mean(x_BTD, inputs["token_ids"]) if self.pooling == "mean" else x_BTD[:, 0]
+            counts_BT = ops.not_equal(inputs["token_ids"], self.model.config.pad_id)
+            if "skipped" in inputs:
+                positions_T = ops.cumsum(ops.ones_like(inputs["token_ids"]), axis=1) - 1
+                skipped_B1 = ops.expand_dims(inputs["skipped"], -1)
+                counts_BT = ops.logical_and(counts_BT, positions_T >= skipped_B1)
+            return self.embedding(pool(x_BTD, counts_BT, self._modes))
 
-        return pooled
-
-
-def pooling_of(folder: str | os.PathLike) -> str | None:
-    """Return the pooling of a folder in the layout of sentence-transformers; None for others.
-
-    Raises:
-        FileNotFoundError: If a file that `modules.json` names is missing.
-        ValueError: If a file is broken, the pooling is not one of `POOLINGS`, or there are other
-            modules than an encoder, a pooling and a normalization.
-    """
-    path = Path(folder, MODULES)
-    if not path.is_file():
-        return None
-    modules = read_json(path)
-    plain = isinstance(modules, list) and all(isinstance(x, dict) for x in modules)
-    require(plain, path.name, modules, "a list of objects")
-    kinds = [str(x.get("type")).rpartition(".")[2] for x in modules]
-    accepted = "Transformer, Pooling and then Normalize or nothing"
-    fits = kinds[:2] == ["Transformer", "Pooling"] and kinds[2:] in ([], ["Normalize"])
-    require(fits, f"the modules in {path}", kinds, accepted)
-    path = Path(folder, str(modules[1].get("path")), "config.json")
-    config = read_json(path)
-    require(isinstance(config, dict), os.fspath(path), config, "an object")
-    flags = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
-    modes = [config["pooling_mode"]] if "pooling_mode" in config else []
-    modes += [flags.get(x, x) for x, on in config.items() if x.startswith("pooling_mode_") and on]
-    fits = len(modes) == 1 and modes[0] in POOLINGS
-    require(fits, f"the pooling in {path}", modes, f"one of {POOLINGS}")
-    return modes[0]
+        return vectors
 
 
-def unit(vectors: np.ndarray) -> np.ndarray:
-    """Return vectors (n, D) of length 1; those of zeros stay."""
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+@dataclass(frozen=True)
+class _Weights:
+    """The weights of the modules after the pooling, as a part of a saved folder."""
 
+    weights: Mapping[str, np.ndarray]
 
-def _nearest(queries, candidates, top_k):
-    """Return the indices and the scores (n, k) of the candidates nearest to each unit vector."""
-    best_scores = np.empty((len(queries), 0), "float32")
-    best = np.empty((len(queries), 0), "int64")
-    for start in range(0, len(candidates), BLOCK):
-        block = unit(candidates[start : start + BLOCK].astype("float32"))
-        indices = np.broadcast_to(np.arange(start, start + len(block)), (len(queries), len(block)))
-        best = np.concatenate([best, indices], axis=1)
-        best_scores = np.concatenate([best_scores, queries @ block.T], axis=1)
-        if best.shape[1] > top_k:
-            kept = np.argpartition(-best_scores, top_k - 1, axis=1)[:, :top_k]
-            best, best_scores = (np.take_along_axis(x, kept, 1) for x in (best, best_scores))
-    order = np.lexsort((best, -best_scores))
-    return (np.take_along_axis(x, order, 1) for x in (best, best_scores))
+    def save(self, folder: str | os.PathLike) -> None:
+        """Write `embedding.safetensors`."""
+        save_weights(Path(folder, EMBEDDING), self.weights)

@@ -25,17 +25,22 @@ router = APIRouter(prefix="/v1", tags=["tasks"])
 
 @router.post("/embeddings", openapi_extra=body_of(EmbeddingsRequest, forms=False))
 async def embeddings(request: Request) -> dict[str, Any]:
-    """Return the vectors of texts, of length 1."""
+    """Return the vectors of texts, of length 1 unless the model is made for others."""
     service = admitted(request)
     asked = await read(request, EmbeddingsRequest, forms=False)
     model = _model(service, asked.model, "embed")
     texts = [asked.input] if isinstance(asked.input, str) else asked.input
     check_size(service, texts)
-    width = model.tools["embed"].model.config.d_model
+    tool = model.tools["embed"]
+    width, prompts = tool.dimension, tool.embedding.prompts
     if asked.dimensions not in (None, width):
         message = f"dimensions must be {width}, those of {model.name}, got {asked.dimensions}"
         raise Refusal(400, message, "dimensions")
-    vectors, tokens = await searched(service, model, "embed", texts)
+    if asked.prompt_name is not None and asked.prompt_name not in prompts:
+        known = ", ".join(prompts) or "none: the model has no prompts"
+        raise Refusal(400, f"prompt_name must be one of {known}", "prompt_name")
+    options = dict(prompt_name=asked.prompt_name)
+    vectors, tokens = await searched(service, model, "embed", texts, **options)
     if asked.encoding_format == "base64":  # little-endian, as OpenAI's clients read it
         shown = [base64.b64encode(x.astype("<f4").tobytes()).decode() for x in vectors]
     else:

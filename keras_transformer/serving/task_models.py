@@ -39,7 +39,7 @@ class Task:
         shared: Whether an object of another task can lend it model and tokenizer.
     """
 
-    kind: type
+    kind: Any
     run: Callable[..., list[Any]]
     costs: Callable[[Any, Items], list[int]]
     shared: bool = False
@@ -79,7 +79,10 @@ TASKS: Mapping[str, Task] = {
         _texts,
     ),
     "embed": Task(
-        TextEmbedder, lambda x, texts, n: list(x.embed(texts, tokens_per_batch=n)), _texts, True
+        TextEmbedder,
+        lambda x, texts, n, **options: list(x.embed(texts, tokens_per_batch=n, **options)),
+        _texts,
+        True,
     ),
     "parse": Task(
         Parser,
@@ -152,7 +155,7 @@ class TaskModel:
         tools = {first: tool}
         for name in others:
             if TASKS[name].shared:  # one copy of the weights
-                tools[name] = TASKS[name].kind(tool.model, tool.tokenizer)
+                tools[name] = TASKS[name].kind.of(folder, tool.model, tool.tokenizer)
         return cls(folder.resolve().name, tools)
 
     def engine(self, name: str, **options: Any) -> TaskEngine:

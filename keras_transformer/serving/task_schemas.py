@@ -91,6 +91,10 @@ class EmbeddingsRequest(BaseModel):
     ) = Field(description="A text, or up to 2,048 texts. Lists of token ids are refused.")
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: StrictInt | None = Field(None, description="Only the model's own is accepted.")
+    prompt_name: Text | None = Field(
+        None,
+        description='Name of one of the model\'s prompts, such as "query"; absent: its default.',
+    )
     user: Text | None = Field(None, description="Accepted, without effect.")
 
 
