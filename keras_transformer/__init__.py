@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from keras_transformer.inference.synthesizer import Synthesizer
     from keras_transformer.inference.text_classifier import TextClassifier
     from keras_transformer.inference.text_embedder import TextEmbedder
+    from keras_transformer.inference.text_scorer import TextScorer
     from keras_transformer.inference.token_tagger import TokenTagger
     from keras_transformer.inference.transcriber import Transcriber
     from keras_transformer.inference.translator import Translator
@@ -68,6 +69,7 @@ _HOMES = {
     "Synthesizer": "inference.synthesizer",
     "TextClassifier": "inference.text_classifier",
     "TextEmbedder": "inference.text_embedder",
+    "TextScorer": "inference.text_scorer",
     "TokenTagger": "inference.token_tagger",
     "Transcriber": "inference.transcriber",
     "Hypothesis": "inference.pipeline",
@@ -96,6 +98,7 @@ __all__ = [
     "Synthesizer",
     "TextClassifier",
     "TextEmbedder",
+    "TextScorer",
     "TokenTagger",
     "Transcriber",
     "Transformer",

@@ -14,6 +14,7 @@ import numpy as np
 
 from keras_transformer.checkpoints.families import FAMILIES, VARIANTS, Family
 from keras_transformer.checkpoints.families.family import Rule, token_ids
+from keras_transformer.checkpoints.sentence_transformers import with_activation
 from keras_transformer.checkpoints.sizes import check_sizes
 from keras_transformer.checkpoints.tensors import PLAIN, WEIGHTS, Checkpoint
 from keras_transformer.checkpoints.weights import save_weights, weights_of
@@ -91,7 +92,7 @@ def read_config(folder: str | os.PathLike) -> tuple[dict[str, Any], Family]:
                 f"{path} has a {name} with the method {method!r:.200}: quantized weights are not "
                 f"supported; {PLAIN}"
             )
-    theirs = _with_ends(Path(folder), theirs)
+    theirs = with_activation(folder, _with_ends(Path(folder), theirs))
     with _naming(path):
         family.complete(theirs)
     family.table.check(theirs, path)

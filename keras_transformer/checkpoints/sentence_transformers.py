@@ -165,6 +165,31 @@ def read_sentence_model(
     return modes, embedding, lowercase
 
 
+def read_scorer(folder: str | os.PathLike) -> tuple[int | None, bool]:
+    """Return the limits of a cross-encoder, as `read_limits` does.
+
+    Raises:
+        ValueError: If a file is broken, or a field has a value that is not supported; names it.
+    """
+    folder, place = Path(folder), None
+    if modules := _modules(folder):
+        kinds = [kind for kind, _ in modules]
+        only = "the Transformer of a cross-encoder"
+        require(kinds == ["Transformer"], f"the modules in {folder / MODULES}", kinds, only)
+        place = modules[0][1]
+        name, prompts = (settings_of(folder).get(x) for x in ("default_prompt_name", "prompts"))
+        prompt = (prompts or {}).get(name)
+        where = f"the prompt default_prompt_name in {folder / SETTINGS}"
+        require(not prompt, where, prompt, "empty: a scorer of pairs has no prompts")
+    return read_limits(folder, OF_SCORER, place)
+
+
+def with_activation(folder: str | os.PathLike, theirs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a `config.json` with the activation of a cross-encoder in its other files, if any."""
+    name = settings_of(folder).get("activation_fn") if Path(folder, MODULES).is_file() else None
+    return {**theirs} | ({"sentence_transformers": {"activation_fn": name}} if name else {})
+
+
 def read_limits(
     folder: Path, table: FieldTable, place: Path | None = None
 ) -> tuple[int | None, bool]:

@@ -24,6 +24,7 @@ from keras_transformer.cli.launch import launch
 from keras_transformer.cli.parse import parse
 from keras_transformer.cli.plot import app as plot
 from keras_transformer.cli.plot_heads import draw_heads
+from keras_transformer.cli.rank import rank
 from keras_transformer.cli.report import report
 from keras_transformer.cli.rerank import tune_reranking
 from keras_transformer.cli.see import see
@@ -81,7 +82,7 @@ for command in (translate, score):
     app.command(cls=CorpusCommand)(command)
 for command in (evaluate, generate, chat, transcribe, speak, classify, tag, fill):
     app.command(cls=Command)(command)
-for command in (answer, embed, see, parse, clean, back_translate, distill):
+for command in (answer, embed, rank, see, parse, clean, back_translate, distill):
     app.command(cls=Command)(command)
 app.command("import", cls=Command)(import_)
 for command in (compare, report, calibrate, tune_reranking):

@@ -41,7 +41,7 @@ def import_(
     Phi-3 and Gemma load in `generate`, Whisper in `transcribe`, ViT in `see`. BERT, DistilBERT,
     RoBERTa, XLM-RoBERTa, ALBERT, ELECTRA, DeBERTa and ESM-2 are starting points for fine-tuning;
     `info` names the command for those that are tuned. A folder of sentence-transformers keeps its
-    pooling for `embed`.
+    pooling, prompts and other settings for `embed`; a cross-encoder, with one label, is for `rank`.
 
     \b
     Examples:

@@ -39,6 +39,7 @@ TASKS = {
     "image_classification": ("image-classification", "keras-transformer see FOLDER image.png"),
     "image_embedding": ("image-feature-extraction", "keras-transformer see FOLDER image.png"),
     "text_embedding": ("feature-extraction", "keras-transformer embed FOLDER < texts.txt"),
+    "text_scoring": ("text-ranking", 'keras-transformer rank FOLDER "A query" < texts.txt'),
     "speech_synthesis": (
         "text-to-speech",
         'keras-transformer speak FOLDER "A text" -o sound.wav',

@@ -18,8 +18,8 @@ from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import MANIFEST
 
 OWN = (  # entries of some kinds
-    "classes", "mean", "deviation", "resampling", "letters_per_word", "pooling", "sample_rate",
-    "speakers",
+    "classes", "mean", "deviation", "resampling", "letters_per_word", "pooling", "max_length",
+    "sample_rate", "speakers",
 )  # fmt: skip
 
 
@@ -49,6 +49,9 @@ def describe(folder: str | os.PathLike) -> dict[str, Any]:
     facts |= kind | {"parameters": f"{count_parameters(folder):,}", **sizes}
     own = {name: config[name] for name in OWN if name in config}
     own |= {f"adapter {name}": x for name, x in (adapter or {}).items()}
+    if isinstance(embedding := config.get("embedding"), dict):  # of a text encoder
+        own |= {"after pooling": ", ".join(x["kind"] for x in embedding.get("steps", []))}
+        own |= {name: x for name, x in embedding.items() if name != "steps"}
     if isinstance(hearing := config.get("hearing"), dict):
         own |= {name: x for name, x in hearing.items() if not isinstance(x, list)}
     if config.get("tokenizer") is not None:

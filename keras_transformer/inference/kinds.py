@@ -19,6 +19,7 @@ class Kind:
         task: The "task" in its `config.json`; None: it has none.
         heads: Heads of the encoders that it can hold, which count instead of a task.
         any_head: Whether an encoder may have any head.
+        one_label: Whether its head must have a single label.
     """
 
     what: str
@@ -27,6 +28,7 @@ class Kind:
     task: str | None = None
     heads: tuple[str, ...] = ()
     any_head: bool = False
+    one_label: bool = False
 
     @property
     def users(self) -> str:
@@ -44,6 +46,7 @@ KINDS = (
     Kind("image classifier", "ImageClassifier", "see", "image_classification"),
     Kind("image encoder", "ImageEmbedder", "see", "image_embedding"),
     Kind("parser", "Parser", "parse", "parsing"),
+    Kind("text scorer", "TextScorer", "rank", heads=("sequence_classification",), one_label=True),
     Kind("text classifier", "TextClassifier", "classify", heads=("sequence_classification",)),
     Kind("token tagger", "TokenTagger", "tag", heads=("token_classification",)),
     Kind("question answerer", "QuestionAnswerer", "answer", heads=("span_extraction",)),
@@ -58,13 +61,15 @@ def kinds_of(config: Mapping[str, Any]) -> list[Kind]:
     The weights are not read. An encoder is known by its head, whatever its task.
     """
     if isinstance(head := config["model"].get("head"), str):
-        return kinds_with(head)
+        labels = config["model"].get("labels")
+        return kinds_with(head, isinstance(labels, list) and len(labels) == 1)
     return [x for x in KINDS if not x.heads and not x.any_head and x.task == config.get("task")]
 
 
-def kinds_with(head: str) -> list[Kind]:
-    """Return the kinds of an encoder with this head."""
-    return [kind for kind in KINDS if head in kind.heads or kind.any_head]
+def kinds_with(head: str, one_label: bool = False) -> list[Kind]:
+    """Return the kinds of an encoder with this head, which has a single label or several."""
+    fitting = [kind for kind in KINDS if head in kind.heads or kind.any_head]
+    return [kind for kind in fitting if one_label or not kind.one_label]
 
 
 def require_kind(what: str, config: Mapping[str, Any], folder: str | os.PathLike) -> None:

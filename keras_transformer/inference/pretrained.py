@@ -11,7 +11,7 @@ import keras
 from keras_transformer.backend import usable_precision
 from keras_transformer.checkpoints import hugging_face
 from keras_transformer.checkpoints.families.labels import labels_of
-from keras_transformer.checkpoints.sentence_transformers import read_sentence_model
+from keras_transformer.checkpoints.sentence_transformers import read_scorer, read_sentence_model
 from keras_transformer.config import require
 from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.inference.folder import FLOATS, PRECISIONS, in_precision, save_folder
@@ -21,6 +21,7 @@ from keras_transformer.inference.image_embedder import ImageEmbedder
 from keras_transformer.inference.image_format import image_format_of
 from keras_transformer.inference.image_task import ImageTask
 from keras_transformer.inference.text_embedder import TextEmbedder
+from keras_transformer.inference.text_scorer import TextScorer
 from keras_transformer.inference.transcriber import Transcriber
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import DecoderOnly, EncoderDecoder, Speech, ViT
@@ -74,7 +75,7 @@ def load_pretrained(
     source_language: str | None = None,
     target_language: str | None = None,
     precision: str | None = None,
-) -> Translator | CausalLM | Transcriber | ImageTask | TextEmbedder | PretrainedModel:
+) -> Translator | CausalLM | Transcriber | ImageTask | TextEmbedder | TextScorer | PretrainedModel:
     """Load a model in Hugging Face's layout as an object for its task.
 
     Marian (the 1,400 models of OPUS-MT), M2M-100, NLLB-200, mBART-50, BART, T5, T5 v1.1, mT5,
@@ -156,6 +157,10 @@ def load_pretrained(
     if found := read_sentence_model(folder, model.config.d_model):
         pooling, embedding, lowercase = found
         return TextEmbedder(model, lowercased(texts) if lowercase else texts, pooling, embedding)
+    own = model.config
+    if own.head == "sequence_classification" and len(own.labels) == 1 and own.takes_pairs:
+        length, lowercase = read_scorer(folder)
+        return TextScorer(model, lowercased(texts) if lowercase else texts, length)
     return PretrainedModel(model, texts)
 
 

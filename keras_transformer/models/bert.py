@@ -60,8 +60,8 @@ class BERTConfig(EncoderConfig):
 
     @property
     def takes_pairs(self) -> bool:
-        """Whether there are types of two texts; a RoBERTa, which has none, separates by tokens."""
-        return self.num_types > 1 or self.position_offset > 0
+        """Whether there are types of two texts, or tokens separate them (RoBERTa, DistilBERT)."""
+        return self.num_types != 1 or self.position_offset > 0
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

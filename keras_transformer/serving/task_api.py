@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import uuid
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -17,7 +18,9 @@ from keras_transformer.serving.task_schemas import (
     ClassifyRequest,
     FillRequest,
     Found,
+    RerankRequest,
     TextsRequest,
+    usage_of,
 )
 
 router = APIRouter(prefix="/v1", tags=["tasks"], responses=ERRORS | {404: ERRORS[400]})
@@ -34,6 +37,31 @@ async def classify(request: Request) -> Found:
     # Pairs and single texts are no batch: the engine differs.
     options = dict(pairs=not isinstance(asked.texts[0], str), threshold=asked.threshold)
     return await _found(service, "classify", "labels", asked.model, asked.texts, **options)
+
+
+@router.post("/rerank", openapi_extra=body_of(RerankRequest, forms=False))
+async def rerank(request: Request) -> dict[str, Any]:
+    """Rank documents by how well they fit a query: `results`, best first.
+
+    The form is that of Jina, Cohere and vLLM.
+    """
+    service = _admitted(request)
+    asked = await read(request, RerankRequest, forms=False)
+    texts = [x if isinstance(x, str) else x.text for x in asked.documents]
+    pairs = [(asked.query, text) for text in texts]
+    check_size(service, [part for pair in pairs for part in pair])
+    model = model_for(service, "rank", asked.model)
+    scores, tokens = await searched(service, model, "rank", pairs)
+    best = sorted(range(len(texts)), key=lambda i: -scores[i])[: asked.top_n]
+    results = [
+        {"index": i, "relevance_score": scores[i]}
+        | ({"document": {"text": texts[i]}} if asked.return_documents else {})
+        for i in best
+    ]
+    usage = usage_of(tokens)
+    return {"id": f"rerank-{uuid.uuid4().hex}", "model": model.name, "usage": usage} | {
+        "results": results
+    }
 
 
 @router.post("/tag", openapi_extra=body_of(TextsRequest, forms=False))

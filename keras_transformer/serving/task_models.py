@@ -20,6 +20,7 @@ from keras_transformer.inference.parser import Parser
 from keras_transformer.inference.question_answerer import QuestionAnswerer
 from keras_transformer.inference.text_classifier import TextClassifier
 from keras_transformer.inference.text_embedder import TextEmbedder
+from keras_transformer.inference.text_scorer import TextScorer
 from keras_transformer.inference.token_tagger import TokenTagger
 from keras_transformer.inference.transcriber import Transcriber
 from keras_transformer.serving.engines import count_tokens
@@ -65,6 +66,14 @@ TASKS: Mapping[str, Task] = {
     "classify": Task(
         TextClassifier,
         lambda x, texts, n, pairs, **options: x.classify(texts, tokens_per_batch=n, **options),
+        _texts,
+        True,
+    ),
+    "rank": Task(
+        TextScorer,
+        lambda x, pairs, n: x.score(
+            *map(list, zip(*pairs, strict=True)), tokens_per_batch=n
+        ).tolist(),
         _texts,
     ),
     "tag": Task(TokenTagger, lambda x, texts, n: x.tag(texts, tokens_per_batch=n), _texts),
@@ -126,7 +135,7 @@ class TaskEngine:
 def _plain(found):
     if isinstance(found, list):
         return [dataclasses.asdict(x) for x in found]
-    return found if isinstance(found, str | np.ndarray | None) else str(found)
+    return found if isinstance(found, str | float | np.ndarray | None) else str(found)
 
 
 @dataclass(frozen=True)

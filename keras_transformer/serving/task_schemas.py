@@ -43,6 +43,23 @@ class ClassifyRequest(_Form):
     threshold: Threshold = None
 
 
+class Document(BaseModel):
+    """A text to rank, as an object."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: Text
+
+
+class RerankRequest(_Form):
+    """A query and the texts to rank for it, as in the APIs of Jina, Cohere and vLLM."""
+
+    query: Text = Field(min_length=1)
+    documents: Annotated[list[Text | Document], Field(min_length=1, max_length=2048)]
+    top_n: StrictInt | None = Field(None, ge=1, description="Number of texts. Absent: all.")
+    return_documents: StrictBool = Field(True, description="Whether results have the texts.")
+
+
 class FillRequest(_Form):
     """Texts with one mask token each."""
 

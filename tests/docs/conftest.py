@@ -98,6 +98,7 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     chat_folder(folder / "HuggingFaceTB/SmolLM2-135M-Instruct", "smollm", max_length=256)
     _bert(folder / "bert-base-uncased")
     _sentence_transformer(folder / "sentence-transformers/all-MiniLM-L6-v2")
+    _bert(folder / "cross-encoder/ms-marco-MiniLM-L6-v2", "SequenceClassification", num_labels=1)
     return folder
 
 
@@ -171,14 +172,14 @@ def _gpt2(folder, tokenizer):
     tokenizer.save(folder)
 
 
-def _bert(folder):
+def _bert(folder, head="MaskedLM", **options):
     transformers = pytest.importorskip("transformers")
     words = "[PAD] [UNK] [CLS] [SEP] [MASK] good bad film the a ##s".split()
     config = transformers.BertConfig(
         vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=24, max_position_embeddings=128,
+        intermediate_size=24, max_position_embeddings=128, **options,
     )  # fmt: skip
-    transformers.BertForMaskedLM(config).save_pretrained(folder)
+    getattr(transformers, f"BertFor{head}")(config).save_pretrained(folder)
     (folder / "vocab.txt").write_text("\n".join(words))
 
 

@@ -19,7 +19,9 @@ pytestmark = pytest.mark.once("files and texts: no tensor is read")
 
 def config_of(kind):
     if kind.heads or kind.any_head:
-        return {"task": "pretrained", "model": {"head": (*kind.heads, "pooled")[0]}}
+        labels = ["x"] if kind.one_label else ["x", "y"]
+        model = {"head": (*kind.heads, "pooled")[0], "labels": labels}
+        return {"task": "pretrained", "model": model}
     return ({"task": kind.task} if kind.task else {}) | {"model": {}}
 
 

@@ -6,6 +6,7 @@ from keras_transformer.inference.image_format import ImageFormat
 from keras_transformer.inference.mask_filler import MaskFiller
 from keras_transformer.inference.question_answerer import QuestionAnswerer
 from keras_transformer.inference.text_classifier import TextClassifier
+from keras_transformer.inference.text_scorer import TextScorer
 from keras_transformer.inference.token_tagger import TokenTagger
 from keras_transformer.models import BERT, BERTConfig, ViT, ViTConfig
 from keras_transformer.text.text_tokenizer import TextTokenizer
@@ -15,6 +16,7 @@ from tests.pretrained_files import whisper_folder
 SIZES = dict(d_model=16, d_ff=24, num_layers=1, num_heads=2, dropout=0.0)
 ENCODERS = {
     "classes": (TextClassifier, "sequence_classification", ["no", "yes", "maybe"]),
+    "scores": (TextScorer, "sequence_classification", ["fits"]),
     "tags": (TokenTagger, "token_classification", ["O", "B-person", "I-person"]),
     "masks": (MaskFiller, "masked_lm", ()),
     "answers": (QuestionAnswerer, "span_extraction", ()),

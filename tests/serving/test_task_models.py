@@ -10,6 +10,7 @@ from keras_transformer.serving.task_models import TASKS, TaskModel, tasks_of
 
 OF = {
     "classes": ["classify", "embed"],
+    "scores": ["rank", "classify", "embed"],
     "tags": ["tag", "embed"],
     "masks": ["fill", "embed"],
     "answers": ["answer", "embed"],
