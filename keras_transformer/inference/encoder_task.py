@@ -103,6 +103,25 @@ class EncoderTask:
             found[i] = ids
         return found
 
+    def _encoded_pairs(
+        self, pairs: Sequence[tuple[str, str]], strict: bool
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """Return the ids of pairs, and the types of the ids; of long pairs the longer text is cut.
+
+        Raises:
+            ValueError: If the model does not take pairs, or a pair is too long and `strict`.
+        """
+        only = "strings, not pairs: the model has one token type"
+        require(self.model.config.takes_pairs or not pairs, "texts", pairs[:1], only)
+        found = self.tokenizer.encode_pairs(pairs, 1 << 30)
+        long = [i for i, own in enumerate(found) if self._is_long(own[0], pairs[i], strict)]
+        if long:
+            options = dict(max_length=self.max_length, strategy="longest_first")
+            cut = self.tokenizer.encode_pairs([pairs[i] for i in long], **options)  # type: ignore[arg-type]
+            for i, own in zip(long, cut, strict=True):
+                found[i] = own
+        return [x[0] for x in found], [x[1] for x in found]
+
     def _is_long(self, ids: Sequence[int], text: Any, strict: bool) -> bool:
         """Return whether a text has to be cut, with a warning; if it is strict, that fails."""
         limit = self.max_length

@@ -123,19 +123,10 @@ class TextClassifier(EncoderTask):
         return cls(model, tokenizer, read_config(folder, cls.what).get("letters_per_word"))
 
     def _pairs(self, pairs, strict):
-        config = self.model.config
-        takes = config.takes_pairs and self.letters_per_word is None
         for i, pair in enumerate(pairs):
             fits = isinstance(pair, tuple | list) and len(pair) == 2
             fits = fits and all(isinstance(x, str) for x in pair)
             require(fits, f"texts[{i}]", pair, "a pair of strings, if another text is no string")
-        only = "strings, not pairs: the model has one token type"
-        require(takes, "texts", pairs[0], only)
-        found = self.tokenizer.encode_pairs(pairs, 1 << 30)
-        long = [i for i, own in enumerate(found) if self._is_long(own[0], pairs[i], strict)]
-        options = dict(max_length=config.max_length, strategy="longest_first")
-        if long:
-            cut = self.tokenizer.encode_pairs([pairs[i] for i in long], **options)
-            for i, own in zip(long, cut, strict=True):
-                found[i] = own
-        return [x[0] for x in found], [x[1] for x in found]
+        only = "strings, not pairs: the model reads words of so many letters"
+        require(self.letters_per_word is None, "texts", pairs[0], only)
+        return self._encoded_pairs(pairs, strict)

@@ -138,8 +138,8 @@ class TextEmbedder(EncoderTask):
                 `prompt_name`.
             prompt_name: Name of one of the model's prompts, such as "query"; None: its default
                 prompt, if it has one.
-            normalize: Whether vectors have length 1, so that their dot products are cosines; None:
-                if the model's similarity is the cosine.
+            normalize: Whether vectors are brought to length 1, so that their dot products are
+                cosines; None: if the model's similarity is the cosine.
             tokens_per_batch: Maximum tokens in a batch, padding included.
             strict: Whether a text that is too long raises ValueError; else it is cut with a
                 warning.

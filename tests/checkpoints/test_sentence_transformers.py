@@ -108,9 +108,10 @@ def test_activations(activation, source, tmp_path):
 def test_settings(source, tmp_path):
     """Length, case, prompts, similarity and truncation, all at once."""
     folder = written(
-        source, tmp_path / "theirs", transformer=dict(max_seq_length=6, do_lower_case=True),
+        source, tmp_path / "theirs", transformer=dict(max_seq_length=6),
         prompts=PROMPTS, default_prompt_name="query", similarity_fn_name="dot", truncate_dim=5,
     )  # fmt: skip
+    edit(folder / "sentence_bert_config.json", do_lower_case=True)
     found, theirs = check(folder, tmp_path)
     assert found.max_length == 6
     for asked in (dict(prompt_name="document"), dict(prompt=""), dict(prompt="bad ")):

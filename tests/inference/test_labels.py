@@ -34,7 +34,8 @@ def write_text_model(folder, family, problem, names, **more):
     """A classifier of `transformers` with its tokenizer."""
     torch.manual_seed(len(names))
     labels = dict(enumerate(names))
-    options = dict(max_position_embeddings=20, problem_type=problem, id2label=labels)
+    length = 22 if family == "Roberta" else 20  # the first two positions of a RoBERTa are not used
+    options = dict(max_position_embeddings=length, problem_type=problem, id2label=labels)
     if family == "DistilBert":
         options |= dict(dim=16, n_layers=1, n_heads=2, hidden_dim=24, initializer_range=0.5)
     else:

@@ -13,7 +13,7 @@ from keras_transformer.text.text_tokenizer import TextTokenizer
 
 PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] good bad film the a ##s".split()
 TEXTS = ["a good film", "", "the bad films the good film a film", "bad", "A good  film"]
-KINDS = ("Transformer", "Pooling", "Normalize")
+KINDS = ("Transformer", "Pooling")
 
 
 def write_modules(folder, pooling, kinds=KINDS):

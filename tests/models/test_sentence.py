@@ -1,4 +1,4 @@
-"""Pooling and the modules after it, in NumPy; parity is in checkpoints/test_sentence_transformers."""
+"""Pooling and the modules after it, in NumPy."""
 
 import numpy as np
 import pytest
