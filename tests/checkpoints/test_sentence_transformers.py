@@ -1,71 +1,31 @@
 """Folders that sentence-transformers wrote: our vectors are theirs, or the field is refused."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
 import sentence_transformers
 import torch
-import transformers
-from sentence_transformers.base.modules import Dense, Normalize, Transformer
+from sentence_transformers.base.modules import Dense, Normalize
 from sentence_transformers.sentence_transformer.modules import Dropout, LayerNorm, Pooling
 
 from keras_transformer import TextEmbedder, load_pretrained
-from keras_transformer.checkpoints import sentence_transformers as tables
+from keras_transformer.checkpoints.sentence_fields import LEGACY_POOLINGS
 from tests.backends import cases
-
-PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] good bad film the a ##s query : GOOD".split()
-TEXTS = ["a good film", "the bad films the good film a film", "bad", "A GOOD film"]
-PROMPTS = {"query": "query : ", "document": "the : "}
+from tests.checkpoints.sentence_folders import (
+    PROMPTS,
+    TEXTS,
+    check,
+    edit,
+    write_source,
+    write_whole,
+    written,
+)
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    """A bare BERT that tells case, by `transformers`."""
-    folder = tmp_path_factory.mktemp("source")
-    config = transformers.BertConfig(
-        vocab_size=len(PIECES), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=24, max_position_embeddings=16, initializer_range=0.5,
-    )  # fmt: skip
-    torch.manual_seed(0)
-    transformers.BertModel(config).save_pretrained(folder)
-    (folder / "vocab.txt").write_text("\n".join(PIECES))
-    tokenizer = transformers.BertTokenizerFast(str(folder / "vocab.txt"), do_lower_case=False)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
-def written(source, folder, modules=(), transformer=None, **options):
-    """The folder of a SentenceTransformer with these modules, by default a pooling."""
-    torch.manual_seed(1)
-    first = Transformer(str(source), **(transformer or {}))
-    modules = [make() for make in modules] or [Pooling(16)]
-    model = sentence_transformers.SentenceTransformer(modules=[first, *modules], **options)
-    model.save(str(folder))
-    return folder
-
-
-def edit(path, **changes):
-    facts = json.loads(path.read_text()) if path.is_file() else {}
-    path.write_text(json.dumps(facts | changes))
-
-
-def check(folder, tmp_path, texts=TEXTS, theirs=None, **asked):
-    """Our vectors, imported and saved, are those of sentence-transformers."""
-    theirs = theirs or sentence_transformers.SentenceTransformer(str(folder))
-    load_pretrained(folder).save(tmp_path / "ours")
-    found = TextEmbedder.load(tmp_path / "ours")
-    vectors = found.embed(texts, normalize=False, **asked)
-    expected = theirs.encode(texts, batch_size=2, **asked)
-    assert found.dimension == vectors.shape[1] == expected.shape[1]
-    np.testing.assert_allclose(vectors, expected, atol=1e-5)
-    return found, theirs
-
-
-@pytest.fixture(autouse=True)
-def cut_quietly(recwarn):
-    """Texts that are cut give a warning."""
+    return write_source(tmp_path_factory.mktemp("source"))
 
 
 MODES = Pooling.POOLING_MODES
@@ -157,104 +117,15 @@ def test_the_length_of_older_folders(name, source, tmp_path):
 def test_older_poolings(source, tmp_path):
     folder = written(source, tmp_path / "theirs", [lambda: Pooling(16)])
     for modes in (["mean_tokens"], ["lasttoken", "cls_token"], []):
-        flags = {
-            name: name.removeprefix("pooling_mode_") in modes for name in tables.LEGACY_POOLINGS
-        }
+        flags = {name: name.removeprefix("pooling_mode_") in modes for name in LEGACY_POOLINGS}
         facts = {"word_embedding_dimension": 16} | flags
         (folder / "1_Pooling" / "config.json").write_text(json.dumps(facts))
         check(folder, tmp_path)
 
 
-# File, table, class whose arguments it has, and unusual values of each field.
-TEXT = {"method": "forward", "method_output_name": "pooler_output"}
-FIELDS = {
-    "sentence_bert_config.json": (
-        tables.OF_TRANSFORMER, Transformer,
-        dict(
-            max_seq_length=5, do_lower_case=True, transformer_task="fill-mask",
-            modality_config={"text": TEXT}, module_output_name="sentence_embedding",
-            processing_kwargs={"text": {"padding": "max_length"}}, unpad_inputs=False,
-            query_length=4, document_length=4, query_expansion={"length": 4},
-            model_args={"a": 1}, model_kwargs={"a": 1}, tokenizer_args={"a": 1},
-            processor_kwargs={"model_max_length": 4}, config_args={"a": 1},
-            config_kwargs={"hidden_dropout_prob": 0.5}, tokenizer_name_or_path="x",
-            backend="torch", cache_dir="x",
-        ),
-    ),
-    "config_sentence_transformers.json": (
-        tables.OF_SETTINGS, None,
-        dict(
-            prompts={"x": "bad "}, default_prompt_name="document", similarity_fn_name="maxsim",
-            truncate_dim=3, model_type="SparseEncoder", activation_fn="torch.nn.ReLU",
-            __version__={"sentence_transformers": "1.0"}, requirements={"torch": ">=1"},
-            keep_in_fp32_modules=[],
-        ),
-    ),
-    "1_Pooling/config.json": (
-        tables.OF_POOLING, Pooling,
-        dict(
-            embedding_dimension=8, word_embedding_dimension=8, pooling_mode=["max", "cls"],
-            include_prompt=False, **dict.fromkeys(tables.LEGACY_POOLINGS, True),
-        ),
-    ),
-    "2_Dense/config.json": (
-        tables.OF_DENSE, Dense,
-        dict(
-            in_features=8, out_features=5, bias=False, use_residual=True,
-            activation_function="torch.nn.modules.activation.ELU",
-            module_input_name="token_embeddings", module_output_name="scores",
-        ),
-    ),
-    "3_LayerNorm/config.json": (tables.OF_LAYER_NORM, LayerNorm, dict(dimension=5)),
-    "4_Normalize/config.json": (
-        tables.OF_NORMALIZE, Normalize,
-        dict(module_input_name="token_embeddings", module_output_name="scores"),
-    ),
-    "5_Dropout/config.json": (tables.OF_DROPOUT, Dropout, dict(dropout=0.5)),
-}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def whole(source, tmp_path_factory):
-    """A folder with every module."""
-    modules = [
-        lambda: Pooling(16), lambda: Dense(16, 8), lambda: LayerNorm(8), Normalize, Dropout
-    ]  # fmt: skip
-    folder = tmp_path_factory.mktemp("whole")
-    return written(source, folder, modules, prompts=PROMPTS)
-
-
 @pytest.mark.once("files")
-@pytest.mark.parametrize("file", FIELDS)
-def test_every_field_is_used_or_refused(file, whole, tmp_path):
-    """Set to an unusual value, our vectors are theirs, or the field is named."""
-    table, kind, values = FIELDS[file]
-    known = {*table.read, *table.harmless, *table.refused}
-    assert known == set(values) and (kind is None or set(kind.config_keys) <= known)
-    used = []
-    for name, value in values.items():
-        folder = tmp_path / name
-        shutil.copytree(whole, folder)
-        edit(folder / file, **{name: value})
-        if name.startswith("pooling_mode_"):
-            facts = json.loads((folder / file).read_text())
-            (folder / file).write_text(
-                json.dumps({x: facts[x] for x in facts if x != "pooling_mode"})
-            )
-        try:
-            load_pretrained(folder)
-        except ValueError as error:
-            assert name in str(error) or "the tensors in" in str(error), (name, error)
-        else:
-            check(folder, folder)
-            used.append(name)
-    assert set(used) <= {*table.read, *table.harmless}
-
-
-@pytest.mark.once("files")
-def test_modules_that_are_not_supported(source, whole, tmp_path):
-    folder = tmp_path / "folder"
-    shutil.copytree(whole, folder)
+def test_modules_that_are_not_supported(source, tmp_path):
+    folder = write_whole(tmp_path / "folder", source)
     modules = json.loads((folder / "modules.json").read_text())
     for change, message in (
         ({"type": "sentence_transformers.models.CNN"}, "type of a module in .* got '.*CNN'"),

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from keras_transformer import TextEmbedder, cli
 from keras_transformer.models import BERT, BERTConfig
+from keras_transformer.models.sentence import Embedding
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 TEXTS = ["a good film", "", "bad films"]
@@ -63,13 +64,48 @@ def test_similar_lines(folder, tmp_path):
     assert record["similar"][0] == {"text": "bad films", "score": pytest.approx(1)}
 
 
+def test_prompts(folder, tmp_path):
+    known = TextEmbedder.load(folder)
+    own = Embedding(
+        prompts={"query": "a film ", "document": "bad "}, default_prompt_name="document"
+    )
+    tool = TextEmbedder(known.model, known.tokenizer, embedding=own)
+    tool.save(tmp_path / "prompted")
+
+    def vectors(*arguments):
+        lines = run("embed", tmp_path / "prompted", *arguments, stdin=STDIN).stdout.splitlines()
+        return np.array([line.split(" ") for line in lines], "float32")
+
+    for arguments, options in (
+        ((), {}),
+        (("--prompt-name", "query"), {"prompt_name": "query"}),
+        (("--prompt", "the "), {"prompt": "the "}),
+        (("--prompt", ""), {"prompt": ""}),
+    ):
+        np.testing.assert_allclose(vectors(*arguments), tool.embed(TEXTS, **options), atol=1e-5)
+    (tmp_path / "x.txt").write_text(STDIN)
+    arguments = ("embed", tmp_path / "prompted", "--similar-to", tmp_path / "x.txt", "--json")
+    records = map(json.loads, run(*arguments, "-k", 3, stdin=STDIN).stdout.splitlines())
+    for record, own in zip(records, tool.similar(TEXTS, TEXTS, 3), strict=True):
+        scores = [x["score"] for x in record["similar"]]
+        assert scores == pytest.approx([x.score for x in own], abs=1e-5)
+    shown = run("info", tmp_path / "prompted").stdout
+    assert "default_prompt_name" in shown
+
+
 def test_bad_input_gets_one_line(folder, tmp_path):
     (tmp_path / "empty.txt").write_text("")
     for arguments, stdin, message in (
         (("--json", "-o", "x.npy"), "", "x.npy holds vectors only: --json and --similar-to"),
         (("--similar-to", tmp_path / "empty.txt"), "", "empty.txt must have at least one line"),
         (("--similar-to", tmp_path / "none.txt"), "", "none.txt"),
-        (("--pooling", "max"), "", "pooling must be one of ('mean', 'cls'), got 'max'"),
+        (("--pooling", "sum"), "", "pooling must be one of ('mean', 'cls', 'max', "),
+        (
+            ("--prompt-name", "x"),
+            "a\n",
+            "prompt_name must be one of none: the model has no prompts",
+        ),
+        (("--similar-to", "x.txt", "--prompt", "x"), "", "--prompt is no option of it"),
         (("--strict",), "a " * 30, "at most 16 tokens each"),
     ):
         (line,) = run("embed", folder, *arguments, stdin=stdin, status=2).stderr.splitlines()

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import sentence_transformers
 import torch
-from typer.testing import CliRunner
 
-from keras_transformer import TextClassifier, TextScorer, cli, load_pretrained
+from keras_transformer import TextClassifier, TextScorer, load_pretrained
 from keras_transformer.checkpoints.hugging_face import write_model
 from tests.backends import cases
 from tests.inference.test_labels import write_text_model
@@ -96,29 +95,11 @@ def test_a_cross_encoder_of_several_labels_is_a_classifier(tmp_path):
         assert named == pytest.approx(dict(zip("xyz", row, strict=True)), abs=1e-5)
 
 
-@pytest.mark.once("commands and texts")
-def test_commands_and_bad_input(tmp_path):
+@pytest.mark.once("texts")
+def test_bad_input(tmp_path):
     source = write_text_model(tmp_path / "source", "Bert", None, "x")
     load_pretrained(source).save(tmp_path / "ours")
     scorer = TextScorer.load(tmp_path / "ours")
-
-    def run(*arguments, stdin="\n".join(TEXTS)):
-        result = CliRunner().invoke(cli.app, [str(x) for x in arguments], input=stdin)
-        assert result.exit_code == 0, result.output
-        return result.stdout
-
-    found = scorer.rank(QUERIES[0], TEXTS)
-    lines = [f"{x.score:.6g}\t{TEXTS[x.index]}" for x in found]
-    assert run("rank", tmp_path / "ours", QUERIES[0]).splitlines() == lines
-    (record,) = run("rank", tmp_path / "ours", QUERIES[0], "--json", "-k", 1).splitlines()
-    best = {"index": found[0].index, "text": TEXTS[found[0].index]}
-    assert json.loads(record) == best | {"score": pytest.approx(found[0].score)}
-    (line,) = run("classify", tmp_path / "ours", stdin=f"{QUERIES[0]}\t{TEXTS[0]}\n").splitlines()
-    assert line == f"x\t{scorer.score(QUERIES[:1], TEXTS[:1])[0]:.4f}"
-    card = (tmp_path / "ours" / "README.md").read_text()
-    assert "text-ranking" in card and "keras-transformer rank ours" in card
-    shown = run("info", tmp_path / "ours")
-    assert "TextScorer and the command rank" in shown
     with pytest.raises(ValueError, match="the number of texts must be 3, one for each of the que"):
         scorer.score(QUERIES, TEXTS[:2])
     with pytest.raises(ValueError, match="top_k must be a whole number of at least 1, got 0"):

@@ -15,6 +15,7 @@ from keras_transformer.serving.task_models import TaskModel
 
 VOCABULARY = ["a", "good", "bad", "film", "the"]
 TEXTS = [" ".join(VOCABULARY[i % 5 :: 1 + i % 3] * (1 + i % 4)) for i in range(32)]
+DOCUMENTS = TEXTS[:7]
 MASKED = [f"{text} [MASK] film" for text in TEXTS]
 WORDS = ["the cat sat .", "a mat", "a", "the mat is a cat"]
 
@@ -44,7 +45,7 @@ CASES = {
     "classify": (
         "classes",
         "labels",
-        lambda i: dict(texts=[TEXTS[i]]),
+        lambda i: dict(texts=[TEXTS[i]], model="classes"),
         lambda x, i: x.classify([TEXTS[i]]),
     ),
     "tag": (
@@ -113,6 +114,38 @@ def test_labels_of_other_problems(tools, problem):
     else:
         expected = tool.classify(TEXTS, threshold=0.25)
         assert close(above.json()["labels"], [plain(x) for x in expected])
+
+
+def test_reranking(client, tools):
+    """The form of Jina, Cohere and vLLM."""
+    scorer = tools.tools["scores"].tools["rank"]
+    expected = scorer.rank("a good film", DOCUMENTS)
+    best = expected[:2]
+    body = {"query": "a good film", "documents": DOCUMENTS}
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: client.post("/v1/rerank", json=body).json(), range(8)))
+    for answer in answers:
+        assert answer["model"] == "scores" and answer["usage"]["total_tokens"] > 0
+        results = answer["results"]
+        scores = [x["relevance_score"] for x in results]
+        assert close(scores, [x.score for x in expected])
+        assert sorted(x["index"] for x in results) == list(range(len(DOCUMENTS)))
+        assert all(x["document"]["text"] == DOCUMENTS[x["index"]] for x in results)
+    few = body | {
+        "top_n": 2,
+        "return_documents": False,
+        "documents": [{"text": x} for x in DOCUMENTS],
+    }
+    found = client.post("/v1/rerank", json=few).json()["results"]
+    fields = [{"index": x.index, "relevance_score": x.score} for x in best]
+    assert close(found, fields)
+    for change, status in (
+        ({"documents": []}, 400),
+        ({"top_n": 0}, 400),
+        ({"model": "tags"}, 404),
+        ({"documents": ["a" * 200] * 3}, 413),
+    ):
+        assert client.post("/v1/rerank", json=body | change).status_code == status
 
 
 def test_images(client, tools):

@@ -4,8 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from fastapi.testclient import TestClient
 
-from keras_transformer.serving import Catalogue, Replicas
+from keras_transformer.inference.text_embedder import TextEmbedder
+from keras_transformer.models.sentence import Embedding
+from keras_transformer.serving import Catalogue, Replicas, create_app
 from keras_transformer.serving.task_models import TASKS, TaskModel, tasks_of
 
 OF = {
@@ -41,6 +44,27 @@ def test_an_adapter_is_a_folder_too(tmp_path):
 def test_tasks_of_a_folder_share_its_weights(tools):
     model = tools.tools["classes"]
     assert model.tools["embed"].model is model.tools["classify"].model
+
+
+def test_the_settings_of_an_embedder_that_shares_its_weights(tools, tmp_path):
+    known = tools.tools["masks"].tools["embed"]
+    own = Embedding(prompts={"query": "the film "}, dimension=3)
+    tool = TextEmbedder(known.model, known.tokenizer, "cls", own)
+    tool.save(tmp_path)
+    model = TaskModel.load(tmp_path)
+    texts = ["a good film", "the"]
+    expected = tool.embed(texts)
+    assert sorted(model.tools) == ["embed", "fill"]
+    assert np.allclose(model.engine("embed").search(texts, 1, 99), expected, atol=1e-5)
+    catalogue = Catalogue([], tools=[model])
+    with TestClient(create_app(lambda: catalogue)) as client:
+        body = {"model": model.name, "input": texts, "prompt_name": "query"}
+        data = client.post("/v1/embeddings", json=body).json()["data"]
+        bad = client.post("/v1/embeddings", json=body | {"prompt_name": "x"})
+    found = [x["embedding"] for x in data]
+    assert np.allclose(found, tool.embed(texts, prompt_name="query"), atol=1e-5)
+    assert not np.allclose(found, expected, atol=1e-3)
+    assert bad.status_code == 400 and "one of query" in bad.json()["error"]["message"]
 
 
 def test_equal_engines_share_batches(tools):
