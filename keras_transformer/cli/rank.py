@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from keras_transformer.cli.common import Precision, check_output, opened, read_lines
+from keras_transformer.cli.common import Precision, check_output, opened
+from keras_transformer.cli.reading import TextField, read_lines
 from keras_transformer.cli.tasks import Input, Json, Output, Strict, TokensPerBatch
 
 
@@ -21,6 +22,7 @@ def rank(
         int | None, typer.Option("--top-k", "-k", min=1, help="Number of lines.  [default: all]")
     ] = None,
     input_file: Input = None,
+    text_field: TextField = None,
     output_file: Output = None,
     as_json: Json = False,
     tokens_per_batch: TokensPerBatch = 8192,
@@ -41,7 +43,7 @@ def rank(
     scorer = TextScorer.load(folder, precision)
     options: dict[str, Any] = dict(tokens_per_batch=tokens_per_batch, strict=strict)
     check_output(input_file, output_file)
-    lines = list(read_lines(input_file))
+    lines = list(read_lines(input_file, text_field))
     matches = scorer.rank(query, lines, top_k, **options)
     with opened(output_file) as out:
         for found in matches:
