@@ -67,6 +67,8 @@ def generate(
         pieces = writer.generate([prompt], **options, **search)
     else:
         pieces = writer.stream(prompt, **options, **{x: search[x] for x in STREAM})
-    for i, piece in enumerate(pieces):
-        print(piece if i else prompt + piece, end="", flush=True)
-    print()
+    before = prompt
+    for piece in pieces:
+        print(before + piece, end="", flush=True)
+        before = ""
+    print(before)

@@ -46,6 +46,8 @@ def test_texts(folder):
     # One that is given is shown as it comes, with its line ends.
     shown = run("generate", folder, PROMPTS[0], *SHORT).stdout_bytes
     assert shown.decode() == expected[0] + "\n"
+    # Also if nothing is generated.
+    assert run("generate", folder, PROMPTS[0], *SHORT, "--stop", found[0][0]).stdout == "To be\n"
     draws = dict(temperature=0.9, top_k=20, top_p=0.9, min_p=0.01, repetition_penalty=1.2, seed=7)
     (drawn,) = writer.generate(PROMPTS[:1], max_new_tokens=6, **draws)
     options = [f"--{name.replace('_', '-')}={value}" for name, value in draws.items()]
