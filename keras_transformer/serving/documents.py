@@ -66,6 +66,7 @@ SUFFIXES: dict[str, Callable[[bytes, Translate, Readers], Awaitable[Translated]]
     ".html": _html,
     ".htm": _html,
     ".srt": partial(_in_parts, "subtitles"),
+    ".vtt": partial(_in_parts, "subtitles"),
     ".docx": _office,
     ".pptx": _office,
     ".odt": _office,

@@ -113,7 +113,7 @@ def test_opendocument():
     [
         ("a.pdf", b"", "file must be one of .txt, .html"),
         ("a.txt", b"\xff", "must be UTF-8"),
-        ("a.srt", b"one\ntwo", "must hold SubRip subtitles"),
+        ("a.srt", b"one\ntwo", "must hold SubRip or WebVTT subtitles"),
         ("a.docx", b"x", "must be a document of its type"),
         ("a.odt", b"PK\x05\x06" + 18 * b"\0", "must be a document of its type"),
     ],
