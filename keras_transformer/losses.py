@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -15,6 +16,7 @@ from keras_transformer.backend import (
     replica_sum,
     smoothed_cross_entropy,
 )
+from keras_transformer.config import require
 
 
 def token_weights(labels_BT: Any, pad_id: int, sample_weight: Any = None) -> Any:
@@ -29,6 +31,14 @@ def token_weights(labels_BT: Any, pad_id: int, sample_weight: Any = None) -> Any
     if len(sample_weight.shape) == 1:
         sample_weight = ops.expand_dims(sample_weight, 1)
     return weight_BT * sample_weight
+
+
+def check_labels(labels: Any, shape: Sequence[int | None]) -> None:
+    """Raise ValueError unless labels have this shape, where both are known."""
+    fits = len(labels.shape) == len(shape)
+    fits = fits and all(x == y or None in (x, y) for x, y in zip(labels.shape, shape, strict=True))
+    accepted = f"{tuple(shape)}, that of the tokens for which there are predictions"
+    require(fits, "the shape of the labels", tuple(labels.shape), accepted)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -78,6 +88,7 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         y_true = ops.convert_to_tensor(y_true)
+        check_labels(y_true, y_pred.shape[:-1])
         return self._mean(self.call(y_true, y_pred), y_true, sample_weight)
 
     def of_hidden(
@@ -95,6 +106,7 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
             The loss, and the negative log-likelihood without label smoothing (B, T).
         """
         y_true = ops.convert_to_tensor(y_true)
+        check_labels(y_true, hidden.shape[:-1])
         loss_BT, likelihood_BT = projected_cross_entropy(
             hidden, table, y_true, self.label_smoothing, self.pad_id
         )
@@ -113,6 +125,7 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
             As `of_hidden`; the likelihood is that of the first pass.
         """
         y_true = ops.convert_to_tensor(y_true)
+        check_labels(y_true, (None, *hidden.shape[1:-1]))
         hidden = ops.reshape(hidden, (2, -1, *hidden.shape[1:]))
         loss_BT, likelihood_BT = projected_r_drop(
             hidden, table, y_true, self.label_smoothing, self.r_drop, self.pad_id

@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from keras_transformer.backend import smoothed_cross_entropy
-from keras_transformer.losses import PreferenceLoss, token_weights
+from keras_transformer.losses import PreferenceLoss, check_labels, token_weights
 
 
 class _TokenMean(keras.metrics.Metric):
@@ -26,6 +26,7 @@ class _TokenMean(keras.metrics.Metric):
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
+        check_labels(y_true, y_pred.shape[:2])
         weight = token_weights(y_true, self.pad_id, sample_weight)
         value = ops.cast(self.per_token(y_true, y_pred), "float32")
         self.total.assign_add(ops.sum(value * weight))

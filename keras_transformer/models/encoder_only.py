@@ -173,11 +173,15 @@ class EncoderOnly(VocabularyModel):
         return ops.concatenate([x, ops.ones_like(x[..., :1])], axis=-1)
 
     def named_inputs(self, inputs: Any) -> Any:
-        """Return inputs by name, all `type_ids` None if there are none."""
+        """Return inputs by name; absent `type_ids` are None, in the graph of a larger model 0."""
         if isinstance(inputs, dict) and "type_ids" in inputs and not self._has_types:
             raise ValueError("type_ids must not be given: all tokens of this model are alike")
         inputs = super().named_inputs(inputs)
-        return {"type_ids": None, **inputs} if self._has_types else inputs
+        if not self._has_types or "type_ids" in inputs:
+            return inputs
+        ids = inputs["token_ids"]
+        types = ops.zeros_like(ids) if isinstance(ids, keras.KerasTensor) else None
+        return {"type_ids": types, **inputs}
 
     def with_head(self, head: str, dtype: Any = None, **changes: Any) -> Self:
         """Return a new model with a copy of this one's encoder and a new head.

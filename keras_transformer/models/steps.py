@@ -17,6 +17,7 @@ from keras_transformer.backend import (
     with_rows,
     without_gradients,
 )
+from keras_transformer.config import require
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.optimizers import weigh_batches, weight_variable
 
@@ -67,6 +68,16 @@ class WeightedSteps(keras.Model):
         super().compile(optimizer, *arguments, **options)
         weigh_batches(self.optimizer)
 
+    def fit(self, *arguments: Any, **options: Any) -> Any:
+        """Train the model, like `keras.Model.fit`."""
+        self._check_class_weight(**options)
+        return super().fit(*arguments, **options)
+
+    def train_on_batch(self, *arguments: Any, **options: Any) -> Any:
+        """Train on one batch, like `keras.Model.train_on_batch`."""
+        self._check_class_weight(**options)
+        return super().train_on_batch(*arguments, **options)
+
     def train_step(self, *arguments: Any) -> Any:
         """Run one step of `fit` on `data`; with JAX on `state, data`."""
         if BACKEND == "jax":
@@ -111,6 +122,12 @@ class WeightedSteps(keras.Model):
         with summed(self.metrics_variables):
             return super().get_metrics_result()
 
+    def _check_class_weight(self, class_weight=None, **_):
+        """Raise ValueError for the classes of tokens: Keras takes a row of labels for one-hot."""
+        per_token = any(None in x.shape[1:] for x in keras.tree.flatten(self.output))
+        accepted = "None for labels of tokens: give each label its weight in sample_weight (B, T)"
+        require(not (class_weight and per_token), "class_weight", class_weight, accepted)
+
     def _loss_is_a_share(self):
         return isinstance(self.loss, LabelSmoothedCrossentropy)
 
@@ -129,6 +146,10 @@ class WeightedSteps(keras.Model):
         mean.update_state(loss, sample_weight=weight)
 
     def _weight(self, x, y, sample_weight):
+        has_labels = y is not None or self.loss is None
+        name = getattr(self.loss, "name", self.loss)
+        accepted = f"labels for the loss {name}: fit(inputs, labels), or batches (inputs, labels)"
+        require(has_labels, "y", y, accepted)
         weight = None if y is None else batch_weight(self.loss, y, sample_weight)
         if weight is None:
             rows = next(tensor for tensor in keras.tree.flatten(x) if tensor is not None)

@@ -87,3 +87,19 @@ def test_which_families_read_pairs():
     assert BERTConfig(9).takes_pairs and DeBERTaConfig(9).takes_pairs
     assert BERTConfig(9, num_types=1, position_offset=2).takes_pairs  # a RoBERTa
     assert not BERTConfig(9, num_types=0).takes_pairs and not ESMConfig().takes_pairs
+
+
+def test_an_encoder_without_types_is_part_of_a_larger_model(saved_and_loaded):
+    encoder = BERT(dataclasses.replace(CONFIG, head="hidden"))
+    ids = np.arange(4, 12, dtype="int32").reshape(2, 4)
+    inputs = keras.Input((None,), dtype="int32")
+    hidden = encoder(inputs)
+    model = keras.Model(inputs, keras.layers.GlobalAveragePooling1D()(hidden))
+    expected = ops.convert_to_numpy(encoder({"token_ids": ids})).mean(axis=1)
+    np.testing.assert_allclose(model.predict(ids, verbose=0), expected, atol=1e-5)
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    model.fit(ids, np.zeros_like(expected), verbose=0)
+    loaded = saved_and_loaded(model)
+    found = loaded.predict(ids, verbose=0)
+    np.testing.assert_allclose(found, model.predict(ids, verbose=0), atol=1e-6)
+    assert np.abs(found - expected).max() > 1e-4

@@ -133,3 +133,40 @@ def test_without_accumulation_the_optimizer_is_as_it_was():
     model = compiled(optimizer)
     optimizer.build(model.trainable_variables)
     assert len(optimizer.variables) == 2 + 2 * len(model.trainable_variables)
+
+
+@pytest.mark.once("an error before the first step")
+def test_class_weights_of_tokens_are_refused():
+    """Keras takes labels (B, T) for one-hot rows, weighed by the place of the maximum."""
+    model = compiled(sgd(None))
+    message = "class_weight must be None for labels of tokens: .* sample_weight"
+    with pytest.raises(ValueError, match=message):
+        model.fit({"token_ids": IDS}, LABELS, class_weight={4: 2.0}, verbose=0)
+    with pytest.raises(ValueError, match=message):
+        model.train_on_batch({"token_ids": IDS}, LABELS, class_weight={4: 2.0})
+
+
+def test_class_weights_of_texts_count():
+    losses = []
+    labels = np.array([0, 1, 1, 0], "int32")
+    for options in (
+        dict(class_weight={0: 0.5, 1: 2.0}),
+        dict(sample_weight=np.where(labels, 2.0, 0.5)),
+    ):
+        loss = keras.losses.SparseCategoricalCrossentropy(True)
+        model = compiled(sgd(None), "bert", loss, head="sequence_classification")
+        losses.append(model.fit(IDS, labels, shuffle=False, verbose=0, **options).history["loss"])
+    np.testing.assert_allclose(*losses, rtol=1e-6)
+
+
+@pytest.mark.once("an error before the first step")
+@pytest.mark.parametrize("metric", [Perplexity, MaskedAccuracy])
+def test_labels_of_another_shape_and_no_labels_are_refused(metric):
+    model = compiled(sgd(None), metrics=[metric()])
+    for labels in (LABELS[..., None], LABELS[:, :5]):
+        with pytest.raises(ValueError, match=r"shape of the labels must be \(4, 10\), .*, got \(4"):
+            model.fit(IDS, labels, verbose=0)
+    with pytest.raises(
+        ValueError, match="y must be labels for the loss label_smoothed.*, got None"
+    ):
+        model.fit(IDS, verbose=0)
