@@ -19,7 +19,15 @@ from keras_transformer.text.multilingual import MultilingualTokenizer
 from keras_transformer.text.pieces import SPACE, FastPieces, SentencePieces
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import Tokenizer
-from keras_transformer.text.tokenizer_options import ADDED
+from keras_transformer.text.tokenizer_options import ADDED, options_of
+from keras_transformer.text.translator_options import (
+    SMALL100,
+    check_size,
+    check_special_tokens,
+    filled,
+    listed_languages,
+    translator_options,
+)
 from keras_transformer.text.vocabulary_files import FAIRSEQ, MERGES, WORDS
 
 OPTIONS, FAST = "tokenizer_config.json", "tokenizer.json"
@@ -28,6 +36,7 @@ SENTINEL, TARGET_TAG = r"<extra_id_\d+>", r"<2[A-Za-z_]+>"
 START = "decoder_start_token_id"
 FACTS = (
     "model_type", "vocab_size", "pad_token_id", "eos_token_id", START, "task_specific_params",
+    "tokenizer_class",
 )  # fmt: skip
 T5_KINDS = ("mt5", "t5", "umt5")
 KINDS = ("bart", "m2m_100", "marian", "mbart", "mt5", "pegasus", "t5", "umt5")
@@ -54,15 +63,32 @@ def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Toke
 
 
 def _read(folder, config, kind):
-    if kind == "marian" or (folder / "source.spm").is_file():
-        return MarianTokenizer.read(folder, bos_id=_id(config, START, None))
-    if kind == "pegasus":
+    if kind == "bart":
+        options = options_of(folder)
+        return _fast(FastPieces(TextTokenizer.read(folder, kind).content), folder, config, options)
+    if kind == "pegasus" and not (folder / "source.spm").is_file():
         raise ValueError(
             f"{folder} has no source.spm: Pegasus is read with a Marian tokenizer only"
         )
-    options = _json(folder / OPTIONS)
-    if kind == "bart":
-        return _fast(FastPieces(TextTokenizer.read(folder, kind).content), folder, config, options)
+    options = translator_options(folder, config, kind)
+    if kind == "marian" or (folder / "source.spm").is_file():
+        return _checked(
+            MarianTokenizer.read(folder, bos_id=_id(config, START, None)), options, folder
+        )
+    return _checked(_read_pieces(folder, config, kind, options), options, folder)
+
+
+def _checked(tokenizer, options, folder):
+    ids = dict(eos_token=tokenizer.eos_id, unk_token=tokenizer.unk_id)
+    check_special_tokens(options, tokenizer.pieces_of("source"), ids, folder)
+    # Not those of byte-pair encoding (NLLB), whose spaces `transformers` leaves alone, too.
+    is_bpe = isinstance(tokenizer, MultilingualTokenizer) and not tokenizer.tasks
+    is_bpe = is_bpe and "eng_Latn" in tokenizer.languages
+    tokenizer.clean_up = options.get("clean_up_tokenization_spaces") is True and not is_bpe
+    return tokenizer
+
+
+def _read_pieces(folder, config, kind, options):
     content = _sentencepiece_model(folder)
     if content is None:
         if not (folder / FAST).is_file():
@@ -82,14 +108,14 @@ def _read(folder, config, kind):
         pieces, names = sorted(ids, key=ids.get), {code: f"__{code}__" for code in codes}
     else:
         pieces = [*FAIRSEQ, *own[3:]]
-        codes = _listed_languages(folder, options) or NLLB200
+        codes = listed_languages(options) or NLLB200
         if kind == "mbart":
             codes = MBART50[:25] if _is_mbart25(config, options) else MBART50
         names = {code: code for code in codes}
     content_size = len(pieces)
     pieces += names.values()
     pieces += [] if (folder / "vocab.json").is_file() else ["<mask>"]
-    pieces = _filled(pieces, folder, options, config)
+    pieces = filled(pieces, folder, options, config)
     ids = {piece: i for i, piece in enumerate(pieces)}
     return MultilingualTokenizer(
         SentencePieces(content, pieces, ids.get("<unk>", 0)),
@@ -109,7 +135,9 @@ def _language_options(ids, names, options, folder, config):
     """Return the special ids of a fairseq vocabulary and the ids of its language tokens."""
     if missing := [piece for piece in FAIRSEQ if piece not in ids]:
         raise ValueError(f"the vocabulary in {folder} must have the pieces {missing}")
-    style = "suffix" if options.get("legacy_behaviour") else "prefix"
+    is_legacy = options.get("legacy_behaviour") and "eng_Latn" in names  # an option of NLLB alone
+    style = "suffix" if is_legacy else "prefix"
+    style = "source" if options.get("tokenizer_class") == SMALL100 else style
     languages, bos_id = {code: ids[name] for code, name in names.items()}, ids["</s>"]
     if _is_mbart25(config, options):
         style, bos_id = "start", _id(config, START, None)
@@ -125,7 +153,7 @@ def _t5(folder, content, own, config, options):
     fits = isinstance(count, int) and 0 <= count <= size
     require(fits, f"extra_ids in {folder / OPTIONS}", count, f"from 0 to vocab_size={size}")
     sentinels = [f"<extra_id_{i}>" for i in reversed(range(count))]
-    pieces = _filled([*own, *(x for x in sentinels if x not in own)], folder, options, config)
+    pieces = filled([*own, *(x for x in sentinels if x not in own)], folder, options, config)
     unknown = sentencepiece.SentencePieceProcessor(model_proto=content).unk_id()
     symbols = f"{SENTINEL}|{TARGET_TAG}"
     return MultilingualTokenizer(
@@ -165,7 +193,7 @@ def _id(config, name, default):
 
 def _fast(pieces, folder, config, options):
     """Make the tokenizer of a folder without a SentencePiece model."""
-    _check_size(len(pieces.pieces), folder, config)
+    check_size(len(pieces.pieces), folder, config)
     size = len(pieces.pieces)
     pieces.pieces += [f"<unused_{i}>" for i in range(size, config["vocab_size"])]
     ids = pieces.ids
@@ -188,49 +216,6 @@ def _fast(pieces, folder, config, options):
             require(forced == first, "forced_bos_token_id", forced, f"{first} or null")
         kind |= dict(style="plain", first_id=first, bos_id=_id(config, START, kind["eos_id"]))
     return MultilingualTokenizer(pieces, content_size=size, **kind, **_origin(folder, config))
-
-
-def _filled(pieces, folder, options, config):
-    """Return the vocabulary, then the added tokens, then placeholders up to `vocab_size`."""
-    try:
-        listed = dict(options.get("added_tokens_decoder") or {})
-        added = {int(i): token["content"] for i, token in listed.items()}
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"added_tokens_decoder in {folder / OPTIONS} must map each id to a token with "
-            f"a content: {error!r}"
-        ) from error
-    for i, content in sorted(added.items()):
-        if i == len(pieces):
-            pieces.append(content)
-        elif i > len(pieces) or pieces[i] != content:
-            found = repr(pieces[i]) if i < len(pieces) else "nothing"
-            raise ValueError(
-                f"{folder / OPTIONS} and the vocabulary differ: token {i} is {content!r} in the "
-                f"former and {found} in the latter"
-            )
-    _check_size(len(pieces), folder, config)
-    return pieces + [f"<unused_{i}>" for i in range(len(pieces), config["vocab_size"])]
-
-
-def _check_size(size, folder, config):
-    if not size <= config["vocab_size"] < size + 128:  # an embedding may have spare rows
-        raise ValueError(
-            f"the tokenizer in {folder} does not match its model: it has {size:,} pieces, the "
-            f"model {config['vocab_size']:,}"
-        )
-
-
-def _listed_languages(folder, options):
-    """Return NLLB's languages as the folder lists them; an empty list if it does not."""
-    for found in (options, _json(folder / "special_tokens_map.json")):
-        for name in ("additional_special_tokens", "extra_special_tokens"):
-            tokens = found.get(name) or []
-            tokens = [x.get("content") if isinstance(x, dict) else x for x in tokens]
-            tokens = [x for x in tokens if re.fullmatch(r"[a-z]{3}_[A-Z][a-z]{3}", str(x))]
-            if set(tokens) == set(NLLB200):  # in any order; additional ones have ids elsewhere
-                return tokens
-    return []
 
 
 def _origin(folder, config):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.system.files import read_json
-from keras_transformer.text.pieces import SentencePieces
+from keras_transformer.text.pieces import SentencePieces, cleaned
 from keras_transformer.text.tokenizer import Frame, Tokenizer
 
 PAD, UNK, EOS = "<pad>", "<unk>", "</s>"
@@ -36,10 +36,15 @@ class MarianTokenizer(Tokenizer):
         target_vocabulary: Ids of the target's pieces. None: one vocabulary for both languages.
         bos_id: Id that begins the decoder's input. None: the padding id.
 
+    Attributes:
+        clean_up: Whether decoded texts lose the spaces before marks (`pieces.cleaned`).
+
     Raises:
         ValueError: If a model cannot be read, a vocabulary lacks a special piece, or its ids are
             not 0, 1, 2, ..., each exactly once.
     """
+
+    clean_up = False
 
     def __init__(
         self,
@@ -119,7 +124,8 @@ class MarianTokenizer(Tokenizer):
         return [frame.around(side.encode(text)) for text in texts]
 
     def _decode(self, side: SentencePieces, ids: list[list[int]]) -> list[str]:
-        return [side.decode([i for i in row if i != self.unk_id]) for row in ids]
+        texts = [side.decode([i for i in row if i != self.unk_id]) for row in ids]
+        return [cleaned(text) for text in texts] if self.clean_up else texts
 
     def _spans(self, side: SentencePieces, text: str) -> list[tuple[int, int]]:
         return side.offsets(text)
@@ -132,11 +138,13 @@ class MarianTokenizer(Tokenizer):
         return files
 
     def _config(self) -> dict[str, Any]:
-        return {"bos_id": self.bos_id}
+        return {"bos_id": self.bos_id} | ({"clean_up": True} if self.clean_up else {})
 
     @classmethod
     def _load(cls, folder: Path, manifest: Mapping[str, Any]) -> MarianTokenizer:
-        return cls.read(folder, manifest["shared"], manifest["bos_id"])
+        tokenizer = cls.read(folder, manifest["shared"], manifest["bos_id"])
+        tokenizer.clean_up = manifest.get("clean_up", False) is True
+        return tokenizer
 
     @classmethod
     def read(

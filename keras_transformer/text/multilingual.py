@@ -1,4 +1,4 @@
-"""Tokenizers of pretrained encoder-decoders: M2M-100, NLLB, mBART, T5, BART."""
+"""Tokenizers of pretrained encoder-decoders: M2M-100, SMaLL-100, NLLB, mBART, T5, BART."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from keras_transformer.text.pieces import FastPieces, SentencePieces
+from keras_transformer.text.pieces import FastPieces, SentencePieces, cleaned
 from keras_transformer.text.tokenizer import Frame, Tokenizer
 
-STYLES = ("prefix", "suffix", "start", "task", "plain")
+STYLES = ("prefix", "suffix", "source", "start", "task", "plain")
 ORIGINALS = "hugging_face"  # folder of the files that a tokenizer was read from
 
 
@@ -24,18 +24,22 @@ class MultilingualTokenizer(Tokenizer):
         pieces: The vocabulary, with the method that splits texts into its pieces.
         style: Position of the language. "prefix": `[language] X </s>` on both sides; "suffix":
             `X </s> [language]` in the source, as "prefix" in the target; "start": the same in the
-            source, and in the target the language is `bos_id`, so there is one; "task": a text that
-            precedes the source; "plain": `<s> X </s>` on both sides, without a language.
+            source, and in the target the language is `bos_id`, so there is one; "source": the
+            target's language in the source, `[language] X </s>`, and none in the target; "task": a
+            text that precedes the source; "plain": `<s> X </s>` on both sides, without a language.
         pad_id, unk_id, bos_id, eos_id: Special ids; the decoder's input begins with `bos_id`.
         content_size: Ids from this number on are not text.
-        languages: Ids of the language tokens, for the styles "prefix", "suffix" and "start".
+        languages: Ids of the language tokens, for all styles but "task" and "plain".
         tasks: Texts that precede the source, by target language, for the style "task".
         first_id: Id of `<s>`, for the style "plain".
         originals: Contents of the files that it was read from, by name, to be saved again.
         model: The fields of the model's `config.json` that it was read with.
+
+    Attributes:
+        clean_up: Whether decoded texts lose the spaces before marks (`pieces.cleaned`).
     """
 
-    shared = True
+    shared, clean_up = True, False
 
     def __init__(
         self,
@@ -62,7 +66,7 @@ class MultilingualTokenizer(Tokenizer):
         self.languages, self.tasks = dict(languages or {}), dict(tasks or {})
         self.first_id = first_id
         self.source_vocab_size = self.target_vocab_size = len(pieces.pieces)
-        self.source_languages = tuple(self.languages)
+        self.source_languages = () if style == "source" else tuple(self.languages)
         self.target_languages = tuple(self.tasks if style == "task" else self.languages)
         if style == "start":
             self.target_languages = tuple(x for x, i in self.languages.items() if i == bos_id)
@@ -81,6 +85,8 @@ class MultilingualTokenizer(Tokenizer):
     @property
     def source_frame(self) -> Frame:
         """The source's language, or the task, or `<s>`, and EOS."""
+        if self.style == "source":
+            return self._frame("target", False)
         if self.style != "task":
             return self._frame("source", self.style in ("suffix", "start"))
         task = self.tasks.get(self._chosen[1] or "", "")
@@ -91,7 +97,7 @@ class MultilingualTokenizer(Tokenizer):
     @property
     def target_frame(self) -> Frame:
         """The target's language, or `<s>`, and EOS."""
-        if self.style in ("task", "start"):
+        if self.style in ("source", "start", "task"):
             return Frame((), (self.eos_id,))
         return self._frame("target", False)
 
@@ -147,7 +153,8 @@ class MultilingualTokenizer(Tokenizer):
 
     def _decode(self, side: str, ids: list[list[int]]) -> list[str]:
         skipped = self.skipped_ids()
-        return [self.pieces.decode([i for i in row if i not in skipped]) for row in ids]
+        texts = [self.pieces.decode([i for i in row if i not in skipped]) for row in ids]
+        return [cleaned(text) for text in texts] if self.clean_up else texts
 
     def _spans(self, side: str, text: str) -> list[tuple[int, int]]:
         return self.pieces.offsets(text)

@@ -106,6 +106,13 @@ def offsets(processor: sentencepiece.SentencePieceProcessor, text: str) -> list[
     return places
 
 
+def cleaned(text: str) -> str:
+    """Return a text without the spaces before marks and contractions, as `transformers` does it."""
+    for piece in (" .", " ?", " !", " ,", " ' ", " n't", " 'm", " 's", " 've", " 're"):
+        text = text.replace(piece, piece.strip())
+    return text
+
+
 class SentencePieces:
     """A SentencePiece model that splits texts, and a separate vocabulary that numbers the pieces.
 

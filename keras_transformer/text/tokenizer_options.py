@@ -42,11 +42,12 @@ _TOKENS_TABLE = FieldTable(read=(*NAMED, *LISTS))
 def table(
     read: tuple[str, ...] = (),
     refused: Mapping[str, tuple[Any, ...]] | None = None,
+    harmless: tuple[str, ...] = (),
 ) -> FieldTable:
     """Return the table of a kind of tokenizer: the fields of all kinds, and its own."""
     refused = {"sp_model_kwargs": (None, {}), **(refused or {})}
     common = (name for name in HARMLESS if name not in refused and name not in read)
-    return FieldTable((*READ, *read), tuple(common), refused)
+    return FieldTable((*READ, *read), (*common, *harmless), refused)
 
 
 def json_object(path: Path) -> dict[str, Any]:
