@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.text.text_tokenizer_training import library
 
 
 def lowercased(tokenizer: TextTokenizer) -> TextTokenizer:
@@ -21,5 +22,5 @@ def lowercased(tokenizer: TextTokenizer) -> TextTokenizer:
     if lower in steps:
         return tokenizer
     spec["normalizer"] = {"type": "Sequence", "normalizers": [lower, *steps]}
-    content = json.dumps(spec, ensure_ascii=False).encode()
-    return TextTokenizer(content, tokenizer.add_special_tokens)
+    content = library().Tokenizer.from_str(json.dumps(spec)).to_str()  # as it is read again
+    return TextTokenizer(content.encode(), tokenizer.add_special_tokens)

@@ -75,7 +75,7 @@ def test_a_text_that_is_cut_keeps_its_last_special_token(pieces, task, tmp_path,
     kind, head = kinds.get(task, (TextClassifier, "sequence_classification"))
     one, read = kind(model_of(pieces, head), pieces), []
 
-    def run(ids, *_):
+    def run(ids, *_, **options):
         read.extend(ids)
         raise InterruptedError
 
