@@ -36,10 +36,10 @@ def import_(
 ) -> None:
     """Import a pretrained model from Hugging Face, on any backend.
 
-    Marian (OPUS-MT), M2M-100, NLLB-200, mBART-50, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400
+    Marian (OPUS-MT), M2M-100, NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400
     become translators, to run, train further or export. GPT-2, LLaMA (also SmolLM), Mistral, Qwen,
-    Phi-3 and Gemma load in `generate`, Whisper in `transcribe`, ViT in `see`. BERT, DistilBERT,
-    RoBERTa, XLM-RoBERTa, ALBERT, ELECTRA, DeBERTa and ESM-2 are starting points for fine-tuning;
+    Phi-3 and Gemma load in `generate`, Whisper in `transcribe`, ViT and DeiT in `see`. BERT and
+    its variants (RoBERTa, MPNet, ...), DeBERTa and ESM-2 are starting points for fine-tuning;
     `info` names the command for those that are tuned. A folder of sentence-transformers keeps its
     pooling, prompts and other settings for `embed`; a cross-encoder, with one label, is for `rank`.
 

@@ -26,6 +26,7 @@ class ImageFormat:
         mean: Mean of each channel, for values from 0 to 1.
         deviation: Standard deviation of each channel, above 0, for values from 0 to 1.
         resampling: Filter for images of another size, one of `RESAMPLINGS`.
+        crop: Share of the height and of the width that is kept around an image's centre.
 
     Raises:
         ValueError: If a value is out of range, or `mean` and `deviation` differ in length.
@@ -34,6 +35,7 @@ class ImageFormat:
     mean: Sequence[float]
     deviation: Sequence[float]
     resampling: str = "bilinear"
+    crop: float = 1.0
 
     def __post_init__(self):
         for name in ("mean", "deviation"):
@@ -46,6 +48,7 @@ class ImageFormat:
         require(fits, "deviation", self.deviation, f"{count} numbers above 0, like mean")
         known = self.resampling in RESAMPLINGS
         require(known, "resampling", self.resampling, f"one of {RESAMPLINGS}")
+        require(is_number(self.crop) and 0 < self.crop <= 1, "crop", self.crop, "in (0, 1]")
 
     def normalized(self, images: np.ndarray) -> np.ndarray:
         """Return images (..., channels) of bytes as float32, with the model's mean and deviation.
@@ -66,7 +69,7 @@ class ImageFormat:
         Args:
             image: Array (height, width[, channels]) of bytes, or of floats from 0 to 1, which are
                 rounded to multiples of 1 / 255; or an image file in any format of Pillow.
-            size: Height and width to resize it to.
+            size: Height and width of the result.
 
         Raises:
             ImportError: If Pillow is missing for a file or for resizing.
@@ -77,14 +80,24 @@ class ImageFormat:
         pixels = _bytes(image) if isinstance(image, np.ndarray) else _decoded(image, channels)
         accepted = f"{channels}, the number that the model was trained on"
         require(pixels.shape[2] == channels, "the channels of an image", pixels.shape[2], accepted)
-        if pixels.shape[:2] != tuple(size):
-            pixels = _resized(pixels, size, RESAMPLINGS.index(self.resampling))
-        return pixels
+        whole = tuple(round(side / self.crop) for side in size)
+        if pixels.shape[:2] != whole:
+            pixels = _resized(pixels, whole, RESAMPLINGS.index(self.resampling))
+        top, left = ((side - kept) // 2 for side, kept in zip(whole, size, strict=True))
+        return pixels[top : top + size[0], left : left + size[1]]
 
 
-def table_of(height: int, width: int) -> FieldTable:
-    """Return what is done with each field of `ViTImageProcessor` (5.23), by the images' size."""
-    sizes = ({"height": height, "width": width}, [height, width])
+def table_of(height: int, width: int, kind: str = "vit") -> FieldTable:
+    """Return what is done with each field of `ViTImageProcessor` (5.23), by the images' size.
+
+    That of a DeiT cuts images of this size out of larger ones.
+    """
+    sizes: tuple[Any, ...] = ({"height": height, "width": width}, [height, width])
+    sizes = (*sizes, height) if height == width else sizes
+    plain = {"size": sizes, "do_center_crop": (False, None)}
+    crops = {"do_center_crop": (True, None), "crop_size": (*sizes, None)}
+    name = "DeiT" if kind == "deit" else "ViT"
+    processors = (f"{name}ImageProcessor{end}" for end in ("", "Fast", "Pil"))
     return FieldTable(
         read=(
             "rescale_factor",
@@ -93,28 +106,32 @@ def table_of(height: int, width: int) -> FieldTable:
             "image_mean",
             "image_std",
             "resample",
+            *(("size",) if kind == "deit" else ()),
         ),
         harmless=(
             *("processor_class", "auto_map", "device", "return_tensors", "disable_grouping"),
             *("image_seq_length", "do_convert_rgb"),  # files of images are converted in any case
             "do_resize",  # a ViT accepts no image of another size
-            *("crop_size", "pad_size"),  # of `do_center_crop` and `do_pad`
+            *(("crop_size",) if kind != "deit" else ()),  # of `do_center_crop`
+            "pad_size",  # of `do_pad`
         ),
         refused={
-            "size": (*sizes, height) if height == width else sizes,
-            "do_center_crop": (False, None),
+            **(crops if kind == "deit" else plain),
             "do_pad": (False, None),
             "default_to_square": (True, None),
             "data_format": ("channels_first", None),
             "input_data_format": (None,),
-            "image_processor_type": (*(f"ViTImageProcessor{x}" for x in ("", "Fast", "Pil")), None),
-            "feature_extractor_type": ("ViTFeatureExtractor", None),
+            "image_processor_type": (*processors, None),
+            "feature_extractor_type": (f"{name}FeatureExtractor", None),
         },
     )
 
 
 def image_format_of(
-    folder: str | os.PathLike, channels: int, size: tuple[int, int] = (224, 224)
+    folder: str | os.PathLike,
+    channels: int,
+    size: tuple[int, int] = (224, 224),
+    kind: str = "vit",
 ) -> ImageFormat:
     """Return the format of a ViT in Hugging Face's layout, from `preprocessor_config.json`.
 
@@ -123,11 +140,12 @@ def image_format_of(
             deviation 0.5.
         channels: Number of the model's channels.
         size: Height and width of the model's images.
+        kind: The `model_type` of the model: "vit", or "deit", whose images are cut.
 
     Raises:
         ValueError: If the file is broken, or asks for what is not supported.
     """
-    theirs, place = read_preprocessor(folder, "image_processor", table_of(*size))
+    theirs, place = read_preprocessor(folder, "image_processor", table_of(*size, kind))
     scale = theirs.get("rescale_factor", 1 / 255) if theirs.get("do_rescale", True) else 1.0
     fits = is_number(scale) and scale > 0
     require(fits, f"rescale_factor in {place}", scale, "a number above 0")
@@ -137,12 +155,22 @@ def image_format_of(
         deviation = _per_channel(theirs, "image_std", channels, place)
         fits = min(deviation) > 0
         require(fits, f"image_std in {place}", deviation, "numbers above 0")
-    number, most = theirs.get("resample", 2), len(RESAMPLINGS) - 1
+    number, most = theirs.get("resample", 3 if kind == "deit" else 2), len(RESAMPLINGS) - 1
     fits = type(number) is int and 0 <= number <= most
     require(fits, f"resample in {place}", number, f"a filter of Pillow, 0 to {most}")
     # Theirs are of values times `rescale_factor`, ours of values from 0 to 1.
     mean, deviation = ([x / scale / 255 for x in values] for values in (mean, deviation))
-    return ImageFormat(mean, deviation, RESAMPLINGS[number])
+    crop = _crop(theirs.get("size", 256), size, place) if kind == "deit" else 1.0
+    return ImageFormat(mean, deviation, RESAMPLINGS[number], crop)
+
+
+def _crop(whole, size, place):
+    """Return the share of each side that is kept of images of a `size` in the file."""
+    sides = [whole.get(x) for x in ("height", "width")] if isinstance(whole, dict) else [whole] * 2
+    fits = all(type(x) is int and x >= y for x, y in zip(sides, size, strict=True))
+    fits = fits and size[0] * sides[1] == size[1] * sides[0]
+    require(fits, f"size in {place}", whole, f"sides in the proportion of {tuple(size)} or above")
+    return size[0] / sides[0]
 
 
 def _per_channel(theirs, name, channels, place):

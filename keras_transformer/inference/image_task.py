@@ -71,8 +71,9 @@ class ImageTask(abc.ABC):
             raise ValueError(f"{folder} is not a saved {cls.what} but a {type(model).__name__}")
         given: Any = {name: config.get(name) for name in ("mean", "deviation")}
         try:
-            # Older folders have no "resampling".
-            image_format = ImageFormat(resampling=config.get("resampling", "bilinear"), **given)
+            # Older folders have neither.
+            given |= {x: config[x] for x in ("resampling", "crop") if x in config}
+            image_format = ImageFormat(**given)
             return cls._of(model, image_format, config)
         except ValueError as error:
             raise ValueError(f"{Path(folder, CONFIG)}: {error}") from error

@@ -40,7 +40,7 @@ FILES += ["[0-9]*_*/pytorch_model.bin"]  # modules of older folders of sentence-
 
 @dataclass(frozen=True)
 class PretrainedModel:
-    """A BERT, a variant of it (`models.BERT`), a DeBERTa or an ESM-2 to fine-tune.
+    """A BERT, a variant of it (`models.BERT`) or another encoder to fine-tune.
 
     Args:
         model: Model with its `config`; `with_head` gives it another head.
@@ -78,12 +78,12 @@ def load_pretrained(
 ) -> Translator | CausalLM | Transcriber | ImageTask | TextEmbedder | TextScorer | PretrainedModel:
     """Load a model in Hugging Face's layout as an object for its task.
 
-    Marian (the 1,400 models of OPUS-MT), M2M-100, NLLB-200, mBART-50, BART, T5, T5 v1.1, mT5,
+    Marian (the 1,400 models of OPUS-MT), M2M-100, NLLB-200, mBART, BART, T5, T5 v1.1, mT5,
     UMT5 and MADLAD-400 become a `Translator`; GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3 and Gemma
-    a `CausalLM`; Whisper a `Transcriber`; ViT an `ImageClassifier`, without a classifier an
-    `ImageEmbedder`; BERT, DistilBERT, RoBERTa, XLM-RoBERTa, ALBERT, ELECTRA, DeBERTa-v2 and v3
-    and ESM-2 a `PretrainedModel`, or, in a folder of sentence-transformers, a `TextEmbedder` with
-    its pooling. All have `save(folder)`.
+    a `CausalLM`; Whisper a `Transcriber`; ViT and DeiT an `ImageClassifier`, without a classifier
+    an `ImageEmbedder`; BERT, its variants (`models.BERT`), DeBERTa-v2 and v3, ESM-2, a BART with a
+    classifier and the encoder of a T5 alone a `PretrainedModel`, or, in a folder of
+    sentence-transformers, a `TextEmbedder` with its pooling. All have `save(folder)`.
 
     ```python
     translator = load_pretrained("Helsinki-NLP/opus-mt-en-de")
@@ -143,7 +143,7 @@ def load_pretrained(
     if family.model is ViT:
         model = _model(folder, precision)
         channels, size = model.config.num_channels, model.config.image_size
-        image_format = image_format_of(folder, channels, size)
+        image_format = image_format_of(folder, channels, size, kind)
         if not model.config.num_classes:
             return ImageEmbedder(model, image_format)
         return ImageClassifier(model, labels_of(family.complete(theirs)), image_format)

@@ -35,6 +35,9 @@ class ViTConfig(Config):
         epsilon: Epsilon of the norms.
         problem_type: Meaning of a classifier's outputs, one of `problems.PROBLEM_TYPES`; None: see
             `problems.problem_of`.
+        distillation: "none"; "token": a second token, which learned from a teacher, follows the
+            class token (DeiT; Touvron et al. 2021, section 4); or "head": it has a classifier, too,
+            and the logits are the mean of both.
 
     Raises:
         ValueError: If a value is out of range.
@@ -53,6 +56,7 @@ class ViTConfig(Config):
     qkv_bias: bool = True
     epsilon: float = 1e-6
     problem_type: str | None = None
+    distillation: str = "none"
 
     def __post_init__(self):
         if self.d_ff is None and isinstance(self.d_model, int):
@@ -70,6 +74,8 @@ class ViTConfig(Config):
         self._check_multiple("d_model", "num_heads")
         self._check_rates()
         self._check_choice("activation", ACTIVATIONS)
+        choices = ("none", "token", "head") if self.num_classes else ("none", "token")
+        self._check_choice("distillation", choices)
         check_problem(self.problem_type, self.num_classes)
 
     @property
@@ -108,6 +114,7 @@ class ViT(ConfiguredModel):
             config.image_size,  # type: ignore[arg-type]
             config.patch_size,
             dropout=config.dropout,
+            distillation=config.distillation != "none",
             dtype=policy,
             name="embedding",
         )
@@ -123,9 +130,11 @@ class ViT(ConfiguredModel):
             dtype=policy,
             name="encoder",
         )
-        head = None
+        head = second = None
         if config.num_classes:
             head = Dense(config.num_classes, dtype=policy, name="head")
+        if config.distillation == "head":
+            second = Dense(config.num_classes, dtype=policy, name="distillation_head")
 
         def hidden(images):
             return encoder(embedding(images))
@@ -133,7 +142,10 @@ class ViT(ConfiguredModel):
         size: Any = config.image_size
         images = keras.Input((*size, config.num_channels), name="images")
         x = hidden(images)
-        super().__init__(inputs=images, outputs=head(x[:, 0]) if head else x, **kwargs)
+        outputs = head(x[:, 0]) if head else x
+        if second:
+            outputs = keras.ops.multiply(outputs + second(x[:, 1]), 0.5)
+        super().__init__(inputs=images, outputs=outputs, **kwargs)
         self.config = config
         self.embedding = embedding
         self.encoder = encoder
@@ -152,12 +164,15 @@ def with_classes(model: ViT, num_classes: int) -> ViT:
         model: The model to copy; not changed.
         num_classes: Number of image classes; 0: no classifier.
     """
-    config = dataclasses.replace(model.config, num_classes=num_classes, problem_type=None)
+    changes: dict[str, Any] = dict(num_classes=num_classes, problem_type=None)
+    if not num_classes and model.config.distillation == "head":
+        changes["distillation"] = "token"
+    config = dataclasses.replace(model.config, **changes)
     with unfilled():
         new = ViT(config, dtype=model._policy)
     ours = {weight.path: weight for weight in model.weights}
     for weight in new.weights:
-        if not weight.path.startswith("head/"):
+        if not weight.path.startswith(("head/", "distillation_head/")):
             weight.assign(ours[weight.path])
     return new
 

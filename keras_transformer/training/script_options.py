@@ -16,7 +16,7 @@ StartFrom = Annotated[
     Path | None,
     typer.Option(
         help="Folder of a pretrained encoder: a run of training.masked_language_model, or an "
-        "imported BERT, DistilBERT, RoBERTa, XLM-RoBERTa, ALBERT, ELECTRA, DeBERTa or ESM-2. It "
+        "imported BERT or variant of it (RoBERTa, MPNet, ...), DeBERTa or ESM-2. It "
         "replaces the tokenizer and the sizes."
     ),
 ]

@@ -54,6 +54,30 @@ def test_parity_with_transformers(options, tmp_path):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("shape", [(10, 15, 3), (31, 22, 3)])
+def test_the_images_of_a_deit_are_cut(shape, tmp_path):
+    size, crop = {"height": 10, "width": 15}, {"height": 8, "width": 12}
+    theirs = transformers.DeiTImageProcessorPil(size=size, crop_size=crop)
+    theirs.save_pretrained(tmp_path)
+    ours = image_format_of(tmp_path, 3, (8, 12), "deit")
+    image = pixels(*shape)
+    expected = theirs(image, return_tensors="np")["pixel_values"][0]
+    found = np.moveaxis(ours.read(image, (8, 12)), -1, 0)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    for size in (9, {"height": 10, "width": 16}):
+        theirs.size = size
+        theirs.save_pretrained(tmp_path)
+        with pytest.raises(ValueError, match="size in .* must be sides in the proportion of"):
+            image_format_of(tmp_path, 3, (8, 12), "deit")
+    with pytest.raises(ValueError, match="^crop_size in .*, which is not supported"):
+        image_format_of(tmp_path, 3, (4, 6), "deit")
+
+
+def test_every_field_of_a_deit_is_in_a_column():
+    theirs, table = transformers.DeiTImageProcessorPil(), table_of(224, 224, "deit")
+    assert theirs.to_dict().keys() <= {*table.read, *table.harmless, *table.refused}
+
+
 def test_without_a_file_the_values_are_those_of_vit(tmp_path):
     assert image_format_of(tmp_path, 1) == ImageFormat([0.5], [0.5], "bilinear")
 

@@ -50,6 +50,17 @@ def test_trains_in_mixed_precision():
     assert losses[-1] < 0.5 * losses[0]
 
 
+def test_a_new_classifier_of_a_distilled_model(randomize, saved_and_loaded):
+    config = dataclasses.replace(CONFIG, distillation="head")
+    model, pixels = randomize(ViT(config)), images(CONFIG)
+    bare = with_classes(model, 0)
+    assert bare.config.distillation == "token" and bare(pixels).shape[1] == 2 + 4
+    logits = ops.convert_to_numpy(saved_and_loaded(model)(pixels))
+    np.testing.assert_allclose(logits, ops.convert_to_numpy(model(pixels)), atol=1e-6)
+    with pytest.raises(ValueError, match=r"distillation must be one of .*'token'\), got 'head'"):
+        dataclasses.replace(config, num_classes=0)
+
+
 @pytest.mark.parametrize("shape", [(2, 9, 8, 3), (2, 8, 8, 1), (2, 3, 8, 8)])
 def test_other_shapes_are_refused(shape):
     with pytest.raises(ValueError, match=r"images must be \(batch, 8, 8, 3\), got \(2, "):

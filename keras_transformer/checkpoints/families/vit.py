@@ -1,6 +1,8 @@
-"""Map of ViT checkpoints, with a classifier or without one."""
+"""Maps of ViT and DeiT checkpoints, with a classifier or without one."""
 
 from __future__ import annotations
+
+import functools
 
 from keras_transformer.checkpoints.families.encoders import (
     BERT_LAYER,
@@ -57,7 +59,16 @@ _FIELDS = {name: size() for name in _SIZES} | dict(
     num_labels=size(2),
     problem_type=FIELDS["problem_type"],
 )
-_CLASSIFIER, _BARE = "ViTForImageClassification", "ViTModel"
+# Architectures, with the distillation and whether there is a classifier.
+_CLASSES = {
+    "vit": {"ViTForImageClassification": ("none", True), "ViTModel": ("none", False)},
+    "deit": {
+        "DeiTForImageClassification": ("token", True),
+        "DeiTForImageClassificationWithTeacher": ("head", True),
+        "DeiTModel": ("token", False),
+    },
+}
+_HEADS = {"classifier.weight": 0, "cls_classifier.weight": 1}  # numbers of these architectures
 _LAYER = BERT_LAYER | {
     "attention/query_key_value": " ".join(
         f"attention.attention.{x}" for x in ("query", "key", "value")
@@ -65,8 +76,14 @@ _LAYER = BERT_LAYER | {
     "attention_norm/norm": "layernorm_before",
     "feed_forward_norm/norm": "layernorm_after",
 }
+
+
 # The names of `transformers` since 5.0, and those that it still writes.
-_LAYERS = (("layers.", "encoder.layer."), ("vit.layers.", "vit.encoder.layer."), ("", ""))
+def _layers(kind):
+    inside = f"{kind}.layers.", f"{kind}.encoder.layer."
+    return (("layers.", "encoder.layer."), inside, ("", ""))
+
+
 _DENSE = {
     "attention.q_proj": "attention.attention.query",
     "attention.k_proj": "attention.attention.key",
@@ -77,17 +94,18 @@ _DENSE = {
 }
 
 
-def _config(theirs, names):
+def _config(theirs, names, kind):
     patch = theirs["patch_size"]
     if isinstance(patch, list):
         if patch[0] != patch[1]:
             raise ValueError(f"patch_size must be one number, got {patch}")
         patch = patch[0]
-    known = (_CLASSIFIER, _BARE)
-    usual = known["classifier.weight" not in set(names)]
-    architecture = (theirs["architectures"] or [usual])[0]
+    known = [*_CLASSES[kind]]
+    number = next((i for name, i in _HEADS.items() if name in set(names)), -1)
+    architecture = (theirs["architectures"] or [known[number]])[0]
     require(architecture in known, "architectures", architecture, f"one of {known}")
-    bare = architecture == _BARE
+    distillation, classifies = _CLASSES[kind][architecture]
+    bare = not classifies
     return ViTConfig(
         num_classes=0 if bare else len(labels_of(theirs)),
         problem_type=None if bare else problem_type_of(theirs),
@@ -102,14 +120,18 @@ def _config(theirs, names):
         activation=ACTIVATIONS[theirs["hidden_act"]],
         qkv_bias=theirs["qkv_bias"],
         epsilon=theirs["layer_norm_eps"],
+        distillation=distillation,
     )
 
 
-def _config_file(config):
+def _config_file(config, kind):
+    usual = config.distillation, config.num_classes > 0
+    classes = [name for name, own in _CLASSES[kind].items() if own == usual]
+    require(len(classes) > 0, "distillation", config.distillation, "that of the kind of checkpoint")
     labels = [f"LABEL_{i}" for i in range(config.num_classes)]
     height, width = config.image_size
     return dict(
-        architectures=[_CLASSIFIER if labels else _BARE],
+        architectures=classes,
         id2label={str(i): label for i, label in enumerate(labels)},
         label2id={label: i for i, label in enumerate(labels)},
         **problem_fields(config.problem_type, len(labels)),
@@ -128,33 +150,40 @@ def _config_file(config):
     )
 
 
-def _rules(config: ViTConfig) -> list[Rule]:
+def _rules(config: ViTConfig, kind: str) -> list[Rule]:
+    inputs = f"{kind}.embeddings"
     rules = dense(
-        "embedding/patches", "vit.embeddings.patch_embeddings.projection", layout="convolution"
+        "embedding/patches", f"{inputs}.patch_embeddings.projection", layout="convolution"
     )
-    rules.append(Rule("embedding/class_token", ("vit.embeddings.cls_token",), "row"))
-    rules.append(Rule("embedding/positions", ("vit.embeddings.position_embeddings",), "row"))
-    rules += blocks(config, "vit.encoder.layer.{}", _LAYER, qkv_bias=config.qkv_bias)
-    rules += norm("encoder/norm", "vit.layernorm")
+    rules.append(Rule("embedding/class_token", (f"{inputs}.cls_token",), "row"))
+    rules.append(Rule("embedding/positions", (f"{inputs}.position_embeddings",), "row"))
+    rules += blocks(config, f"{kind}.encoder.layer.{{}}", _LAYER, qkv_bias=config.qkv_bias)
+    rules += norm("encoder/norm", f"{kind}.layernorm")
+    if config.distillation != "none":
+        token = f"{inputs}.distillation_token"
+        rules.append(Rule("embedding/distillation_token", (token,), "row"))
+    if config.distillation == "head":
+        rules += dense("distillation_head", "distillation_classifier")
+        return rules + dense("head", "cls_classifier")
     return rules + (dense("head", "classifier") if config.num_classes else [])
 
 
 FAMILIES = {
-    "vit": Family(
+    kind: Family(
         ViT,
-        _config,
-        _rules,
-        _config_file,
+        functools.partial(_config, kind=kind),
+        functools.partial(_rules, kind=kind),
+        functools.partial(_config_file, kind=kind),
         aliases={},
         # The pooler of a bare model, which classifiers do not have.
         unused=("pooler.dense.weight", "pooler.dense.bias"),
-        prefix="vit.",
+        prefix=f"{kind}.",
         endings=tuple(
             (f".{name}.{part}", f".{old}.{part}")
             for name, old in _DENSE.items()
             for part in ("weight", "bias")
         ),
-        part=_LAYERS,
+        part=_layers(kind),
         fields=_FIELDS,
         # Of a pooler and of a head that this model lacks.
         harmless=("pooler_act", "pooler_output_size", "encoder_stride"),
@@ -169,4 +198,5 @@ FAMILIES = {
             epsilon="layer_norm_eps",
         ),
     )
+    for kind in _CLASSES
 }

@@ -59,13 +59,14 @@ SIZES = {
     "albert": BERT | dict(embedding_size=8),
     "esm": BERT | dict(mask_token_id=4, position_embedding_type="rotary"),
     "vit": {name: BERT[name] for name in list(BERT)[1:5]},
+    "deit": {name: BERT[name] for name in list(BERT)[1:5]},
     "whisper": BART | dict(num_mel_bins=8, max_source_positions=10, max_target_positions=12),
 }
 
 
 def minimal(kind):
     """Sizes and special tokens."""
-    ids = {} if kind == "vit" else IDS
+    ids = {} if kind in ("deit", "vit") else IDS
     return dict(model_type=kind) | ids | SIZES[kind]
 
 

@@ -1,4 +1,4 @@
-"""ViT of `transformers`: the same states and logits at any size, and the same weights back."""
+"""ViT and DeiT of `transformers`: the same outputs at any size, and the same weights back."""
 
 import json
 
@@ -20,16 +20,20 @@ MODELS = {
     "plain": {},
     "no-qkv-bias": dict(qkv_bias=False),
     "one-channel": dict(num_channels=1, num_labels=2, patch_size=8, hidden_act="gelu_new"),
+    "deit": dict(qkv_bias=False, patch_size=8),
+    "deit-teacher": dict(num_labels=3),
     "wide": dict(hidden_size=24, num_hidden_layers=3, num_attention_heads=2, image_size=[8, 16]),
 }
 
 
-@pytest.fixture(scope="module", params=cases(MODELS, "one-channel"))
+@pytest.fixture(scope="module", params=cases(MODELS, "one-channel", "deit-teacher"))
 def pair(request, tmp_path_factory):
     """A random model of `transformers`, its folder, and ours read from there."""
     torch.manual_seed(0)
-    config = transformers.ViTConfig(**SIZES | MODELS[request.param])
-    theirs = transformers.ViTForImageClassification(config).eval()
+    family = "DeiT" if request.param.startswith("deit") else "ViT"
+    end = "WithTeacher" if request.param == "deit-teacher" else ""
+    config = getattr(transformers, f"{family}Config")(**SIZES | MODELS[request.param])
+    theirs = getattr(transformers, f"{family}ForImageClassification{end}")(config).eval()
     fill(theirs)
     folder = tmp_path_factory.mktemp(request.param)
     theirs.save_pretrained(folder)
@@ -44,7 +48,7 @@ def images(config, seed=0):
 def expected(theirs, pixels, **options):
     with torch.no_grad():
         pixels = torch.tensor(pixels).permute(0, 3, 1, 2)
-        hidden = theirs.vit(pixels, **options).last_hidden_state
+        hidden = theirs.base_model(pixels, **options).last_hidden_state
         return hidden.numpy(), theirs(pixels, **options).logits.numpy()
 
 
