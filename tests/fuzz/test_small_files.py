@@ -80,6 +80,6 @@ def test_recipes(room, content, changes):
 @example(b"0:0:0,0 --> " * 30_000)
 def test_subtitles(content):
     def read():
-        return subtitles.filled(content, [f"{x}!" for x in subtitles.texts(content)])
+        return subtitles.filled(content, [f"{x}!" for x in subtitles.read(content)[0]])
 
     outcome("subtitles", read)
