@@ -16,10 +16,12 @@ NEXT = {"torch": "jax", "jax": "tensorflow", "tensorflow": "torch"}
 WITHOUT_BACKEND = (
     "analysis/plots",
     "benchmarks/test_cost.py",
+    "checkpoints/families/test_errors.py",
     "checkpoints/families/test_fields.py",
     "checkpoints/families/test_gemma_fields.py",
     "checkpoints/families/test_general_fields.py",
     "checkpoints/families/test_rotary_fields.py",
+    "checkpoints/families/test_unusual_fields.py",
     "checkpoints/test_values.py",
     "cli",
     "corpora",

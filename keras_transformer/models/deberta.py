@@ -40,7 +40,10 @@ class DeBERTaConfig(EncoderConfig):
         super().__post_init__()
         self._check_whole("num_buckets", least=2)
         require(self.num_buckets % 2 == 0, "num_buckets", self.num_buckets, "even")
-        self._check_whole("max_distance", least=self.num_buckets // 2 + 2)
+        self._check_whole("max_distance")
+        least, given = self.num_buckets // 2 + 2, self.max_distance
+        accepted = f"at least {least} with num_buckets={self.num_buckets}"
+        require(given >= least, "max_distance", given, accepted)
         self._check_whole("convolution", least=0)
         odd = self.convolution % 2 == 1 or self.convolution == 0
         require(odd, "convolution", self.convolution, "odd, or 0 for none")

@@ -186,7 +186,10 @@ class T5Encoder(EncoderOnly):
 def _check_buckets(config):
     config._check_whole("num_buckets", least=4)
     require(config.num_buckets % 2 == 0, "num_buckets", config.num_buckets, "even")
-    config._check_whole("max_distance", least=config.num_buckets // 2 + 1)
+    config._check_whole("max_distance")
+    least, given = config.num_buckets // 2 + 1, config.max_distance
+    accepted = f"at least {least} with num_buckets={config.num_buckets}"
+    require(given >= least, "max_distance", given, accepted)
 
 
 def _embedding(config, policy):

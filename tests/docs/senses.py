@@ -46,4 +46,4 @@ def _vits(classifier, bare):
     kinds = transformers.ViTForImageClassification, transformers.ViTModel
     for kind, folder in zip(kinds, (classifier, bare), strict=True):
         kind(config).save_pretrained(folder)
-        transformers.ViTImageProcessorPil().save_pretrained(folder)
+        transformers.ViTImageProcessorPil(size=32).save_pretrained(folder)

@@ -272,5 +272,5 @@ def token_ids(theirs: Mapping[str, Any], name: str) -> tuple[int, ...]:
     require(bool(fits), name, value, "a token id or a list of them")
     # Checked here to name the field as the file does. The size itself is checked elsewhere.
     if isinstance(size, int):
-        require(all(0 <= x < size for x in ids), name, value, f"in [0, {size})")
+        require(all(0 <= x < size for x in ids), name, value, f"in [0, {size}), below vocab_size")
     return ids

@@ -91,8 +91,7 @@ def _gemma3(theirs, names):
     full |= theirs["rope_scaling"] or {}
     outer = theirs | {"rope_scaling": None}
     theta, scaling = read_rotary(outer | {"rope_parameters": full}, 1e6)
-    base = theirs.get("rope_local_base_freq", 10000.0)
-    local = {"rope_theta": base} | local
+    local = {"rope_theta": theirs["rope_local_base_freq"]} | local
     local_theta, local_scaling = read_rotary(outer | {"rope_parameters": local})
     if local_scaling:
         raise ValueError(f"rope_parameters of {SLIDING} must not be scaled, got {local}")
@@ -222,7 +221,7 @@ FAMILIES = {
         _gemma3,
         _gemma3_file,
         FIELDS["gemma3_text"],
-        also_read=(*TOKENS, *ROTARY, "rope_local_base_freq"),
+        also_read=(*TOKENS, *ROTARY),
     ),
     "gemma3": _family(
         "Gemma3",

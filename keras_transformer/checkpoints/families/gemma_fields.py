@@ -80,5 +80,6 @@ FIELDS = {
         attn_logit_softcapping=exactly(None),
         use_bidirectional_attention=_causal(False),
         sliding_window_pattern=size(6),
+        rope_local_base_freq=positive(10000.0),
     ),
 }

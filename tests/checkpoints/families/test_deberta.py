@@ -81,7 +81,10 @@ def test_the_masked_lm_head_of_version_3(tmp_path):
         (dict(attention_head_size=5), "attention_head_size must be 6, got 5"),
         (dict(embedding_size=8), "embedding_size must be 12, got 8"),
         (dict(position_buckets=7), "position_buckets must be an even number above 0, got 7"),
-        (dict(position_buckets=50), "max_relative_positions must be .* of at least 27, got 24"),
+        (
+            dict(position_buckets=50),
+            "max_relative_positions must be .* at least 27 with position_buckets=50, got 24",
+        ),
     ],
 )
 @pytest.mark.once("configs")

@@ -96,9 +96,9 @@ def test_tokens():
         token_id(facts, "c", "b")
     with pytest.raises(KeyError, match="a"):
         token_id(facts, "a")
-    with pytest.raises(ValueError, match=r"d must be in \[0, 5\), got -1"):
+    with pytest.raises(ValueError, match=r"d must be in \[0, 5\), .*got -1"):
         token_id(facts, "d")
-    with pytest.raises(ValueError, match=r"e must be in \[0, 5\), got 5"):
+    with pytest.raises(ValueError, match=r"e must be in \[0, 5\), .*got 5"):
         token_id(facts, "e", "b")
     for wrong in ([4, "0"], [], "4"):
         with pytest.raises(ValueError, match=r"a must be a token id or a list of them, got"):

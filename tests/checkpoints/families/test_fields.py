@@ -46,7 +46,7 @@ UNKNOWN = {
     "phi3": {"rope_scaling", "head_dim", "attention_bias"},
     "gemma": {"rope_scaling"},
     "gemma2": {"rope_scaling"},
-    "gemma3_text": {"rope_scaling", "sliding_window_pattern"},
+    "gemma3_text": {"rope_scaling", "sliding_window_pattern", "rope_local_base_freq"},
     "t5": SPLIT,
     "mt5": SPLIT,
     "umt5": SPLIT,

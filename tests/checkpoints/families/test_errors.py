@@ -1,0 +1,34 @@
+"""Bad values of each field that is read: the error names the field as the file does."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from keras_transformer.checkpoints.families import FAMILIES
+from keras_transformer.checkpoints.hugging_face import read_model
+from tests.checkpoints.families.minimal import minimal
+
+BAD = (
+    None, -1, 0, 1, 3, 10**7, 10**12, 0.3, "x", True, [], [2**40], {"x": 1},
+    {"rope_type": "yarn", "factor": 0.1}, {"rope_type": "longrope", "short_factor": [1]},
+)  # fmt: skip
+# Where other fields are missing besides, and one of them is named.
+OTHERS = {("gemma3", "text_config")}
+
+
+@pytest.mark.filterwarnings("ignore:.* fields that are not known")
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_errors_name_the_field(kind, tmp_path):
+    family, problems, base = FAMILIES[kind], {}, minimal(kind)
+    save_file({"x": np.zeros(1, "float32")}, tmp_path / "model.safetensors")
+    for name in sorted({*family.fields, *family.also_read}):
+        for value in BAD:
+            (tmp_path / "config.json").write_text(json.dumps(base | {name: value}))
+            with pytest.raises(ValueError) as error:  # at last, the weights do not fit
+                read_model(tmp_path)
+            message = str(error.value)
+            if name not in message and not message.startswith("the weights in"):
+                problems[name] = value, message
+    assert not {name: x for name, x in problems.items() if (kind, name) not in OTHERS}
