@@ -46,8 +46,6 @@ _M2M_FIELDS = _FIELDS | dict(activation_function=activation("relu"), scale_embed
 NAMES = SIDE_NAMES | dict(
     source_vocab_size="vocab_size",
     target_vocab_size="vocab_size",
-    decoder_d_ff="decoder_ffn_dim",
-    num_decoder_heads="decoder_attention_heads",
     scale_embeddings="scale_embedding",
     max_length="max_position_embeddings",
 )

@@ -9,11 +9,14 @@ from keras_transformer.config import require
 from keras_transformer.models.problems import MULTI, REGRESSION
 
 ACTIVATION = "sbert_ce_default_activation_function"  # sentence-transformers before 4.0
+MOST_LABELS = 1 << 20
 
 
 def labels_of(theirs: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of a classifier's classes in the order of their numbers."""
     if not theirs["id2label"]:
+        count = theirs["num_labels"]  # names are made before the weights show how many there are
+        require(count <= MOST_LABELS, "num_labels", count, f"at most {MOST_LABELS}")
         return tuple(f"LABEL_{i}" for i in range(theirs["num_labels"]))
     names = theirs["id2label"]
     if not all(x.isdecimal() and isinstance(name, str | None) for x, name in names.items()):

@@ -187,7 +187,8 @@ FAMILIES = {
         fields=_FIELDS,
         # Of a pooler and of a head that this model lacks.
         harmless=("pooler_act", "pooler_output_size", "encoder_stride"),
-        names=dict(
+        names={"number of patches": "number of patches by image_size and patch_size"}
+        | dict(
             num_classes="id2label",
             d_model="hidden_size",
             d_ff="intermediate_size",

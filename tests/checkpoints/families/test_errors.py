@@ -10,12 +10,10 @@ from keras_transformer.checkpoints.families import FAMILIES
 from keras_transformer.checkpoints.hugging_face import read_model
 from tests.checkpoints.families.minimal import minimal
 
-BAD = (
-    None, -1, 0, 1, 3, 10**7, 10**12, 0.3, "x", True, [], [2**40], {"x": 1},
-    {"rope_type": "yarn", "factor": 0.1}, {"rope_type": "longrope", "short_factor": [1]},
-)  # fmt: skip
-# Where other fields are missing besides, and one of them is named.
-OTHERS = {("gemma3", "text_config")}
+BAD = (None, -1, 0, 3, 10**12, 0.3, "x", [], {"x": 1}, {"rope_type": "yarn", "factor": 0.1})
+# Where another field is named: one that is missing besides, or the other side of a table.
+OTHERS = {("gemma3", "text_config"), ("albert", "embedding_size"), ("electra", "embedding_size")}
+OTHERS |= {("deberta-v2", x) for x in ("conv_kernel_size", "max_position_embeddings")}
 
 
 @pytest.mark.filterwarnings("ignore:.* fields that are not known")

@@ -14,6 +14,8 @@ PLAIN = dict(id2label=None, num_labels=2, problem_type=None)
 
 def test_labels():
     assert labels_of(PLAIN | dict(num_labels=3)) == ("LABEL_0", "LABEL_1", "LABEL_2")
+    with pytest.raises(ValueError, match="num_labels must be at most 1048576, got 1000000000000"):
+        labels_of(PLAIN | dict(num_labels=10**12))  # it took all memory
     names = {"10": "c", "2": "b", "0": None}
     assert labels_of(PLAIN | dict(id2label=names)) == ("LABEL_0", "b", "c")
     with pytest.raises(
