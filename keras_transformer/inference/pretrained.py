@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import keras
 
@@ -123,7 +124,7 @@ def load_pretrained(
     if not config.is_file():
         raise FileNotFoundError(f"{source} is not a checkpoint: it has no {CONFIG}")
     theirs = read_json(config)
-    kind = theirs.get("model_type") if isinstance(theirs, dict) else None
+    kind: Any = theirs.get("model_type") if isinstance(theirs, dict) else None
     family = hugging_face.family_of(theirs if kind else {}, config)
     translates = kind in KINDS and issubclass(family.model, EncoderDecoder)
     languages = dict(source_language=source_language, target_language=target_language)
@@ -143,7 +144,7 @@ def load_pretrained(
     if family.model is ViT:
         model = _model(folder, precision)
         channels, size = model.config.num_channels, model.config.image_size
-        image_format = image_format_of(folder, channels, size, kind)
+        image_format = image_format_of(folder, channels, size, str(kind))
         if not model.config.num_classes:
             return ImageEmbedder(model, image_format)
         return ImageClassifier(model, labels_of(family.complete(theirs)), image_format)
