@@ -8,15 +8,14 @@ commands and the server then have it too.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import math
 import numbers
-import typing
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 from keras_transformer.config import require, require_whole
+from keras_transformer.signatures import spelled_out as spelled_out
 
 SCORINGS = ("wu", "transformers")
 
@@ -37,9 +36,22 @@ _at_least_0 = _number(lambda x: 0 <= x < math.inf, "at least 0")
 _above_0 = _number(lambda x: 0 < x < math.inf, "above 0")
 
 
-def _option(default, check, text, draws=False):
-    """Declare an option: `check` tests values other than None; `draws` marks sampling options."""
-    return dataclasses.field(default=default, metadata=dict(check=check, help=text, draws=draws))
+def _flag(name, value):
+    require(isinstance(value, bool), name, value, "True or False")
+
+
+def _ids(name, value):
+    whole = isinstance(value, tuple) and all(type(x) is int and x >= 0 for x in value)
+    require(whole, name, value, "a tuple of token ids")
+
+
+def _option(default, check, text, **kind):
+    """Declare an option.
+
+    `check` tests values other than None; `draws=True` marks sampling options, `of_model=True` those
+    that only a saved folder sets.
+    """
+    return dataclasses.field(default=default, metadata=dict(check=check, help=text, **kind))
 
 
 @dataclass(frozen=True)
@@ -62,10 +74,22 @@ class SearchOptions:
         lambda name, value: require(value in SCORINGS, name, value, f"one of {SCORINGS}"),
         "wu, or transformers for the length penalty and the stopping rule of that library.",
     )
+    early_stopping: bool = _option(
+        False,
+        _flag,
+        "End as soon as beam_size hypotheses are finished, whatever unfinished ones may score.",
+    )
+    no_repeat_ngram_size: int = _option(
+        0, _whole(0), "No sequence of this many tokens occurs twice in a text; 0: it may."
+    )
+    repetition_penalty: float = _option(
+        1.0, _above_0, "Penalty on tokens that have already occurred; above 1: less probable."
+    )
     temperature: float | None = _option(
         None,
-        _above_0,
-        "Sample at this temperature; below 1 favours probable tokens.  [default: no sampling]",
+        _at_least_0,
+        "Sample at this temperature; below 1 favours probable tokens; 0: no sampling.  "
+        "[default: no sampling]",
         draws=True,
     )
     top_k: int = _option(
@@ -84,16 +108,27 @@ class SearchOptions:
         draws=True,
     )
 
+    forced_eos: bool = _option(
+        False, _flag, "Whether a text at its maximum length must end with EOS.", of_model=True
+    )
+    suppress_tokens: tuple[int, ...] = _option((), _ids, "Ids that no text has.", of_model=True)
+    begin_suppress_tokens: tuple[int, ...] = _option(
+        (), _ids, "Ids that no text begins with.", of_model=True
+    )
+
     # Options in some subclasses.
     min_length = 0  # minimum number of tokens before EOS
-    no_repeat_ngram_size = 0
     diversity_rate = 0.0
-    repetition_penalty = 1.0
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
-            if (value := getattr(self, field.name)) is not None or field.default is not None:
+            value = getattr(self, field.name)
+            if isinstance(value, list):  # from JSON
+                object.__setattr__(self, field.name, value := tuple(value))
+            if value is not None or field.default is not None:
                 field.metadata["check"](field.name, value)
+        if self.temperature == 0:
+            object.__setattr__(self, "temperature", None)
         if self.num_hypotheses is not None:
             within = self.num_hypotheses <= self.beam_size
             accepted = f"at most beam_size={self.beam_size}"
@@ -101,9 +136,9 @@ class SearchOptions:
 
     @classmethod
     def names(cls, draws: bool | None = None) -> list[str]:
-        """Return the names of the options: all, or only those with this value of `draws`."""
-        fields = dataclasses.fields(cls)
-        return [x.name for x in fields if draws is None or x.metadata["draws"] == draws]
+        """Return the names of the options for callers: all, or those with this value of `draws`."""
+        fields = [x for x in dataclasses.fields(cls) if not x.metadata.get("of_model")]
+        return [x.name for x in fields if draws is None or x.metadata.get("draws", False) == draws]
 
     @classmethod
     def changed(cls, options: dict[str, Any]) -> dict[str, Any]:
@@ -112,13 +147,16 @@ class SearchOptions:
         return {x: value for x, value in options.items() if x not in plain or value != plain[x]}
 
     @classmethod
-    def of(cls, given: dict[str, Any], accepted: Collection[str], **others: Any) -> Self:
-        """Return the options that a caller gave by name.
+    def of(
+        cls,
+        given: Mapping[str, Any],
+        accepted: Collection[str],
+        defaults: Mapping[str, Any] | None = None,
+        **others: Any,
+    ) -> Self:
+        """Return the options `given` by name, of those `accepted`, and `others`.
 
-        Args:
-            given: Values by name.
-            accepted: Names that the caller may give.
-            others: Further options, which the caller cannot set.
+        `defaults` are those of the model's folder, which hold unless the caller says otherwise.
 
         Raises:
             TypeError: If a name is not accepted.
@@ -127,7 +165,24 @@ class SearchOptions:
         for name in given:
             if name not in accepted:
                 raise TypeError(f"{name} is not an option here; accepted are {sorted(accepted)}")
-        return cls(**others, **given)
+        return cls(**merged(defaults or {}, {**others, **given}))
+
+    @classmethod
+    def saved(cls, config: Mapping[str, Any], path: Any) -> dict[str, Any]:
+        """Return the options in "search" of a folder's `config.json`, which is at `path`.
+
+        Raises:
+            ValueError: If it is not an object of such options, or a value is out of its range.
+        """
+        facts = config.get("search", {})
+        names = {field.name for field in dataclasses.fields(cls)}
+        fits = isinstance(facts, Mapping) and facts.keys() <= names
+        require(fits, f'"search" in {path}', facts, f"an object with options of {sorted(names)}")
+        try:
+            search = cls(**facts)
+        except ValueError as error:
+            raise ValueError(f'"search" in {path}: {error}') from error
+        return {name: getattr(search, name) for name in facts}
 
 
 @dataclass(frozen=True)
@@ -137,11 +192,14 @@ class Search(SearchOptions):
     max_extra_length: int = _option(
         50, _whole(1), "Maximum tokens beyond the length of the source, or of a longer prefix."
     )
+    max_length: int | None = _option(
+        None,
+        _whole(1),
+        "Maximum tokens of a translation, EOS included, whatever the length of the source.  "
+        "[default: see max_extra_length]",
+    )
     min_length: int = _option(
         0, _whole(0), "Minimum tokens before EOS; the maximum length takes precedence."
-    )
-    no_repeat_ngram_size: int = _option(
-        0, _whole(0), "No sequence of this many tokens occurs twice in a translation; 0: it may."
     )
     diversity_rate: float = _option(
         0.0,
@@ -149,17 +207,25 @@ class Search(SearchOptions):
         "Log-probability by which each further extension of a hypothesis falls behind, for beams "
         "that differ more (Li et al. 2016).",
     )
-    repetition_penalty: float = _option(
-        1.0, _above_0, "Penalty on tokens that the translation already has; above 1: less probable."
-    )
     shortlist: bool = _option(
         False,
-        lambda name, value: require(isinstance(value, bool), name, value, "True or False"),
+        _flag,
         "Choose only among the pieces that the folder's shortlist has for a source.",
+    )
+    forced_eos: bool = _option(
+        True, _flag, "Whether a text at its maximum length must end with EOS.", of_model=True
+    )
+    forced_first: tuple[int, ...] | None = _option(
+        None,
+        _ids,
+        "First tokens of each translation; None: those of the tokenizer, such as a language.",
+        of_model=True,
     )
 
     def __post_init__(self):
         super().__post_init__()
+        plain = not (self.suppress_tokens or self.begin_suppress_tokens)
+        require(plain or not self.shortlist, "shortlist", True, "False with suppressed tokens")
         if self.diversity_rate and self.beam_size == 1:
             raise ValueError("diversity_rate needs beam_size above 1, got beam_size=1")
 
@@ -175,10 +241,12 @@ class Generation(SearchOptions):
     max_new_tokens: int = _option(
         100, _whole(1), "Maximum tokens to add; fewer where the model's positions end."
     )
-    min_new_tokens: int = _option(0, _whole(0), "Minimum tokens before EOS.")
-    repetition_penalty: float = _option(
-        1.0, _above_0, "Penalty on tokens that have already occurred; above 1: less probable."
+    max_length: int | None = _option(
+        None,
+        _whole(1),
+        "Maximum tokens of a prompt and what is added to it.  [default: the model's positions]",
     )
+    min_new_tokens: int = _option(0, _whole(0), "Minimum tokens before EOS.")
 
     def __post_init__(self):
         super().__post_init__()
@@ -202,51 +270,30 @@ class Transcription(SearchOptions):
     )
 
 
-def _all_but_count(names):
-    return tuple(name for name in names if name != "num_hypotheses")
+# An option of a caller takes the place of this one of the folder.
+_INSTEAD = {
+    "max_extra_length": "max_length",
+    "max_new_tokens": "max_length",
+    "temperature": "beam_size",
+    "beam_size": "temperature",
+}
+
+
+def merged(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a folder with those of a caller, which take precedence."""
+    gone = {y for x, y in _INSTEAD.items() if given.get(x) and (x != "beam_size" or given[x] > 1)}
+    return {**{name: x for name, x in defaults.items() if name not in gone}, **given}
+
+
+def _without(names, *gone):
+    return tuple(name for name in names if name not in gone)
 
 
 # The options of each method and its command.
 NBEST = tuple(Search.names(draws=False))
-TRANSLATE = _all_but_count(NBEST)
-SAMPLE = (*Search.names(draws=True), "max_extra_length", "min_length", "repetition_penalty")
-GENERATE = _all_but_count(Generation.names())
-STREAM = (*Generation.names(draws=True), "repetition_penalty", "max_new_tokens")
-TRANSCRIBE = _all_but_count(Transcription.names(draws=False))
-
-
-def spelled_out(
-    options: type[Any],
-    names: Collection[str],
-    spell: Callable[[dataclasses.Field, Any], Any] | None = None,
-    **defaults: Any,
-) -> Callable[[Callable], Callable]:
-    """Return a decorator that names each option in the signature of a function with `**options`.
-
-    Args:
-        options: Class of the options, a dataclass.
-        names: Names of the options that the function takes.
-        spell: Makes the annotation of an option from its field and type; None: the type itself.
-        defaults: Default values that differ from those of the class.
-    """
-    hints = typing.get_type_hints(options)
-    fields = {field.name: field for field in dataclasses.fields(options)}
-
-    def decorate(function):
-        signature = inspect.signature(function, eval_str=spell is not None)
-        parameters = [x for x in signature.parameters.values() if x.kind is not x.VAR_KEYWORD]
-        for name in names:
-            if name not in signature.parameters:
-                field = fields[name]
-                parameters.append(
-                    inspect.Parameter(
-                        name,
-                        inspect.Parameter.KEYWORD_ONLY,
-                        default=defaults.get(name, field.default),
-                        annotation=spell(field, hints[name]) if spell else hints[name],
-                    )
-                )
-        function.__signature__ = signature.replace(parameters=parameters)
-        return function
-
-    return decorate
+TRANSLATE = _without(NBEST, "num_hypotheses")
+_LENGTHS = ("max_extra_length", "max_length", "min_length")
+SAMPLE = (*Search.names(draws=True), *_LENGTHS, "repetition_penalty")
+GENERATE = _without(Generation.names(), "num_hypotheses")
+STREAM = _without(GENERATE, "beam_size", "length_penalty", "scoring", "early_stopping")
+TRANSCRIBE = _without(Transcription.names(draws=False), "num_hypotheses")

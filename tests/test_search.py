@@ -59,16 +59,19 @@ def test_everything_that_searches_offers_the_options(taker, options, names):
     parameters = inspect.signature(taker).parameters
     defaults = {field.name: field.default for field in dataclasses.fields(options)}
     assert not any(x.kind is x.VAR_KEYWORD for x in parameters.values())
+    is_command = taker.__module__.startswith("keras_transformer.cli")
     for name in names:
         expected = 1.0 if (taker, name) == (Translator.sample, "temperature") else defaults[name]
-        assert parameters[name].default == expected
+        # A command passes on what is given, as a folder may have options of its own.
+        assert parameters[name].default == (None if is_command else expected)
 
 
 def test_each_option_has_a_check_and_a_help():
     for options in (Search, Generation, Transcription):
         for field in dataclasses.fields(options):
             assert re.search(r"\.(  \[default: .+\])?$", field.metadata["help"]), field.name
-            for bad in ("x", [], -1 if field.name != "scoring" else 3):
+            of_ids = field.metadata.get("of_model") and field.name != "forced_eos"
+            for bad in ("x", ["x"] if of_ids else [], -1 if field.name != "scoring" else 3):
                 with pytest.raises(ValueError, match=field.name):
                     options(**{field.name: bad})
 
@@ -80,7 +83,8 @@ def test_each_option_has_a_check_and_a_help():
         (dict(beam_size=2.0), "beam_size must be a whole number of at least 1, got 2.0"),
         (dict(beam_size=None), "beam_size must be a whole number"),
         (dict(length_penalty=-1), "length_penalty must be at least 0, got -1"),
-        (dict(temperature=0), "temperature must be above 0, got 0"),
+        (dict(temperature=-1), "temperature must be at least 0, got -1"),
+        (dict(shortlist=True, suppress_tokens=(5,)), "shortlist must be False with suppressed"),
         (dict(top_p=0), r"top_p must be in \(0, 1\], got 0"),
         (dict(min_p=2), r"min_p must be in \[0, 1\], got 2"),
         (dict(repetition_penalty=0), "repetition_penalty must be above 0, got 0"),
@@ -98,6 +102,27 @@ def test_an_option_that_a_method_does_not_take_is_refused_by_name():
     with pytest.raises(TypeError, match="temperature is not an option here; accepted are"):
         Search.of(dict(temperature=1.0), TRANSLATE)
     assert Search.of(dict(beam_size=2), TRANSLATE, num_hypotheses=1) == Search(2, num_hypotheses=1)
+
+
+def test_the_options_of_a_folder_hold_unless_the_caller_says_otherwise():
+    own = dict(beam_size=5, length_penalty=2.0, max_length=20, forced_first=(7,))
+    assert Search.of({}, TRANSLATE, own) == Search(**own)
+    assert Search.of(dict(beam_size=2), TRANSLATE, own) == Search(**own | dict(beam_size=2))
+    longer = Search.of(dict(max_extra_length=9), TRANSLATE, own)
+    assert (longer.max_length, longer.max_extra_length) == (None, 9)
+    drawn = dict(temperature=0.7, top_p=0.9)
+    assert Generation.of(dict(beam_size=3), GENERATE, drawn).temperature is None
+    assert Generation.of(dict(temperature=0), GENERATE, drawn).temperature is None
+    assert Generation.of(dict(temperature=1.0), GENERATE, dict(beam_size=3)).beam_size == 1
+
+
+def test_the_options_of_a_saved_folder_are_checked():
+    saved = {"search": {"beam_size": 5, "suppress_tokens": [3, 4]}}
+    assert Search.saved(saved, "f") == dict(beam_size=5, suppress_tokens=(3, 4))
+    assert Search.saved({}, "f") == {}
+    for facts in ([], {"max_new_tokens": 3}, {"beam_size": 0}):
+        with pytest.raises(ValueError, match='"search" in f'):
+            Search.saved({"search": facts}, "f")
 
 
 def test_a_new_option_is_one_field():

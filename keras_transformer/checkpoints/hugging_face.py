@@ -14,6 +14,7 @@ import numpy as np
 
 from keras_transformer.checkpoints.families import FAMILIES, VARIANTS, Family
 from keras_transformer.checkpoints.families.family import Rule, token_ids
+from keras_transformer.checkpoints.generation import CONFIG, OF_TOKENS, generation_facts
 from keras_transformer.checkpoints.sentence_transformers import with_activation
 from keras_transformer.checkpoints.sizes import check_sizes
 from keras_transformer.checkpoints.tensors import PLAIN, WEIGHTS, Checkpoint
@@ -21,9 +22,6 @@ from keras_transformer.checkpoints.weights import save_weights, weights_of
 from keras_transformer.config import require
 from keras_transformer.layers.layer import unfilled
 from keras_transformer.system.files import read_json, write_json
-
-CONFIG = "config.json"
-GENERATION = "generation_config.json"
 
 
 def family_of(config: Mapping[str, Any], where: str | os.PathLike) -> Family:
@@ -44,8 +42,9 @@ def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
     """Read the model of a folder in Hugging Face's layout.
 
     Args:
-        folder: Folder with `config.json` and the weights. EOS ids in `generation_config.json`
-            take precedence over those in `config.json`, as in `transformers`.
+        folder: Folder with `config.json` and the weights. Ids of EOS, of BOS and of the decoder's
+            first token in `generation_config.json` take precedence over those in `config.json`,
+            as in `transformers`.
         dtype: Keras dtype policy, such as "bfloat16". None: the global one.
 
     Raises:
@@ -92,7 +91,7 @@ def read_config(folder: str | os.PathLike) -> tuple[dict[str, Any], Family]:
                 f"{path} has a {name} with the method {method!r:.200}: quantized weights are not "
                 f"supported; {PLAIN}"
             )
-    theirs = with_activation(folder, _with_ends(Path(folder), theirs))
+    theirs = with_activation(folder, _with_token_ids(Path(folder), theirs))
     with _naming(path):
         family.complete(theirs)
     family.table.check(theirs, path)
@@ -110,17 +109,14 @@ def _naming(path, translate=str):
         raise ValueError(f"{path} does not fit: {translate(f'{error!s:.1000}')}") from error
 
 
-def _with_ends(folder, theirs):
-    """Return the config with the EOS ids of `generation_config.json`, if it has any."""
-    path = folder / GENERATION
-    facts = read_json(path) if path.is_file() else {}
-    if not isinstance(facts, dict):
-        raise ValueError(f"{path} must hold an object, got {type(facts).__name__}")
-    if facts.get("eos_token_id") is None:
-        return theirs
-    theirs = theirs | {"eos_token_id": facts["eos_token_id"]}
+def _with_token_ids(folder, theirs):
+    """Return the config with the token ids of `generation_config.json`, if it has any."""
+    facts, path = generation_facts(folder)
+    names = [name for name in OF_TOKENS if facts.get(name) is not None]
+    theirs = theirs | {name: facts[name] for name in names}
     try:
-        token_ids(theirs, "eos_token_id")
+        for name in names:
+            token_ids(theirs, name)
     except ValueError as error:
         raise ValueError(f"{path} does not fit {CONFIG}: {error}") from error
     return theirs

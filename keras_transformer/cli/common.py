@@ -7,6 +7,7 @@ Each command imports what it needs in its body, so that `--help` and completion 
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -19,7 +20,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from typer.core import TyperCommand, TyperGroup
 
 from keras_transformer.config import require
-from keras_transformer.search import spelled_out
+from keras_transformer.search import SearchOptions, spelled_out
 from keras_transformer.system.failures import BAD_INPUT, in_one_line, memory_errors
 from keras_transformer.system.files import replacing
 
@@ -114,23 +115,38 @@ TokensPerBatch = Annotated[
 def searching(options: type[Any], names: Collection[str]) -> Callable:
     """Decorate a command that takes `**options`: add each of these options to it.
 
+    Options of a search are passed on only if they are given, as a folder may have its own.
+
     Args:
         options: The class of the options, such as `Search`.
         names: The options that the command takes.
     """
+    of_search = issubclass(options, SearchOptions)
 
     def flag(field, hint):
         def checked(value):
-            if value != field.default:
+            if value is not None and value != field.default:
                 try:
                     field.metadata["check"](field.name, value)
                 except ValueError as error:
                     raise typer.BadParameter(str(error)) from error
             return value
 
-        return Annotated[hint, typer.Option(help=field.metadata["help"], callback=checked)]
+        text = field.metadata["help"]
+        if of_search and "[default:" not in text:
+            text += f"  [default: as saved, else {field.default}]"
+        kind = hint | None if of_search else hint
+        return Annotated[kind, typer.Option(help=text, callback=checked)]
 
-    return spelled_out(options, names, flag)
+    def decorate(command):
+        @functools.wraps(command)
+        def run(*arguments, **given):
+            gone = [name for name in names if of_search and given.get(name, 0) is None]
+            return command(*arguments, **{x: y for x, y in given.items() if x not in gone})
+
+        return spelled_out(options, names, flag, **(dict.fromkeys(names) if of_search else {}))(run)
+
+    return decorate
 
 
 def loaded(folder: Path, others: list[Path] | None, **loading: Any) -> Any:

@@ -61,12 +61,11 @@ def generate(
         for before, text in zip(prompts, found, strict=True):
             print(one_line(before + text))
         return
-    plain = Generation()
-    later = [x for x in search if x not in STREAM and search[x] != getattr(plain, x)]
-    if later:  # a beam's text, for example, is known only at the end
+    if writer.options(search).beam_size > 1:  # a beam's text is known only at the end
         pieces = writer.generate([prompt], **options, **search)
     else:
-        pieces = writer.stream(prompt, **options, **{x: search[x] for x in STREAM})
+        given = {name: value for name, value in search.items() if name in STREAM}
+        pieces = writer.stream(prompt, **options, **given)
     before = prompt
     for piece in pieces:
         print(before + piece, end="", flush=True)

@@ -126,7 +126,6 @@ def tune_reranking(
     given = rerank_weight, rerank_reverse, rerank_language_model
     chosen = reranker(translator, *given, precision=precision)
     sources, references = read_sides(translator, source, reference)
-    options = Search.changed(options)  # an exported translator refuses options that are given
     found = tune_weights(
         chosen, sources, references, rerank, tokens_per_batch=tokens_per_batch, **options
     )

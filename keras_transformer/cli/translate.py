@@ -183,7 +183,6 @@ def translate(
     for name, value in CorpusOptions.changed(corpus).items():
         name = f"--{name.replace('_', '-')}"
         raise ValueError(f'{name} needs a folder as --output, such as "out/", got {value!r}')
-    options = Search.changed(options)  # an exported translator refuses options that are given
     accepted = 'one file, unless --output is a folder, such as "out/"'
     require(len(inputs or []) <= 1, "--input", inputs, accepted)
     input_file = Path(inputs[0]) if inputs else None

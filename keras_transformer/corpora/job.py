@@ -22,7 +22,7 @@ from keras_transformer.corpora.results import Results
 from keras_transformer.corpora.shards import files_of, split
 from keras_transformer.data.formats import has_fields
 from keras_transformer.search import NBEST, TRANSLATE, Search, spelled_out
-from keras_transformer.system.files import locked
+from keras_transformer.system.files import locked, read_json
 
 Paths = str | os.PathLike | Sequence[str | os.PathLike]
 EXECUTORS = {"local": on_processes, "ray": on_ray}
@@ -54,7 +54,17 @@ class Job:
 
 
 # Options that have their default where a manifest, perhaps of an earlier version, lacks them.
-_LATER = ("shortlist", "no_repeat_ngram_size", "diversity_rate", "repetition_penalty")
+_LATER = (
+    *("shortlist", "no_repeat_ngram_size", "diversity_rate", "repetition_penalty"),
+    *("early_stopping", "max_length"),
+)
+
+
+def _defaults(folder):
+    """Return the options of the search that a folder has; an exported one has none here."""
+    config = Path(folder, "config.json")
+    facts = read_json(config) if config.is_file() else {}
+    return Search.saved(facts if isinstance(facts, dict) else {}, config)
 
 
 @spelled_out(CorpusOptions, NAMES)
@@ -109,13 +119,11 @@ def translate_corpus(
     """
     corpus = CorpusOptions.take(options)
     if num_hypotheses is None:
-        method, suffix = "translate", ".txt"
-        Search.of(options, TRANSLATE)
+        method, suffix, names = "translate", ".txt", TRANSLATE
     else:
-        method, suffix = "nbest", ".jsonl"
+        method, suffix, names = "nbest", ".jsonl", NBEST
         options["num_hypotheses"] = num_hypotheses
-        Search.of(options, NBEST)
-    search = dataclasses.asdict(Search(**options))
+    search = dataclasses.asdict(Search.of(options, names, _defaults(folder)))
     asked = {name: value for name, value in search.items() if name in (*TRANSLATE, *options)}
     changed = Search.changed(asked)
     asked = {x: value for x, value in asked.items() if x not in _LATER or x in changed}

@@ -12,7 +12,7 @@ from keras import ops
 from keras_transformer.backend import at, best_tokens, forbid, gather, put, quick
 from keras_transformer.decoding.banks import best_of_all, in_turn, with_proposals
 from keras_transformer.decoding.loop import SearchLoop
-from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, pick, with_token
+from keras_transformer.decoding.rules import IMPOSSIBLE, Rules, pick, with_token
 from keras_transformer.search import SearchOptions
 
 
@@ -36,9 +36,10 @@ def beam_search(
             divided by ((5 + |Y|) / 6)^alpha, with `length_penalty` as alpha. If `num_hypotheses`
             is set, a row ends as soon as that many hypotheses score higher than any unfinished one
             can still reach; the remaining ones may then differ. `scoring="transformers"` follows
-            that library (5.23, `early_stopping` False): the divisor is |Y|^alpha, a row continues
-            until the worst of its finished hypotheses is no worse than any unfinished one, and
-            forced tokens, including EOS at the limit, cost nothing.
+            that library (5.23): the divisor is |Y|^alpha, a row continues until the worst of its
+            finished hypotheses is no worse than any unfinished one, forced tokens, including EOS
+            at the limit, cost nothing, and the repetition penalty changes log-probabilities, not
+            logits. With `early_stopping`, a row ends when `beam_size` hypotheses have finished.
         logits_BV, state: See `greedy_loop`.
         sequences: Other arguments of `greedy_loop`, except those of sampling.
 
@@ -62,7 +63,7 @@ def beam_loop(
     pad_id: int = 0,
     banned_ids: Sequence[int] = (),
     prefix_BP: Any = None,
-    seen_BV: Any = None,
+    past_BP: Any = None,
     constraint: Any = None,
     constraint_state: Any = None,
 ) -> SearchLoop:
@@ -85,8 +86,7 @@ def beam_loop(
         is_past_M = quick.arange(index + length, dtype="int32") < index
         slots_BKM = quick.zeros((rows, beam_size, 1), dtype="int32") - 1
         alive["ancestors_BKM"] = quick.where(is_past_M, 0, slots_BKM)
-    if (seen_BV := rules.seen(logits_BV, seen_BV)) is not None:
-        alive["seen_BKV"] = loop.repeated(seen_BV)
+    alive |= {name: loop.repeated(x) for name, x in rules.history(logits_BV, past_BP).items()}
     if constraint is not None:
         alive["constraint"] = keras.tree.map_structure(loop.repeated, constraint_state)
 
@@ -142,16 +142,22 @@ class _Beams:
         choices = 1 + len(rules.eos_ids)
         width = choices * beam_size + len(rules.never)
         width = min(self.vocab_size or width, width)  # None: a part of a vocabulary, on TensorFlow
-        if "seen_BKV" in alive:  # the first turn has the logits of one beam
-            beams = logits_BKV.shape[1]
-            logits_BKV = rules.penalized(logits_BKV, alive["seen_BKV"][:, :beams])
+        is_theirs = rules.search.scoring == "transformers"
+        if "seen" in alive:  # the first turn has the logits of one beam
+            seen_BKV = alive["seen"][:, : logits_BKV.shape[1]]
+            if is_theirs:
+                logits_BKV = quick.cast(logits_BKV, "float32")
+                logits_BKV = logits_BKV - quick.logsumexp(logits_BKV, axis=-1, keepdims=True)
+            logits_BKV = rules.penalized(logits_BKV, seen_BKV)
         forced_B = at(alive["forced_BL"], i)
         values_BKW, tokens_BKW, log_z_BK1 = self._best_of_each(i, logits_BKV, width, alive)
+        if "seen" in alive and is_theirs:  # these are log-probabilities already
+            log_z_BK1 = quick.zeros_like(log_z_BK1)
         if rules.search.min_length:
-            too_early_B11 = quick.expand_dims(forced_B == NOT_EOS, (1, 2))
+            too_early_B11 = quick.expand_dims(rules.is_early(forced_B), (1, 2))
             too_early_BKW = rules.is_end(tokens_BKW) & too_early_B11
             values_BKW = quick.where(too_early_BKW, IMPOSSIBLE, values_BKW)
-        cost_BK1 = log_z_BK1 if rules.search.scoring == "transformers" else None
+        cost_BK1 = log_z_BK1 if is_theirs else None
         values_BKW, tokens_BKW = self._force(values_BKW, tokens_BKW, logits_BKV, forced_B, cost_BK1)
         if tokens_BKW.shape[1] < beam_size:  # the first turn has the logits of one beam
             tokens_BKW = quick.repeat(tokens_BKW, beam_size, axis=1)
@@ -172,7 +178,7 @@ class _Beams:
         key_BC, flat_BC = quick.top_k(key_BM, count)
         total_BC = key_BC if key_BM is total_BM else gather(total_BM, flat_BC, axis=1)
         token_BC = gather(token_BM, flat_BC, axis=1)
-        is_eos_BC = rules.is_end(token_BC)
+        is_eos_BC = rules.is_end(token_BC) | quick.expand_dims(rules.is_last(forced_B), 1)
         return _Candidates(total_BC, flat_BC // width, token_BC, is_eos_BC, key_BC)
 
     def _best_of_each(self, i, logits_BKV, width, alive):
@@ -184,9 +190,13 @@ class _Beams:
         if rules.constraint is not None and rules.phrases is None:
             may_BKV = rules.constraint.allowed(alive["constraint"], self.vocab_size)
             allowed_BKV = quick.where(may_BKV, quick.cast(logits_BKV, "float32"), IMPOSSIBLE)
+        if rules.search.suppress_tokens or rules.search.begin_suppress_tokens:
+            allowed_BKV = quick.cast(allowed_BKV, "float32")
+            allowed_BKV = rules.allowed(allowed_BKV, alive["forced_BL"], i, self.vocab_size)
         if rules.search.no_repeat_ngram_size:
-            beams = logits_BKV.shape[1]  # one in the first turn
-            repeats_BKM = rules.repeats(alive["ids_BKL"][:, :beams], i)
+            beams, past_BKP = logits_BKV.shape[1], alive.get("past")  # one in the first turn
+            past_BKP = None if past_BKP is None else past_BKP[:, :beams]
+            repeats_BKM = rules.repeats(alive["ids_BKL"][:, :beams], i, past_BKP)
             allowed_BKV = forbid(quick.cast(allowed_BKV, "float32"), repeats_BKM, IMPOSSIBLE)
         values_BKW, tokens_BKW, log_z_BK1 = best_tokens(allowed_BKV, width)
         if allowed_BKV is not logits_BKV:
@@ -245,8 +255,8 @@ class _Beams:
             "total_BK": total_BK,
             "ids_BKL": put(pick(alive["ids_BKL"], beam_BK), token_BK, i),
         }
-        if "seen_BKV" in alive:
-            alive["seen_BKV"] = with_token(pick(alive["seen_BKV"], beam_BK), token_BK)
+        if "seen" in alive:
+            alive["seen"] = with_token(pick(alive["seen"], beam_BK), token_BK)
         if (constraint := self.rules.constraint) is not None:
             followed = keras.tree.map_structure(lambda x: pick(x, beam_BK), alive["constraint"])
             alive["constraint"] = constraint.advance(followed, token_BK)
@@ -259,7 +269,8 @@ class _Beams:
     def done(self, i, done_B, found, alive):
         """Return which rows need no further iteration."""
         rules, scores_BK = self.rules, found["scores_BK"]
-        done_B = done_B | rules.is_end(at(alive["forced_BL"], i))
+        forced_B = at(alive["forced_BL"], i)
+        done_B = done_B | rules.is_end(forced_B) | rules.is_last(forced_B)
         best_B = whole_B = alive["total_BK"][:, 0]
         if rules.search.diversity_rate:  # beams are not in order
             best_B = whole_B = ops.max(alive["total_BK"], axis=1)
@@ -268,6 +279,8 @@ class _Beams:
         best_alive_B = whole_B / rules.penalty(1 + i)
         decisive_B = scores_BK[:, -1 if rules.search.scoring == "transformers" else 0]
         is_full_B = scores_BK[:, -1] > IMPOSSIBLE / 2  # the last score is the worst
+        if rules.search.early_stopping:
+            done_B = done_B | is_full_B
         done_B = done_B | (is_full_B & (decisive_B >= best_alive_B))
         # A bound: log-probabilities are at most 0, and the full length has the largest divisor.
         reachable_B = best_B / rules.penalty(quick.shape(found["ids_BKL"])[2])

@@ -9,7 +9,7 @@ from typing import Any
 from keras_transformer.backend import at, forbid, gather, put, quick
 from keras_transformer.config import require
 from keras_transformer.decoding.loop import SearchLoop
-from keras_transformer.decoding.rules import IMPOSSIBLE, NOT_EOS, Rules, with_token
+from keras_transformer.decoding.rules import IMPOSSIBLE, Rules, with_token
 from keras_transformer.search import SearchOptions
 
 
@@ -43,7 +43,7 @@ def greedy_loop(
     prefix_BP: Any = None,
     choose: Callable | None = None,
     uniforms_BL: Any = None,
-    seen_BV: Any = None,
+    past_BP: Any = None,
     constraint: Any = None,
     constraint_state: Any = None,
 ) -> SearchLoop:
@@ -57,9 +57,9 @@ def greedy_loop(
         search: Options of the search; those of beams are ignored.
         eos_ids: Tokens that end a sequence, whichever comes first.
         length: L, the length of the output in tokens; at least every one of `max_lengths_B`.
-        max_lengths_B: Maximum tokens of each row, EOS included. The last one is forced to be EOS:
-            the most probable EOS id if there are several. A row's prefix and its EOS are always
-            allowed.
+        max_lengths_B: Maximum tokens of each row, EOS included. With `forced_eos` the last one is
+            EOS: the most probable EOS id if there are several. A row's prefix and its EOS are
+            always allowed.
         index: Position of the first token to choose.
         pad_id: Fills the output after EOS; never chosen.
         banned_ids: Further ids that are never chosen.
@@ -67,8 +67,8 @@ def greedy_loop(
             no prefix.
         choose: `choose(log_probs_BV, uniform_B) -> token ids (B,)`; None: argmax.
         uniforms_BL: Random numbers for `choose`, one per row and token.
-        seen_BV: Which tokens are in the prompt, boolean, for a search with a repetition penalty;
-            None: none.
+        past_BP: Tokens that precede the search, -1 for none, which count for the repetition
+            penalty and repeated sequences; None: there are none.
         constraint: Constraint as described in `keras_transformer.decoding`. It must always allow
             at least one token that is not otherwise forbidden. Forced tokens are taken even if it
             does not allow them. None: no constraint.
@@ -87,8 +87,7 @@ def greedy_loop(
     alive = {"state": state, "forced_BL": rules.forced(length, max_lengths_B, prefix_BP)}
     if choose is not None:
         alive["uniforms_BL"] = uniforms_BL
-    if (seen_BV := rules.seen(logits_BV, seen_BV)) is not None:
-        alive["seen_BV"] = seen_BV
+    alive |= rules.history(logits_BV, past_BP)
     if constraint is not None:
         alive["constraint"] = constraint_state
 
@@ -116,20 +115,23 @@ class _Greedy:
     def turn(self, i, logits_BV, done_B, found, alive):
         chosen_B, value_B = self.propose(i, logits_BV, found, alive)
         chosen_B = quick.where(done_B, self.rules.pad_id, chosen_B)
+        is_last_B = self.rules.is_last(at(alive["forced_BL"], i))
         done_B, found = self.finish(i, chosen_B, value_B, done_B, found)
+        done_B = done_B | is_last_B
         return done_B, found, self.advance(chosen_B, alive)
 
     def propose(self, i, logits_BV, found, alive):
         """Return the token of each row and its log-probability."""
         rules = self.rules
         logits_BV = quick.cast(logits_BV, "float32")
-        if "seen_BV" in alive:
-            logits_BV = rules.penalized(logits_BV, alive["seen_BV"])
+        if "seen" in alive:
+            logits_BV = rules.penalized(logits_BV, alive["seen"])
         log_z_B1 = quick.logsumexp(logits_BV, axis=-1, keepdims=True)
         forced_B = rules.best_end(at(alive["forced_BL"], i), logits_BV)
         allowed_BV = self._allowed(logits_BV, forced_B, alive)
+        allowed_BV = rules.allowed(allowed_BV, alive["forced_BL"], i, self.vocab_size)
         if rules.search.no_repeat_ngram_size:
-            repeats_BM = rules.repeats(found["ids_BL"], i)
+            repeats_BM = rules.repeats(found["ids_BL"], i, alive.get("past"))
             allowed_BV = forbid(allowed_BV, repeats_BM, IMPOSSIBLE)
         if self.choose is None:
             chosen_B = quick.argmax(allowed_BV, axis=-1)
@@ -147,7 +149,7 @@ class _Greedy:
         banned_V = sum((quick.cast(ids_V == one, "float32") for one in rules.never), banned_V)
         allowed_BV = logits_BV + banned_V * IMPOSSIBLE
         if rules.search.min_length:
-            too_early_B1 = quick.expand_dims(forced_B == NOT_EOS, 1)
+            too_early_B1 = quick.expand_dims(rules.is_early(forced_B), 1)
             allowed_BV = quick.where(too_early_B1 & rules.is_end(ids_V), IMPOSSIBLE, allowed_BV)
         if rules.constraint is not None:
             may_BV = rules.constraint.allowed(alive["constraint"], self.vocab_size)
@@ -168,6 +170,6 @@ class _Greedy:
         alive = {**alive, "token_B1": chosen_B[:, None]}
         if self.rules.constraint is not None:
             alive["constraint"] = self.rules.constraint.advance(alive["constraint"], chosen_B)
-        if "seen_BV" in alive:
-            alive["seen_BV"] = with_token(alive["seen_BV"], chosen_B)
+        if "seen" in alive:
+            alive["seen"] = with_token(alive["seen"], chosen_B)
         return alive

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_transformer.backend import gather, quick
 from keras_transformer.decoding.phrases import Phrases
 from keras_transformer.search import SearchOptions
 
 IMPOSSIBLE = -1e9  # log-probability of a forbidden token; finite, so that sums are not NaN
-FREE, NOT_EOS = -1, -2  # in `forced`: any token may be taken; any but EOS
+# In `forced`: any token may be taken; any but EOS; and the same where the row then ends.
+FREE, NOT_EOS, LAST, LAST_NOT_EOS = -1, -2, -3, -4
 
 
 def length_penalty_factor(length: Any, length_penalty: float, scoring: str = "wu") -> Any:
@@ -56,6 +58,36 @@ class Rules:
         """Padding and the banned ids, except EOS ids: Whisper pads with its EOS."""
         return tuple(one for one in (self.pad_id, *self.banned_ids) if one not in self.eos_ids)
 
+    def allowed(self, values: Any, forced_BL: Any, i: Any, vocab_size: int) -> Any:
+        """Return values (B, ..., V) that exclude the tokens which the options suppress.
+
+        Args:
+            values: Logits or log-probabilities.
+            forced_BL: What `forced` returned.
+            i: The position.
+            vocab_size: V.
+        """
+        always, first = self.search.suppress_tokens, self.search.begin_suppress_tokens
+        if always:
+            values = values + self._excluding(always, vocab_size)
+        if first:
+            begins_B = quick.argmax(quick.cast(forced_BL < 0, "int32"), axis=-1) == i
+            begins = quick.expand_dims(begins_B, tuple(range(1, len(values.shape))))
+            values = quick.where(begins, values + self._excluding(first, vocab_size), values)
+        return values
+
+    def _excluding(self, ids, vocab_size):
+        """Return what added to values (..., V) excludes these tokens; made once, before a loop."""
+        if ids not in self._made:
+            values_V = np.zeros(vocab_size, "float32")
+            values_V[list(ids)] = IMPOSSIBLE
+            self._made[ids] = keras.ops.convert_to_tensor(values_V)
+        return self._made[ids]
+
+    @functools.cached_property
+    def _made(self):
+        return {}
+
     @property
     def phrases(self) -> Phrases | None:
         """The constraint, if it is one to phrases."""
@@ -73,11 +105,11 @@ class Rules:
         """Return the token that each row must take at each position: (B, L).
 
         A token of the row's prefix, or EOS at its limit; elsewhere `NOT_EOS` up to the minimum
-        length, then `FREE`.
+        length, then `FREE`. Without `forced_eos`, the row ends at its limit with any token.
         """
         places_L = quick.arange(length, dtype="int32")
         free_L = quick.where(places_L < self.search.min_length, NOT_EOS, FREE)
-        end = self.eos_ids[0]
+        end = self.eos_ids[0] if self.search.forced_eos else free_L + (LAST - FREE)
         if prefix_BP is None:
             return quick.where(places_L + 1 >= max_lengths_B[:, None], end, free_L)
         is_token_BP = quick.cast(quick.not_equal(prefix_BP, self.pad_id), "int32")
@@ -88,32 +120,52 @@ class Rules:
         prefix_BL = quick.concatenate([quick.cast(prefix_BP, "int32"), rest], axis=1)
         return quick.where(prefix_BL == self.pad_id, forced_BL, prefix_BL)
 
-    def seen(self, logits_BV: Any, seen_BV: Any) -> Any:
-        """Return which tokens precede the search (B, V); None without a repetition penalty.
+    def is_early(self, forced: Any) -> Any:
+        """Return where, by what `forced` returned, a text must not end yet."""
+        return (forced == NOT_EOS) | (forced == LAST_NOT_EOS)
+
+    def is_last(self, forced: Any) -> Any:
+        """Return where, by what `forced` returned, a text ends with any token."""
+        return forced <= LAST
+
+    def history(self, logits_BV: Any, past_BP: Any) -> dict[str, Any]:
+        """Return what a loop needs to know of earlier tokens, by name.
 
         Args:
             logits_BV: The first logits.
-            seen_BV: Which tokens are in the prompt; None: there is no prompt.
+            past_BP: Tokens that precede the search, -1 for none; None: there are none.
         """
-        if self.search.repetition_penalty == 1.0:
-            return None
-        return quick.cast(quick.zeros_like(logits_BV), "bool") if seen_BV is None else seen_BV
+        found = {}
+        if self.search.repetition_penalty != 1.0:
+            found["seen"] = quick.cast(quick.zeros_like(logits_BV), "bool")
+            if past_BP is not None:
+                places_V = quick.arange(quick.shape(logits_BV)[-1], dtype="int32")
+                is_one_BPV = quick.expand_dims(past_BP, -1) == places_V
+                found["seen"] = keras.ops.any(is_one_BPV, axis=1)
+        if self.search.no_repeat_ngram_size and past_BP is not None:
+            found["past"] = quick.cast(past_BP, "int32")
+        return found
 
     def penalized(self, logits: Any, seen: Any) -> Any:
         """Return the logits (..., V) after the repetition penalty, which is part of the model.
 
-        Log-probabilities are those of these logits, as in the paper, so they count in scores.
+        Log-probabilities are those of these logits, as in the paper, so they count in scores. The
+        beams of `scoring="transformers"` pass log-probabilities themselves.
         """
         logits = quick.cast(logits, "float32")
         return penalize_repetition(logits, seen, self.search.repetition_penalty)
 
-    def repeats(self, ids_L: Any, i: Any) -> Any:
-        """Return the tokens (..., L + 1) that would repeat a sequence at position i; -1 for none.
+    def repeats(self, ids_L: Any, i: Any, past_P: Any = None) -> Any:
+        """Return the tokens (..., L + P + 1) that would repeat a sequence at i; -1 for none.
 
         Args:
             ids_L: The tokens so far (..., L).
             i: How many there are.
+            past_P: Tokens that precede them (..., P), -1 for none; None: there are none.
         """
+        if past_P is not None:
+            i = i + quick.shape(past_P)[-1]
+            ids_L = quick.concatenate([past_P, ids_L], axis=-1)
         size = self.search.no_repeat_ngram_size
         before = size - 1
         count = quick.shape(ids_L)[-1] + 1

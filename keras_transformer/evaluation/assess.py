@@ -68,7 +68,7 @@ def assess(
     if summaries:
         rouge([""], [""])  # likewise
     sources = [source for source, _ in pairs]
-    search = Search.of(options, TRANSLATE)
+    search = translator.options(options)
     begin = time.perf_counter()
     options["tokens_per_batch"] = tokens_per_batch
     if context_sentences:

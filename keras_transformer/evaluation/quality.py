@@ -15,7 +15,7 @@ import sacrebleu
 
 from keras_transformer.config import Config, is_number, require
 from keras_transformer.evaluation.assess import log_probabilities
-from keras_transformer.inference.folder import QUALITY, read_config
+from keras_transformer.inference.folder import CONFIG, QUALITY, read_config
 from keras_transformer.inference.model_files import fingerprint
 from keras_transformer.inference.translator import Translator
 from keras_transformer.search import TRANSLATE, Search
@@ -105,7 +105,7 @@ class QualityEstimator(Config):
             ValueError: If numbers of texts differ, or fewer than 100 pairs have a source and fit
                 the model.
         """
-        search = Search.of(options, TRANSLATE)
+        search = translator.options(options)
         found = confidences(translator, sources, translations, tokens_per_batch=tokens_per_batch)
         chrf = sentence_chrf(translations, references)
         known = ~np.isnan(found)
@@ -182,7 +182,8 @@ class QualityEstimator(Config):
             raise ValueError(
                 f"{path} is of another model: run `keras-transformer calibrate` again, or remove it"
             )
-        asked, known = (Search.of(x, TRANSLATE) for x in (options, found.search))
+        own = Search.saved(read_json(Path(folder, CONFIG)), Path(folder, CONFIG))
+        asked, known = (Search.of(x, TRANSLATE, own) for x in (options, found.search))
         if asked != known:
             differ = [name for name in TRANSLATE if getattr(asked, name) != getattr(known, name)]
             warnings.warn(

@@ -51,7 +51,7 @@ class TranslationModule(tf.Module):
         model, tokenizer = translator.model, translator.tokenizer
         self._config = model.config
         self._beam_size = search.beam_size
-        self._max_extra_length = search.max_extra_length
+        self._max_extra_length, self._max_length = search.max_extra_length, search.max_length
         self._jit_compile = jit_compile
         # Kept in an attribute so that TensorFlow tracks and saves them. Keras's variables wrap
         # these; if they were tracked, both would be saved, and a session, which TensorFlow Serving
@@ -63,14 +63,18 @@ class TranslationModule(tf.Module):
         self._frames = tokenizer.source_frame, tokenizer.target_frame
         # With an input signature, each is traced once and shared by all callers. A search for only
         # the best hypothesis ends earlier.
-        given = len(self._frames[1].before)
-        signature = [IDS, LENGTHS, IDS] if given else [IDS, LENGTHS]
+        source, target = self._frames
+        first = target.before if search.forced_first is None else search.forced_first
+        self._begun = source, (first, target.after)  # the frames of a search
+        signature = [IDS, LENGTHS, IDS] if first else [IDS, LENGTHS]
         options = dict(input_signature=signature, jit_compile=jit_compile)
         best = dataclasses.replace(search, num_hypotheses=1)
         self._search = _function(_with_lists(search, translator), **options)
         self._best = _function(_with_lists(best, translator), **options)
         self._score = _function(
-            score_function(model, given), input_signature=[IDS, IDS], jit_compile=jit_compile
+            score_function(model, len(target.before)),
+            input_signature=[IDS, IDS],
+            jit_compile=jit_compile,
         )
 
     def signatures(self) -> dict[str, Any]:
@@ -81,13 +85,13 @@ class TranslationModule(tf.Module):
     @_function(input_signature=[TEXTS])
     def translate(self, texts: Any) -> dict[str, Any]:
         """Return the best translation of each text."""
-        ids_BKL, _ = self._hypotheses(texts, self._best, *self._frames)
+        ids_BKL, _ = self._hypotheses(texts, self._best, *self._begun)
         return {"translations": self._decode(ids_BKL[:, 0])}
 
     @_function(input_signature=[TEXTS])
     def nbest(self, texts: Any) -> dict[str, Any]:
         """Return all `beam_size` translations of each text with their scores, best first."""
-        ids_BKL, scores_BK = self._hypotheses(texts, self._search, *self._frames)
+        ids_BKL, scores_BK = self._hypotheses(texts, self._search, *self._begun)
         decoded = self._decode(tf.reshape(ids_BKL, [-1, tf.shape(ids_BKL)[2]]))
         return {"translations": tf.reshape(decoded, [-1, self._beam_size]), "scores": scores_BK}
 
@@ -116,7 +120,10 @@ class TranslationModule(tf.Module):
         config = self._config
         ids_BS = self._encode(self._source, texts, *source_frame)
         lengths_B = tf.reduce_sum(tf.cast(ids_BS != config.pad_id, tf.int32), axis=1)
-        limits_B = tf.minimum(lengths_B + self._max_extra_length, config.max_length - 1)
+        limits_B = lengths_B + self._max_extra_length
+        if self._max_length is not None:
+            limits_B = tf.fill(tf.shape(lengths_B), self._max_length)
+        limits_B = tf.minimum(limits_B, config.max_length - 1)
         is_empty_B = lengths_B <= sum(map(len, source_frame))  # also true for rows of padding
         first = []
         if given := _columns(target_frame[0], tf.size(texts)):

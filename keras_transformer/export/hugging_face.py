@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 from keras_transformer.checkpoints import weights_of
-from keras_transformer.checkpoints.hugging_face import CONFIG, GENERATION, write_checkpoint
+from keras_transformer.checkpoints.generation import GENERATION
+from keras_transformer.checkpoints.hugging_face import CONFIG, write_checkpoint
 from keras_transformer.checkpoints.standard import standard_form
-from keras_transformer.config import TransformerConfig
+from keras_transformer.config import TransformerConfig, require
 from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.inference.folder import read_config
 from keras_transformer.inference.translator import Translator
+from keras_transformer.search import Generation, Search, SearchOptions
 from keras_transformer.system.files import check_free, read_json, replacing, write_json
 from keras_transformer.text.hugging_face import OPTIONS, write_tokenizer
 
@@ -69,8 +73,9 @@ def _write_language_model(folder, out):
     write_json(out / OPTIONS, {"tokenizer_class": "PreTrainedTokenizerFast"} | special)
     if writer.template is not None:
         writer.template.save(out)
-    generation = {f"{name}_id": i for name, i in ids.items()}
-    write_json(out / GENERATION, generation | {"eos_token_id": config.eos_id})
+    generation = {f"{name}_id": i for name, i in ids.items()} | {"eos_token_id": config.eos_id}
+    own = _fields_of(writer.options({}), writer.search, config.eos_id)
+    write_json(out / GENERATION, generation | own)
 
 
 def _write_translator(folder, out):
@@ -83,11 +88,15 @@ def _write_translator(folder, out):
         decoder_start_token_id=config.bos_id,
         pad_token_id=config.pad_id,
         eos_token_id=config.eos_id,
-        forced_eos_token_id=config.eos_id,
-        num_beams=4,
-        max_length=config.max_length,
     )
-    if getattr(tokenizer, "first_id", None) is not None:  # BART's texts begin with <s>
+    search = translator.options({})
+    if translator.search:
+        generation |= _fields_of(search, translator.search, config.eos_id)
+    else:
+        generation |= dict(forced_eos_token_id=config.eos_id, num_beams=4)
+        generation |= dict(max_length=config.max_length)
+    # BART's texts begin with <s>.
+    if getattr(tokenizer, "first_id", None) is not None and search.forced_first is None:
         generation["forced_bos_token_id"] = tokenizer.first_id
     # As in this library, padding and BOS are never generated.
     if never := sorted({config.pad_id, config.bos_id} - {*config.eos_ids}):
@@ -99,3 +108,50 @@ def _write_translator(folder, out):
         theirs = read_json(out / CONFIG)
         write_json(out / CONFIG, theirs | {"task_specific_params": tasks})
     write_json(out / GENERATION, generation)
+
+
+_SAME = {
+    "beam_size": "num_beams",
+    **{
+        name: name
+        for name in (
+            *("length_penalty", "early_stopping", "no_repeat_ngram_size", "repetition_penalty"),
+            *("suppress_tokens", "begin_suppress_tokens", "max_new_tokens", "min_new_tokens"),
+        )
+    },
+}
+
+
+def _fields_of(search: SearchOptions, chosen: Collection[str], eos_id: Any) -> dict[str, Any]:
+    """Return the fields of a `generation_config.json` with which `generate()` searches alike.
+
+    Args:
+        search: Options of our search.
+        chosen: Names of the options that a folder has; the others are left to `transformers`.
+        eos_id: EOS, which is forced at the maximum length if the options say so.
+
+    Raises:
+        ValueError: If an option of the folder has no counterpart.
+    """
+    found: dict[str, Any] = {}
+    require("scoring" not in chosen or search.scoring != "wu", "scoring", "wu", "transformers")
+    for ours, theirs in _SAME.items():
+        if ours in chosen and hasattr(search, ours):
+            value = getattr(search, ours)
+            found[theirs] = list(value) if isinstance(value, tuple) else value
+    if search.temperature is not None:
+        found |= {"do_sample": True, "top_k": search.top_k, "top_p": search.top_p}
+        found |= {"temperature": search.temperature}
+        found |= {"min_p": search.min_p} if search.min_p else {}
+    if search.forced_eos:
+        found["forced_eos_token_id"] = eos_id
+    if isinstance(search, Search):
+        for name in ("max_length", "min_length"):
+            if value := getattr(search, name):
+                found[name] = value + 1
+        if search.forced_first:
+            (found["forced_bos_token_id"],) = search.forced_first
+    elif isinstance(search, Generation) and search.max_length is not None:
+        found["max_length"] = search.max_length
+        found.pop("max_new_tokens", None)
+    return found

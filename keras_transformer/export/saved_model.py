@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require
-from keras_transformer.inference.folder import read_config
+from keras_transformer.inference.folder import CONFIG, read_config
 from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import check_free, replacing
@@ -67,7 +67,7 @@ def saved_model(
             shape takes seconds, so lengths are padded to multiples of 16 and batches to powers of
             two.
         overwrite: Whether to replace this version if it exists.
-        options: Search options, as in `Translator.translate`.
+        options: Search options, as in `Translator.translate`; else those of the folder.
 
     Returns:
         The path `<out>/<version>`.
@@ -81,11 +81,12 @@ def saved_model(
     """
     whole = isinstance(version, int) and not isinstance(version, bool)
     require(whole and version >= 1, "version", version, "a whole number of at least 1")
-    search = Search.of(options, TRANSLATE)
+    Search.of(options, TRANSLATE)
     for name in ("tensorflow", "tensorflow_text"):
         if importlib.util.find_spec(name) is None:
             raise missing("exporting a SavedModel", "tensorflow")
-    read_config(folder, "translator")  # what is none is refused before TensorFlow starts
+    config = read_config(folder, "translator")  # refused before TensorFlow starts
+    search = Search.of(options, TRANSLATE, Search.saved(config, Path(folder, CONFIG)))
     path = Path(out, str(version))
     check_free(path, overwrite)
     with replacing(path, lose_others=False) as temporary:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,18 +13,25 @@ from keras import ops
 
 from keras_transformer.backend import SEARCHES_BY_SHAPE, smoothed_cross_entropy, usable_precision
 from keras_transformer.checkpoints import hugging_face
+from keras_transformer.checkpoints.generation import search_of
+from keras_transformer.config import require
 from keras_transformer.decoding import IMPOSSIBLE, uniforms
-from keras_transformer.inference.folder import load_with_tokenizer, save_folder
+from keras_transformer.inference.folder import (
+    CONFIG,
+    load_with_tokenizer,
+    read_config,
+    save_folder,
+)
 from keras_transformer.inference.pieces import continuations
-from keras_transformer.inference.prompts import before_stop, left_padded
-from keras_transformer.inference.runner import Runner, search_batches, until_end
+from keras_transformer.inference.prompts import before_stop, left_padded, room
+from keras_transformer.inference.runner import MULTIPLE, Runner, search_batches, until_end
 from keras_transformer.inference.search_functions import generation_loop
 from keras_transformer.inference.streaming import streamed_text, streamed_tokens
 from keras_transformer.models import DecoderOnly
 from keras_transformer.search import GENERATE, STREAM, Generation, spelled_out
 from keras_transformer.text.chat_template import ChatTemplate
-from keras_transformer.text.text_tokenizer import TextTokenizer
-from keras_transformer.text.tokenizer import checked_texts
+from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
+from keras_transformer.text.tokenizer import checked_texts, round_up
 
 
 class CausalLM:
@@ -43,13 +52,19 @@ class CausalLM:
         model: A `GPT`, a `LLaMA`, or any model with their `config` and `prefill`.
         tokenizer: Tokenizer that the model was trained with.
         template: Chat template that the model was trained with, for `Chat`; None: it has none.
+        search: Options of `search.Generation` that hold unless a call gives others, such as those
+            of an imported model's authors; None: none.
 
     Raises:
         ValueError: If the tokenizer has more pieces than the model.
     """
 
     def __init__(
-        self, model: DecoderOnly, tokenizer: TextTokenizer, template: ChatTemplate | None = None
+        self,
+        model: DecoderOnly,
+        tokenizer: TextTokenizer,
+        template: ChatTemplate | None = None,
+        search: Mapping[str, Any] | None = None,
     ):
         if tokenizer.vocab_size > model.config.vocab_size:
             raise ValueError(
@@ -59,7 +74,14 @@ class CausalLM:
         self.model = model
         self.tokenizer = tokenizer
         self.template = template
+        self.search = dict(search or {})
         self._runner = Runner()
+
+    def options(
+        self, given: Mapping[str, Any], accepted: Collection[str] = GENERATE, **others: Any
+    ) -> Generation:
+        """Return the options of a search with these given ones, see `Generation.of`."""
+        return Generation.of(given, accepted, self.search, **others)
 
     @spelled_out(Generation, GENERATE)
     def generate(
@@ -90,7 +112,7 @@ class CausalLM:
             TypeError: If an option is unknown.
             ValueError: If an argument is out of range, or a prompt leaves no position free.
         """
-        search = Generation.of(options, GENERATE)
+        search = self.options(options)
         stop = checked_texts(stop, "stop")
         begun = self._encode(prompts, parse_special)
         ids = self.generate_ids(begun, search, seed, tokens_per_batch)
@@ -109,13 +131,14 @@ class CausalLM:
 
         `ends` are the ids that end a text; None: those of the model.
         """
-        search = search or Generation()
+        search = search or self.options({})
         limit, ends = self.model.config.max_length, tuple(ends or self.model.config.eos_ids)
+        limit = min(search.max_length or limit, limit)
         prompts = [list(prompt) or [self.model.config.bos_id] for prompt in prompts]
         for i, prompt in enumerate(prompts):
             if len(prompt) >= limit:
                 raise ValueError(
-                    f"prompts must have fewer than {limit} tokens each, the model's max_length, "
+                    f"prompts must have fewer than {limit} tokens each, the max_length, "
                     f"got {len(prompt)} in prompt {i}"
                 )
         if seed is None:
@@ -127,18 +150,19 @@ class CausalLM:
             batch = [prompts[i] for i in chosen]
             padded = left_padded(batch, rows, self.model.config.pad_id, SEARCHES_BY_SHAPE)
             arguments = list(padded)
-            # One more than the maximum of new tokens: the last position holds EOS.
-            limits = [min(search.max_new_tokens, limit - len(prompt)) + 1 for prompt in batch]
+            limits = [room(search, prompt, limit) for prompt in batch]
+            most = round_up(max(limits), MULTIPLE if SEARCHES_BY_SHAPE else 1)
+            own = replace(search, max_new_tokens=min(search.max_new_tokens, most))
             arguments.insert(1, np.array(limits + [1] * (rows - len(batch)), "int32"))
             if search.temperature is not None:
                 seeds = [[seed, i] for i in chosen] + [[seed]] * (rows - len(chosen))
-                arguments.append(uniforms(seeds, search.max_new_tokens + 1))
-            begin = generation_loop(search, self.model, ends)
-            ids_BKL, scores_BK = self._runner.search(self.model, (search, ends), begin, arguments)
+                arguments.append(uniforms(seeds, search.max_new_tokens))
+            begin = generation_loop(own, self.model, ends)
+            ids_BKL, scores_BK = self._runner.search(self.model, (own, ends), begin, arguments)
             if not (scores_BK[: len(chosen), 0] > IMPOSSIBLE / 2).all():
                 raise ValueError("model must give finite logits, got none: are weights NaN?")
             for i, row in zip(chosen, ids_BKL[:, 0].tolist(), strict=False):
-                found[i] = until_end(row, ends)
+                found[i] = until_end(row, (*ends, -1))
         return found
 
     @spelled_out(Generation, STREAM)
@@ -163,7 +187,7 @@ class CausalLM:
             options: Sampling options of `search.Generation`, `repetition_penalty` and
                 `max_new_tokens`.
         """
-        search = Generation.of(options, STREAM)
+        search = self.options(options, STREAM)
         stop = checked_texts(stop, "stop")
         (ids,) = self._encode([prompt], parse_special)
         return streamed_text(self.stream_ids(ids, search, seed), self.tokenizer, ids, stop)
@@ -186,13 +210,12 @@ class CausalLM:
         Raises:
             ValueError: If the prompt leaves no position free.
         """
-        config = self.model.config
-        prompt = list(prompt) or [config.bos_id]
-        if len(prompt) >= config.max_length:
-            raise ValueError(
-                f"prompt must have fewer than {config.max_length} tokens, got {len(prompt)}"
-            )
-        search, ends = search or Generation(), ends or config.eos_ids
+        config, search = self.model.config, search or self.options({})
+        require(search.beam_size == 1, "beam_size", search.beam_size, "1 for a stream")
+        prompt, ends = list(prompt) or [config.bos_id], ends or config.eos_ids
+        limit = min(search.max_length or config.max_length, config.max_length)
+        if len(prompt) >= limit:
+            raise ValueError(f"prompt must have fewer than {limit} tokens, got {len(prompt)}")
         return streamed_tokens(self.model, self._runner, prompt, search, seed, ends)
 
     def score(self, texts: Sequence[str], *, tokens_per_batch: int = 8192) -> list[float]:
@@ -246,7 +269,7 @@ class CausalLM:
         Any backend can load them. With a `base`, the folder that training with LoRA started from,
         write an adapter of it.
         """
-        facts = {"task": "causal_lm"}
+        facts = {"task": "causal_lm"} | ({"search": self.search} if self.search else {})
         save_folder(folder, self.model, self.tokenizer, facts, [self.template], base)
 
     @classmethod
@@ -260,8 +283,10 @@ class CausalLM:
         Raises:
             ValueError: If the folder is not a saved language model, or a file in it is broken.
         """
+        config = read_config(folder, "language model", FILE, precision)
+        search = Generation.saved(config, Path(folder, CONFIG))
         parts = load_with_tokenizer(folder, "language model", DecoderOnly, precision)
-        return cls(*parts, ChatTemplate.read(folder))
+        return cls(*parts, ChatTemplate.read(folder), search)
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike, dtype: str | None = None) -> CausalLM:
@@ -277,4 +302,5 @@ class CausalLM:
         model = hugging_face.read_model(folder, dtype=usable_precision(dtype or "float32"))
         if not isinstance(model, DecoderOnly):
             raise ValueError(f"{folder} is not a language model but a {type(model).__name__}")
-        return cls(model, TextTokenizer.read(folder), ChatTemplate.read(folder))
+        search = search_of(folder, Generation, hugging_face.read_config(folder)[0])
+        return cls(model, TextTokenizer.read(folder), ChatTemplate.read(folder), search)

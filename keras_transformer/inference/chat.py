@@ -112,6 +112,10 @@ class Chat:
             )
         return ids
 
+    def _options(self, given, accepted):
+        own = {"max_new_tokens": REPLY, **self.writer.search}
+        return Generation.of(given, accepted, own)
+
     @spelled_out(Generation, STREAM, max_new_tokens=REPLY)
     def reply(
         self,
@@ -146,14 +150,14 @@ class Chat:
         **options: Any,
     ) -> Iterator[str]:
         """Yield what `reply` returns, piece by piece as it is generated; see there."""
-        search = Generation.of({"max_new_tokens": REPLY, **options}, STREAM)
+        search = self._options(options, STREAM)
         stop, ids = checked_texts(stop, "stop"), self.encode(messages)
         tokens = self._tokens(ids, search, seed)
         return streamed_text(tokens, self.writer.tokenizer, stop=stop)
 
     def _tokens(self, ids, search, seed):
         """Yield the tokens of a reply: the one place that runs the model for a single chat."""
-        search = search or Generation()
+        search = search or self._options({}, STREAM)
         slots, end = self._slots, len(ids) + search.max_new_tokens
         # Slots may be shorter than the model; and another reply may not be read to its end.
         end = min(end, self.writer.model.config.max_length)
@@ -185,7 +189,7 @@ class Chat:
         Raises:
             TypeError, ValueError: See `reply`.
         """
-        search = Generation.of({"max_new_tokens": REPLY, **options}, GENERATE)
+        search = self._options(options, GENERATE)
         stop = checked_texts(stop, "stop")
         prompts = [self.encode(messages) for messages in chats]
         ids = self.writer.generate_ids(prompts, search, seed, tokens_per_batch, self.ends)

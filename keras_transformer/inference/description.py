@@ -49,6 +49,8 @@ def describe(folder: str | os.PathLike) -> dict[str, Any]:
     facts |= kind | {"parameters": f"{count_parameters(folder):,}", **sizes}
     own = {name: config[name] for name in OWN if name in config}
     own |= {f"adapter {name}": x for name, x in (adapter or {}).items()}
+    if isinstance(search := config.get("search"), dict):
+        own |= {"search": ", ".join(f"{name}={x}" for name, x in search.items())}
     if isinstance(embedding := config.get("embedding"), dict):  # of a text encoder
         own |= {"after pooling": ", ".join(x["kind"] for x in embedding.get("steps", []))}
         own |= {name: x for name, x in embedding.items() if name != "steps"}

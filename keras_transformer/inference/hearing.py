@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
+from keras_transformer.checkpoints.generation import checked_facts, suppressed
 from keras_transformer.config import require, require_whole
 from keras_transformer.inference.preprocessor import read_preprocessor
 from keras_transformer.models import SpeechConfig
-from keras_transformer.system.files import read_json
 from keras_transformer.system.foreign_fields import FieldTable
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
@@ -72,18 +72,31 @@ def _as_tuples(x):
     return tuple(map(_as_tuples, x)) if isinstance(x, list) else x
 
 
-def hearing_of(folder: str | os.PathLike, tokenizer: TextTokenizer) -> Hearing:
-    """Return the `Hearing` of a Whisper folder, from `generation_config.json` if it exists."""
-    path = Path(folder, "generation_config.json")
-    facts = read_json(path) if path.is_file() else {}
-    is_multilingual = facts.get("is_multilingual")
+def time_ids(hearing: Hearing, tokenizer: TextTokenizer) -> set[int]:
+    """Return the ids of Whisper's times, such as `<|1.20|>`, which are no part of a text."""
+    pieces = tokenizer.pieces().items() if hearing.pads_clips else ()
+    return {i for piece, i in pieces if re.fullmatch(r"<\|\d+\.\d+\|>", piece)}
+
+
+def hearing_of(folder: str | os.PathLike, tokenizer: TextTokenizer, config: Any) -> Hearing:
+    """Return the `Hearing` of a Whisper folder.
+
+    Args:
+        folder: Folder with `generation_config.json`, or an older one with its fields in
+            `config.json`.
+        tokenizer: Its tokenizer.
+        config: The config of the model.
+    """
+    facts, _ = checked_facts(folder)
+    is_multilingual = facts["is_multilingual"]
     if is_multilingual is None:
         is_multilingual = tokenizer.id_of("<|transcribe|>") is not None
+    first = facts["begin_suppress_tokens"] or ()
     return Hearing(
         is_multilingual=is_multilingual,
-        suppressed=tuple(facts.get("suppress_tokens") or ()),
-        suppressed_first=tuple(facts.get("begin_suppress_tokens") or ()),
-        alignment_heads=_as_tuples(facts.get("alignment_heads") or []),
+        suppressed=tuple(suppressed(facts, config.vocab_size, config.eos_ids)),
+        suppressed_first=tuple(one for one in first if 0 <= one < config.vocab_size),
+        alignment_heads=_as_tuples(facts["alignment_heads"] or []),
     )
 
 

@@ -154,7 +154,7 @@ def most_tokens(
     limits = np.ones(rows, "int32")
     for row, (source, prefix) in enumerate(zip(sources, prefixes, strict=True)):
         longest = max(len(source), len(prefix)) + search.max_extra_length
-        limits[row] = min(longest, max_length - 1)
+        limits[row] = min(search.max_length or longest, max_length - 1)
     return limits
 
 

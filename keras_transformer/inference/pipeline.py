@@ -60,6 +60,9 @@ def search_texts(
     fits = constraint is None or isinstance(constraint, Phrases) or not search.no_repeat_ngram_size
     require(fits, "no_repeat_ngram_size", search.no_repeat_ngram_size, "0 with a constraint")
     full, source_ids, prefix_ids = request.encoded(tokenizer, config.max_length)
+    if search.forced_first is not None:
+        usual = len(tokenizer.target_frame.before)
+        prefix_ids = [[*search.forced_first, *ids[usual:]] for ids in prefix_ids]
     found = [[Hypothesis("", 0.0)] for _ in request.texts]
     lengths = [len(ids) for ids in source_ids]
     sizes = request.tokens_per_batch, config.max_length, SEARCHES_BY_SHAPE
@@ -78,7 +81,8 @@ def search_texts(
         if search.temperature is not None:
             seeds = [[request.seed, i] for i in chosen]
             seeds += [[request.seed]] * (rows - len(chosen))
-            numbers = uniforms(seeds, length + prefix_length + search.max_extra_length)
+            longest = search.max_length or length + search.max_extra_length
+            numbers = uniforms(seeds, prefix_length + longest)
         if constraint is not None:
             first = constraint.start([request.texts[i] for i in chosen], limits[: len(chosen)])
             first = {name: extended(x, rows - len(chosen)) for name, x in first.items()}
@@ -118,7 +122,7 @@ def _hypotheses(ids_KL: np.ndarray, scores_K: np.ndarray, model, tokenizer) -> l
     real_K = scores_K > IMPOSSIBLE / 2
     if not real_K.any():
         raise ValueError("model must give finite logits, got none: are weights NaN?")
-    ends = model.config.eos_ids
+    ends = *model.config.eos_ids, model.config.pad_id
     texts = tokenizer.decode_target([until_end(ids, ends) for ids in ids_KL[real_K].tolist()])
     scores = map(float, scores_K[real_K])
     return [Hypothesis(text, score) for text, score in zip(texts, scores, strict=True)]

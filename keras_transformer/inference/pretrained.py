@@ -12,6 +12,7 @@ import keras
 from keras_transformer.backend import usable_precision
 from keras_transformer.checkpoints import hugging_face
 from keras_transformer.checkpoints.families.labels import labels_of
+from keras_transformer.checkpoints.generation import generation_facts, search_of
 from keras_transformer.checkpoints.sentence_transformers import read_scorer, read_sentence_model
 from keras_transformer.config import require
 from keras_transformer.inference.causal_lm import CausalLM
@@ -26,6 +27,7 @@ from keras_transformer.inference.text_scorer import TextScorer
 from keras_transformer.inference.transcriber import Transcriber
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import DecoderOnly, EncoderDecoder, Speech, ViT
+from keras_transformer.search import Generation, Search, Transcription
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import read_json
 from keras_transformer.text import read_tokenizer
@@ -136,11 +138,15 @@ def load_pretrained(
         folder = _fetched(os.fspath(source), ["pytorch_model*.bin"])
     # The tokenizer first: it fails before gigabytes are read.
     if translates:
+        theirs, _ = hugging_face.read_config(folder)
         tokenizer = read_tokenizer(folder, theirs)
         usual = _usual_languages(folder, tokenizer)
         chosen = source_language or usual[0], target_language or usual[1]
         tokenizer.between(*chosen)
-        return Translator(_model(folder, precision), tokenizer, *chosen)
+        codes = getattr(tokenizer, "languages", {})
+        first = () if codes else tokenizer.target_frame.before
+        search = search_of(folder, Search, theirs, first, codes.values())
+        return Translator(_model(folder, precision), tokenizer, *chosen, search)
     if family.model is ViT:
         model = _model(folder, precision)
         channels, size = model.config.num_channels, model.config.image_size
@@ -149,12 +155,16 @@ def load_pretrained(
             return ImageEmbedder(model, image_format)
         return ImageClassifier(model, labels_of(family.complete(theirs)), image_format)
     texts = TextTokenizer.read(folder)
+    search = {}
+    if issubclass(family.model, Speech | DecoderOnly):
+        options = Transcription if issubclass(family.model, Speech) else Generation
+        search = search_of(folder, options, hugging_face.read_config(folder)[0])
     model = _model(folder, precision)
     if isinstance(model, Speech):
         check_feature_extractor(folder, model.config)
-        return Transcriber(model, texts, hearing_of(folder, texts))
+        return Transcriber(model, texts, hearing_of(folder, texts, model.config), search)
     if isinstance(model, DecoderOnly):
-        return CausalLM(model, texts, ChatTemplate.read(folder))
+        return CausalLM(model, texts, ChatTemplate.read(folder), search)
     if found := read_sentence_model(folder, model.config.d_model):
         pooling, embedding, lowercase = found
         return TextEmbedder(model, lowercased(texts) if lowercase else texts, pooling, embedding)
@@ -171,12 +181,18 @@ def _model(folder, precision):
 
 
 def _usual_languages(folder, tokenizer):
-    """Return the languages named in the folder; None for one that cannot be chosen."""
+    """Return the languages named in the folder; None for one that cannot be chosen.
+
+    A target begins with the token of its language, which may be in `generation_config.json`.
+    """
+    forced = generation_facts(folder)[0].get("forced_bos_token_id")
+    codes = getattr(tokenizer, "languages", {})
+    code = next((code for code, i in codes.items() if i == forced), None)
     options = folder / "tokenizer_config.json"
     options = read_json(options) if options.is_file() else {}
     options = options if isinstance(options, dict) else {}
     source = options.get("source_lang") or options.get("src_lang")
-    target = options.get("target_lang") or options.get("tgt_lang")
+    target = code or options.get("target_lang") or options.get("tgt_lang")
     sources, targets = tokenizer.source_languages, tokenizer.target_languages
     return (
         source if not sources or source in sources else None,

@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_transformer.backend import COMPILES_EACH_SHAPE
 from keras_transformer.inference.runner import MULTIPLE
+from keras_transformer.search import Generation
 from keras_transformer.text.tokenizer import round_up
 
 
@@ -32,6 +33,25 @@ def left_padded(
         segments[row, longest - len(prompt) :] = 1
     segments[len(prompts) :, -1] = 1  # rows that only fill the batch
     return token_ids, segments
+
+
+def room(search: Generation, prompt: Sequence[int], limit: int) -> int:
+    """Return how many tokens may follow a prompt, by its options and the model's limit."""
+    return min(search.max_new_tokens, min(search.max_length or limit, limit) - len(prompt))
+
+
+def forbidden(search: Generation, ids: Sequence[int], made: int) -> list[int]:
+    """Return tokens that must not follow `ids`, of which the last `made` are new.
+
+    These are the suppressed ones, and those that would repeat a sequence of `no_repeat_ngram_size`.
+    """
+    found = [*search.suppress_tokens, *(() if made else search.begin_suppress_tokens)]
+    if size := search.no_repeat_ngram_size:
+        last = list(ids[len(ids) - size + 1 :])
+        for i in range(len(ids) - size + 1):
+            if list(ids[i : i + size - 1]) == last:
+                found.append(ids[i + size - 1])
+    return found
 
 
 def before_stop(text: str, stop: Sequence[str]) -> str:

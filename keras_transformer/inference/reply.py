@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from keras_transformer.inference.prompts import forbidden
 from keras_transformer.search import Generation
 
 _DRAWS = {"temperature": "float32", "top_k": "int32", "top_p": "float32", "min_p": "float32"}
@@ -86,9 +87,14 @@ class Reply:
         return "length" if self.made == self.most else None
 
 
-def choices(replies: Sequence[Reply]) -> dict[str, np.ndarray]:
+def choices(replies: Sequence[Reply], vocab_size: int) -> dict[str, np.ndarray]:
     """Return the arguments of `next_tokens` that these replies need."""
     choice = {}
+    never = [forbidden(x.search, [*x.row.ids, x.next_token], x.made) for x in replies if x.row]
+    if any(never):
+        choice["forbidden"] = np.zeros((len(replies), vocab_size), bool)
+        for row, ids in enumerate(never):
+            choice["forbidden"][row, ids] = True
     if any(x.uniforms is not None for x in replies):
         draws = [0.0 if x.uniforms is None else x.uniforms[x.made] for x in replies]
         choice["uniform"] = np.array(draws, "float32")

@@ -21,8 +21,8 @@ from keras_transformer.decoding import (
     sampler_of,
     whole_search,
 )
-from keras_transformer.models import DecoderOnly, EncoderDecoder
-from keras_transformer.search import Generation, Search
+from keras_transformer.models import DecoderOnly, EncoderDecoder, Speech
+from keras_transformer.search import Generation, Search, Transcription
 
 
 def translation_function(search: Search, model: EncoderDecoder, constraint: Any = None) -> Callable:
@@ -51,10 +51,11 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
     def begin(source, max_lengths, prefix=None, uniforms=None, constraint_state=None, *shortlist):
         source = source if isinstance(source, dict) else {model.source_name: source}
         rows, length = ops.shape(source[model.source_name])[:2]
-        length = model.target_length(length)
+        length = model.target_length(length) + search.max_extra_length
+        if search.max_length is not None:
+            length = min(search.max_length, config.max_length)
         if prefix is not None:
             length = length + ops.shape(prefix)[1]
-        length = length + search.max_extra_length
         first_ids = quick.full((rows, 1), config.bos_id, dtype="int32")
         sizes, place = dict(first_ids=first_ids, length=length + 1, beam_size=beam_size), int
         if search.shortlist:  # the ids of the search are places in the list of their row
@@ -63,6 +64,10 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
             sizes["allowed_ids_BA"], place = allowed, special_ids.index
             prefix = None if prefix is None else places_of(prefix, allowed)
         logits, state, step = model.prefill(**source, **sizes)
+        # `transformers` counts the token that the decoder begins with.
+        past = first_ids if search.scoring == "transformers" else None
+        if search.shortlist and past is not None:
+            past = places_of(past, sizes["allowed_ids_BA"])
         loop = decoding_loop(
             step,
             logits,
@@ -74,6 +79,7 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
             pad_id=place(config.pad_id),
             banned_ids=(place(config.bos_id),),
             prefix_BP=prefix,
+            past_BP=past,
             uniforms_BL=uniforms,
             constraint=constraint,
             constraint_state=constraint_state,
@@ -110,14 +116,14 @@ def generation_loop(
     `ends` are the ids that end a text; None: those of the model.
 
     The arguments of `begin` are tensors: prompts (B, P), padded on the left, maximum new tokens per
-    row, EOS included (B,), segments (B, P), which are 0 for padding and 1 elsewhere, and random
+    row (B,), EOS included, segments (B, P), which are 0 for padding and 1 elsewhere, and random
     numbers (B, L).
     """
     config = model.config
 
     def begin(token_ids, max_lengths, segments=None, uniforms=None):
         prompt_length = ops.shape(token_ids)[1]
-        length = search.max_new_tokens + 1  # the last position only holds EOS
+        length = search.max_new_tokens
         logits, state, step = model.prefill(
             token_ids, prompt_length + length, search.beam_size, segments
         )
@@ -126,9 +132,9 @@ def generation_loop(
         def next_step(token_ids, *arguments):
             return step(ops.maximum(token_ids, 0), *arguments)
 
-        seen = None
-        if search.repetition_penalty != 1.0:
-            seen = _seen(token_ids, segments, config.vocab_size)
+        past = token_ids
+        if segments is not None:
+            past = ops.where(ops.equal(segments, 0), -1, token_ids)
         return decoding_loop(
             next_step,
             logits,
@@ -140,17 +146,53 @@ def generation_loop(
             index=prompt_length,
             pad_id=-1,
             uniforms_BL=uniforms,
-            seen_BV=seen,
+            past_BP=past,
         )
 
     return begin
 
 
-def next_token(search: Generation, logits_BV: Any, seen_BV: Any, uniform_B: Any) -> Any:
+def transcription_function(model: Speech, search: Transcription, room: int, begun: int) -> Callable:
+    """Return `find(inputs, first_ids)` -> the best ids (B, L) of each sound.
+
+    Args:
+        model: The model.
+        search: Options of the search.
+        room: L, the maximum number of tokens.
+        begun: Number of `first_ids` of each row (B, begun), which precede the text.
+    """
+    config = model.config
+
+    def find(inputs, first_ids):
+        logits, state, step = model.prefill(
+            **inputs, first_ids=first_ids, length=begun + room, beam_size=search.beam_size
+        )
+        loop = decoding_loop(
+            step,
+            logits,
+            state,
+            search,
+            eos_ids=config.eos_ids,
+            length=room,
+            max_lengths_B=ops.full(ops.shape(logits)[:1], room, dtype="int32"),
+            index=begun,
+            pad_id=config.pad_id,
+            banned_ids=(config.bos_id,),
+            past_BP=first_ids,
+        )
+        return loop.run()[0][:, 0]
+
+    return find
+
+
+def next_token(
+    search: Generation, logits_BV: Any, seen_BV: Any, forbidden_BV: Any, uniform_B: Any
+) -> Any:
     """Return the token (B,) that `generation_function` takes if none is forced."""
     logits_BV = ops.cast(logits_BV, "float32")
     if search.repetition_penalty != 1.0:
         logits_BV = penalize_repetition(logits_BV, seen_BV, search.repetition_penalty)
+    logits_BV = ops.where(forbidden_BV, IMPOSSIBLE, logits_BV)
     choose = sampler_of(search)
     return choose(logits_BV, uniform_B) if choose else ops.argmax(logits_BV, axis=-1)
 
@@ -163,12 +205,15 @@ def next_tokens(logits_BV: Any, choice: Mapping[str, Any], eos_ids: Sequence[int
         choice: Tensors with an entry for each row, in groups that may be absent: `uniform` (B,)
             with `temperature` (0: the most probable token), `top_k`, `top_p` and `min_p` (B,);
             `repetition_penalty` (B,) with `seen`, the tokens that have occurred (B, V), boolean;
-            `too_early` (B,), whether the sequence must not end yet, boolean.
+            `too_early` (B,), whether the sequence must not end yet, boolean; `forbidden` (B, V),
+            tokens that are not taken, boolean.
         eos_ids: Tokens that end a sequence.
     """
     if "seen" in choice:
         penalty_B1 = choice["repetition_penalty"][:, None]
         logits_BV = penalize_repetition(logits_BV, choice["seen"], penalty_B1)
+    if "forbidden" in choice:
+        logits_BV = ops.where(choice["forbidden"], IMPOSSIBLE, logits_BV)
     if "too_early" in choice:
         ids_V = ops.arange(logits_BV.shape[-1], dtype="int32")
         is_end_V = functools.reduce(operator.or_, (ids_V == one for one in eos_ids))
@@ -187,11 +232,3 @@ def next_tokens(logits_BV: Any, choice: Mapping[str, Any], eos_ids: Sequence[int
         min_p_B=choice["min_p"],
     )
     return ops.where(draws_B, ops.cast(drawn_B, "int32"), best_B)
-
-
-def _seen(token_ids, segments, vocab_size):
-    """Return which tokens occur in each prompt: (B, V)."""
-    if segments is not None:
-        token_ids = ops.where(ops.equal(segments, 0), -1, token_ids)
-    places = ops.arange(vocab_size, dtype="int32")
-    return ops.any(ops.equal(ops.expand_dims(token_ids, -1), places), axis=1)

@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.decoding import uniforms
+from keras_transformer.inference.prompts import room
 from keras_transformer.inference.reply import Event, Reply, Row, choices, common
 from keras_transformer.inference.slot_caches import MOST_TOP, SlotCaches
 from keras_transformer.models import DecoderOnly
@@ -118,10 +119,11 @@ class Slots:
         require_whole("top", top, 0)
         require(top <= MOST_TOP, "top", top, f"at most {MOST_TOP}")
         prompt = list(prompt_ids) or [self.model.config.bos_id]
-        most = min(search.max_new_tokens, self.length - len(prompt))
+        most = room(search, prompt, self.length)
         if most < 1:
             raise ValueError(
-                f"prompt_ids must have fewer than {self.length} tokens, got {len(prompt)}"
+                f"prompt_ids must have fewer than {search.max_length or self.length} tokens, "
+                f"got {len(prompt)}"
             )
         size, accepted = self.model.config.vocab_size, "ids of the model's vocabulary"
         require(min(prompt) >= 0 and max(prompt) < size, "prompt_ids", prompt_ids, accepted)
@@ -129,7 +131,7 @@ class Slots:
             id=next(self._ids),
             prompt=prompt,
             search=search,
-            most=most,
+            most=max(most - search.forced_eos, 1),  # the EOS is no token of the reply
             ends=frozenset(self.model.config.eos_ids if end_ids is None else end_ids),
             top=top,
         )
@@ -221,7 +223,7 @@ class Slots:
         found = self._caches.step(
             [reply.next_token for reply in replies],
             [len(row.ids) for row in self._rows],
-            choices(replies),
+            choices(replies, self.model.config.vocab_size),
             top=any(reply.top for reply in replies),
         )
         tokens, log_probs, *top = (x.tolist() for x in found)

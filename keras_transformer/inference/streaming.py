@@ -11,7 +11,7 @@ from keras import ops
 from keras_transformer.backend import IS_EAGER
 from keras_transformer.decoding import uniforms
 from keras_transformer.inference.pieces import Pieces
-from keras_transformer.inference.prompts import left_padded
+from keras_transformer.inference.prompts import forbidden, left_padded, room
 from keras_transformer.inference.runner import Runner
 from keras_transformer.inference.search_functions import next_token
 from keras_transformer.models import DecoderOnly
@@ -39,14 +39,19 @@ def streamed_tokens(
     """
     if seed is None:
         seed = int(np.random.default_rng().integers(1 << 31))
-    draws = uniforms([[seed, 0]], search.max_new_tokens + 1)
-    most = min(search.max_new_tokens, model.config.max_length - len(prompt))
+    draws = uniforms([[seed, 0]], search.max_new_tokens)
+    most = room(search, prompt, model.config.max_length)
     state, ids = None, list(prompt)
-    for i in range(most):
+    for i in range(most - search.forced_eos):  # the EOS is not yielded
         logits, state = _next_logits(model, runner, prompt, ids, state, most)
         seen = np.zeros((1, model.config.vocab_size), bool)
         seen[0, ids] = True
-        token = int(next_token(search, logits, _tensor(seen), _tensor(draws[:, i]))[0])
+        never = np.zeros_like(seen)
+        never[0, forbidden(search, ids, i)] = True
+        if i < search.min_new_tokens:
+            never[0, list(ends)] = True
+        tensors = map(_tensor, (seen, never, draws[:, i]))
+        token = int(next_token(search, logits, *tensors)[0])
         if token in ends:
             return
         ids.append(token)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,11 @@ from keras import ops
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.data.audio import log_mel
-from keras_transformer.decoding import IMPOSSIBLE, decode
 from keras_transformer.inference.folder import CONFIG, load_with_tokenizer, read_config, save_folder
-from keras_transformer.inference.hearing import HOP, Hearing
+from keras_transformer.inference.hearing import HOP, Hearing, time_ids
 from keras_transformer.inference.live_words import agreed_words
 from keras_transformer.inference.runner import Runner, search_batches, until_end
+from keras_transformer.inference.search_functions import transcription_function
 from keras_transformer.inference.sounds import Sound, cut, samples_of
 from keras_transformer.inference.word_times import Word, check_alignment_heads, timed_words
 from keras_transformer.models import Speech
@@ -45,19 +45,27 @@ class Transcriber:
         model: A `Speech`.
         tokenizer: The tokenizer that the model was trained with.
         hearing: The model's input format and special tokens; None: the defaults of `Hearing`.
+        search: Options of `search.Transcription` that hold unless a call gives others, such as
+            those of an imported model's authors; None: none.
 
     Raises:
         ValueError: If the tokenizer or the alignment heads do not fit the model.
     """
 
-    def __init__(self, model: Speech, tokenizer: TextTokenizer, hearing: Hearing | None = None):
+    def __init__(
+        self,
+        model: Speech,
+        tokenizer: TextTokenizer,
+        hearing: Hearing | None = None,
+        search: Mapping[str, Any] | None = None,
+    ):
         if tokenizer.vocab_size > model.config.vocab_size:
             raise ValueError(
                 f"the tokenizer does not match the model: it has {tokenizer.vocab_size} pieces, "
                 f"the model {model.config.vocab_size}"
             )
         self.model, self.tokenizer = model, tokenizer
-        self.hearing = hearing or Hearing()
+        self.hearing, self.search = hearing or Hearing(), dict(search or {})
         check_alignment_heads(self.hearing, model.config)
         self._runner = Runner()
 
@@ -186,8 +194,14 @@ class Transcriber:
         """Return the forced first ids and the ids of the text of each clip."""
         require(task in TASKS, "task", task, f"one of {TASKS}")
         require_whole("batch_size", batch_size, 1)
-        search = Transcription.of(options, TRANSCRIBE, num_hypotheses=1)
-        config, known = self.model.config, self.languages
+        config, times = self.model.config, time_ids(self.hearing, self.tokenizer)
+        search = Transcription.of(options, TRANSCRIBE, self.search, num_hypotheses=1)
+        search = replace(
+            search,
+            suppress_tokens=tuple(x for x in self.hearing.suppressed if x not in config.eos_ids),
+            begin_suppress_tokens=self.hearing.suppressed_first,
+        )
+        known = self.languages
         accepted = f"None or one of {sorted(known)}"
         require(language is None or language in known, "language", language, accepted)
         features = [self._features(clip) for clip in clips]
@@ -209,11 +223,12 @@ class Transcriber:
             first_ids = np.tile(np.array(begin, "int32"), (rows, 1))
             if known and language is None:
                 first_ids[:, 1] = self._likeliest(inputs, list(known.values()))
-            key = room, first_ids.shape[1], search
-            make = functools.partial(self._function, *key)
+            key = search, room, first_ids.shape[1]
+            make = functools.partial(transcription_function, self.model, *key)
             (ids,) = self._runner.arrays(self.model, key, make, [inputs, first_ids])
             for row, i in enumerate(chosen):
-                text_ids = until_end(ids[row, : room + 1].tolist(), config.eos_ids)
+                text_ids = until_end(ids[row, :room].tolist(), (*config.eos_ids, config.pad_id))
+                text_ids = [one for one in text_ids if one not in times]
                 found[i] = first_ids[row].tolist(), text_ids
         return found
 
@@ -252,32 +267,10 @@ class Transcriber:
         logits_BV = ops.convert_to_numpy(self.model({**inputs, "target_ids": first}))[:, 0]
         return np.array(ids)[logits_BV[:, ids].argmax(axis=-1)]
 
-    def _function(self, room, begun, search):
-        """Return the function to the best ids (B, L); EOS is forced after the last that fits."""
-        config, hearing = self.model.config, self.hearing
-        first_V = np.zeros(config.vocab_size, "float32")
-        first_V[list(hearing.suppressed_first)] = IMPOSSIBLE
-
-        def find(inputs, first_ids):
-            logits, state, step = self.model.prefill(
-                **inputs, first_ids=first_ids, length=begun + room, beam_size=search.beam_size
-            )
-            sequences = dict(
-                eos_ids=config.eos_ids,
-                length=room + 1,
-                max_lengths_B=ops.full(ops.shape(logits)[:1], room + 1, dtype="int32"),
-                index=begun,
-                pad_id=config.pad_id,
-                banned_ids=(config.bos_id, *hearing.suppressed),
-            )
-            logits = ops.cast(logits, "float32") + first_V
-            return decode(step, logits, state, search, **sequences)[0][:, 0]
-
-        return find
-
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
         """Write `model.keras`, `tokenizer.json` and `config.json`; see `EncoderTask.save`."""
         facts = {"task": TASK, "hearing": asdict(self.hearing)}
+        facts |= {"search": self.search} if self.search else {}
         save_folder(folder, self.model, self.tokenizer, facts, base=base)
 
     @classmethod
@@ -296,4 +289,5 @@ class Transcriber:
             hearing = Hearing.of(config.get("hearing"))
         except ValueError as error:
             raise ValueError(f"{Path(folder, CONFIG)}: {error}") from error
-        return cls(*load_with_tokenizer(folder, "transcriber", Speech, precision), hearing)
+        search = Transcription.saved(config, Path(folder, CONFIG))
+        return cls(*load_with_tokenizer(folder, "transcriber", Speech, precision), hearing, search)

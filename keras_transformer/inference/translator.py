@@ -5,14 +5,15 @@ from __future__ import annotations
 import copy
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.inference.engines.keras_engine import KerasEngine
 from keras_transformer.inference.engines.loading import load_engine
-from keras_transformer.inference.folder import save_folder
+from keras_transformer.inference.folder import CONFIG, save_folder
 from keras_transformer.inference.inputs import Request, require_match
 from keras_transformer.inference.pipeline import Hypothesis
 from keras_transformer.models import EncoderDecoder, Ensemble, Transformer
@@ -31,8 +32,8 @@ class Translator:
     translator.translate(["The old man loves the dog."], beam_size=4)
     ```
 
-    Texts are sorted by length and translated in batches of a token budget. The translation of a
-    text does not depend on the other texts. An empty text gets an empty translation.
+    Texts are sorted by length and translated in batches of a token budget. A translation does not
+    depend on the other texts. An empty text gets an empty translation.
 
     Args:
         model: A `Transformer`, or any model with the same `config` fields and `prefill`.
@@ -40,6 +41,8 @@ class Translator:
         source_language: Language code such as "en". A multilingual model translates from this
             language; other models only record it.
         target_language: Language code; likewise.
+        search: Options of `search.Search` that hold unless a call gives others, such as those of
+            an imported model's authors; None: none.
 
     Raises:
         ValueError: If vocabulary sizes or special ids of model and tokenizer differ, or a
@@ -52,12 +55,13 @@ class Translator:
         tokenizer: Tokenizer,
         source_language: str | None = None,
         target_language: str | None = None,
+        search: Mapping[str, Any] | None = None,
     ):
         require_match(tokenizer, model.config)
-        self._begin(KerasEngine(model), tokenizer, source_language, target_language)
+        self._begin(KerasEngine(model), tokenizer, source_language, target_language, search or {})
 
-    def _begin(self, engine, tokenizer, source_language, target_language):
-        self._engine = engine
+    def _begin(self, engine, tokenizer, source_language, target_language, search):
+        self._engine, self.search = engine, dict(search)
         self.tokenizer = tokenizer.between(source_language, target_language)
         self.source_language, self.target_language = source_language, target_language
 
@@ -83,6 +87,12 @@ class Translator:
     def config(self) -> Any:
         """The config of the model."""
         return self._engine.config
+
+    def options(
+        self, given: Mapping[str, Any], accepted: Collection[str] = TRANSLATE, **others: Any
+    ) -> Search:
+        """Return the options of a search with these given ones, see `Search.of`."""
+        return self._engine.options(given, accepted, self.search, **others)
 
     def between(self, source_language: str | None, target_language: str | None) -> Translator:
         """Return a translator with the same model for another pair of its languages.
@@ -119,12 +129,9 @@ class Translator:
             strict: Whether a text longer than the model's `max_length` raises ValueError; else it
                 is cut with a warning.
             constraint: Restriction of the translations: a `Glossary`; or a hashable object as
-                `decoding` describes, such as `decoding.TreeConstraint`, with a method
-                `start(texts, limits)` that returns the state before the first token, NumPy arrays
-                with a row per text; `limits` has the maximum tokens of each. None: none.
-            options: Options of `search.Search`: `beam_size=4`, `length_penalty=0.6`,
-                `max_extra_length=50`, `min_length=0`, `no_repeat_ngram_size=0`,
-                `diversity_rate=0.0`, `repetition_penalty=1.0`, `scoring="wu"`, `shortlist=False`.
+                `decoding` describes, with a method `start(texts, limits)` that returns the state
+                before the first token, NumPy arrays with a row per text. None: none.
+            options: Options of `search.Search`, such as `beam_size=4`, but those of sampling.
 
         Returns:
             One translation per text, in order.
@@ -133,7 +140,7 @@ class Translator:
             TypeError: If an option is unknown.
             ValueError: If an option is out of range, or a text is too long and `strict` is set.
         """
-        search = self._engine.options(options, TRANSLATE, num_hypotheses=1)
+        search = self.options(options, TRANSLATE, num_hypotheses=1)
         request = Request(texts, prefixes, tokens_per_batch, strict, constraint=constraint)
         found = self._hypotheses(request, search)
         return [hypotheses[0].text for hypotheses in found]
@@ -154,11 +161,10 @@ class Translator:
         Args:
             texts: Source texts.
             prefixes, tokens_per_batch, strict, constraint: See `translate`.
-            options: See `translate`; in addition `num_hypotheses`, the number of translations per
-                text, by default and at most `beam_size`. Fewer are returned where the search
-                found no more.
+            options: See `translate`; and `num_hypotheses`, translations per text, at most
+                `beam_size`, which is the default; fewer where the search found no more.
         """
-        search = self._engine.options(options, NBEST)
+        search = self.options(options, NBEST)
         if search.num_hypotheses is None:
             search = replace(search, num_hypotheses=search.beam_size)
         request = Request(texts, prefixes, tokens_per_batch, strict, constraint=constraint)
@@ -180,16 +186,13 @@ class Translator:
 
         Args:
             texts: Source texts.
-            seed: Seed of the random choices, at least 0. The i-th translation does not depend on
-                the other texts.
-            prefixes, tokens_per_batch, strict: See `translate`.
-            options: Options of `search.Search`: `temperature=1.0`, `top_k=0`, `top_p=1.0`,
-                `min_p=0.0`, `repetition_penalty=1.0`, `max_extra_length=50` and `min_length=0`.
+            seed, prefixes, tokens_per_batch, strict: The seed, at least 0; and see `translate`.
+            options: Options of `search.Search` but those of beams, such as `temperature=1.0`.
         """
         options = {"temperature": 1.0, **options}
-        require(options["temperature"] is not None, "temperature", None, "above 0")
+        require(bool(options["temperature"]), "temperature", options["temperature"], "above 0")
         require_whole("seed", seed, 0)
-        search = self._engine.options(options, SAMPLE, beam_size=1, length_penalty=0.0)
+        search = self.options(options, SAMPLE, beam_size=1, length_penalty=0.0)
         request = Request(texts, prefixes, tokens_per_batch, strict, seed)
         found = self._hypotheses(request, search)
         return [hypotheses[0].text for hypotheses in found]
@@ -213,7 +216,7 @@ class Translator:
             tokens_per_batch, strict, constraint, options: See `translate`.
         """
         require_whole("chunk_size", chunk_size, 1)
-        search = self._engine.options(options, TRANSLATE, num_hypotheses=1)
+        search = self.options(options, TRANSLATE, num_hypotheses=1)
 
         def stream(texts):
             while chunk := list(itertools.islice(texts, chunk_size)):
@@ -255,7 +258,8 @@ class Translator:
         if isinstance(self.model, Ensemble):
             raise ValueError("an ensemble cannot be saved: save its translators")
         sides = dict(source_language=self.source_language, target_language=self.target_language)
-        save_folder(folder, self.model, self.tokenizer, sides, [self.shortlist], base)
+        facts = sides | ({"search": self.search} if self.search else {})
+        save_folder(folder, self.model, self.tokenizer, facts, [self.shortlist], base)
 
     @classmethod
     def load(
@@ -268,8 +272,8 @@ class Translator:
     ) -> Translator:
         """Load a translator that any backend saved, or an exported one.
 
-        A SavedModel and ONNX graphs that `export` wrote are run as they are. They hold their own
-        tokenizer and languages, a SavedModel also its search: what cannot be chosen is refused.
+        Exported ones hold their own tokenizer and languages, a SavedModel also its search: what
+        cannot be chosen is refused.
 
         Args:
             folder: Folder of a saved or an exported translator.
@@ -279,10 +283,8 @@ class Translator:
                 size; arithmetic in float32. None: as saved.
             source_language, target_language: See the class; None: as saved.
             engine: What computes: "keras", the model itself on the chosen backend; "ctranslate2",
-                a C++ runtime, with the same results. It converts the model once, into
-                `.ctranslate2` inside the folder, and does not take every option. "inductor": the
-                model on PyTorch, whose compiler makes C++ of the first search; it takes minutes
-                once, see `engines.inductor_engine.InductorEngine`.
+                a C++ runtime with the same results, which does not take every option and converts
+                the model once; "inductor", PyTorch's compiler, which takes minutes once.
 
         Raises:
             ImportError: If the package of the engine is missing.
@@ -291,6 +293,7 @@ class Translator:
         """
         own, tokenizer, config = load_engine(folder, engine, precision)
         given = dict(source_language=source_language, target_language=target_language)
-        translator = cls.__new__(cls)
-        translator._begin(own, tokenizer, *(code or config.get(x) for x, code in given.items()))
+        translator, sides = cls.__new__(cls), (x or config.get(name) for name, x in given.items())
+        search = Search.saved(config, Path(folder, CONFIG))
+        translator._begin(own, tokenizer, *sides, search)
         return translator

@@ -11,7 +11,7 @@ from keras_transformer.analysis.alignment import align, attention, members_of, w
 from keras_transformer.evaluation.quality import QualityEstimator
 from keras_transformer.inference.engines.exported import OnnxEngine, SavedModelEngine, estimate
 from keras_transformer.inference.translator import Translator
-from keras_transformer.search import TRANSLATE, Search
+from keras_transformer.search import TRANSLATE
 from keras_transformer.text import Tokenizer
 
 MOST_WEIGHTS = 400_000  # attention weights per answer, over all layers and heads: 3 MB of JSON
@@ -52,7 +52,7 @@ class TranslatorEngine:
         self.translator, self._estimator = translator, estimator
         self.can_estimate = estimator is not None
         self.max_length = translator.config.max_length
-        self._search = Search.of(options, TRANSLATE)
+        self._search = translator.options(options)
         self._options = options
 
     def costs(self, texts: Sequence[str]) -> list[int]:
@@ -178,7 +178,7 @@ class ExportedEngine:
 
     def __init__(self, exported: SavedModelEngine | OnnxEngine, **options: Any):
         self._exported = exported
-        self._given = Search.changed(options)  # the command line gives them all
+        self._given = options
         exported.carried.check(self._given)
 
     def costs(self, texts: Sequence[str]) -> list[int]:

@@ -141,7 +141,7 @@ async def _answered(request, model, asked, form, prompts, most, ends):
             raise Refusal(400, "prompt must hold ids of the model's vocabulary", "prompt")
     replies.check_size(asked.n * sum(max(len(prompt), 1) for prompt in prompts))
     seed = int(np.random.default_rng().integers(1 << 31)) if asked.seed is None else asked.seed
-    search = asked.search_of(most or limit)
+    search = asked.search_of(most or limit, model.writer)
     every = [prompt for prompt in prompts for _ in range(asked.n)]
     jobs = [
         Job(prompt, search, _seeds(seed, i), ends, form.top or 0) for i, prompt in enumerate(every)

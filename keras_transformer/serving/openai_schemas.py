@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.search import Generation
 from keras_transformer.serving.errors import Refusal
 from keras_transformer.serving.schemas import Text
@@ -128,10 +129,16 @@ class _Reply(_Request):
         """Return the texts that end a reply."""
         return [self.stop] if isinstance(self.stop, str) else self.stop
 
-    def search_of(self, max_tokens: int) -> Generation:
-        """Return the options of the search, for so many tokens at most."""
+    def search_of(self, max_tokens: int, writer: CausalLM) -> Generation:
+        """Return the options of the search, for so many tokens at most.
+
+        Args:
+            max_tokens: The number.
+            writer: The model, whose own options take the place of OpenAI's defaults.
+        """
         drawn = dict(temperature=float(self.temperature), top_p=max(float(self.top_p), 1e-9))
-        return Generation(max_new_tokens=max_tokens, **(drawn if self.temperature > 0 else {}))
+        drawn = {x: y for x, y in drawn.items() if x in self.model_fields_set or not writer.search}
+        return writer.options({"max_new_tokens": max_tokens, **drawn})
 
 
 class Part(BaseModel):

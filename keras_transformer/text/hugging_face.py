@@ -211,9 +211,6 @@ def _fast(pieces, folder, config, options):
     kind = _language_options(ids, names, options, folder, config)
     if config["model_type"] == "bart":
         first = ids["<s>"]
-        for found in (config, _json(folder / "generation_config.json")):
-            forced = _id(found, "forced_bos_token_id", first)
-            require(forced == first, "forced_bos_token_id", forced, f"{first} or null")
         kind |= dict(style="plain", first_id=first, bos_id=_id(config, START, kind["eos_id"]))
     return MultilingualTokenizer(pieces, content_size=size, **kind, **_origin(folder, config))
 

@@ -41,7 +41,7 @@ def test_drawing_is_greedy_search_with_a_sampler():
 
 @pytest.mark.parametrize("beam_size,function", [(1, greedy_search), (2, beam_search)])
 def test_tokens_seen_are_penalized(beam_size, function):
-    seen = ops.convert_to_tensor(np.eye(6, dtype=bool)[[4, 4]])
+    past = ops.convert_to_tensor([[4], [4]], "int32")
     search = Generation(beam_size, length_penalty=3.0, repetition_penalty=9.0)
-    penalized = found(search, seen_BV=seen)
-    assert penalized == found(search, function, seen_BV=seen) != found(search)
+    penalized = found(search, past_BP=past)
+    assert penalized == found(search, function, past_BP=past) != found(search)

@@ -73,7 +73,7 @@ def test_tokens_of_the_prompt_and_of_the_output_are_penalized(search, in_prompt,
         eos_ids=(EOS,),
         length=LENGTH,
         max_lengths_B=ops.convert_to_tensor([LENGTH], "int32"),
-        seen_BV=ops.convert_to_tensor([[token in in_prompt for token in range(VOCABULARY)]]),
+        past_BP=ops.convert_to_tensor([[-1, *in_prompt]], "int32"),
     )
     assert ids_of(ops.convert_to_numpy(ids)[0, 0]) == expected
 

@@ -6,6 +6,9 @@ from keras import ops
 
 from keras_transformer.decoding.rules import (
     FREE,
+    IMPOSSIBLE,
+    LAST,
+    LAST_NOT_EOS,
     NOT_EOS,
     Rules,
     length_penalty_factor,
@@ -26,6 +29,30 @@ def test_forced():
     prefix = ops.convert_to_tensor([[7, 8], [9, 0]], "int32")
     found = numpy(rules.forced(4, limits, prefix)).tolist()
     assert found == [[7, 8, FREE, 1], [9, 1, 1, 1]]
+
+
+def test_a_row_may_end_at_its_limit_with_any_token():
+    rules = Rules(Search(min_length=2, forced_eos=False), eos_ids=(1,))
+    limits = ops.convert_to_tensor([3, 2], "int32")
+    forced = rules.forced(3, limits, None)
+    assert numpy(forced).tolist() == [[NOT_EOS, NOT_EOS, LAST], [NOT_EOS, LAST_NOT_EOS, LAST]]
+    assert numpy(rules.is_last(forced)).tolist() == [[0, 0, 1], [0, 1, 1]]
+    assert numpy(rules.is_early(forced)).tolist() == [[1, 1, 0], [1, 1, 0]]
+
+
+def test_suppressed_tokens():
+    rules = Rules(Search(suppress_tokens=(2,), begin_suppress_tokens=(0, 1)), eos_ids=(1,))
+    forced = ops.convert_to_tensor([[FREE, FREE], [3, FREE]], "int32")
+    for i, expected in enumerate(([[0, 0, 0, 1], [1, 1, 0, 1]], [[1, 1, 0, 1], [0, 0, 0, 1]])):
+        found = rules.allowed(ops.zeros((2, 4)), forced, i, 4)
+        assert (numpy(found) > IMPOSSIBLE / 2).tolist() == expected
+
+
+def test_sequences_of_the_prompt_are_not_repeated():
+    rules = Rules(Search(no_repeat_ngram_size=2), eos_ids=(1,))
+    ids, past = (ops.convert_to_tensor(x, "int32") for x in ([[5, 0]], [[-1, 5, 7]]))
+    assert set(numpy(rules.repeats(ids, 1, past))[0].tolist()) == {-1, 7}
+    assert set(numpy(rules.repeats(ids, 1))[0].tolist()) == {-1}
 
 
 def test_the_best_of_several_ends_is_forced():
@@ -87,11 +114,11 @@ def test_the_repetition_penalty_by_hand():
 
 
 def test_tokens_seen():
-    logits, prompt = ops.zeros((2, 3)), ops.convert_to_tensor([[True, False, False]] * 2)
+    logits, prompt = ops.zeros((2, 3)), ops.convert_to_tensor([[-1, 0]] * 2, "int32")
     rules = Rules(Search(repetition_penalty=2.0), (1,))
-    assert Rules(Search(), (1,)).seen(logits, prompt) is None
-    assert rules.seen(logits, prompt) is prompt
-    first = rules.seen(logits, None)
+    assert Rules(Search(), (1,)).history(logits, prompt) == {}
+    assert numpy(rules.history(logits, prompt)["seen"]).tolist() == [[1, 0, 0]] * 2
+    first = rules.history(logits, None)["seen"]
     assert not numpy(first).any()
     tokens = ops.convert_to_tensor([2, 0], "int32")
     assert numpy(with_token(first, tokens)).tolist() == [[0, 0, 1], [1, 0, 0]]

@@ -143,7 +143,7 @@ def measure(
         accepted = f"{len(pairs)} texts, one per source"
         require(len(baseline) == len(pairs), "baseline", f"{len(baseline)} texts", accepted)
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
-    search = Search.of(options, TRANSLATE)
+    search = translator.options(options)
     batches = dict(tokens_per_batch=tokens_per_batch)
     begin = time.perf_counter()
     translations = translator.translate(sources, **batches, **options)

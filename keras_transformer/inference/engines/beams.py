@@ -46,18 +46,20 @@ class BeamEnd:
 
     Args:
         search: Options of the search, with a beam of 2 or more.
-        limit: Maximum tokens of the text; the last one must be EOS.
+        limit: Maximum tokens of the text; with `forced_eos` the last one must be EOS.
         length: The length to look at first, 1 or more.
 
     Attributes:
-        next: The length to look at next. At `limit - 1`, `add` needs the beams' forced ends.
+        last: The greatest length to look at, `limit - 1` with `forced_eos`, else `limit`.
+        next: The length to look at next. At `last`, `add` needs what becomes of the beams there.
         found: The hypotheses of our search, best first; None: not known yet.
         hidden: Whether CTranslate2 does not show enough to know them.
     """
 
     def __init__(self, search: Search, limit: int, length: int):
         self.search, self.limit = search, limit
-        self.next = max(1, min(length, limit - 1))
+        self.last = limit - 1 if search.forced_eos else limit
+        self.next = max(1, min(length, self.last))
         self.found: list[Beam] | None = None
         self.hidden = False
         self._wanted = search.num_hypotheses or search.beam_size
@@ -71,7 +73,7 @@ class BeamEnd:
 
         Args:
             paths: All that finished, and the beams at that length.
-            forced: At `limit - 1`: the beams at that length, each with EOS.
+            forced: At `last`: the beams at that length, with `forced_eos` each with EOS.
         """
         length = self.next
         ended = sorted((x for x in paths if x.ended), key=lambda x: (len(x.ids), -x.total))
@@ -82,11 +84,11 @@ class BeamEnd:
         if length > self._last:
             self._last, self._ended = length, ended
         self._roof[length] = max(beams, default=self._worst_of(length))
-        if length == self.limit - 1:
+        if length == self.last:
             self._ended = self._ended + sorted(forced, key=lambda x: -x.total)
             self._roof[self.limit] = -math.inf
         self._ended.sort(key=lambda x: -self._score(x))  # equal scores keep their order
-        if length == self.limit - 1 and len(beams) < self.search.beam_size:
+        if length == self.last and len(beams) < self.search.beam_size:
             self.hidden = self._hides(self._roof[length])
         if not self.hidden:
             self._decide()
@@ -120,7 +122,7 @@ class BeamEnd:
                 return
             if t in self._floor and t not in self._roof and self._holds(t, self._floor[t]):
                 first = first or t
-        self.next = min(self.limit - 1, self._last + max(8, self._last // 2))
+        self.next = min(self.last, self._last + max(8, self._last // 2))
 
     def _holds(self, t, beam):
         """Return whether our search ends at length t if this is the total of its best beam."""
@@ -129,6 +131,8 @@ class BeamEnd:
         best, search = self._best(t), self.search
         decisive = -1 if search.scoring == "transformers" else 0
         is_full = len(best) == search.beam_size
+        if is_full and search.early_stopping:
+            return True
         if is_full and self._score(best[decisive]) >= beam / penalty(t, search):
             return True
         reachable = beam / penalty(self.limit, search)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keras_transformer.inference.inputs import Request
-from keras_transformer.search import Search
+from keras_transformer.search import Search, merged
 
 # Arguments of a request that are options of a search, too.
 OF_REQUEST = ("prefixes", "constraint", "strict")
@@ -45,14 +45,21 @@ class Carried:
         given = {name: getattr(request, name) for name in OF_REQUEST}
         self.check({x: value for x, value in given.items() if value is not _DEFAULTS[x]})
 
-    def options(self, given: Mapping[str, Any], accepted: Collection[str], **others: Any) -> Search:
+    def options(
+        self,
+        given: Mapping[str, Any],
+        accepted: Collection[str],
+        defaults: Mapping[str, Any] | None = None,
+        **others: Any,
+    ) -> Search:
         """Return the search options that a caller gave, see `Search.of`.
 
         Raises:
             ValueError: If an option is not carried.
         """
-        self.check({name: value for name, value in given.items() if name in accepted})
-        return Search.of(dict(given), accepted, **others)
+        asked = {name: value for name, value in given.items() if name in accepted}
+        self.check(merged(defaults or {}, asked))
+        return Search.of(given, accepted, defaults, **others)
 
 
 SAVED_MODEL = Carried(
@@ -61,5 +68,8 @@ SAVED_MODEL = Carried(
 ONNX = Carried("ONNX graphs", ("beam_size", "length_penalty", "max_extra_length", "num_hypotheses"))
 CTRANSLATE2 = Carried(
     'engine="ctranslate2" (engine="keras" takes it)',
-    (*ONNX.names, "scoring", "prefixes", "strict"),
+    (
+        *(*ONNX.names, "scoring", "early_stopping", "max_length", "forced_eos"),
+        *("prefixes", "strict"),
+    ),
 )

@@ -112,16 +112,21 @@ class RowSearch:
     def _greedy(self, rows):
         cut = []
         for batch in self._batches(rows):
-            longest = max(1, max(row.limit for row in batch) - 1)
+            longest = max(1, max(row.limit for row in batch) - self.search.forced_eos)
             found = self.engine.beams(batch, 1, longest, length_penalty=0)
             for row, (beam,) in zip(batch, found, strict=True):
-                if beam.ended and len(beam.ids) < row.limit:  # EOS at the limit is forced
+                most = row.limit - self.search.forced_eos
+                if beam.ended and len(beam.ids) <= most:
                     row.found = [replace(beam, total=beam.total + row.start)]
                 else:
-                    cut.append((row, beam.ids[: row.limit - 1]))
+                    cut.append((row, beam.ids[:most]))
         logs = self._logs([row for row, _ in cut], [ids for _, ids in cut])
         for (row, ids), one in zip(cut, logs, strict=True):
-            total = sum(one[len(row.prefix) : -1] if self._costs_nothing else one)
+            begin = len(row.prefix) if self._costs_nothing else 0
+            if not self.search.forced_eos:
+                row.found = [Beam(tuple(ids), sum(one[begin:-1]), False)]
+                continue
+            total = sum(one[begin:-1] if self._costs_nothing else one)
             row.found = [self._closed(row, ids, total)]
 
     def _expanded(self, rows):
@@ -169,14 +174,15 @@ class RowSearch:
             (row, end, beam)
             for row, end, beams in zip(rows, ends, shown, strict=True)
             for beam in beams
-            if length == row.limit - 1 and not beam.ended
+            if length == end.last and not beam.ended
         ]
         logs = [[0.0]] * len(last)
-        if not self._costs_nothing:
+        if self.search.forced_eos and not self._costs_nothing:
             logs = self._logs([row for row, *_ in last], [beam.ids for *_, beam in last])
         forced = {end: [] for end in ends}
         for (row, end, beam), one in zip(last, logs, strict=True):
-            forced[end].append(self._closed(row, beam.ids, beam.total + one[-1]))
+            closed = self._closed(row, beam.ids, beam.total + one[-1])
+            forced[end].append(closed if self.search.forced_eos else beam)
         for end, beams in zip(ends, shown, strict=True):
             end.add(beams, forced[end])
 

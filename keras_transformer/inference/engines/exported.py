@@ -86,13 +86,19 @@ class ExportedEngine(abc.ABC):
         self.model: Any = Inside("model")
         self.tokenizer: Any = Inside("tokenizer")
 
-    def options(self, given: Mapping[str, Any], accepted: Collection[str], **others: Any) -> Search:
+    def options(
+        self,
+        given: Mapping[str, Any],
+        accepted: Collection[str],
+        defaults: Mapping[str, Any] | None = None,
+        **others: Any,
+    ) -> Search:
         """Return the search options that a caller gave, see `Search.of`.
 
         Raises:
             ValueError: If this engine does not take one.
         """
-        return self.carried.options(given, accepted, **{**self.defaults(), **others})
+        return self.carried.options(given, accepted, defaults, **{**self.defaults(), **others})
 
     def defaults(self) -> dict[str, Any]:
         """Return options of this engine that differ from those of `Search`."""

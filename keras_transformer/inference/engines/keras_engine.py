@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from keras_transformer.config import require
@@ -31,7 +31,13 @@ class Engine(Protocol):
         """The Keras model."""
         ...
 
-    def options(self, given: dict[str, Any], accepted: Collection[str], **others: Any) -> Search:
+    def options(
+        self,
+        given: Mapping[str, Any],
+        accepted: Collection[str],
+        defaults: Mapping[str, Any] | None = None,
+        **others: Any,
+    ) -> Search:
         """Return the search options that a caller gave, see `Search.of`."""
         ...
 

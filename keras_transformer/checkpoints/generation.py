@@ -1,0 +1,260 @@
+"""How the authors of a checkpoint search: `generation_config.json`, as options of our searches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.checkpoints.families.family import token_ids
+from keras_transformer.checkpoints.families.fields import Field, count, positive, size
+from keras_transformer.config import is_number, require
+from keras_transformer.search import Generation, Search, SearchOptions, Transcription
+from keras_transformer.system.files import read_json
+from keras_transformer.system.foreign_fields import FieldTable
+
+CONFIG, GENERATION = "config.json", "generation_config.json"
+OF_TOKENS = ("eos_token_id", "bos_token_id", "decoder_start_token_id")
+
+
+def _is_id(x):
+    return type(x) is int
+
+
+def _ids_field():
+    fits = lambda x: isinstance(x, list) and all(map(_is_id, x))  # noqa: E731
+    return Field("a list of token ids or null", fits, None)
+
+
+def _share(default):
+    return Field("a number in [0, 1]", lambda x: is_number(x) and 0 <= x <= 1, default, null=True)
+
+
+# What is read, with the defaults of `generate()` (5.23). A maximum length has none here.
+_READ = {
+    "num_beams": size(1, null=True),
+    "length_penalty": Field("at least 0", lambda x: is_number(x) and x >= 0, 1.0, null=True),
+    "early_stopping": Field("true, false or null", lambda x: isinstance(x, bool), None),
+    "no_repeat_ngram_size": count(None),
+    "repetition_penalty": positive(1.0, null=True),
+    "max_length": Field("at least 2", lambda x: type(x) is int and x >= 2, None),
+    "max_new_tokens": size(None),
+    "min_length": count(None),
+    "min_new_tokens": count(None),
+    "do_sample": Field("true, false or null", lambda x: isinstance(x, bool), None),
+    "temperature": positive(1.0, null=True),
+    "top_k": Field("at least 0", lambda x: type(x) is int and x >= 0, 50, null=True),
+    "top_p": _share(1.0),
+    "min_p": _share(None),
+    "forced_bos_token_id": Field("a token id or null", _is_id, None),
+    "forced_eos_token_id": Field(
+        "a token id, a list of one, or null",
+        lambda x: _is_id(x) or (isinstance(x, list) and len(x) == 1 and _is_id(x[0])),
+        None,
+    ),
+    "suppress_tokens": _ids_field(),
+    "begin_suppress_tokens": _ids_field(),
+    "bad_words_ids": Field(
+        "a list of lists of one token id each",
+        lambda x: (
+            isinstance(x, list)
+            and all(isinstance(y, list) and len(y) == 1 and _is_id(y[0]) for y in x)
+        ),
+        None,
+    ),
+    "is_multilingual": Field("true, false or null", lambda x: isinstance(x, bool), None),
+    "alignment_heads": Field("a list of pairs or null", lambda x: isinstance(x, list), None),
+}
+_SAMPLING = {  # without effect unless do_sample
+    "typical_p": (None, 1.0, 1),
+    "top_h": (None,),
+    "epsilon_cutoff": (None, 0.0, 0),
+    "eta_cutoff": (None, 0.0, 0),
+}
+FIELDS = FieldTable(
+    read=(*_READ, *OF_TOKENS, "pad_token_id"),
+    harmless=(
+        # How it is computed, and what else is returned.
+        *("use_cache", "cache_implementation", "cache_config", "max_cache_len", "compile_config"),
+        *("disable_compile", "continuous_batching_config", "prefill_chunk_size", "low_memory"),
+        *("num_return_sequences", "output_attentions", "output_hidden_states", "output_scores"),
+        *("output_logits", "return_dict_in_generate", "remove_invalid_values"),
+        # Drafts, which the model itself verifies.
+        *("is_assistant", "num_assistant_tokens", "num_assistant_tokens_schedule", "use_mtp"),
+        *("assistant_confidence_threshold", "prompt_lookup_num_tokens", "speculation_type"),
+        *("max_matching_ngram_size", "assistant_early_exit", "assistant_lookbehind"),
+        *("target_lookbehind", "assistant_ensemble_weight"),
+        # Of Whisper: names of its tokens, and options of other outputs than the text.
+        *("lang_to_id", "task_to_id", "no_timestamps_token_id", "prev_sot_token_id"),
+        *("max_initial_timestamp_index", "median_filter_width", "return_token_timestamps"),
+        *("transformers_version", "trust_remote_code"),
+    ),
+    refused={
+        **_SAMPLING,
+        "encoder_repetition_penalty": (None, 1.0, 1),
+        "encoder_no_repeat_ngram_size": (None, 0),
+        "renormalize_logits": (None, False),
+        "exponential_decay_length_penalty": (None,),
+        "sequence_bias": (None,),
+        "guidance_scale": (None, 1.0, 1),
+        "watermarking_config": (None,),
+        "penalty_alpha": (None, 0.0, 0),
+        "dola_layers": (None,),
+        "diversity_penalty": (None, 0.0, 0),
+        "num_beam_groups": (None, 1),
+        "constraints": (None,),
+        "force_words_ids": (None,),
+        "max_time": (None,),
+        "stop_strings": (None,),
+        "token_healing": (None, False),
+        # Of Whisper.
+        "return_timestamps": (None, False),
+        "task": (None, "transcribe"),
+        "language": (None,),
+        "forced_decoder_ids": (None,),
+        "condition_on_prev_tokens": (None, False),
+        "compression_ratio_threshold": (None,),
+        "logprob_threshold": (None,),
+        "no_speech_threshold": (None,),
+        "prompt_condition_type": (None, "first-segment"),
+    },
+)
+NAMES = {*FIELDS.read, *FIELDS.harmless, *FIELDS.refused}
+
+
+def generation_facts(folder: str | os.PathLike) -> tuple[dict[str, Any], Path]:
+    """Return what a folder says of generation, and the file that says it.
+
+    That is `generation_config.json`; without it, the fields of `config.json` that belong there, as
+    in older folders.
+
+    Raises:
+        ValueError: If a file does not hold an object.
+    """
+    path = Path(folder, GENERATION)
+    is_own = path.is_file()
+    path = path if is_own else Path(folder, CONFIG)
+    facts = read_json(path) if path.is_file() else {}
+    if not isinstance(facts, dict):
+        raise ValueError(f"{path} must hold an object, got {type(facts).__name__}")
+    if is_own:
+        return facts, path
+    found = {name: x for name, x in facts.items() if name in NAMES and x is not None}
+    found.pop("language", None)
+    found.pop("task", None)
+    if facts.get("force_bos_token_to_be_generated"):
+        found["forced_bos_token_id"] = found.get("bos_token_id")
+    return found, path
+
+
+def checked_facts(folder: str | os.PathLike) -> tuple[dict[str, Any], Path]:
+    """Return what a folder says of generation, with defaults filled in, and the file that says it.
+
+    Raises:
+        ValueError: If a field has a value that is not supported; names file and field.
+    """
+    facts, path = generation_facts(folder)
+    samples = facts.get("do_sample") is True
+    checked = {name: x for name, x in facts.items() if samples or name not in _SAMPLING}
+    FIELDS.check(checked, path)
+    try:
+        found = {name: field.read(name, facts) for name, field in _READ.items()}
+    except ValueError as error:
+        raise ValueError(f"{path} does not fit: {error}") from error
+    defaults = {name: field.default for name, field in _READ.items() if field.null}
+    return {x: defaults.get(x) if value is None else value for x, value in found.items()}, path
+
+
+def suppressed(facts: Mapping[str, Any], vocab_size: int, ends: Iterable[int]) -> list[int]:
+    """Return the tokens that the checked facts of a folder never let be generated."""
+    bad = [one for (one,) in facts["bad_words_ids"] or () if one not in ends]
+    ids = {*bad, *(facts["suppress_tokens"] or ())}
+    return sorted(one for one in ids if 0 <= one < vocab_size)
+
+
+def search_of(
+    folder: str | os.PathLike,
+    kind: type[SearchOptions],
+    config: Mapping[str, Any],
+    first: Iterable[int] = (),
+    languages: Iterable[int] = (),
+) -> dict[str, Any]:
+    """Return the options by which our search finds what `generate()` finds with this folder.
+
+    `generate()` ends after 20 tokens if the folder gives no maximum length. Our own defaults hold
+    in its place.
+
+    Args:
+        folder: Folder in Hugging Face's layout.
+        kind: `Search`, `Generation` or `Transcription`.
+        config: Its checked `config.json`, with the token ids of `generation_config.json`.
+        first: Tokens that our tokenizer begins each target with.
+        languages: Tokens of languages, one of which begins each target.
+
+    Raises:
+        ValueError: If a field has a value that is not supported; names file and field.
+    """
+    facts, path = checked_facts(folder)
+    ends, vocab_size = token_ids(config, "eos_token_id"), config["vocab_size"]
+
+    def only(name, accepted, fits):
+        require(fits, f"{name} in {path}", facts[name], accepted)
+
+    samples, beams = bool(facts["do_sample"]), facts["num_beams"]
+    forced = facts["forced_eos_token_id"]
+    forced = forced[0] if isinstance(forced, list) else forced
+    only("forced_eos_token_id", f"one of {ends} or null", forced in (None, *ends))
+    never = suppressed(facts, vocab_size, ends)
+    only("suppress_tokens", "a list without EOS", not {*never} & {*ends})
+    found = dict(
+        beam_size=beams,
+        length_penalty=float(facts["length_penalty"]),
+        scoring="transformers",
+        early_stopping=bool(facts["early_stopping"]),
+        no_repeat_ngram_size=facts["no_repeat_ngram_size"] or 0,
+        repetition_penalty=float(facts["repetition_penalty"]),
+        forced_eos=forced is not None,
+    )
+    most, least = facts["max_new_tokens"], facts["min_new_tokens"]
+    if kind is Transcription:  # `hearing` keeps the suppressed tokens
+        for name in ("min_length", "min_new_tokens"):
+            only(name, "0 or null", not facts[name])
+        # Whisper's `generate` adds the tokens of language and task to the maximum length.
+        found |= dict(max_new_tokens=most or facts["max_length"])
+    else:
+        first_never = {*(facts["begin_suppress_tokens"] or ())}
+        found |= dict(
+            suppress_tokens=tuple(never),
+            begin_suppress_tokens=tuple(sorted(x for x in first_never if 0 <= x < vocab_size)),
+        )
+    if kind is Generation:
+        only("min_length", "0 or null: use min_new_tokens", not facts["min_length"])
+        only("num_beams", "1 with do_sample", not samples or beams == 1)
+        if most is None and facts["max_length"]:
+            most, found["max_length"] = facts["max_length"], facts["max_length"]
+        found |= dict(max_new_tokens=most, min_new_tokens=least)
+        if samples:
+            drawn = {name: facts[name] for name in ("temperature", "top_k", "top_p", "min_p")}
+            found |= {name: x for name, x in drawn.items() if x is not None}
+            found["top_p"] = max(found["top_p"], 1e-9)
+    else:
+        only("do_sample", "false or null", not samples)
+    if kind is Search:
+        if least is None:  # `generate` counts the token that the decoder begins with
+            least = max((facts["min_length"] or 0) - 1, 0)
+        if most is None and facts["max_length"]:
+            most = facts["max_length"] - 1
+        found |= dict(max_length=most, min_length=least)
+        begun = () if facts["forced_bos_token_id"] is None else (facts["forced_bos_token_id"],)
+        only("suppress_tokens", "a list without forced tokens", not {*never} & {*begun})
+        if languages:
+            accepted = "the token of a language, or null"
+            only("forced_bos_token_id", accepted, {*begun} <= {*languages})
+        elif begun != tuple(first):
+            found |= dict(forced_first=begun)
+    else:
+        only("forced_bos_token_id", "null", facts["forced_bos_token_id"] is None)
+    kept = kind.changed({name: x for name, x in found.items() if x is not None})
+    kept = {**kept, **{name: found[name] for name in ("beam_size", "length_penalty")}}
+    return {field: kept[field] for field in found if field in kept}
