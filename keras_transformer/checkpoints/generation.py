@@ -173,6 +173,11 @@ def suppressed(facts: Mapping[str, Any], vocab_size: int, ends: Iterable[int]) -
     return sorted(one for one in ids if 0 <= one < vocab_size)
 
 
+def _sampling(facts):
+    found = {name: facts[name] for name in ("temperature", "top_k", "top_p", "min_p")}
+    return found | {"top_p": max(found["top_p"], 1e-9)}  # 0 takes the first token, too
+
+
 def search_of(
     folder: str | os.PathLike,
     kind: type[SearchOptions],
@@ -234,10 +239,7 @@ def search_of(
         if most is None and facts["max_length"]:
             most, found["max_length"] = facts["max_length"], facts["max_length"]
         found |= dict(max_new_tokens=most, min_new_tokens=least)
-        if samples:
-            drawn = {name: facts[name] for name in ("temperature", "top_k", "top_p", "min_p")}
-            found |= {name: x for name, x in drawn.items() if x is not None}
-            found["top_p"] = max(found["top_p"], 1e-9)
+        found |= _sampling(facts) if samples else {}
     else:
         only("do_sample", "false or null", not samples)
     if kind is Search:
@@ -249,8 +251,7 @@ def search_of(
         begun = () if facts["forced_bos_token_id"] is None else (facts["forced_bos_token_id"],)
         only("suppress_tokens", "a list without forced tokens", not {*never} & {*begun})
         if languages:
-            accepted = "the token of a language, or null"
-            only("forced_bos_token_id", accepted, {*begun} <= {*languages})
+            only("forced_bos_token_id", "the token of a language", {*begun} <= {*languages})
         elif begun != tuple(first):
             found |= dict(forced_first=begun)
     else:

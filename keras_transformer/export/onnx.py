@@ -9,6 +9,7 @@ from pathlib import Path
 
 from keras_transformer.export.saved_model import run_elsewhere
 from keras_transformer.inference import engines
+from keras_transformer.inference.engines.carried import ONNX
 from keras_transformer.inference.translator import Translator
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import check_free, replacing, write_json
@@ -55,7 +56,8 @@ def onnx(
     Raises:
         ImportError: If PyTorch, `onnx` or `onnxscript` is missing.
         ValueError: If `folder` is not a saved translator, its weights are quantized, its tokenizer
-            has no SentencePiece model, or a language is missing.
+            has no SentencePiece model, a language is missing, or the folder's own search has an
+            option that the program lacks.
         FileExistsError: If `out` exists and `overwrite` is False, or `out` holds other files.
         RuntimeError: If the export itself fails.
     """
@@ -66,6 +68,11 @@ def onnx(
     check_free(out, overwrite)
     translator = Translator.load(folder, "float32", source_language, target_language)
     tokenizer, config = translator.tokenizer, translator.model.config
+    search = {name: x for name, x in translator.search.items() if name != "forced_first"}
+    ONNX.check(search)
+    frame = tokenizer.target_frame
+    if (first := translator.search.get("forced_first")) is not None:
+        frame = first, frame.after
     facts = dict(
         pad_id=config.pad_id,
         bos_id=config.bos_id,
@@ -76,7 +83,8 @@ def onnx(
         max_length=config.max_length,
         symbols=getattr(tokenizer, "symbols", ""),
         source_frame=tokenizer.source_frame,
-        target_frame=tokenizer.target_frame,
+        target_frame=frame,
+        search=search,
         source_pieces=tokenizer.pieces_of("source"),
         target_pieces=tokenizer.pieces_of("target"),
     )

@@ -16,12 +16,7 @@ from keras_transformer.checkpoints import hugging_face
 from keras_transformer.checkpoints.generation import search_of
 from keras_transformer.config import require
 from keras_transformer.decoding import IMPOSSIBLE, uniforms
-from keras_transformer.inference.folder import (
-    CONFIG,
-    load_with_tokenizer,
-    read_config,
-    save_folder,
-)
+from keras_transformer.inference import folder as folders
 from keras_transformer.inference.pieces import continuations
 from keras_transformer.inference.prompts import before_stop, left_padded, room
 from keras_transformer.inference.runner import MULTIPLE, Runner, search_batches, until_end
@@ -44,16 +39,14 @@ class CausalLM:
         print(piece, end="", flush=True)
     ```
 
-    Texts are sorted by length and processed in batches of a token budget. Shorter prompts of a
-    batch are padded on the left, and the padding is masked, so the result for a prompt does not
-    depend on the others in its batch.
+    Texts are sorted by length and processed in batches of a token budget. The result for a prompt
+    does not depend on the others in its batch.
 
     Args:
         model: A `GPT`, a `LLaMA`, or any model with their `config` and `prefill`.
         tokenizer: Tokenizer that the model was trained with.
         template: Chat template that the model was trained with, for `Chat`; None: it has none.
-        search: Options of `search.Generation` that hold unless a call gives others, such as those
-            of an imported model's authors; None: none.
+        search: Options of `search.Generation` that hold unless a call gives others; None: none.
 
     Raises:
         ValueError: If the tokenizer has more pieces than the model.
@@ -80,7 +73,7 @@ class CausalLM:
     def options(
         self, given: Mapping[str, Any], accepted: Collection[str] = GENERATE, **others: Any
     ) -> Generation:
-        """Return the options of a search with these given ones, see `Generation.of`."""
+        """Return the options of a search, see `Generation.of`."""
         return Generation.of(given, accepted, self.search, **others)
 
     @spelled_out(Generation, GENERATE)
@@ -270,7 +263,7 @@ class CausalLM:
         write an adapter of it.
         """
         facts = {"task": "causal_lm"} | ({"search": self.search} if self.search else {})
-        save_folder(folder, self.model, self.tokenizer, facts, [self.template], base)
+        folders.save_folder(folder, self.model, self.tokenizer, facts, [self.template], base)
 
     @classmethod
     def load(cls, folder: str | os.PathLike, precision: str | None = None) -> CausalLM:
@@ -283,9 +276,9 @@ class CausalLM:
         Raises:
             ValueError: If the folder is not a saved language model, or a file in it is broken.
         """
-        config = read_config(folder, "language model", FILE, precision)
-        search = Generation.saved(config, Path(folder, CONFIG))
-        parts = load_with_tokenizer(folder, "language model", DecoderOnly, precision)
+        config = folders.read_config(folder, "language model", FILE, precision)
+        search = Generation.saved(config, Path(folder, folders.CONFIG))
+        parts = folders.load_with_tokenizer(folder, "language model", DecoderOnly, precision)
         return cls(*parts, ChatTemplate.read(folder), search)
 
     @classmethod

@@ -77,6 +77,11 @@ class Reply:
         """The token that the next step reads."""
         return self.last if self.made else self.prompt[-1]
 
+    @property
+    def ids(self) -> list[int]:
+        """The tokens that have been read, and the one that the next step reads."""
+        return [*(self.row.ids if self.row else self.prompt[:-1]), self.next_token]
+
     def take(self, token: int) -> str | None:
         """Add a token; return why the reply ends, or None."""
         self.made, self.last = self.made + 1, token
@@ -90,7 +95,7 @@ class Reply:
 def choices(replies: Sequence[Reply], vocab_size: int) -> dict[str, np.ndarray]:
     """Return the arguments of `next_tokens` that these replies need."""
     choice = {}
-    never = [forbidden(x.search, [*x.row.ids, x.next_token], x.made) for x in replies if x.row]
+    never = [forbidden(x.search, x.ids, x.made) for x in replies]
     if any(never):
         choice["forbidden"] = np.zeros((len(replies), vocab_size), bool)
         for row, ids in enumerate(never):

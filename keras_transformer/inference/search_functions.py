@@ -186,13 +186,17 @@ def transcription_function(model: Speech, search: Transcription, room: int, begu
 
 
 def next_token(
-    search: Generation, logits_BV: Any, seen_BV: Any, forbidden_BV: Any, uniform_B: Any
+    search: Generation, logits_BV: Any, seen_BV: Any, uniform_B: Any, forbidden_BV: Any = None
 ) -> Any:
-    """Return the token (B,) that `generation_function` takes if none is forced."""
+    """Return the token (B,) that `generation_function` takes if none is forced.
+
+    None of the forbidden ones is taken, boolean (B, V).
+    """
     logits_BV = ops.cast(logits_BV, "float32")
     if search.repetition_penalty != 1.0:
         logits_BV = penalize_repetition(logits_BV, seen_BV, search.repetition_penalty)
-    logits_BV = ops.where(forbidden_BV, IMPOSSIBLE, logits_BV)
+    if forbidden_BV is not None:
+        logits_BV = ops.where(forbidden_BV, IMPOSSIBLE, logits_BV)
     choose = sampler_of(search)
     return choose(logits_BV, uniform_B) if choose else ops.argmax(logits_BV, axis=-1)
 

@@ -50,7 +50,7 @@ def streamed_tokens(
         never[0, forbidden(search, ids, i)] = True
         if i < search.min_new_tokens:
             never[0, list(ends)] = True
-        tensors = map(_tensor, (seen, never, draws[:, i]))
+        tensors = map(_tensor, (seen, draws[:, i], never))
         token = int(next_token(search, logits, *tensors)[0])
         if token in ends:
             return

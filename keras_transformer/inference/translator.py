@@ -293,7 +293,7 @@ class Translator:
         """
         own, tokenizer, config = load_engine(folder, engine, precision)
         given = dict(source_language=source_language, target_language=target_language)
-        translator, sides = cls.__new__(cls), (x or config.get(name) for name, x in given.items())
-        search = Search.saved(config, Path(folder, CONFIG))
-        translator._begin(own, tokenizer, *sides, search)
+        translator, search = cls.__new__(cls), Search.saved(config, Path(folder, CONFIG))
+        source, target = (code or config.get(name) for name, code in given.items())
+        translator._begin(own, tokenizer, source, target, search)
         return translator

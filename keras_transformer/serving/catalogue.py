@@ -11,12 +11,14 @@ from typing import Any
 from keras_transformer.config import require
 from keras_transformer.evaluation.quality import QualityEstimator
 from keras_transformer.inference.engines.exported import exported_engine
+from keras_transformer.inference.folder import CONFIG
 from keras_transformer.inference.translator import Translator
 from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.serving.engines import ExportedEngine, TranslatorEngine
 from keras_transformer.serving.language_models import LanguageModel, is_language_model
 from keras_transformer.serving.task_models import TaskModel, tasks_of
 from keras_transformer.serving.versions import FIRST, Version, Versions, versions_of
+from keras_transformer.system.files import read_json
 from keras_transformer.text.languages import short_code
 
 Pair = tuple[str, str]
@@ -54,6 +56,12 @@ class Model:
             self._engines[pair] = engine = self._make(pair)
             engine.name, engine.version = self.name, self.version.number
         return self._engines[pair]
+
+    @property
+    def search(self) -> dict[str, Any]:
+        """The options of the search in the folder's `config.json`."""
+        path = self.folder / CONFIG
+        return Search.saved(read_json(path), path) if path.is_file() else {}
 
     def facts(self) -> dict[str, Any]:
         """Return what a server must know of a model that another process holds, for JSON."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from keras_transformer.config import require
 from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.inference.chat import Chat
 from keras_transformer.inference.folder import CONFIG
@@ -40,6 +41,8 @@ class LanguageModel:
             ValueError, ImportError: See `CausalLM.load` and `Chat`.
         """
         writer = CausalLM.load(folder, precision)
+        beams, name = writer.options({}).beam_size, f'beam_size in "search" of {folder / CONFIG}'
+        require(beams == 1, name, beams, "1 to be served: replies are made token by token")
         chat = Chat(writer) if writer.template else None
         return cls(folder.resolve().name, writer, chat)
 

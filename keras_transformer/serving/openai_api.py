@@ -13,6 +13,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from keras_transformer.serving.errors import Refusal, error_body
+from keras_transformer.serving.language_models import LanguageModel
 from keras_transformer.serving.openai_answer import Answer
 from keras_transformer.serving.openai_forms import ChatForm, CompletionForm
 from keras_transformer.serving.openai_schemas import ChatRequest, CompletionRequest
@@ -88,7 +89,9 @@ def facts_of(request: Request, name: str) -> dict[str, Any]:
 
 def _facts(model):
     made = {"created": model.loaded, "owned_by": "keras_transformer"}
-    return {"id": model.name, "object": "model", **made}
+    tools = [model.writer] if isinstance(model, LanguageModel) else model.tools.values()
+    own = [x.search for x in tools if isinstance(getattr(x, "search", None), dict) and x.search]
+    return {"id": model.name, "object": "model", **made, **({"search": own[0]} if own else {})}
 
 
 def admitted(request: Request) -> Any:

@@ -92,7 +92,10 @@ async def status(
 async def metadata(
     request: Request, name: str, version: str | None = None, label: str | None = None
 ) -> dict[str, Any]:
-    """Return the signatures of a version of a model, of the highest if none is named."""
+    """Return the signatures of a version of a model, of the highest if none is named.
+
+    With them come the options of the search that its folder has, such as those of its authors.
+    """
     request.app.state.guard.check(request)
     service = request.app.state.service
     found = _models(service, name, version, label)
@@ -110,7 +113,7 @@ async def metadata(
     }
     return {
         "model_spec": {"name": model.name, "signature_name": "", "version": model.version.number},
-        "metadata": {"signature_def": {"signature_def": signatures}},
+        "metadata": {"signature_def": {"signature_def": signatures}, "search": model.search},
     }
 
 

@@ -54,7 +54,17 @@ def test_our_own(own):
     found = Translator.load(folder).translate(TEXTS)
     assert translated(out, TEXTS) == found
     assert any(found)
-    assert Translator.load(out).translate(TEXTS) == found
+    exported, ours = Translator.load(out), Translator.load(folder)
+    assert exported.translate(TEXTS) == found
+    for own in (
+        dict(beam_size=3, early_stopping=True),
+        dict(beam_size=4, max_length=4, forced_eos=False),
+        dict(beam_size=1, max_length=3, forced_eos=False),
+        dict(beam_size=2, max_length=5, length_penalty=2.0, scoring="wu"),
+    ):  # as of an imported folder
+        exported.search = ours.search = dict(scoring="transformers", length_penalty=1.0) | own
+        assert exported.translate(TEXTS) == ours.translate(TEXTS)
+    assert exported.translate(TEXTS, max_extra_length=20) != exported.translate(TEXTS)
 
 
 def test_graphs_give_the_logits_of_the_model(own):

@@ -9,6 +9,7 @@ import torch
 import transformers
 
 from keras_transformer import load_pretrained
+from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.checkpoints.families.parity import DECODER_IDS
 from tests.pretrained_files import pretrained_folder, whisper_folder
 
@@ -71,16 +72,10 @@ def write_folder(family, folder):
         theirs = getattr(transformers, kind)(
             getattr(transformers, config)(**DECODER_IDS | options, initializer_range=0.4)
         )
-        theirs.save_pretrained(folder)
         (folder / "vocab.txt").write_text("\n".join(PIECES))
-        _write_tokenizer(folder)
-
-
-def _write_tokenizer(folder):
-    from keras_transformer.text.text_tokenizer import TextTokenizer
-
-    TextTokenizer.read(folder).save(folder)
-    (folder / "vocab.txt").unlink()
+        TextTokenizer.read(folder).save(folder)
+        (folder / "vocab.txt").unlink()
+        theirs.save_pretrained(folder)
 
 
 def drawn(family, ids, random, vocab_size):

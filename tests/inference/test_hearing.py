@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from keras_transformer.inference.hearing import (
     check_feature_extractor,
     feature_table,
     hearing_of,
+    time_ids,
 )
 from keras_transformer.models import SpeechConfig
 from keras_transformer.text.text_tokenizer import TextTokenizer
@@ -65,25 +67,28 @@ def test_values_out_of_range(wrong):
         Hearing(**wrong)
 
 
+PLAIN = SimpleNamespace(vocab_size=50, eos_ids=(2,))
+
+
 def test_the_facts_of_a_folder(tokenizer, tmp_path):
-    assert hearing_of(tmp_path, tokenizer) == Hearing(is_multilingual=False)
+    assert hearing_of(tmp_path, tokenizer, PLAIN) == Hearing(is_multilingual=False)
     facts = dict(is_multilingual=True, suppress_tokens=[4, 5], begin_suppress_tokens=[6])
     facts["alignment_heads"] = [[3, 1], [4, 2]]
     path = tmp_path / "generation_config.json"
     path.write_text(json.dumps(facts))
     expected = Hearing(suppressed=(4, 5), suppressed_first=(6,), alignment_heads=((3, 1), (4, 2)))
-    assert hearing_of(tmp_path, tokenizer) == expected
+    assert hearing_of(tmp_path, tokenizer, PLAIN) == expected
     path.write_text(
         json.dumps(facts | dict(suppress_tokens=None, is_multilingual=False, alignment_heads=None))
     )
     expected = Hearing(is_multilingual=False, suppressed_first=(6,))
-    assert hearing_of(tmp_path, tokenizer) == expected
+    assert hearing_of(tmp_path, tokenizer, PLAIN) == expected
 
 
 def test_a_model_of_many_languages_has_tokens_of_tasks(whisper_folder, tmp_path):
     whisper_folder(tmp_path)
     (tmp_path / "generation_config.json").unlink()
-    hearing = hearing_of(tmp_path, TextTokenizer.read(tmp_path))
+    hearing = hearing_of(tmp_path, TextTokenizer.read(tmp_path), PLAIN)
     assert hearing.is_multilingual and hearing.pads_clips and hearing.sample_rate == 16_000
 
 
@@ -129,3 +134,16 @@ def test_every_field_of_a_feature_extractor_is_in_a_column(tmp_path):
     sound = np.zeros(16_000, "float32")
     sound[:9000] = np.random.default_rng(0).normal(size=9000)
     np.testing.assert_allclose(log_mel(sound, num_mels=80).T, expected, atol=1e-4)
+
+
+def test_an_older_folder_has_the_suppressed_tokens_in_its_config(tokenizer, tmp_path):
+    facts = dict(suppress_tokens=[4, 5], begin_suppress_tokens=[6, 2], vocab_size=50)
+    (tmp_path / "config.json").write_text(json.dumps(facts))
+    hearing = hearing_of(tmp_path, tokenizer, PLAIN)
+    assert (hearing.suppressed, hearing.suppressed_first) == ((4, 5), (6, 2))
+
+
+def test_times():
+    texts = SimpleNamespace(pieces=lambda: {"<|0.00|>": 5, "<|12.40|>": 6, "<|en|>": 7, "1.0": 8})
+    assert time_ids(Hearing(), texts) == {5, 6}
+    assert time_ids(Hearing(pads_clips=False), texts) == set()

@@ -107,7 +107,7 @@ def generated(model, tokenizer, texts, beam_size):
         room = min(len(ids) + 10, 63)
         output = model.generate(
             torch.tensor([ids]), num_beams=beam_size, do_sample=False, length_penalty=1.0,
-            max_length=room + 1, forced_eos_token_id=tokenizer.eos_id, **options,
+            max_length=room + 1, **options,
         )  # fmt: skip
         found += tokenizer.decode_target(output[:, 1:].tolist())
     return found
@@ -161,7 +161,7 @@ def test_texts_without_a_language(pretrained_folder, tmp_path):
             bad_words_ids=[[1]],
         )  # fmt: skip
         expected += tokenizer.batch_decode(found, skip_special_tokens=True)
-    options = dict(length_penalty=2.0, min_length=8, max_extra_length=room, scoring="transformers")
+    options = dict(beam_size=4, length_penalty=2.0, min_length=8, max_extra_length=room)
     found = translator.translate([*texts, ""], **options)
     assert found == [*(text.strip() for text in expected), ""]
     assert len(set(found)) > 2

@@ -27,17 +27,21 @@ def test_only_the_options_that_are_needed():
     drawn.uniforms = np.array([0.25, 0.5], "float32")
     penal.seen = np.zeros(9, bool)
     penal.take(4)
-    assert choices([plain]) == {}
-    found = choices([plain, drawn, penal])
+    assert choices([plain], 9) == {}
+    found = choices([plain, drawn, penal], 9)
     assert found["temperature"].tolist() == [0.0, 0.5, 0.0]
     assert found["uniform"].tolist() == [0.0, 0.25, 0.0]
     assert found["top_k"].tolist() == [0, 3, 0] and found["top_p"].tolist() == [1, 1, 1]
     assert found["repetition_penalty"].tolist() == [1.0, 1.0, 2.0]
     assert found["seen"].sum() == 1 and found["seen"][2, 4]
     early = reply(min_new_tokens=1)
-    assert choices([plain, early])["too_early"].tolist() == [False, True]
+    assert choices([plain, early], 9)["too_early"].tolist() == [False, True]
+    never = reply(suppress_tokens=(3,), begin_suppress_tokens=(4,))
+    assert choices([plain, never], 9)["forbidden"].nonzero()[1].tolist() == [3, 4]
+    never.take(6)
+    assert choices([plain, never], 9)["forbidden"].nonzero()[1].tolist() == [3]
     early.take(6)
-    assert choices([plain, early]) == {}
+    assert choices([plain, early], 9) == {}
 
 
 def test_common_prefixes():

@@ -61,6 +61,33 @@ def test_the_tokens_of_transformers(folder, transcriber, language, task):
 
 
 @pytest.mark.skipif(BACKEND != "torch", reason="the search is the same: PyTorch alone saves time")
+def test_an_older_folder_suppresses_the_tokens_in_its_config(folder, transcriber, tmp_path):
+    """Without `generation_config.json`, as whisper-tiny.en was published first."""
+    copied = shutil.copytree(folder, tmp_path / "copy")
+    facts = json.loads((copied / "generation_config.json").read_text())
+    (copied / "generation_config.json").unlink()
+    moved = {name: facts[name] for name in ("suppress_tokens", "begin_suppress_tokens")}
+    config = json.loads((copied / "config.json").read_text())
+    (copied / "config.json").write_text(json.dumps(config | moved))
+    clips, options = sounds(LONGEST, 900), dict(language="de", max_new_tokens=9)
+    found = load_pretrained(copied)
+    assert found.hearing.suppressed_first == tuple(facts["begin_suppress_tokens"])
+    assert found.transcribe_ids(clips, **options) == transcriber.transcribe_ids(clips, **options)
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="the search is the same: PyTorch alone saves time")
+def test_times_are_no_part_of_a_text(folder, monkeypatch):
+    clips, options = sounds(LONGEST), dict(language="de", max_new_tokens=9)
+    transcriber = load_pretrained(folder)
+    ids = transcriber.transcribe_ids(clips, **options)[0]
+    pieces = {piece: i for piece, i in transcriber.tokenizer.pieces().items() if i != ids[0]}
+    pieces |= {"<|1.20|>": ids[0]}
+    monkeypatch.setattr(transcriber.tokenizer, "pieces", lambda: pieces)
+    left = transcriber.transcribe_ids(clips, **options)[0]
+    assert left == [one for one in ids if one != ids[0]] != ids
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="the search is the same: PyTorch alone saves time")
 def test_any_of_several_ends_a_text(folder, transcriber, tmp_path):
     clips, options = sounds(LONGEST, 900, 2500), dict(language="de", max_new_tokens=9)
     longer = transcriber.transcribe_ids(clips, **options)

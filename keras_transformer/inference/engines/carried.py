@@ -65,11 +65,11 @@ class Carried:
 SAVED_MODEL = Carried(
     "a SavedModel, whose search was fixed at its export", ("num_hypotheses",), fixed=True
 )
-ONNX = Carried("ONNX graphs", ("beam_size", "length_penalty", "max_extra_length", "num_hypotheses"))
+OF_ONNX = (
+    *("beam_size", "length_penalty", "max_extra_length", "max_length", "scoring"),
+    *("early_stopping", "forced_eos"),
+)
+ONNX = Carried("ONNX graphs", (*OF_ONNX, "num_hypotheses"))
 CTRANSLATE2 = Carried(
-    'engine="ctranslate2" (engine="keras" takes it)',
-    (
-        *(*ONNX.names, "scoring", "early_stopping", "max_length", "forced_eos"),
-        *("prefixes", "strict"),
-    ),
+    'engine="ctranslate2" (engine="keras" takes it)', (*ONNX.names, "prefixes", "strict")
 )

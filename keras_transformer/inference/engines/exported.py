@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.inference.engines.carried import ONNX, SAVED_MODEL, Carried
+from keras_transformer.inference.engines.carried import OF_ONNX, ONNX, SAVED_MODEL, Carried
 from keras_transformer.inference.engines.ctranslate2_search import shares
 from keras_transformer.inference.inputs import Request
 from keras_transformer.inference.pipeline import Hypothesis
@@ -217,10 +217,21 @@ class OnnxEngine(ExportedEngine):
             raise missing(f"{folder} is an ONNX model: running it", "onnx") from error
         self._translator = OnnxTranslator(folder)
 
+    def options(
+        self,
+        given: Mapping[str, Any],
+        accepted: Collection[str],
+        defaults: Mapping[str, Any] | None = None,
+        **others: Any,
+    ) -> Search:
+        """Return the search options that a caller gave; else those of the export."""
+        own = {**self._translator.facts.get("search", {}), **(defaults or {})}
+        return super().options(given, accepted, own, **others)
+
     def nbest(self, texts: Sequence[str], search: Search) -> list[list[Hypothesis]]:
         """Return the hypotheses of each text."""
-        options = search.beam_size, search.length_penalty, search.max_extra_length
-        found = [self._translator.nbest(text, *options) for text in texts]
+        options = {name: getattr(search, name) for name in OF_ONNX}
+        found = [self._translator.nbest(text, **options) for text in texts]
         return [[Hypothesis(*one) for one in row] for row in found]
 
     def score(

@@ -4,7 +4,8 @@
 
 Requires only numpy, onnxruntime and sentencepiece; copy and change this file as needed. Texts are
 translated one by one, with the beam search of Wu et al. 2016: it ends when `beam_size` hypotheses
-are finished and the best of them scores at least as high as every unfinished hypothesis.
+are finished and the best of them scores at least as high as every unfinished hypothesis. Options
+of the search in `translator.json` take the place of those below.
 """
 
 from __future__ import annotations
@@ -13,12 +14,22 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
 import sentencepiece
 
 NEVER = -1e9
+OPTIONS = {
+    "beam_size": 4,  # hypotheses kept
+    "length_penalty": 0.6,  # alpha of Wu et al. 2016; higher values favour longer texts
+    "max_extra_length": 50,  # maximum number of tokens beyond those of the source
+    "max_length": None,  # maximum number of tokens, in place of that
+    "scoring": "wu",  # or "transformers": divisor, end and forced tokens of that library
+    "early_stopping": False,  # whether to end when beam_size hypotheses are finished
+    "forced_eos": True,  # whether a text at its maximum length must end with EOS
+}
 
 
 class OnnxTranslator:
@@ -44,34 +55,21 @@ class OnnxTranslator:
         )
         self.source_ids = {piece: i for i, piece in enumerate(self.facts["source_pieces"])}
 
-    def translate(
-        self,
-        text: str,
-        beam_size: int = 4,
-        length_penalty: float = 0.6,
-        max_extra_length: int = 50,
-    ) -> str:
+    def translate(self, text: str, **options: Any) -> str:
         """Return the best translation of a text, or "" if the text has no tokens.
 
         Args:
             text: The source text; it is cut to the model's `max_length` tokens.
-            beam_size: Number of hypotheses kept.
-            length_penalty: Alpha of Wu et al. 2016; higher values favour longer texts.
-            max_extra_length: Maximum number of tokens beyond those of the source.
+            options: Some of `OPTIONS`.
         """
-        return self.nbest(text, beam_size, length_penalty, max_extra_length)[0][0]
+        return self.nbest(text, **options)[0][0]
 
-    def nbest(
-        self,
-        text: str,
-        beam_size: int = 4,
-        length_penalty: float = 0.6,
-        max_extra_length: int = 50,
-    ) -> list[tuple[str, float]]:
+    def nbest(self, text: str, **options: Any) -> list[tuple[str, float]]:
         """Return the translations that the search finds, with their scores, best first.
 
         The arguments are those of `translate`. A text without tokens has one, "" of score 0.
         """
+        options = {**OPTIONS, **self.facts.get("search", {}), **options}
         facts = self.facts
         before, after = facts["source_frame"]
         unknown = facts["unk_id"]
@@ -86,8 +84,9 @@ class OnnxTranslator:
             return [("", 0.0)]
         ids = ids[: facts["max_length"] - len(before) - len(after)]
         ids = [*before, *ids, *after]
-        limit = min(len(ids) + max_extra_length, facts["max_length"] - 1)
-        found = self._search(np.array([ids]), limit, beam_size, length_penalty)
+        longest = options["max_length"] or len(ids) + options["max_extra_length"]
+        limit = min(longest, facts["max_length"] - 1)
+        found = self._search(np.array([ids]), limit, options)
         return [(self._text(ids), float(score)) for score, ids in found]
 
     def _text(self, ids):
@@ -95,8 +94,9 @@ class OnnxTranslator:
         pieces = [self.facts["target_pieces"][i] for i in ids if i not in skipped]
         return self.target.decode_pieces(pieces).replace("\N{LOWER ONE EIGHTH BLOCK}", " ").strip()
 
-    def _search(self, source_ids, limit, beam_size, length_penalty):
-        facts = self.facts
+    def _search(self, source_ids, limit, options):
+        facts, beam_size = self.facts, options["beam_size"]
+        is_theirs, forced_eos = options["scoring"] == "transformers", options["forced_eos"]
         ends = np.atleast_1d(facts["eos_id"])  # one EOS token, or several
         names = [x.name for x in self.encoder.get_outputs()]
         memory = dict(zip(names, self.encoder.run(None, {"source_ids": source_ids}), strict=True))
@@ -114,23 +114,28 @@ class OnnxTranslator:
             logs = logits - _log_sum_exp(logits)
             logs[:, facts["never_ids"]] = NEVER
             forced = facts["target_frame"][0][length - 1 : length]
-            forced = ends if length == limit else forced
+            forced = ends if length == limit and forced_eos else forced
             if len(forced):
+                if is_theirs:  # what is forced costs nothing
+                    logs[:] = 0.0
                 logs[:, ~np.isin(np.arange(logs.shape[1]), forced)] = NEVER
             scores = (totals[:, None] + logs).ravel()
             best = np.argsort(-scores, kind="stable")[: (1 + len(ends)) * beam_size]
             beams, chosen = best // logs.shape[1], best % logs.shape[1]
-            penalty = ((5 + length) / 6) ** length_penalty
+            penalty = (length if is_theirs else (5 + length) / 6) ** options["length_penalty"]
             is_end = np.isin(chosen, ends)
             for place in range(beam_size):
-                if is_end[place] and scores[best[place]] > NEVER / 2:
-                    finished.append((scores[best[place]] / penalty, rows[beams[place]]))
+                if (is_end[place] or length == limit) and scores[best[place]] > NEVER / 2:
+                    last = [] if is_end[place] else [int(chosen[place])]
+                    finished.append((scores[best[place]] / penalty, rows[beams[place]] + last))
             finished = sorted(finished, key=lambda x: -x[0])[:beam_size]
             going_on = np.flatnonzero(~is_end)[:beam_size]
             if length == limit or len(going_on) < beam_size:
                 break
             beams, tokens, totals = beams[going_on], chosen[going_on], scores[best[going_on]]
-            if len(finished) == beam_size and finished[0][0] >= totals[0] / penalty:
+            decisive = finished[-1 if is_theirs else 0][0] if finished else NEVER
+            ends_here = options["early_stopping"] or decisive >= totals[0] / penalty
+            if len(finished) == beam_size and ends_here:
                 break
             rows = [[*rows[beam], int(token)] for beam, token in zip(beams, tokens, strict=True)]
             past = {name: value[beams] for name, value in zip(pasts, present, strict=True)}

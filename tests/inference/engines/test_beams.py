@@ -51,15 +51,23 @@ def ours(model, search, limit):
         scored = [(total / penalty(len(ids), search), ids) for ids, total in found]
         return sorted(scored, key=lambda x: -x[0])[: search.beam_size]
 
-    for t, (ended, beams, _) in enumerate(steps(model, search.beam_size, limit - 1), 1):
+    last = limit - search.forced_eos
+    for t, (ended, beams, _) in enumerate(steps(model, search.beam_size, last), 1):
         found += ended
         scores = [x for x, _ in best()]
         alive = beams[0][1]
         is_full = len(scores) == search.beam_size
+        if t == limit:
+            break
+        if is_full and search.early_stopping:
+            return best()[:wanted]
         if is_full and scores[-1 if free else 0] >= alive / penalty(t, search):
             return best()[:wanted]
         if len(scores) >= wanted and scores[wanted - 1] >= alive / penalty(limit, search):
             return best()[:wanted]
+    if not search.forced_eos:
+        found += beams
+        return best()[:wanted]
     found += [((*x, END), total + (0.0 if free else model(x)[END])) for x, total in beams]
     return best()[:wanted]
 
@@ -77,10 +85,13 @@ def shown(model, beam_size, length):
 def theirs(model, search, limit, length):
     end, looks = BeamEnd(search, limit, length), []
     while not (end.found or end.hidden):
-        assert 1 <= end.next < limit and end.next not in looks
+        assert 1 <= end.next <= limit - search.forced_eos and end.next not in looks
         looks.append(end.next)
         beams = shown(model, search.beam_size, end.next)
         free = search.scoring == "transformers"
+        if not search.forced_eos:
+            end.add(beams, [x for x in beams if not x.ended and end.next == limit])
+            continue
         forced = [
             Beam((*x.ids, END), x.total + (0.0 if free else model(x.ids)[END]), True)
             for x in beams
@@ -90,13 +101,15 @@ def theirs(model, search, limit, length):
     return end, looks
 
 
+@pytest.mark.parametrize("options", [{}, dict(early_stopping=True), dict(forced_eos=False)])
 @pytest.mark.parametrize("scoring", ["wu", "transformers"])
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 2.0])
-def test_the_same_hypotheses_as_our_search(scoring, length_penalty):
+def test_the_same_hypotheses_as_our_search(scoring, length_penalty, options):
     hidden, several = 0, 0
-    for seed, limit, length in itertools.product(range(25), (2, 5, 14), (1, 4, 8)):
+    seeds = range(6 if options else 25)
+    for seed, limit, length in itertools.product(seeds, (2, 5, 14), (1, 4, 8)):
         for beam_size, wanted in ((2, 1), (3, 3), (4, 2)):
-            search = Search(beam_size, length_penalty, wanted, scoring)
+            search = Search(beam_size, length_penalty, wanted, scoring, **options)
             model = Model(seed, end=(seed % 3) - 1.5)
             end, looks = theirs(model, search, limit, length)
             several += len(looks) > 1
@@ -107,7 +120,8 @@ def test_the_same_hypotheses_as_our_search(scoring, length_penalty):
             expected = ours(model, search, limit)
             assert [ids for _, ids in found] == [ids for _, ids in expected]
             assert [x for x, _ in found] == pytest.approx([x for x, _ in expected])
-    assert several > 50 and 0 < hidden < 300  # of 675
+    assert several > 2 * len(seeds)  # of 27 cases each
+    assert options or 0 < hidden < 12 * len(seeds)
 
 
 def test_a_beam_that_is_not_shown_is_not_guessed():

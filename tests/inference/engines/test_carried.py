@@ -24,7 +24,9 @@ OPTIONS = dict(
     beam_size=2,
     length_penalty=1.0,
     max_extra_length=6,
+    max_length=6,
     scoring="transformers",
+    early_stopping=True,
     min_length=1,
     no_repeat_ngram_size=3,
     diversity_rate=0.5,
@@ -90,6 +92,36 @@ def test_the_table_says_what_is_taken_and_refused(name, translators):
             USES[name](translator)
         at_export = name in inspect.signature(export.saved_model).parameters
         assert cell == ("at export" if at_export and column == "SavedModel" else "no")
+
+
+OF_FOLDERS = [
+    dict(beam_size=3, early_stopping=True),
+    dict(beam_size=4, max_length=4, forced_eos=False),
+    dict(beam_size=1, max_length=3, forced_eos=False),
+    dict(beam_size=2, max_length=5, length_penalty=2.0, early_stopping=True, forced_eos=False),
+    dict(beam_size=4, max_length=4, scoring="wu", forced_eos=False),
+]
+
+
+@pytest.mark.parametrize("own", OF_FOLDERS)
+def test_an_engine_searches_as_its_folder_says(own, translators):
+    """So do the others: tests/export has ONNX graphs and SavedModels of the same model."""
+    found = []
+    for name in ("Keras", "CTranslate2"):
+        translator = copy.copy(translators[name])
+        translator.search = dict(scoring="transformers", length_penalty=1.0) | own
+        found.append(translator.nbest([*TEXTS, "six ten"]))
+    ours, theirs = ([[x.text for x in row] for row in rows] for rows in found)
+    assert ours == theirs
+
+
+def test_what_an_engine_lacks_of_a_folder_is_refused(translators):
+    for name in ("CTranslate2", "ONNX"):
+        translator = copy.copy(translators[name])
+        translator.search = dict(beam_size=2, no_repeat_ngram_size=3)
+        with pytest.raises(ValueError, match="^no_repeat_ngram_size must be left out for "):
+            translator.translate(TEXTS)
+        assert translator.translate(TEXTS, no_repeat_ngram_size=0)
 
 
 def test_defaults_are_options_that_are_left_out():
