@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
+import transformers
 from keras import ops
 
 from keras_transformer.backend import compiled
+from keras_transformer.checkpoints.hugging_face import read_model
 from keras_transformer.inference.search_functions import generation_function
 from keras_transformer.models import LLaMA, LLaMAConfig
 from keras_transformer.search import Generation
@@ -96,3 +99,63 @@ def test_beams_find_what_full_passes_score(model):
                 total += logits[token] - np.log(np.exp(logits).sum())
                 text.append(token)
             assert scores[row, beam] == pytest.approx(total, abs=1e-3)
+
+
+@pytest.mark.once("the steps of a cache are tested above; this compares with PyTorch")
+@pytest.mark.parametrize(
+    "name,kind", [("dynamic", "llama"), ("longrope", "llama"), ("longrope", "phi3")]
+)
+def test_across_the_original_length_as_transformers(name, kind, tmp_path):
+    """Ours with a cache is theirs without. Theirs with one keeps LLaMA's keys of the old rates."""
+    theirs = their_model(name, kind)
+    theirs.save_pretrained(tmp_path)
+    model = read_model(tmp_path, "float32")
+    for length in (4, ORIGINAL, ORIGINAL + 1, 16):  # growing: theirs keeps the rates of the longest
+        ids = IDS[:1, :length]
+        with torch.no_grad():
+            expected = theirs(torch.tensor(ids)).logits[:, -1].numpy()
+        np.testing.assert_allclose(last_logits(model, ids), expected, atol=1e-4)
+    expected, with_cache = (generated(theirs, IDS[:1, :4], cached) for cached in (False, True))
+    found = steps(model, IDS[:1, :4], expected.argmax(-1)[:-1])
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    short = ORIGINAL - 4 + 1
+    np.testing.assert_allclose(with_cache[:short], expected[:short], atol=1e-4)
+    same = np.allclose(with_cache, expected, atol=1e-4)
+    assert same == (kind == "phi3")
+
+
+def their_model(name, kind):
+    """A LLaMA or Phi-3 of `transformers` with this scaling."""
+    sizes = dict(
+        vocab_size=V, hidden_size=16, intermediate_size=12, num_hidden_layers=2,
+        num_attention_heads=2, initializer_range=0.8, pad_token_id=0, bos_token_id=1,
+        eos_token_id=2,
+    )  # fmt: skip
+    scaling = dict(MODELS[name]["scaling"], rope_theta=20.0)
+    sizes |= dict(max_position_embeddings=ORIGINAL if name == "dynamic" else 4 * ORIGINAL)
+    if kind == "phi3":
+        sizes |= dict(original_max_position_embeddings=ORIGINAL)
+    torch.manual_seed(0)
+    config = transformers.CONFIG_MAPPING[kind](**sizes, rope_parameters=scaling)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    model.generation_config.eos_token_id = None
+    return model
+
+
+def generated(theirs, ids, use_cache):
+    """Their logits (T, V) of each step of a greedy search."""
+    found = theirs.generate(
+        torch.tensor(ids), max_new_tokens=8, do_sample=False, use_cache=use_cache,
+        output_logits=True, return_dict_in_generate=True,
+    )  # fmt: skip
+    return torch.cat(found.logits).numpy()
+
+
+def steps(model, ids, rest):
+    """Our logits (T, V) after the prompt and after each of the other tokens, with a cache."""
+    logits, state, step = model.prefill(ids, 16, 1)
+    found = [logits[0]]
+    for i, token in enumerate(rest):
+        logits, state = step(np.array([[token]], "int32"), state, ids.shape[1] + i)
+        found.append(logits[0, 0])
+    return np.stack([ops.convert_to_numpy(x) for x in found])

@@ -17,11 +17,11 @@ from keras_transformer.checkpoints.families.family import (
 from keras_transformer.checkpoints.families.fields import (
     ACTIVATIONS,
     OF_SIDES,
-    PAIR_TOKENS,
     SIDE_NAMES,
     SIDE_SYNONYMS,
     activation,
     flag,
+    pair_tokens,
     rate,
     size,
 )
@@ -36,11 +36,16 @@ _FIELDS |= dict(
     activation_function=activation("gelu"),
     scale_embedding=flag(False),
     tie_word_embeddings=flag(True),
+    **pair_tokens(1, 2, 2),
 )
 _MARIAN_FIELDS = _FIELDS | dict(
-    decoder_vocab_size=size(None), share_encoder_decoder_embeddings=flag(True)
+    decoder_vocab_size=size(None),
+    share_encoder_decoder_embeddings=flag(True),
+    **pair_tokens(58100, 58100, 0),
 )
+_PEGASUS_FIELDS = _FIELDS | pair_tokens(0, 0, 1)
 FIELDS = _FIELDS | dict(max_position_embeddings=size())  # positions are weights
+_MBART_FIELDS = FIELDS | pair_tokens(1, None, 2)
 _M2M_FIELDS = _FIELDS | dict(activation_function=activation("relu"), scale_embedding=flag(True))
 
 NAMES = SIDE_NAMES | dict(
@@ -50,6 +55,7 @@ NAMES = SIDE_NAMES | dict(
     max_length="max_position_embeddings",
 )
 _CLASSES = dict(marian="Marian", pegasus="Pegasus", m2m_100="M2M100", mbart="MBart", bart="Bart")
+_START = "decoder_start_token_id"
 _ENDS = ("ForConditionalGeneration", "MTModel", "Model")
 
 _SHARED, _BIAS = "model.shared.weight", "final_logits_bias"
@@ -101,7 +107,7 @@ def _marian_config(theirs, names):
         shared=theirs["share_encoder_decoder_embeddings"],
         positions="sinusoidal_halves",
         output_bias=True,
-        bos_id=token_id(theirs, "decoder_start_token_id", "pad_token_id"),
+        bos_id=token_id(theirs, _START, "pad_token_id"),
     )
 
 
@@ -112,7 +118,7 @@ def _m2m_config(theirs, names):
         positions="sinusoidal_tensor2tensor",
         position_offset=token_id(theirs, "pad_token_id") + 1,
         norm_first=True,
-        bos_id=token_id(theirs, "decoder_start_token_id", "eos_token_id"),
+        bos_id=token_id(theirs, _START),
     )
 
 
@@ -127,12 +133,14 @@ def bart_config(theirs: Mapping[str, Any], names: Iterable[str], **family: Any) 
         positions="learned",
         position_offset=2,
         norm_embeddings=True,
-        bos_id=token_id(theirs, "decoder_start_token_id", "eos_token_id"),
+        bos_id=token_id(theirs, _START),
         **options,
     )
 
 
 def _mbart_config(theirs, names):
+    # mBART-25 has none: each text begins with the token of its language.
+    theirs = theirs | {_START: token_id(theirs, _START, "eos_token_id")}
     return bart_config(theirs, names, norm_first=True, output_bias=True)
 
 
@@ -143,7 +151,7 @@ def _pegasus_config(theirs, names):
         positions="sinusoidal_halves",
         norm_first=True,
         output_bias=True,
-        bos_id=token_id(theirs, "decoder_start_token_id", "pad_token_id"),
+        bos_id=token_id(theirs, _START, "pad_token_id"),
     )
 
 
@@ -271,16 +279,15 @@ FAMILIES = {
         prefix="model.",
         fields=fields,
         untied=_MARIAN_UNTIED if kind == "marian" else _UNTIED,
-        also_read=PAIR_TOKENS,
         synonyms=SIDE_SYNONYMS,
         names=NAMES,
         architectures=tuple(_CLASSES[kind] + end for end in _ENDS),
     )
     for kind, config, file, fields in (
         ("marian", _marian_config, _marian_file, _MARIAN_FIELDS),
-        ("pegasus", _pegasus_config, _pegasus_file, _FIELDS),
+        ("pegasus", _pegasus_config, _pegasus_file, _PEGASUS_FIELDS),
         ("m2m_100", _m2m_config, _m2m_file, _M2M_FIELDS),
-        ("mbart", _mbart_config, _mbart_file, FIELDS),
+        ("mbart", _mbart_config, _mbart_file, _MBART_FIELDS),
         ("bart", bart_config, bart_file, FIELDS),
     )
 }

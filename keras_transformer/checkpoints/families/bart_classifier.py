@@ -5,7 +5,7 @@ from __future__ import annotations
 from keras_transformer.checkpoints.families import bart
 from keras_transformer.checkpoints.families.encoders import FIELDS
 from keras_transformer.checkpoints.families.family import Family, Rule, dense
-from keras_transformer.checkpoints.families.fields import PAIR_TOKENS, SIDE_SYNONYMS, rate
+from keras_transformer.checkpoints.families.fields import SIDE_SYNONYMS, rate
 from keras_transformer.checkpoints.families.labels import (
     labels_of,
     problem_fields,
@@ -56,7 +56,6 @@ VARIANTS = {
         (*bart.UNUSED, "final_logits_bias"),
         prefix="model.",
         fields=_FIELDS,
-        also_read=PAIR_TOKENS,
         synonyms=SIDE_SYNONYMS,
         names=bart.NAMES,
         architectures=(_CLASS,),

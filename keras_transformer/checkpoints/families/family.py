@@ -262,11 +262,21 @@ def _says_one(value):
     return value is not None and not (isinstance(value, int) and value < 0)
 
 
+_NEEDED = dict(
+    pad_token_id="a token that fills up shorter texts",
+    decoder_start_token_id="a token with which the decoder's input begins",
+    eos_token_id="a token that ends a text",
+)
+
+
 def token_ids(theirs: Mapping[str, Any], name: str) -> tuple[int, ...]:
     """Return the token ids of a field, which holds one or a list of them."""
     value, size = theirs.get(name), theirs.get("vocab_size")
     if value is None:
-        raise KeyError(name)
+        raise ValueError(
+            f"{name} is null or missing, but the model needs {_NEEDED.get(name, 'this token')}; "
+            f"set {name} to its id in the tokenizer"
+        )
     ids = tuple(value) if isinstance(value, list | tuple) else (value,)
     fits = ids and all(isinstance(x, int) for x in ids)
     require(bool(fits), name, value, "a token id or a list of them")

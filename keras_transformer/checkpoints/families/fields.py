@@ -158,6 +158,11 @@ def token(default: Any) -> Field:
     return Field("a token id", lambda x: True, default, null=True)
 
 
+def pair_tokens(pad: int, start: int | None, end: int) -> dict[str, Field]:
+    """Return the fields `PAIR_TOKENS` with these defaults."""
+    return {name: token(x) for name, x in zip(PAIR_TOKENS, (pad, start, end), strict=True)}
+
+
 def exactly(value: Any, default: Any = REQUIRED, null: bool = False) -> Field:
     """Return a field with one accepted value, also its default unless another is given."""
     default = value if default is REQUIRED else default

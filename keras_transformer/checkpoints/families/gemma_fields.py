@@ -24,6 +24,7 @@ _FIELDS = (
         rms_norm_eps=positive(1e-6),
         pad_token_id=token(0),
         bos_token_id=token(2),
+        eos_token_id=token(1),
         tie_word_embeddings=exactly(True),
         rope_parameters=mapping(),
         rope_scaling=mapping(),

@@ -22,6 +22,7 @@ from keras_transformer.checkpoints.families.fields import (
     positive,
     rate,
     size,
+    token,
 )
 from keras_transformer.checkpoints.families.general_fields import ONE_STACK
 from keras_transformer.models import GPT, GPTConfig
@@ -32,6 +33,8 @@ _FIELDS = (
     | {name: size() for name in _SIZES}
     | dict(
         n_inner=size(None),
+        bos_token_id=token(50256),
+        eos_token_id=token(50256),
         resid_pdrop=rate(0.1),
         activation_function=activation("gelu_new"),
         layer_norm_epsilon=positive(1e-5),

@@ -49,6 +49,7 @@ SHARED_FIELDS = (
         rope_parameters=mapping(),
         rope_scaling=mapping(),
         hidden_act=exactly("silu"),
+        eos_token_id=token(2),
     )
 )
 NAMES = TOKEN_NAMES | dict(  # ours -> theirs, of all relatives
@@ -91,6 +92,7 @@ FIELDS = {
         max_position_embeddings=size(32768),
         pad_token_id=token(128004),
         bos_token_id=token(128000),
+        eos_token_id=token(128001),
         tie_word_embeddings=flag(True),
         attention_bias=flag(False),
         mlp_bias=exactly(False),

@@ -20,6 +20,7 @@ FIELDS = SHARED_FIELDS | dict(
     rms_norm_eps=positive(1e-5),
     pad_token_id=token(32000),
     bos_token_id=token(1),
+    eos_token_id=token(32000),
     sliding_window=size(None),
     attention_bias=exactly(False),
 )

@@ -19,6 +19,7 @@ _FIELDS = SHARED_FIELDS | dict(
     num_key_value_heads=size(32, null=True),
     max_position_embeddings=size(32768),
     bos_token_id=token(None),
+    eos_token_id=token(None),
     use_sliding_window=flag(False),
     sliding_window=size(4096, null=True),
     max_window_layers=count(28),

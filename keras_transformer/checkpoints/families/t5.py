@@ -25,6 +25,7 @@ from keras_transformer.checkpoints.families.fields import (
     positive,
     rate,
     size,
+    token,
 )
 from keras_transformer.checkpoints.families.general_fields import ENCODER_DECODER
 from keras_transformer.models import T5, T5Config, T5EncoderConfig
@@ -72,12 +73,13 @@ def fields_of(feed_forward: str) -> dict[str, Field]:
             n_positions=size(512),
             tie_word_embeddings=flag(None),
             task_specific_params=Field("an object of objects or null", _are_tasks, None),
+            pad_token_id=token(0),
+            eos_token_id=token(1),
         )
     )
 
 
 def _config(theirs, names):
-    theirs = {"pad_token_id": 0, "eos_token_id": 1, **theirs}
     gated, name = feed_forward_of(theirs)
     return T5Config(
         vocab_size=theirs["vocab_size"],

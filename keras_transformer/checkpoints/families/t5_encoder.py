@@ -37,7 +37,7 @@ def _config(theirs, names):
         gated=gated,
         epsilon=theirs["layer_norm_epsilon"],
         max_length=theirs["n_positions"],
-        pad_id=token_id({"pad_token_id": 0, **theirs}, "pad_token_id"),
+        pad_id=token_id(theirs, "pad_token_id"),
         head="hidden",
     )
 

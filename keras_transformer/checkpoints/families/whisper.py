@@ -15,11 +15,11 @@ from keras_transformer.checkpoints.families.family import (
 from keras_transformer.checkpoints.families.fields import (
     ACTIVATIONS,
     OF_SIDES,
-    PAIR_TOKENS,
     SIDE_NAMES,
     SIDE_SYNONYMS,
     activation,
     exactly,
+    pair_tokens,
     rate,
     size,
 )
@@ -36,6 +36,7 @@ _FIELDS = (
         scale_embedding=exactly(False),
         tie_word_embeddings=exactly(True),
         median_filter_width=exactly(7),
+        **pair_tokens(50256, 50257, 50256),
     )
 )
 _HARMLESS = (  # of a classifier of sounds, and of masks in training
@@ -152,7 +153,6 @@ FAMILIES = {
         aliases={"proj_out.weight": ("model.decoder.embed_tokens.weight",)},
         prefix="model.",
         fields=_FIELDS,
-        also_read=PAIR_TOKENS,
         harmless=_HARMLESS,
         synonyms=SIDE_SYNONYMS | {"num_key_value_heads": "encoder_attention_heads"},
         names=SIDE_NAMES

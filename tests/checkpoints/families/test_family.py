@@ -94,7 +94,7 @@ def test_tokens():
     assert token_ids(facts, "eos_token_id") == (4, 0) and token_ids(facts, "b") == (3,)
     with pytest.raises(ValueError, match=r"c must be one token id, got \[1, 2\]"):
         token_id(facts, "c", "b")
-    with pytest.raises(KeyError, match="a"):
+    with pytest.raises(ValueError, match="a is null or missing, .*; set a to its id in"):
         token_id(facts, "a")
     with pytest.raises(ValueError, match=r"d must be in \[0, 5\), .*got -1"):
         token_id(facts, "d")

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 from transformers import CONFIG_MAPPING
 
 from keras_transformer.checkpoints.families import FAMILIES
@@ -169,3 +169,63 @@ def test_strange_values(kind, tmp_path):
             if not fits:
                 problems.append((name, "absent" if value is ABSENT else value))
     assert not problems
+
+
+def generating(kind):
+    fields = dataclasses.fields(FAMILIES[kind].model.config_class)
+    return "eos_id" in {field.name for field in fields}
+
+
+GENERATING = [x for x in FAMILIES if generating(x) and x != "gemma3"]
+# Of T5, no class says with which token the decoder begins: with padding (Raffel et al. 2020). An
+# mBART-25 begins with a language, which the file does not name.
+STARTS = {"t5": "pad_token_id", "mbart": "eos_token_id"}
+
+
+@pytest.mark.parametrize("kind", GENERATING)
+def test_absent_tokens(kind):
+    """Each alone, and all: the defaults of their config class."""
+    base = minimal(kind) | dict(vocab_size=130_000)
+    base |= dict(pad_token_id=4) if kind == "marian" else {}  # 0 is the default of the end
+    if CONFIG_MAPPING[kind]().is_encoder_decoder:
+        start = "decoder_start_token_id"
+        tokens = {"pad_id": ["pad_token_id"], "bos_id": [start, STARTS.get(kind, start)]}
+    else:  # `generate` pads with the token that ends a text, too
+        tokens = {x: [f"{x[:3]}_token_id", "eos_token_id"] for x in ("pad_id", "bos_id")}
+    tokens["eos_id"] = ["eos_token_id"]
+    alone = [names[0] for names in tokens.values()]
+    for absent in [*([name] for name in alone), alone]:
+        config = {x: y for x, y in base.items() if x not in absent}
+        theirs = CONFIG_MAPPING[kind].from_dict(dict(config)).to_dict()
+        expected = {
+            ours: next((theirs[x] for x in names if theirs.get(x) is not None), None)
+            for ours, names in tokens.items()
+        }
+        if None in expected.values():  # such as Qwen2, whose class has no default
+            with pytest.raises(ValueError, match="eos_token_id is null or missing, but the model "):
+                FAMILIES[kind].read(config, [])
+        else:
+            found = FAMILIES[kind].read(config, [])
+            assert {x: getattr(found, x) for x in expected} == expected, absent
+
+
+@pytest.mark.parametrize("kind", GENERATING)
+def test_no_end_is_refused(kind, tmp_path):
+    path, message = tmp_path / "config.json", "a token that ends a text; set eos_token_id to its id"
+    save_file({"x": np.zeros(1, "float32")}, tmp_path / "model.safetensors")
+    path.write_text(json.dumps(minimal(kind) | dict(eos_token_id=None)))
+    with pytest.raises(ValueError, match=rf"config.json .*eos_token_id is null or .*{message}"):
+        read_model(tmp_path)
+    (tmp_path / "generation_config.json").write_text(json.dumps(dict(eos_token_id=4)))
+    assert FAMILIES[kind].read(read_config(tmp_path)[0], []).eos_id == 4  # it says one
+
+
+@pytest.mark.parametrize("kind", sorted({*FAMILIES} - {*GENERATING, "gemma3"}))
+def test_encoders_need_no_end(kind):
+    base = minimal(kind)
+    config = FAMILIES[kind].read(base, [])
+    for name in ("eos_token_id", "bos_token_id", "decoder_start_token_id"):
+        rest = {x: y for x, y in base.items() if x != name}
+        for other in (rest, rest | {name: None}):
+            FAMILIES[kind].table.check(other, "config.json")
+            assert FAMILIES[kind].read(other, []) == config

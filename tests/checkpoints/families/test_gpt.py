@@ -43,7 +43,10 @@ NO_IDS = dict(pad_token_id=None, bos_token_id=None)
             r"eos_token_id must be in \[0, 99\), .*got \[5, 99\]",
         ),
         (dict(bos_token_id=50256), r"bos_token_id must be in \[0, 99\), .*got 50256"),
-        (NO_IDS | dict(eos_token_id=None), "config.json lacks 'eos_token_id'"),
+        (
+            NO_IDS | dict(eos_token_id=None),
+            "eos_token_id is null or missing, but the model needs a token that",
+        ),
     ],
     ids=["attention", "end", "ends", "beginning", "none"],
 )
