@@ -16,15 +16,26 @@ from keras_transformer.system.foreign_fields import FieldTable
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 OF_TOKENS = ("eos_token_id", "bos_token_id", "decoder_start_token_id")
+# A maximum length from here on only guards against translations without an end, such as 512 of
+# OPUS-MT and 200 of NLLB. `max_extra_length` does so, too, with less memory and computation.
+GUARD = 128
+# With these, `renormalize_logits` leaves out other tokens at each position.
+_CHANGING = ("no_repeat_ngram_size", "repetition_penalty", "min_length", "min_new_tokens")
 
 
 def _is_id(x):
     return type(x) is int
 
 
-def _ids_field():
-    fits = lambda x: isinstance(x, list) and all(map(_is_id, x))  # noqa: E731
-    return Field("a list of token ids or null", fits, None)
+def _is_ids(x):
+    return isinstance(x, list) and all(map(_is_id, x))
+
+
+def _is_forced(x):
+    return isinstance(x, list) and len(x) == 2 and _is_id(x[0]) and (x[1] is None or _is_id(x[1]))
+
+
+_IDS = Field("a list of token ids or null", _is_ids, None)
 
 
 def _share(default):
@@ -50,17 +61,21 @@ _READ = {
     "forced_bos_token_id": Field("a token id or null", _is_id, None),
     "forced_eos_token_id": Field(
         "a token id, a list of one, or null",
-        lambda x: _is_id(x) or (isinstance(x, list) and len(x) == 1 and _is_id(x[0])),
+        lambda x: _is_id(x) or (_is_ids(x) and len(x) == 1),
         None,
     ),
-    "suppress_tokens": _ids_field(),
-    "begin_suppress_tokens": _ids_field(),
+    "suppress_tokens": _IDS,
+    "begin_suppress_tokens": _IDS,
     "bad_words_ids": Field(
         "a list of lists of one token id each",
-        lambda x: (
-            isinstance(x, list)
-            and all(isinstance(y, list) and len(y) == 1 and _is_id(y[0]) for y in x)
-        ),
+        lambda x: isinstance(x, list) and all(_is_ids(y) and len(y) == 1 for y in x),
+        None,
+    ),
+    "renormalize_logits": Field("true, false or null", lambda x: isinstance(x, bool), None),
+    "language": Field("a text or null", lambda x: isinstance(x, str), None),
+    "forced_decoder_ids": Field(
+        "a list of pairs of a position and a token id or null",
+        lambda x: isinstance(x, list) and all(_is_forced(y) for y in x),
         None,
     ),
     "is_multilingual": Field("true, false or null", lambda x: isinstance(x, bool), None),
@@ -94,7 +109,6 @@ FIELDS = FieldTable(
         **_SAMPLING,
         "encoder_repetition_penalty": (None, 1.0, 1),
         "encoder_no_repeat_ngram_size": (None, 0),
-        "renormalize_logits": (None, False),
         "exponential_decay_length_penalty": (None,),
         "sequence_bias": (None,),
         "guidance_scale": (None, 1.0, 1),
@@ -111,8 +125,6 @@ FIELDS = FieldTable(
         # Of Whisper.
         "return_timestamps": (None, False),
         "task": (None, "transcribe"),
-        "language": (None,),
-        "forced_decoder_ids": (None,),
         "condition_on_prev_tokens": (None, False),
         "compression_ratio_threshold": (None,),
         "logprob_threshold": (None,),
@@ -173,6 +185,19 @@ def suppressed(facts: Mapping[str, Any], vocab_size: int, ends: Iterable[int]) -
     return sorted(one for one in ids if 0 <= one < vocab_size)
 
 
+def left_out(folder: str | os.PathLike, config: Mapping[str, Any]) -> list[int]:
+    """Return the tokens that `renormalize_logits` leaves out of all probabilities.
+
+    Args:
+        folder: Folder in Hugging Face's layout, which `search_of` has accepted.
+        config: Its checked `config.json`.
+    """
+    facts, _ = checked_facts(folder)
+    if not facts["renormalize_logits"]:
+        return []
+    return suppressed(facts, config["vocab_size"], token_ids(config, "eos_token_id"))
+
+
 def _sampling(facts):
     found = {name: facts[name] for name in ("temperature", "top_k", "top_p", "min_p")}
     return found | {"top_p": max(found["top_p"], 1e-9)}  # 0 takes the first token, too
@@ -211,6 +236,13 @@ def search_of(
     forced = forced[0] if isinstance(forced, list) else forced
     only("forced_eos_token_id", f"one of {ends} or null", forced in (None, *ends))
     never = suppressed(facts, vocab_size, ends)
+    if kind is not Transcription:
+        for name in ("language", "forced_decoder_ids"):
+            only(name, "null: it is not a Whisper", facts[name] is None)
+    if facts["renormalize_logits"] and beams > 1:
+        others = (*(facts[x] for x in _CHANGING), facts["begin_suppress_tokens"])
+        same = kind is Search and all(x in (None, 0, 1.0, []) for x in others)
+        only("renormalize_logits", f"null with beams and one of {_CHANGING}", same)
     only("suppress_tokens", "a list without EOS", not {*never} & {*ends})
     found = dict(
         beam_size=beams,
@@ -247,6 +279,11 @@ def search_of(
             least = max((facts["min_length"] or 0) - 1, 0)
         if most is None and facts["max_length"]:
             most = facts["max_length"] - 1
+            is_guard = most >= GUARD - 1 and (languages or config.get("model_type") == "marian")
+            most = None if is_guard else most
+        # Padding and the decoder's first token are never generated anyway.
+        usual = {config.get("pad_token_id"), config.get("decoder_start_token_id")}
+        found["suppress_tokens"] = tuple(one for one in never if one not in usual)
         found |= dict(max_length=most, min_length=least)
         begun = () if facts["forced_bos_token_id"] is None else (facts["forced_bos_token_id"],)
         only("suppress_tokens", "a list without forced tokens", not {*never} & {*begun})

@@ -39,7 +39,8 @@ def transcribe(
         ),
     ] = None,
     language: Annotated[
-        str | None, typer.Option(help="Spoken language, such as en.  [default: detected]")
+        str | None,
+        typer.Option(help="Spoken language, such as en.  [default: of the folder, or detected]"),
     ] = None,
     task: Annotated[
         str, typer.Option(help="transcribe, or translate (into English).")

@@ -30,6 +30,7 @@ class Hearing:
         suppressed_first: Ids that a text never begins with.
         alignment_heads: Layer and head of each cross-attention that follows the speech, for the
             times of words; none: all heads of the later half of the layers.
+        language: Code of the language of sounds for which nobody names one; None: it is detected.
     """
 
     sample_rate: int = 16_000
@@ -38,6 +39,7 @@ class Hearing:
     suppressed: tuple[int, ...] = ()
     suppressed_first: tuple[int, ...] = ()
     alignment_heads: tuple[tuple[int, int], ...] = ()
+    language: str | None = None
 
     def __post_init__(self):
         require_whole("sample_rate", self.sample_rate, 1)
@@ -51,13 +53,15 @@ class Hearing:
         heads = self.alignment_heads
         whole = isinstance(heads, tuple) and all(_is_pair(x) for x in heads)
         require(whole, "alignment_heads", heads, "a tuple of pairs (layer, head)")
+        text = self.language is None or isinstance(self.language, str)
+        require(text, "language", self.language, "a language code or None")
 
     @classmethod
     def of(cls, facts: Any) -> Hearing:
-        """Make the object from JSON values; every field but the alignment heads is required."""
+        """Make the object from JSON values; the first five fields are required."""
         names = {field.name for field in fields(cls)}
-        if isinstance(facts, Mapping):  # older folders have no alignment heads
-            facts = {"alignment_heads": [], **facts}
+        if isinstance(facts, Mapping):  # older folders lack these
+            facts = {"alignment_heads": [], "language": None, **facts}
         whole = isinstance(facts, Mapping) and facts.keys() == names
         require(whole, "hearing", facts, f"an object with the fields {sorted(names)}")
         values: dict[str, Any] = {name: _as_tuples(x) for name, x in facts.items()}
@@ -87,7 +91,7 @@ def hearing_of(folder: str | os.PathLike, tokenizer: TextTokenizer, config: Any)
         tokenizer: Its tokenizer.
         config: The config of the model.
     """
-    facts, _ = checked_facts(folder)
+    facts, path = checked_facts(folder)
     is_multilingual = facts["is_multilingual"]
     if is_multilingual is None:
         is_multilingual = tokenizer.id_of("<|transcribe|>") is not None
@@ -97,7 +101,29 @@ def hearing_of(folder: str | os.PathLike, tokenizer: TextTokenizer, config: Any)
         suppressed=tuple(suppressed(facts, config.vocab_size, config.eos_ids)),
         suppressed_first=tuple(one for one in first if 0 <= one < config.vocab_size),
         alignment_heads=_as_tuples(facts["alignment_heads"] or []),
+        language=_language(facts, tokenizer, path) if is_multilingual else None,
     )
+
+
+def _language(facts, tokenizer, path):
+    """Return the code of the language that the authors chose in one of two fields, if any."""
+    pieces = {i: piece for piece, i in tokenizer.pieces().items()}
+    forced = [pieces.get(i, i) for _, i in facts["forced_decoder_ids"] or () if i is not None]
+    name, found = "language", facts["language"]
+    if found is None and forced:
+        accepted = (
+            "null or ids of a language and of <|transcribe|>: pass another `task` to each call"
+        )
+        name = "forced_decoder_ids"
+        fits = "<|translate|>" not in forced and all(isinstance(x, str) for x in forced)
+        require(fits, f"{name} in {path}", facts[name], accepted)
+        found = forced[0] if forced[0] not in ("<|transcribe|>", "<|notimestamps|>") else None
+    if found is None:
+        return None
+    code = found.lower().removeprefix("<|").removesuffix("|>")
+    is_known = tokenizer.id_of(f"<|{code}|>") is not None
+    require(is_known, f"{name} in {path}", facts[name], 'the code of a language, such as "en"')
+    return code
 
 
 def check_feature_extractor(folder: str | os.PathLike, config: SpeechConfig) -> None:

@@ -12,7 +12,7 @@ import keras
 from keras_transformer.backend import usable_precision
 from keras_transformer.checkpoints import hugging_face
 from keras_transformer.checkpoints.families.labels import labels_of
-from keras_transformer.checkpoints.generation import generation_facts, search_of
+from keras_transformer.checkpoints.generation import generation_facts, left_out, search_of
 from keras_transformer.checkpoints.sentence_transformers import read_scorer, read_sentence_model
 from keras_transformer.config import require
 from keras_transformer.inference.causal_lm import CausalLM
@@ -37,6 +37,7 @@ from keras_transformer.text.lowercase import lowercased
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 CONFIG = hugging_face.CONFIG
+NO_LOGIT = -1e4  # makes a probability 0; float16 has it
 FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "*.jinja", "merges.txt", "vocab.txt"]
 FILES += ["[0-9]*_*/pytorch_model.bin"]  # modules of older folders of sentence-transformers
 
@@ -146,7 +147,8 @@ def load_pretrained(
         codes = getattr(tokenizer, "languages", {})
         first = () if codes else tokenizer.target_frame.before
         search = search_of(folder, Search, theirs, first, codes.values())
-        return Translator(_model(folder, precision), tokenizer, *chosen, search)
+        model = _model(folder, precision, without=left_out(folder, theirs))
+        return Translator(model, tokenizer, *chosen, search)
     if family.model is ViT:
         model = _model(folder, precision)
         channels, size = model.config.num_channels, model.config.image_size
@@ -175,8 +177,16 @@ def load_pretrained(
     return PretrainedModel(model, texts)
 
 
-def _model(folder, precision):
+def _model(folder, precision, without=()):
+    """Read the model; the tokens in `without` get no probability."""
     model = hugging_face.read_model(folder, precision if precision in FLOATS else "float32")
+    if without:
+        bias = next((x for x in model.weights if x.path == "output_bias/bias"), None)
+        where = f"renormalize_logits of {folder}"
+        require(bias is not None, where, True, "false or null: the model has no bias of logits")
+        value = keras.ops.convert_to_numpy(keras.ops.cast(bias, "float32")).copy()
+        value[list(without)] = NO_LOGIT
+        bias.assign(value)
     return in_precision(model, precision, folder) if precision == "int8" else model
 
 

@@ -95,7 +95,8 @@ class Transcriber:
             sounds: WAV files of 16-bit PCM, or samples (N,) in [-1, 1], of any length.
             sample_rate: Rate of the given samples in Hz; None: the model's. Recordings of other
                 rates are resampled to the model's.
-            language: Code such as "en" for a multilingual model; None: the most probable language
+            language: Code such as "en" for a multilingual model; None: that of the folder, if its
+                authors chose one (`hearing.language`), else the most probable language
                 of each part.
             task: "transcribe", or "translate" into English.
             batch_size: Parts per batch.
@@ -201,7 +202,7 @@ class Transcriber:
             suppress_tokens=tuple(x for x in self.hearing.suppressed if x not in config.eos_ids),
             begin_suppress_tokens=self.hearing.suppressed_first,
         )
-        known = self.languages
+        known, language = self.languages, language or self.hearing.language
         accepted = f"None or one of {sorted(known)}"
         require(language is None or language in known, "language", language, accepted)
         features = [self._features(clip) for clip in clips]

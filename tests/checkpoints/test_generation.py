@@ -36,18 +36,19 @@ USED = {
 }
 SAMPLED = dict(do_sample=True, temperature=0.6, top_k=7, top_p=0.9, min_p=0.1)
 SAMPLING = ("typical_p", "top_h", "epsilon_cutoff", "eta_cutoff")  # count for that alone
-# Read elsewhere: token ids by `read_config`, the last two by `hearing_of`.
+# Read elsewhere: token ids by `read_config`, the next two by `hearing_of`, the last by
+# `load_pretrained`.
 ELSEWHERE = {
     *("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"),
-    *("is_multilingual", "alignment_heads"),
+    *("is_multilingual", "alignment_heads", "renormalize_logits"),
 }
 
 
 @pytest.fixture
 def options(tmp_path):
-    def options(kind, **facts):
+    def options(kind, config=None, **facts):
         (tmp_path / "generation_config.json").write_text(json.dumps(facts))
-        return search_of(tmp_path, kind, CONFIG)
+        return search_of(tmp_path, kind, CONFIG | (config or {}))
 
     return options
 
@@ -143,6 +144,17 @@ def test_an_older_folder_has_them_in_its_config(tmp_path):
     assert (found["beam_size"], found["max_length"], found["forced_first"]) == (4, 61, (0,))
     (tmp_path / "generation_config.json").write_text("{}")  # takes the place of all of them
     assert search_of(tmp_path, Search, config)["beam_size"] == 1
+
+
+def test_a_folder_as_of_opus_mt_needs_no_option_that_an_engine_lacks(options):
+    facts = dict(bad_words_ids=[[49]], forced_eos_token_id=2, max_length=512, num_beams=6)
+    facts |= dict(renormalize_logits=True, pad_token_id=49, decoder_start_token_id=49)
+    found = options(Search, **facts, config=dict(model_type="marian", pad_token_id=49))
+    assert found == dict(beam_size=6, length_penalty=1.0, scoring="transformers")
+    facts |= dict(max_length=100, no_repeat_ngram_size=2)
+    with pytest.raises(ValueError, match="^renormalize_logits in .* must be null with beams and"):
+        options(Search, **facts)
+    assert options(Search, **facts | dict(num_beams=1))["max_length"] == 99
 
 
 def test_suppressed_tokens(tmp_path):

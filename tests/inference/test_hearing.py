@@ -92,6 +92,30 @@ def test_a_model_of_many_languages_has_tokens_of_tasks(whisper_folder, tmp_path)
     assert hearing.is_multilingual and hearing.pads_clips and hearing.sample_rate == 16_000
 
 
+def test_the_language_that_the_authors_chose(whisper_folder, tmp_path):
+    whisper_folder(tmp_path)
+    tokenizer, path = TextTokenizer.read(tmp_path), tmp_path / "generation_config.json"
+    german, english, task, other, last = (
+        tokenizer.id_of(f"<|{x}|>") for x in ("de", "en", "transcribe", "translate", "notimestamps")
+    )
+
+    def language(**facts):
+        path.write_text(json.dumps(facts))
+        return hearing_of(tmp_path, tokenizer, PLAIN).language
+
+    # As in openai/whisper-tiny, its fine-tuned relatives and its English one.
+    assert language(forced_decoder_ids=[[1, None], [2, task]]) is None
+    assert language(forced_decoder_ids=[[1, german], [2, task], [3, last]]) == "de"
+    assert language(forced_decoder_ids=[[1, last]]) is None
+    assert language(language="<|de|>", forced_decoder_ids=[[1, english]]) == "de"
+    assert language(language="de", task="transcribe") == "de"
+    assert language(language="de", is_multilingual=False) is None
+    with pytest.raises(ValueError, match="^forced_decoder_ids in .* pass another `task`"):
+        language(forced_decoder_ids=[[1, german], [2, other]])
+    with pytest.raises(ValueError, match='^language in .* must be the code of a language, .*"en"'):
+        language(language="klingon")
+
+
 CONFIG = SpeechConfig(
     vocab_size=9, num_mels=80, d_model=8, d_ff=8, num_heads=2, num_encoder_layers=1,
     num_decoder_layers=1, max_frames=100, max_length=4,

@@ -1,5 +1,6 @@
 """From sound to text: the tokens that `transformers` generates, in any batch, at any length."""
 
+import dataclasses
 import json
 import shutil
 import wave
@@ -88,6 +89,15 @@ def test_times_are_no_part_of_a_text(folder, monkeypatch):
 
 
 @pytest.mark.skipif(BACKEND != "torch", reason="the search is the same: PyTorch alone saves time")
+def test_the_language_of_the_folder(transcriber, monkeypatch):
+    sound = np.sin(np.arange(3000) / 9).astype("float32")
+    expected = transcriber.transcribe([sound], language="de")
+    chosen = dataclasses.replace(transcriber.hearing, language="de")
+    monkeypatch.setattr(transcriber, "hearing", chosen)
+    monkeypatch.setattr(transcriber, "_likeliest", None)
+    assert transcriber.transcribe([sound]) == expected
+
+
 def test_any_of_several_ends_a_text(folder, transcriber, tmp_path):
     clips, options = sounds(LONGEST, 900, 2500), dict(language="de", max_new_tokens=9)
     longer = transcriber.transcribe_ids(clips, **options)
