@@ -75,7 +75,7 @@ def back_translate(
     )
     translator = loaded(folder, None, **loading)
     _check_language("--input", input_file, translator)
-    options["temperature"] = options["temperature"] or 1.0
+    options["temperature"] = options.get("temperature") or 1.0
     options |= dict(tag=tag, tokens_per_batch=tokens_per_batch)
 
     def pairs(number, lines):

@@ -36,6 +36,7 @@ def model_of(kind, config):
         auto = getattr(transformers, f"AutoModelFor{name}")
         if type(config) in auto._model_mapping:
             torch.manual_seed(0)
+            config.architectures = config.architectures or []  # of a DeiT it must be a list
             model = auto.from_config(config, attn_implementation="eager").eval()
             fill(model, None if kind in ("bart", "mbart") else SINUSOIDS)
             return model
@@ -46,7 +47,7 @@ def model_of(kind, config):
 def outputs(kind, theirs, ours=None):
     """Their logits, and ours."""
     rng, config = np.random.default_rng(0), theirs.config
-    if kind == "vit":
+    if kind in ("deit", "vit"):
         size = config.image_size, config.image_size, config.num_channels
         images = rng.normal(size=(2, *size)).astype("float32")
         inputs, mine = dict(pixel_values=images.transpose(0, 3, 1, 2)), images
