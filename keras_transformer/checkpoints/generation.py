@@ -60,8 +60,8 @@ _READ = {
     "min_p": _share(None),
     "forced_bos_token_id": Field("a token id or null", _is_id, None),
     "forced_eos_token_id": Field(
-        "a token id, a list of one, or null",
-        lambda x: _is_id(x) or (_is_ids(x) and len(x) == 1),
+        "a token id, a list of them, or null",
+        lambda x: _is_id(x) or (_is_ids(x) and len(x) > 0),
         None,
     ),
     "suppress_tokens": _IDS,
@@ -233,8 +233,8 @@ def search_of(
 
     samples, beams = bool(facts["do_sample"]), facts["num_beams"]
     forced = facts["forced_eos_token_id"]
-    forced = forced[0] if isinstance(forced, list) else forced
-    only("forced_eos_token_id", f"one of {ends} or null", forced in (None, *ends))
+    forced = {*forced} if isinstance(forced, list) else {forced} - {None}
+    only("forced_eos_token_id", f"among {ends}, or null", forced <= {*ends})
     never = suppressed(facts, vocab_size, ends)
     if kind is not Transcription:
         for name in ("language", "forced_decoder_ids"):
@@ -251,7 +251,7 @@ def search_of(
         early_stopping=bool(facts["early_stopping"]),
         no_repeat_ngram_size=facts["no_repeat_ngram_size"] or 0,
         repetition_penalty=float(facts["repetition_penalty"]),
-        forced_eos=forced is not None,
+        forced_eos=bool(forced),
     )
     most, least = facts["max_new_tokens"], facts["min_new_tokens"]
     if kind is Transcription:  # `hearing` keeps the suppressed tokens

@@ -92,6 +92,11 @@ def test_defaults_are_those_of_transformers(options):
     assert options(Search, **dict.fromkeys(fields())) == options(Search)
 
 
+def test_any_of_several_ends_may_be_forced(tmp_path):
+    (tmp_path / "generation_config.json").write_text('{"forced_eos_token_id": [2, 7]}')
+    assert search_of(tmp_path, Search, CONFIG | dict(eos_token_id=[2, 7])).get("forced_eos", True)
+
+
 def test_lengths_count_what_they_count(options):
     found = options(Generation, max_length=20)
     assert (found["max_length"], found["max_new_tokens"]) == (20, 20)
@@ -119,7 +124,7 @@ def test_a_forced_token_that_our_tokenizer_forces_too(tmp_path, options):
         (Search, dict(length_penalty=-1.0), "length_penalty must be at least 0, got -1.0"),
         (Search, dict(bad_words_ids=[[5, 6]]), "bad_words_ids must be a list of lists of one"),
         (Search, dict(suppress_tokens=[2]), "suppress_tokens in .* must be a list without EOS"),
-        (Search, dict(forced_eos_token_id=3), "forced_eos_token_id in .* must be one of"),
+        (Search, dict(forced_eos_token_id=3), "forced_eos_token_id in .* must be among"),
         (Generation, dict(min_length=3), "min_length in .* must be 0 or null"),
         (Generation, dict(forced_bos_token_id=3), "forced_bos_token_id in .* must be null"),
         (Generation, dict(do_sample=True, num_beams=2), "num_beams in .* must be 1 with do_sample"),

@@ -80,9 +80,9 @@ def test_our_own(own, tmp_path, beam_size):
     assert generated(out, plain, beam_size) == found
     assert any(found)
     again = load_pretrained(out)
-    assert again.translate(TEXTS, max_extra_length=10) == translator.translate(
-        TEXTS, max_extra_length=10
-    )
+    assert again.search["beam_size"] == 4  # what the exported folder says holds
+    options |= dict(max_extra_length=10)
+    assert again.translate(TEXTS, **options) == translator.translate(TEXTS, **options)
     np.testing.assert_allclose(
         again.score(ENGLISH[:3], GERMAN[:3]), translator.score(ENGLISH[:3], GERMAN[:3]), rtol=1e-4
     )
