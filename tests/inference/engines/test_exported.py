@@ -49,7 +49,7 @@ def test_onnx_graphs(onnx_folder):
     assert all(one[0].score >= one[-1].score for one in found)
     with pytest.raises(ValueError, match="score needs a saved translator or a SavedModel"):
         translator.score(["a"], ["b"])
-    for name, value in dict(min_length=2, scoring="transformers").items():
+    for name, value in dict(min_length=2, no_repeat_ngram_size=2).items():
         with pytest.raises(ValueError, match=f"{name} must be left out for ONNX graphs, got"):
             translator.translate(texts, **{name: value})
 
