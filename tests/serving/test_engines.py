@@ -119,8 +119,10 @@ def test_onnx_graphs(monkeypatch, tmp_path):
     asked = []
 
     class Program:
-        def nbest(self, *arguments):
-            asked.append(arguments)
+        facts = {"search": {"length_penalty": 1.0, "scoring": "transformers"}}  # noqa: RUF012
+
+        def nbest(self, text, **options):
+            asked.append((text, options))
             return [("best", -1.0), ("other", -2.0), ("last", -3.0)]
 
     monkeypatch.setattr(exported.OnnxEngine, "__init__", exported.ExportedEngine.__init__)
@@ -131,13 +133,15 @@ def test_onnx_graphs(monkeypatch, tmp_path):
         Catalogue.load([tmp_path / "graphs"])
     with pytest.raises(ValueError, match="min_length must be left out for ONNX graphs, got 3"):
         Catalogue.load([f"en-de={tmp_path / 'graphs'}"], beam_size=2, min_length=3)
-    given = dict(beam_size=2, min_length=0)  # the default, which the command line gives
+    given = dict(beam_size=2, min_length=0)
     catalogue = Catalogue.load([f"en-de={tmp_path / 'graphs'}"], **given)
     (served,) = catalogue.route("en", "de")
     asked.clear()
     assert served.search(["one"], 2) == [["best", "other"]]
     assert served.search(["one"], 3) == [["best", "other", "last"]]
-    assert asked == [("one", 2, 0.6, 50), ("one", 3, 0.6, 50)]
+    assert [options["beam_size"] for _, options in asked] == [2, 3]
+    own = dict(length_penalty=1.0, scoring="transformers", max_extra_length=50, max_length=None)
+    assert all(text == "one" and own.items() <= options.items() for text, options in asked)
     assert list(catalogue.models) == ["graphs"] and served.max_length is None
 
 
