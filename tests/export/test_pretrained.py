@@ -28,6 +28,7 @@ if keras.backend.backend() != "tensorflow":
     reason = "TensorFlow exports, whatever backend runs here; test_graph.py exports in a process"
     pytest.skip(reason, allow_module_level=True)
 
+OPTIONS = dict(beam_size=4, max_extra_length=10)
 SERVE = """
 import json, sys, tensorflow as tf, tensorflow_text
 answers = []
@@ -56,7 +57,7 @@ def exported(in_this_process):
         changes = dict(__init__=without, nbest=None, score=None)
         changes["signatures"] = lambda module: {DEFAULT: module.translate}
         with in_this_process("saved_model"), mock.patch.multiple(whole, **changes):
-            return str(export.saved_model(folder, path, max_extra_length=10))
+            return str(export.saved_model(folder, path, **OPTIONS))
 
     start = whole.__init__
     return run
@@ -72,11 +73,11 @@ def answers(pretrained_folder, exported, tmp_path_factory):
         pretrained_folder(kind, folder, *texts, layers=1)
         translator = load_pretrained(folder, source, target)
         translator.save(folder / "saved")
-        found = translator.translate(TEXTS, max_extra_length=10)
+        found = translator.translate(TEXTS, **OPTIONS)
         expected.append((kind, DEFAULT, found))
         own = [dict(signature=DEFAULT, texts=TEXTS)]
         if getattr(translator.tokenizer, "source_languages", ()):
-            into = translator.between(source, other).translate(TEXTS, max_extra_length=10)
+            into = translator.between(source, other).translate(TEXTS, **OPTIONS)
             mixed = [(found, into)[i % 2][i] for i in range(len(TEXTS))]
             expected.append((kind, "translate_between", mixed))
             languages = dict(
