@@ -103,8 +103,8 @@ def specification(
 
 
 def _heads(config, side):
-    sizes = getattr(config, "decoder_sizes", {}) if side == "decoder" else {}
-    return sizes.get("num_heads", config.num_heads)
+    own = getattr(config, "num_decoder_heads", None)  # T5 has one number for both sides
+    return own if side == "decoder" and own else config.num_heads
 
 
 class _Filler:

@@ -186,12 +186,7 @@ def suppressed(facts: Mapping[str, Any], vocab_size: int, ends: Iterable[int]) -
 
 
 def left_out(folder: str | os.PathLike, config: Mapping[str, Any]) -> list[int]:
-    """Return the tokens that `renormalize_logits` leaves out of all probabilities.
-
-    Args:
-        folder: Folder in Hugging Face's layout, which `search_of` has accepted.
-        config: Its checked `config.json`.
-    """
+    """Return the tokens that `renormalize_logits` of a folder leaves out of all probabilities."""
     facts, _ = checked_facts(folder)
     if not facts["renormalize_logits"]:
         return []
@@ -236,9 +231,6 @@ def search_of(
     forced = {*forced} if isinstance(forced, list) else {forced} - {None}
     only("forced_eos_token_id", f"among {ends}, or null", forced <= {*ends})
     never = suppressed(facts, vocab_size, ends)
-    if kind is not Transcription:
-        for name in ("language", "forced_decoder_ids"):
-            only(name, "null: it is not a Whisper", facts[name] is None)
     if facts["renormalize_logits"] and beams > 1:
         others = (*(facts[x] for x in _CHANGING), facts["begin_suppress_tokens"])
         same = kind is Search and all(x in (None, 0, 1.0, []) for x in others)
@@ -275,24 +267,30 @@ def search_of(
     else:
         only("do_sample", "false or null", not samples)
     if kind is Search:
-        if least is None:  # `generate` counts the token that the decoder begins with
-            least = max((facts["min_length"] or 0) - 1, 0)
-        if most is None and facts["max_length"]:
-            most = facts["max_length"] - 1
-            is_guard = most >= GUARD - 1 and (languages or config.get("model_type") == "marian")
-            most = None if is_guard else most
-        # Padding and the decoder's first token are never generated anyway.
-        usual = {config.get("pad_token_id"), config.get("decoder_start_token_id")}
-        found["suppress_tokens"] = tuple(one for one in never if one not in usual)
-        found |= dict(max_length=most, min_length=least)
-        begun = () if facts["forced_bos_token_id"] is None else (facts["forced_bos_token_id"],)
-        only("suppress_tokens", "a list without forced tokens", not {*never} & {*begun})
-        if languages:
-            only("forced_bos_token_id", "the token of a language", {*begun} <= {*languages})
-        elif begun != tuple(first):
-            found |= dict(forced_first=begun)
+        found |= _of_translator(facts, config, never, only, first, languages)
     else:
         only("forced_bos_token_id", "null", facts["forced_bos_token_id"] is None)
     kept = kind.changed({name: x for name, x in found.items() if x is not None})
     kept = {**kept, **{name: found[name] for name in ("beam_size", "length_penalty")}}
     return {field: kept[field] for field in found if field in kept}
+
+
+def _of_translator(facts, config, never, only, first, languages):
+    most, least = facts["max_new_tokens"], facts["min_new_tokens"]
+    if least is None:  # `generate` counts the token that the decoder begins with
+        least = max((facts["min_length"] or 0) - 1, 0)
+    if most is None and facts["max_length"]:
+        most = facts["max_length"] - 1
+        is_guard = most >= GUARD - 1 and (languages or config.get("model_type") == "marian")
+        most = None if is_guard else most
+    # Padding and the decoder's first token are never generated anyway.
+    usual = {config.get("pad_token_id"), config.get("decoder_start_token_id")}
+    allowed = tuple(one for one in never if one not in usual)
+    begun = () if facts["forced_bos_token_id"] is None else (facts["forced_bos_token_id"],)
+    only("suppress_tokens", "a list without forced tokens", not {*never} & {*begun})
+    found = dict(suppress_tokens=allowed, max_length=most, min_length=least)
+    if languages:
+        only("forced_bos_token_id", "the token of a language", {*begun} <= {*languages})
+    elif begun != tuple(first):
+        found |= dict(forced_first=begun)
+    return found

@@ -75,6 +75,7 @@ def test_bad_input(arguments, message):
 class Classifier:
     """Gives "toxic" as many tenths as the text has words."""
 
+    problem = "single_label_classification"
     model = SimpleNamespace(config=SimpleNamespace(labels=("fine", "toxic")))
 
     def classify(self, texts):
