@@ -47,9 +47,10 @@ def translated(out, translator):
     found = []
     first = [target[i] for i in tokenizer.target_frame.before]
     for row in tokenizer.encode_source(TEXTS):
-        # A token less than ours, the last of which is the end: it has to be found here.
+        # Where the last of our tokens is a forced end, a token less: it has to be found here.
+        most = len(row) + 10 - translator.options({}).forced_eos
         result = model.translate_batch(
-            [[source[i] for i in row]], beam_size=1, max_decoding_length=len(row) + 9,
+            [[source[i] for i in row]], beam_size=1, max_decoding_length=most,
             target_prefix=[first] if first else None,
         )  # fmt: skip
         found += tokenizer.decode_target([[ids[x] for x in result[0].hypotheses[0]]])
