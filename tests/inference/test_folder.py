@@ -87,6 +87,7 @@ SENSIBLE |= {
     ("pads_clips", "False"),
     ("is_multilingual", "False"),
     ("alignment_heads", "Ellipsis"),  # as older folders have it
+    *(("language", x) for x in ("None", "Ellipsis")),  # it is detected
     ("speakers", "['x']"),
     ("model", "{'x': 1}"),
 }

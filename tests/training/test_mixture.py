@@ -97,7 +97,7 @@ def test_options_of_the_run(folder):
     [
         ([DE, {"source": "none.tsv"}], FileNotFoundError, "none.tsv"),
         ([DE, {"source": "a.en"}], ValueError, "source must end in one of"),
-        ([DE | {"target": "b.tsv"}], ValueError, "as many lines as each other"),
+        ([DE | {"target": "b.tsv"}], ValueError, "b.tsv has both sides of pairs"),
         ([FR], ValueError, r"corpora must be with a validation_source in one of them"),
         ([DE, FR | {"weight": 0.5}], ValueError, "weight must be at least 1 for b.tsv, of 1 pairs"),
     ],
