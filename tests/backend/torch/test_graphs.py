@@ -74,7 +74,7 @@ def same(recorder):
                 places = min(ids.shape[-1], found_ids.shape[-1])
                 assert (ids[..., :places] == found_ids[..., :places]).all()
                 torch.testing.assert_close(found_scores, scores, atol=atol, rtol=1e-4)
-        assert len(np.unique(ids.cpu())) > 3
+        assert len(np.unique(ids.cpu())) > 2
         return search
 
     return check
