@@ -25,6 +25,11 @@ HEADERS = [
     '<?xml version="1.0" encoding="utf-16"?>',
     '<?xml version="1.1" encoding="latin-1"?>',
 ]
+_TYPE = '<Override PartName="/{}" ContentType="application/{}+xml"/>'
+TYPES = '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+TYPES += _TYPE.format("word/document.xml", "x.wordprocessingml.document.main")
+TYPES += _TYPE.format("word/header1.xml", "x.wordprocessingml.header")
+TYPES += _TYPE.format("ppt/slides/slide1.xml", "x.presentationml.slide") + "</Types>"
 PARTS = ["&e1;", "&#0;", "&#xd800;", "<w:t>", "</w:t>", "<w:p>", "</w:p>", "<![CDATA[", "<?x?>"]
 NAMES = ["word/document.xml", "content.xml", "ppt/slides/slide1.xml", "../word/document.xml"]
 NAMES += ["word/header1.xml", "a" * 300, "word\\document.xml", "word/document.xml/", "\u202e.xml"]
@@ -34,8 +39,9 @@ def archive(*members, how=zipfile.ZIP_DEFLATED):
     out = io.BytesIO()
     with warnings.catch_warnings(), zipfile.ZipFile(out, "w", how) as made:
         warnings.simplefilter("ignore")  # of names that come twice
-        for name, content in members:
-            made.writestr(name, content)
+        for name, content in (*members, (office.TYPES, TYPES)):
+            if name != office.TYPES or not any(x == "content.xml" for x, _ in members):
+                made.writestr(name, content)
     return out.getvalue()
 
 
@@ -64,7 +70,7 @@ def test_office_files(room, content):
     (room / "secret.txt").write_text(SECRET)
 
     def read():
-        texts = office.texts(content)
+        texts, _ = office.read(content)
         return texts, office.filled(content, texts)
 
     found = outcome("office files", read)

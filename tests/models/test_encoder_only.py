@@ -86,7 +86,7 @@ def test_no_new_head_on_quantized_weights():
 def test_which_families_read_pairs():
     assert BERTConfig(9).takes_pairs and DeBERTaConfig(9).takes_pairs
     assert BERTConfig(9, num_types=1, position_offset=2).takes_pairs  # a RoBERTa
-    assert not BERTConfig(9, num_types=0).takes_pairs and not ESMConfig().takes_pairs
+    assert BERTConfig(9, num_types=0).takes_pairs and not ESMConfig().takes_pairs
 
 
 def test_an_encoder_without_types_is_part_of_a_larger_model(saved_and_loaded):

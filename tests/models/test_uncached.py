@@ -87,7 +87,7 @@ def test_beams_find_what_full_passes_score(model):
     prompts[1, 0], segments = IDS[0, 7], np.ones((2, 6), "int32")
     segments[0, 0] = 0
     search = Generation(beam_size=3, max_new_tokens=5, length_penalty=0.0)
-    tensors = map(ops.convert_to_tensor, (prompts, np.array([6, 6], "int32"), segments))
+    tensors = map(ops.convert_to_tensor, (prompts, np.array([5, 5], "int32"), segments))
     ids, scores = compiled(generation_function(search, model), model)(*tensors)
     ids, scores = map(ops.convert_to_numpy, (ids, scores))
     for row in range(2):

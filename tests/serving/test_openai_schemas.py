@@ -1,8 +1,11 @@
 """Requests that OpenAI's API accepts, and those that it refuses."""
 
+from types import SimpleNamespace
+
 import pytest
 from pydantic import ValidationError
 
+from keras_transformer.search import GENERATE, Generation
 from keras_transformer.serving.errors import Refusal
 from keras_transformer.serving.openai_schemas import ChatRequest, CompletionRequest
 
@@ -14,13 +17,14 @@ def chat(**fields):
 
 
 def test_defaults_are_openais():
+    own = SimpleNamespace(search={}, options=lambda given: Generation.of(given, GENERATE))
     asked = chat()
-    search = asked.search_of(20)
+    search = asked.search_of(20, own)
     assert (search.temperature, search.top_p, search.max_new_tokens) == (1.0, 1.0, 20)
     assert asked.stops() == [] and asked.n == 1 and not asked.stream
     assert CompletionRequest(model="m", prompt="a").max_tokens == 16
-    assert chat(temperature=0).search_of(3).temperature is None
-    assert chat(temperature=0.5, top_p=0).search_of(3).top_p > 0
+    assert chat(temperature=0).search_of(3, own).temperature is None
+    assert chat(temperature=0.5, top_p=0).search_of(3, own).top_p > 0
 
 
 def test_what_changes_nothing_is_accepted():

