@@ -39,9 +39,10 @@ SERIALIZABLE = {  # modules, and their classes with `keras.saving.register_keras
     "models.llama": ("LLaMA",),
     "models.reward": ("RewardModel",),
     "models.speech": ("Speech",),
-    "models.t5": ("T5",),
+    "models.t5": ("T5", "T5Encoder"),
     "models.text_to_speech": ("TextToSpeech",),
     "models.transformer": ("Transformer",),
+    "models.transformer_classifier": ("TransformerClassifier",),
     "models.vit": ("ViT",),
     "optimizers": ("Adam", "WarmupSchedule"),
 }
