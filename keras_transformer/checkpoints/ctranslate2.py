@@ -103,8 +103,8 @@ def specification(
 
 
 def _heads(config, side):
-    own = getattr(config, "num_decoder_heads", None)  # T5 has one number for both sides
-    return own if side == "decoder" and own else config.num_heads
+    of_decoder = getattr(config, "num_decoder_heads", None)  # T5 has one number for both sides
+    return of_decoder if side == "decoder" and of_decoder else config.num_heads
 
 
 class _Filler:

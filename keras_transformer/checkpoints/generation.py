@@ -1,4 +1,4 @@
-"""How the authors of a checkpoint search: `generation_config.json`, as options of our searches."""
+"""Read `generation_config.json`, the search of a checkpoint's authors, as options of ours."""
 
 from __future__ import annotations
 

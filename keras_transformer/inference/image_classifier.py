@@ -78,7 +78,7 @@ class ImageClassifier(ImageTask):
 
     @property
     def problem(self) -> str:
-        """What the model's outputs mean, one of `models.problems.PROBLEM_TYPES`."""
+        """The meaning of the model's outputs, one of `models.problems.PROBLEM_TYPES`."""
         return problem_of(self.model.config.problem_type, len(self.classes))
 
     def _function(self):

@@ -105,7 +105,7 @@ class TextClassifier(EncoderTask):
 
     @property
     def problem(self) -> str:
-        """What the model's outputs mean, one of `models.problems.PROBLEM_TYPES`."""
+        """The meaning of the model's outputs, one of `models.problems.PROBLEM_TYPES`."""
         return problem_of(self.model.config.problem_type, len(self.model.config.labels))
 
     def _function(self):

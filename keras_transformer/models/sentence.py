@@ -113,7 +113,7 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """How a model makes vectors of texts, besides its encoder and the pooling.
+    """Settings by which a model makes vectors of texts, besides its encoder and the pooling.
 
     Args:
         steps: Modules after the pooling.

@@ -148,8 +148,8 @@ def measure(
     begin = time.perf_counter()
     translations = translator.translate(sources, **batches, **options)
     seconds = time.perf_counter() - begin
-    found = translator, pairs, translations, search, seconds
-    metrics = measured(*found, tokenize=tokenize, **batches)
+    run = translator, pairs, translations, search, seconds
+    metrics = measured(*run, tokenize=tokenize, **batches)
     qualities = None
     if estimator is not None:
         qualities = estimator.estimate(translator, sources, translations, **batches)

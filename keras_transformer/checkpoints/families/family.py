@@ -159,7 +159,7 @@ class Family:
 
     @property
     def table(self) -> FieldTable:
-        """What is done with each field of a `config.json`; values are checked by `complete`."""
+        """The table of the fields of a `config.json`; `complete` checks their values."""
         read = {*self.fields, *self.also_read, *self.synonyms}
         return FieldTable(read, {*self.harmless, *general_fields.KNOWN} - read)
 

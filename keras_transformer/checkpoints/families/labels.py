@@ -34,9 +34,9 @@ def problem_type_of(theirs: Mapping[str, Any]) -> str | None:
         ValueError: If the activation is not supported.
     """
     stated, count = theirs["problem_type"], len(labels_of(theirs))
-    own = theirs.get("sentence_transformers")
-    own = own.get("activation_fn") if isinstance(own, Mapping) else None
-    name = own or theirs.get(ACTIVATION)
+    settings = theirs.get("sentence_transformers")
+    newer = settings.get("activation_fn") if isinstance(settings, Mapping) else None
+    name = newer or theirs.get(ACTIVATION)
     if name is None:
         return stated
     activation = str(name).rpartition(".")[2]
