@@ -46,7 +46,7 @@ def umt5(**changes):
 
 def umt5_untied():
     model = umt5(feed_forward_proj="gated-silu")
-    model.lm_head.weight = torch.nn.Parameter(torch.empty(VOCABULARY, 16))
+    model.lm_head.weight = torch.nn.Parameter(torch.randn(VOCABULARY, 16))
     return model
 
 
