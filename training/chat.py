@@ -119,7 +119,7 @@ def train(
             callbacks=[Progress(rows * length)],
         )
     load_weights(checkpoints.paths()[-1], model)
-    writer = CausalLM(model, start.tokenizer, start.template)
+    writer = CausalLM(model, start.tokenizer, start.template, start.search)
     save_run(writer.save, output, start_from, lora_rank)
     found = _measured(checkpoints.history[-1])
     seconds = sum(logs["seconds"] for logs in checkpoints.history)  # of all parts of the run

@@ -113,7 +113,8 @@ def train(
     trained = facts(model, begun) | dict(seconds=seconds)
 
     load_weights(checkpoints.paths()[-1], model)
-    writer = CausalLM(model, tokenizer, start and start.template)
+    template, search = (start.template, start.search) if start else (None, None)
+    writer = CausalLM(model, tokenizer, template, search)
     save_run(writer.save, output, start_from, lora_rank)
     loss = math.log(model.evaluate(*validation, batch_size=64, verbose=0)[1])
     save_metrics(output, "validation", dict(loss=loss, steps=steps) | trained)

@@ -127,8 +127,9 @@ def _length(ids, joined):
 def _like(start, model):
     """Return a translator or language model like `start` with another model."""
     if isinstance(start, CausalLM):
-        return CausalLM(model, start.tokenizer, start.template)
-    return Translator(model, start.tokenizer, start.source_language, start.target_language)
+        return CausalLM(model, start.tokenizer, start.template, start.search)
+    languages = start.source_language, start.target_language
+    return Translator(model, start.tokenizer, *languages, start.search)
 
 
 if __name__ == "__main__":

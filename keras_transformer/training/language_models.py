@@ -56,7 +56,7 @@ def with_chat_template(writer: CausalLM) -> tuple[CausalLM, bool]:
         writer.model, dataclasses.replace(config, vocab_size=size, eos_id=ends), "float32"
     )
     known = writer.tokenizer.id_of(tokens[-1]) is not None
-    return CausalLM(model, tokenizer, ChatTemplate.named(TEMPLATE)), not known
+    return CausalLM(model, tokenizer, ChatTemplate.named(TEMPLATE), writer.search), not known
 
 
 def to_train(

@@ -41,8 +41,9 @@ class Beginning:
     languages: tuple[str | None, str | None]
 
     def translator(self, model: keras.Model) -> Translator:
-        """Return a translator with a model of this run."""
-        return Translator(model, self.tokenizer, *self.languages)
+        """Return a translator with a model of this run, and the search of the one it starts from."""
+        search = self.start.search if self.start else None
+        return Translator(model, self.tokenizer, *self.languages, search)
 
 
 def read_text(

@@ -40,10 +40,13 @@ def test_it_learns_and_goes_on(kind, text, tmp_path):
 @pytest.mark.parametrize("lora_rank", [0, 2])
 def test_it_goes_on_from_a_trained_model(lora_rank, text, tmp_path):
     train(text=[text], output=tmp_path / "first", steps=20, steps_per_epoch=20, **OPTIONS)
+    start = CausalLM.load(tmp_path / "first")
+    start.search = {"temperature": 0.5, "top_p": 0.9}
+    start.save(tmp_path / "start")
     lines = [json.dumps({"text": f"not to be {x} that is to be"}) + "\n" for x in range(60)]
     (tmp_path / "more.jsonl").write_text("".join(lines))
     options = dict(text=[text, tmp_path / "more.jsonl"], output=tmp_path / "second", length=16)
-    options |= dict(start_from=tmp_path / "first", lora_rank=lora_rank, steps=20, rows=8)
+    options |= dict(start_from=tmp_path / "start", lora_rank=lora_rank, steps=20, rows=8)
     train(steps_per_epoch=20, peak_learning_rate=0.01, warmup_steps=5, **options)
     losses = [
         json.loads((tmp_path / name / "metrics.json").read_text())["validation"]["loss"]
@@ -52,11 +55,12 @@ def test_it_goes_on_from_a_trained_model(lora_rank, text, tmp_path):
     assert losses[1] < losses[0]
     first, second = (CausalLM.load(tmp_path / name) for name in ("first", "second"))
     assert first.tokenizer.fingerprint() == second.tokenizer.fingerprint()
+    assert second.search == start.search
     assert not (tmp_path / "second" / "data").exists()
     if lora_rank:
         adapted = CausalLM.load(tmp_path / "second" / "adapter")
         np.testing.assert_allclose(adapted.score(["to be"]), second.score(["to be"]), atol=1e-4)
-    with pytest.raises(ValueError, match=r"length must be at most 16, the max_length of .*first"):
+    with pytest.raises(ValueError, match=r"length must be at most 16, the max_length of .*start"):
         train(steps_per_epoch=20, **options | {"length": 17, "output": tmp_path / "third"})
 
 

@@ -143,14 +143,18 @@ def test_a_run_starts_from_a_translator(runs, files, tmp_path, lora_rank):
     paths = [files / "train.tsv"], [files / "validation.tsv"]
     settings = [x for x in SETTINGS if not x.startswith(("model.", "subword"))]
     settings += ["epochs=1", "warmup_steps=5", "average_last=1", f"lora_rank={lora_rank}"]
+    start = Translator.load(runs / "whole")
+    start.search = {"beam_size": 2, "no_repeat_ngram_size": 3}
+    start.save(tmp_path / "start")
     train(
-        output=tmp_path,
+        output=tmp_path / "run",
         train_files=paths[0],
         validation_files=paths[1],
-        start_from=runs / "whole",
+        start_from=tmp_path / "start",
         changes=[*settings, "model.dropout=0.0", "model.d_model=7"],
     )
-    before, after = (Translator.load(folder) for folder in (runs / "whole", tmp_path))
+    before, after = (Translator.load(tmp_path / name) for name in ("start", "run"))
+    assert after.search == before.search == start.search
     assert after.tokenizer.fingerprint() == before.tokenizer.fingerprint()
     assert after.model.config.d_model == 32 and after.model.config.dropout == 0.0
     pairs = [line.split("\t") for line in (files / "test.tsv").read_text().splitlines()]
@@ -161,7 +165,7 @@ def test_a_run_starts_from_a_translator(runs, files, tmp_path, lora_rank):
         frozen = lora_rank and not one.path.endswith("kernel")
         assert one.path == other.path and same == bool(frozen or "seed" in one.path), one.path
     if lora_rank:  # the run leaves an adapter of the translator, too
-        adapted = Translator.load(tmp_path / "adapter").score(sources, targets)
+        adapted = Translator.load(tmp_path / "run" / "adapter").score(sources, targets)
         np.testing.assert_allclose(adapted, after.score(sources, targets), atol=1e-4)
 
 

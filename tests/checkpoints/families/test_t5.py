@@ -30,7 +30,7 @@ def t5(**changes):
 
 def t5_untied(**changes):
     model = t5(tie_word_embeddings=False, **changes)
-    model.lm_head.weight = torch.nn.Parameter(torch.empty(VOCABULARY, 16))
+    model.lm_head.weight = torch.nn.Parameter(torch.randn(VOCABULARY, 16))
     return model
 
 
