@@ -14,9 +14,9 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.backend.private import layers_inside
+from keras_transformer.checkpoints.sizes import sized_by
 from keras_transformer.checkpoints.weights import read_weights, save_weights
 from keras_transformer.config import is_number, require, require_whole
-from keras_transformer.layers.layer import unfilled
 
 ADAPTER = "adapter.safetensors"
 SAMPLES = 16  # values of each weight of the base, by which the base is recognized
@@ -170,7 +170,8 @@ class Adapter:
         if model.quantization:
             raise ValueError(f"its weights are of {model.quantization}: adapters need floats")
         if config != model.config:
-            with unfilled():
+            shapes = [*(x.shape for x in model.weights), *(x.shape for x in self.whole.values())]
+            with sized_by(config, len(shapes), sum(map(math.prod, shapes))):
                 made = type(model)(config, dtype=model._policy)
         self.check(base, {weight.path: tuple(weight.shape) for weight in made.weights})
         for weight in made.weights:

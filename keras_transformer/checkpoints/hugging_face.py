@@ -16,11 +16,10 @@ from keras_transformer.checkpoints.families import FAMILIES, VARIANTS, Family
 from keras_transformer.checkpoints.families.family import Rule, token_ids
 from keras_transformer.checkpoints.generation import CONFIG, OF_TOKENS, generation_facts
 from keras_transformer.checkpoints.sentence_transformers import with_activation
-from keras_transformer.checkpoints.sizes import check_sizes
+from keras_transformer.checkpoints.sizes import check_sizes, sized_by
 from keras_transformer.checkpoints.tensors import PLAIN, WEIGHTS, Checkpoint
 from keras_transformer.checkpoints.weights import save_weights, weights_of
 from keras_transformer.config import require
-from keras_transformer.layers.layer import unfilled
 from keras_transformer.system.files import read_json, write_json
 
 
@@ -58,11 +57,12 @@ def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
     names = _without_copies(family, checkpoint)
     with _naming(folder / CONFIG, family.in_their_words):
         config = family.read(theirs, names)
-        check_sizes(config, len(names), checkpoint.size)
+        stored = len(names), checkpoint.size // 2  # a number has 16 bits or more
+        check_sizes(config, *stored)
         rules = family.rules(config)
     names, read = _renamed(family, rules, checkpoint, names)
     _check_names(family, rules, names, folder)
-    with _naming(folder / CONFIG, family.in_their_words), unfilled():
+    with _naming(folder / CONFIG, family.in_their_words), sized_by(config, *stored):
         model = family.model(config, dtype=dtype)
     _assign(model, rules, read, folder)
     return model

@@ -2,52 +2,80 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 
 from keras_transformer.config import Config, require
+from keras_transformer.layers.layer import unfilled
 
-# Fields of our configs that are an axis of a weight, with `d_model` or more as the other one.
-WIDTHS = (
-    "d_ff", "decoder_d_ff", "d_embedding", "head_dim", "num_heads", "num_kv_heads",
-    "num_decoder_heads", "vocab_size", "source_vocab_size", "target_vocab_size", "num_classes",
-    "num_mels", "num_channels", "patch_size", "num_types", "convolution", "num_buckets",
-)  # fmt: skip
-# Fields of our configs that are the length of a table of `d_model` numbers or fewer, with the
-# numbers that it may have in any case.
-TABLES = {"max_length": 1 << 26, "max_frames": 1 << 26, "max_distance": 1 << 26}
+# Whole numbers of our configs that are the size of no array. All others are bounded: a new field
+# is an axis of a weight with `d_model` or more as the other one, unless this file says otherwise.
+SIZELESS = ("window", "global_tokens", "pad_id", "bos_id", "eos_id", "mask_id")
+# Fields that are the length of a table of at most `d_model` wide rows, which may not be stored.
+TABLES = ("max_length", "max_frames", "max_distance", "position_offset")
 LEAST = 1 << 20  # numbers in a weight that any config may have
+TABLE = 1 << 24  # numbers in all tables that are not stored, such as sinusoids
+# A model that is quantized to 4 bits is made of floats first, and two of its numbers are stored as
+# one.
+TIMES = 4
+MOST_BLOCKS = 100  # of a model with fewer tensors: blocks may be shared
 
 
-def check_sizes(config: Config, count: int, size: int) -> None:
-    """Refuse a config of a model much larger than its weights, before the model is made.
+@contextlib.contextmanager
+def sized_by(config: Config, count: int, numbers: int) -> Iterator[None]:
+    """Make a model in the context, with zeros as weights, if its weights are about that large.
+
+    Args:
+        config: Config of the model.
+        count: Number of tensors in the file of its weights.
+        numbers: Numbers in these tensors.
+
+    Raises:
+        ValueError: If a size of the config is too large, named before the model is made; or if
+            all weights and tables together are, before the array that exceeds the room is made.
+    """
+    check_sizes(config, count, numbers)
+    with unfilled(TIMES * numbers + TABLE):
+        yield
+
+
+def check_sizes(config: Config, count: int, numbers: int) -> None:
+    """Refuse a config with a size that its weights do not have, before the model is made.
 
     Args:
         config: Config of a model.
         count: Number of tensors in the file of its weights.
-        size: Bytes of that file.
+        numbers: Numbers in these tensors.
 
     Raises:
         ValueError: If a size is too large; names it.
     """
     values = config.to_dict()
     values |= values.get("base", {})  # of a reward model, the model below the score
-    sizes = {name: x for name, x in values.items() if type(x) is int}
-    most, width = max(size, LEAST), sizes["d_model"]
-    accepted = f"at most {math.isqrt(most)}: the weights take {size} bytes"
-    require(width**2 <= most, "d_model", width, accepted)
+    sizes = {name: x for name, x in values.items() if type(x) is int and name not in SIZELESS}
+    most, width = max(numbers, LEAST), sizes["d_model"]
+    has_table = not hasattr(config, "theta")  # rotary positions have none
+
+    def check(name, value, limit, held):
+        require(value <= limit, name, value, f"at most {limit}: the weights are {held}")
+
+    check("d_model", width, math.isqrt(most), f"{numbers} numbers")  # it bounds the others
     for name, value in sizes.items():
         if name.endswith("layers"):
-            accepted = f"at most {max(count, 100)}: the weights are {count} tensors"
-            require(value <= max(count, 100), name, value, accepted)
-        elif name in TABLES and not hasattr(config, "theta"):  # rotary positions have no table
-            accepted = f"at most {max(size, TABLES[name]) // width}"
-            require(value * width <= max(size, TABLES[name]), name, value, accepted)
-        elif name in WIDTHS:
-            other = sizes.get("d_embedding", width) if "vocab" in name else width
-            if name == "head_dim":
-                other *= sizes.get("num_heads", 1)
-            accepted = f"at most {most // other}: the weights take {size} bytes"
-            require(value * other <= most, name, value, accepted)
+            check(name, value, max(count, MOST_BLOCKS), f"{count} tensors")
+        elif name not in TABLES:
+            check(name, value, most // _other_axis(name, sizes), f"{numbers} numbers")
+        elif has_table:
+            check(name, value, max(numbers, TABLE) // width, f"{numbers} numbers")
     rows, columns = getattr(config, "patches", (0, 0))
-    accepted = f"at most {most // width} in weights of {size} bytes"
-    require(rows * columns * width <= most, "number of patches", rows * columns, accepted)
+    accepted = f"of at most {most // width} patches: the weights are {numbers} numbers"
+    require(rows * columns * width <= most, "image_size", values.get("image_size"), accepted)
+
+
+def _other_axis(name, sizes):
+    """Return the least length of the other axis of a weight that has a field as one axis."""
+    width = sizes["d_model"]
+    if "vocab" in name and "d_embedding" in sizes:
+        return min(sizes["d_embedding"], width)
+    return width * sizes.get("num_heads", 1) if name == "head_dim" else width

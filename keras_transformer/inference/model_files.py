@@ -16,14 +16,14 @@ import keras
 
 from keras_transformer.checkpoints import hugging_face
 from keras_transformer.checkpoints.adapters import ADAPTER, Adapter
-from keras_transformer.checkpoints.sizes import check_sizes
+from keras_transformer.checkpoints.sizes import sized_by
 from keras_transformer.config import require
-from keras_transformer.layers.layer import unfilled
 from keras_transformer.models.configured import ConfiguredModel
 from keras_transformer.system.files import read_json
 
 MODEL, CONFIG = "model.keras", hugging_face.CONFIG
 MOST_BYTES = 1 << 24  # of the config in a `.keras` file
+_UNPACKED = 2  # times the size of a `.keras` file: most bytes of its weights, which do not compress
 
 
 def is_saved(folder: str | os.PathLike) -> bool:
@@ -97,8 +97,8 @@ def _whole(path):
         kind, config = _kind_and_config(path)
         if kind is not None:
             sizes = kind.config_class.from_dict(config["config"]["config"])
-            check_sizes(sizes, len(_sizes_of_weights(path)), path.stat().st_size)
-            with unfilled():
+            stored = _sizes_of_weights(path)
+            with sized_by(sizes, len(stored), sum(stored)):
                 return keras.saving.load_model(path, compile=False)
     except Exception as error:  # a broken file can raise any error
         raise unreadable(path, error) from error
@@ -156,10 +156,16 @@ def count_parameters(folder: str | os.PathLike) -> int:
 
 
 def _sizes_of_weights(path):
-    """Return the number of numbers of each weight in a `.keras` file."""
-    sizes = []
+    """Return the number of numbers of each weight in a `.keras` file.
+
+    Raises:
+        ValueError: If the file claims more numbers than it holds: HDF5 has no bytes for numbers
+            that were never written, and a zip archive few for zeros.
+    """
+    sizes, claimed = [], []
 
     def add(name, entry):
+        claimed.append(entry.nbytes if isinstance(entry, h5py.Dataset) else 0)
         is_weight = not re.search(r"seed_generator|/vars/format$", name)
         # Bytes without sign are the remainders of weights that are counted already.
         if isinstance(entry, h5py.Dataset) and is_weight and entry.dtype != "uint8":
@@ -167,6 +173,9 @@ def _sizes_of_weights(path):
 
     with zipfile.ZipFile(path) as archive, archive.open("model.weights.h5") as file:
         h5py.File(file, "r").visititems(add)
+        size, whole = path.stat().st_size, archive.getinfo("model.weights.h5").file_size
+    most, unpacked = _UNPACKED * size, max(whole, sum(claimed))
+    require(unpacked <= most, "bytes of its weights", unpacked, f"at most {most}")
     return sizes
 
 

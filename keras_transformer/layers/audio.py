@@ -50,6 +50,7 @@ class AudioEmbedding(Layer):
             self.d_model,
             3,
             strides=stride,
+            kernel_initializer=initializer("glorot_uniform"),
             activation="gelu",
             data_format="channels_last",
             dtype=self.dtype_policy,

@@ -13,7 +13,7 @@ from keras_transformer.config import require
 from keras_transformer.layers.attention import MultiHeadAttention, dot_product_attention
 from keras_transformer.layers.encoder import Encoder, EncoderBlock
 from keras_transformer.layers.feed_forward import activation_of
-from keras_transformer.layers.layer import initializer
+from keras_transformer.layers.layer import claim, initializer
 from keras_transformer.layers.options import AddNormOptions
 from keras_transformer.layers.recording import is_recorded, record
 from keras_transformer.layers.residual import AddNorm, normalization
@@ -36,6 +36,7 @@ def relative_rows(num_buckets: int, max_distance: int) -> np.ndarray:
     Returns:
         (2 P + 1,) int32: rows in [0, 2 k) of the distances from -P to P.
     """
+    claim(2 * max_distance + 1)
     middle = num_buckets // 2
     distances = np.arange(-max_distance, max_distance + 1)
     far = np.maximum(np.abs(distances), middle) / middle
@@ -184,6 +185,7 @@ class DisentangledEncoder(Encoder):
                 width,
                 self.convolution_width,
                 padding="same",
+                kernel_initializer=initializer("glorot_uniform"),
                 activation=activation_of(self.options.activation),
                 dtype=self.dtype_policy,
                 name="convolution",

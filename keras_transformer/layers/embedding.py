@@ -18,7 +18,7 @@ from keras_transformer.backend import (
 )
 from keras_transformer.backend.private import in_symbolic_scope
 from keras_transformer.config import require
-from keras_transformer.layers.layer import Layer, initializer
+from keras_transformer.layers.layer import Layer, claim, initializer
 from keras_transformer.layers.remainders import TokenTable
 from keras_transformer.layers.residual import normalization
 
@@ -40,6 +40,7 @@ def sinusoids(max_length: int, d_model: int, layout: str = "sinusoidal") -> np.n
     Returns:
         (max_length, D) float32.
     """
+    claim(max_length, d_model)
     steps = np.arange(d_model // 2)
     last = d_model / 2 - (layout == "sinusoidal_tensor2tensor")
     angles = np.arange(max_length)[:, None] * 10000.0 ** -(steps / last)

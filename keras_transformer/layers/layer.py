@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
@@ -23,27 +24,56 @@ from keras_transformer.backend.private import (
 class _Outer(threading.local):
     dtype: str | None = None  # compute dtype of the layer that is running, if it is ours
     fills: bool = True  # whether new weights get their initial values
+    room: float = math.inf  # numbers that new weights and tables may still have
 
 
 _outer = _Outer()
 
 
 @contextlib.contextmanager
-def unfilled() -> Iterator[None]:
+def unfilled(most: float = math.inf) -> Iterator[None]:
     """Make new weights zeros in the context, for a model whose weights are all assigned later.
 
     Drawing a quarter of a billion random numbers takes longer than reading them from a file.
+
+    Args:
+        most: Most numbers that all new weights and tables may have, as counted by `claim`.
     """
-    before, _outer.fills = _outer.fills, False
+    before = _outer.fills, _outer.room
+    _outer.fills, _outer.room = False, min(most, _outer.room)
     try:
         yield
     finally:
-        _outer.fills = before
+        _outer.fills, _outer.room = before
+
+
+def claim(*shape: int) -> None:
+    """Count the numbers of a weight or table before it is made.
+
+    Raises:
+        ValueError: If there are more than `unfilled` has room for.
+    """
+    numbers = math.prod(shape)
+    if numbers > _outer.room:
+        raise ValueError(
+            f"the config asks for much more than the weights beside it hold: an array {shape}, "
+            f"where there is room for {_outer.room:.0f} numbers"
+        )
+    _outer.room -= numbers
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class ClaimedZeros(keras.initializers.Zeros):
+    """Zeros that `claim` counts: the initial value of weights inside `unfilled`."""
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+        claim(*shape)
+        return super().__call__(shape, dtype)
 
 
 def initializer(value: Any) -> Any:
     """Return the initializer of a new weight: `value`, or zeros inside `unfilled`."""
-    return value if _outer.fills else "zeros"
+    return value if _outer.fills else ClaimedZeros()
 
 
 @contextlib.contextmanager
@@ -106,7 +136,8 @@ class DirectCalls:
 
     def add_weight(self, shape: Any = None, initializer: Any = None, **options: Any) -> Any:
         """Add a weight like `keras.layers.Layer.add_weight`; inside `unfilled` it is zeros."""
-        return super().add_weight(shape, initializer if _outer.fills else "zeros", **options)  # type: ignore[misc]
+        initial = initializer if _outer.fills else ClaimedZeros()
+        return super().add_weight(shape, initial, **options)  # type: ignore[misc]
 
 
 @contextlib.contextmanager

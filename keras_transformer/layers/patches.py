@@ -56,6 +56,7 @@ class PatchEmbedding(Layer):
             d_model,
             patch_size,
             strides=patch_size,
+            kernel_initializer=initializer("glorot_uniform"),
             data_format="channels_last",
             dtype=self.dtype_policy,
             name="patches",

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from keras_transformer.backend import constant, quick
-from keras_transformer.layers.layer import Layer
+from keras_transformer.layers.layer import Layer, claim, initializer
 
 
 def distance_buckets(num_buckets: int, max_distance: int) -> np.ndarray:
@@ -21,6 +21,7 @@ def distance_buckets(num_buckets: int, max_distance: int) -> np.ndarray:
     Returns:
         (max_distance + 1,) int32.
     """
+    claim(max_distance + 1)
     exact = num_buckets // 2
     distances = np.arange(max_distance + 1)
     # float32, as in T5's training: its rounding decides at the edges of buckets.
@@ -78,7 +79,11 @@ class RelativeBias(Layer):
         self.half = num_buckets // 2 if bidirectional else num_buckets
         self.buckets = distance_buckets(self.half, max_distance)
         self.embedding = keras.layers.Embedding(
-            num_buckets, num_heads, dtype=self.dtype_policy, name="embedding"
+            num_buckets,
+            num_heads,
+            embeddings_initializer=initializer("uniform"),
+            dtype=self.dtype_policy,
+            name="embedding",
         )
 
     def build(self, query_positions_shape: Any = None, key_positions_shape: Any = None) -> None:
