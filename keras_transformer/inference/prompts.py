@@ -1,4 +1,4 @@
-"""Prompts as input of a language model, and stop texts in its output."""
+"""Prompts as input of a language model, and stop texts in whole output."""
 
 from __future__ import annotations
 
@@ -58,12 +58,3 @@ def before_stop(text: str, stop: Sequence[str]) -> str:
     """Return the text that precedes the first of `stop`."""
     ends = [place for mark in stop if (place := text.find(mark)) >= 0]
     return text[: min(ends)] if ends else text
-
-
-def held_back(text: str, stop: Sequence[str]) -> int:
-    """Return how many characters at the end may still change or be part of a stop text."""
-    broken = len(text) - len(text.rstrip("\ufffd"))
-    parts = (
-        size for mark in stop for size in range(len(mark) - 1, 0, -1) if text.endswith(mark[:size])
-    )
-    return max([broken, *parts])

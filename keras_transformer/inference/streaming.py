@@ -14,6 +14,7 @@ from keras_transformer.inference.pieces import Pieces
 from keras_transformer.inference.prompts import forbidden, left_padded, room
 from keras_transformer.inference.runner import Runner
 from keras_transformer.inference.search_functions import next_token
+from keras_transformer.inference.stops import Stops
 from keras_transformer.models import DecoderOnly
 from keras_transformer.search import Generation
 from keras_transformer.text.text_tokenizer import TextTokenizer
@@ -98,7 +99,7 @@ def streamed_text(
 
     A piece is held back while it may be the beginning of a `stop` text or of a character.
     """
-    pieces = Pieces(tokenizer, prompt, stop)
+    pieces = Pieces(tokenizer, prompt, Stops(stop))
     for token in tokens:
         if piece := pieces.add(token):
             yield piece

@@ -126,4 +126,5 @@ def path_of(scope: Scope) -> str:
 
 
 def _short(value):
-    return ascii(value) if len(ascii(value)) <= 80 else ascii(value)[:77] + "..."
+    text = ascii(value[:81] if isinstance(value, str | list) else value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -25,6 +25,7 @@ from keras_transformer.serving.schemas import (
     TranslateRequest,
     TranslateResponse,
     body_of,
+    check_results,
     read,
 )
 
@@ -225,6 +226,8 @@ async def _translated(service, key, texts, source, target, kind, alternatives, i
     target, most = service.catalogue.code(target), service.settings.most_alternatives
     if alternatives > most:
         raise HTTPException(400, f"alternatives must be at most {most}, got {alternatives}")
+    if not is_file:
+        check_results(len(texts), 1 + alternatives, "texts times translations of each")
     _check_pair(key, source, target)
     if source == target and source in service.catalogue.sources:
         return [answers.Translated([text]) for text in texts]

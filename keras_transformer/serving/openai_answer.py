@@ -10,6 +10,7 @@ from typing import Any
 
 from keras_transformer.inference.pieces import Pieces
 from keras_transformer.inference.reply import Event
+from keras_transformer.inference.stops import Stops
 from keras_transformer.serving.openai_forms import Form, usage
 from keras_transformer.serving.replies import Job, Replies
 from keras_transformer.serving.token_texts import Names, Token
@@ -38,8 +39,8 @@ class Answer:
     ):
         self._replies, self._form, self._jobs, self._n = replies, form, jobs, n
         self._names = names
-        prompts = [job.prompt_ids if form.continues else () for job in jobs]
-        self._replied = [_Replied(names.pieces(prompt, stop)) for prompt in prompts]
+        self._stops = Stops(stop)
+        self._replied = [_Replied() for _ in jobs]
         self._arrived: asyncio.Queue[tuple[int, Event | Exception]] = asyncio.Queue()
 
     def begin(self, client: Hashable) -> None:
@@ -74,11 +75,15 @@ class Answer:
         async for index, piece, more, _ in self._pieces():
             texts[index] += piece
             tokens[index] += more
-        choices = [
-            self._form.choice(index, text, tokens[index], self._replied[index].end)
-            for index, text in enumerate(texts)
-        ]
-        return self._form.whole(choices, self._usage())
+
+        def put_together():
+            choices = [
+                self._form.choice(index, text, tokens[index], self._replied[index].end)
+                for index, text in enumerate(texts)
+            ]
+            return self._form.whole(choices, self._usage())
+
+        return await asyncio.to_thread(put_together)
 
     async def chunks(self, with_usage: bool) -> AsyncIterator[dict[str, Any]]:
         """Yield the chunks of the answer.
@@ -115,6 +120,9 @@ class Answer:
 
     def _taken(self, index, events):
         reply, piece, tokens = self._replied[index], "", []
+        if reply.pieces is None:
+            prompt = self._jobs[index].prompt_ids if self._form.continues else ()
+            reply.pieces = self._names.pieces(prompt, self._stops)
         for event in events:
             if isinstance(event, Exception):
                 raise event
@@ -146,6 +154,6 @@ class Answer:
 class _Replied:
     """The text of a reply so far."""
 
-    pieces: Pieces
+    pieces: Pieces | None = None  # until its first token
     length: int = 0  # tokens
     end: str | None = None  # why it ended

@@ -19,8 +19,10 @@ from keras_transformer.serving.openai_forms import ChatForm, CompletionForm
 from keras_transformer.serving.openai_schemas import ChatRequest, CompletionRequest
 from keras_transformer.serving.queue import QueueFullError
 from keras_transformer.serving.replies import Job
+from keras_transformer.serving.rows import rows_response
 from keras_transformer.serving.schemas import body_of, read
 
+MOST_REPLIES = 1024  # of a request
 GONE = 499  # status of requests whose client has gone, in the metrics; nobody receives it
 router = APIRouter(prefix="/v1", tags=["language models"])
 _EVENTS: Any = {200: {"content": {"text/event-stream": {}, "application/json": {}}}}
@@ -62,6 +64,9 @@ async def completions(request: Request) -> Any:
         raise Refusal(400, "prompt must have one or more texts", "prompt")
     texts = [prompt for prompt in prompts if isinstance(prompt, str)]
     _check_size(service, prompts)
+    if asked.n * len(prompts) > MOST_REPLIES:
+        message = f"n times the prompts must be at most {MOST_REPLIES:,} replies"
+        raise Refusal(400, f"{message}, got {asked.n} times {len(prompts)}", "n")
     if texts:
         found = iter(await asyncio.to_thread(model.writer.tokenizer.encode, texts))
         prompts = [next(found) if isinstance(prompt, str) else prompt for prompt in prompts]
@@ -155,7 +160,8 @@ async def _answered(request, model, asked, form, prompts, most, ends):
         with_usage = bool(asked.stream_options and asked.stream_options.include_usage)
         return EventStream(request.scope, answer, with_usage)
     try:
-        return await _unless_gone(request, answer.whole())
+        found = await _unless_gone(request, answer.whole())
+        return await rows_response("choices", found.pop("choices"), found)
     finally:
         answer.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -17,7 +18,7 @@ from pydantic import (
 from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.search import Generation
 from keras_transformer.serving.errors import Refusal
-from keras_transformer.serving.schemas import Text
+from keras_transformer.serving.schemas import Many, Text, writable
 
 # Fields of OpenAI's API that are accepted with these values only, besides null, which change
 # nothing here.
@@ -54,7 +55,8 @@ _OF_MESSAGES = {
     "tool_call_id": (),
     "tool_calls": ([],),
 }
-Stop = Annotated[Text, Field(min_length=1)]
+Stop = Annotated[str, Field(min_length=1, max_length=256), AfterValidator(writable)]
+Ids = Annotated[list[StrictInt], Field(max_length=100_000, fail_fast=True)]
 
 
 class _Request(BaseModel):
@@ -106,7 +108,7 @@ class _Reply(_Request):
     top_p: StrictFloat | StrictInt = Field(1.0, ge=0, le=1)
     n: StrictInt = Field(1, ge=1, le=128, description="Number of replies.")
     stop: Stop | Annotated[list[Stop], Field(max_length=4)] = Field(
-        [], description="Texts that end a reply; up to 4."
+        [], description="Texts that end a reply; up to 4 of up to 256 characters."
     )
     seed: StrictInt | None = Field(
         None, ge=-(2**63), lt=2**63, description="The same seed gives the same reply."
@@ -114,7 +116,7 @@ class _Reply(_Request):
     stream: StrictBool = Field(False, description="Whether to send server-sent events.")
     stream_options: StreamOptions | None = None
     user: Text = Field("", description="Accepted, without effect.")
-    metadata: dict[str, str] = Field({}, description="Accepted, without effect.")
+    metadata: dict[str, str] = Field({}, max_length=16, description="Accepted, without effect.")
     safety_identifier: Text = Field("", description="Accepted, without effect.")
     prompt_cache_key: Text = Field("", description="Accepted, without effect.")
 
@@ -156,7 +158,7 @@ class Message(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     role: Literal["developer", "system", "user", "assistant"]
-    content: Text | list[Part]
+    content: Text | Many[Part]
     name: Text | None = None
 
     @model_validator(mode="before")
@@ -179,7 +181,7 @@ class Message(BaseModel):
 class ChatRequest(_Reply):
     """A chat to continue."""
 
-    messages: list[Message] = Field(
+    messages: Many[Message] = Field(
         min_length=1, examples=[[{"role": "user", "content": "Who wrote Hamlet?"}]]
     )
     logprobs: StrictBool = Field(False, description="Whether to return log-probabilities.")
@@ -206,7 +208,7 @@ class ChatRequest(_Reply):
 class CompletionRequest(_Reply):
     """One or more texts to continue."""
 
-    prompt: Text | list[Text] | list[StrictInt] | list[list[StrictInt]] = Field(
+    prompt: Text | Many[Text] | Ids | Many[Ids] = Field(
         description="A text, a list of texts, token ids, or a list of lists of these.",
         examples=["To be, or not to be"],
     )

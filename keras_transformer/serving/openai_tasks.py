@@ -15,6 +15,7 @@ from starlette.datastructures import UploadFile
 from keras_transformer.inference.sounds import samples_of
 from keras_transformer.serving.errors import Refusal, place_of, said
 from keras_transformer.serving.openai_api import admitted
+from keras_transformer.serving.rows import rows_response
 from keras_transformer.serving.schemas import body_of, read
 from keras_transformer.serving.task_api import check_size, searched
 from keras_transformer.serving.task_models import TaskModel
@@ -24,7 +25,7 @@ router = APIRouter(prefix="/v1", tags=["tasks"])
 
 
 @router.post("/embeddings", openapi_extra=body_of(EmbeddingsRequest, forms=False))
-async def embeddings(request: Request) -> dict[str, Any]:
+async def embeddings(request: Request) -> Any:
     """Return the vectors of texts, of length 1 unless the model is made for others."""
     service = admitted(request)
     asked = await read(request, EmbeddingsRequest, forms=False)
@@ -41,12 +42,17 @@ async def embeddings(request: Request) -> dict[str, Any]:
         raise Refusal(400, f"prompt_name must be one of {known}", "prompt_name")
     options = dict(prompt_name=asked.prompt_name)
     vectors, tokens = await searched(service, model, "embed", texts, **options)
-    if asked.encoding_format == "base64":  # little-endian, as OpenAI's clients read it
-        shown = [base64.b64encode(x.astype("<f4").tobytes()).decode() for x in vectors]
-    else:
-        shown = [x.tolist() for x in vectors]
-    data = [{"object": "embedding", "index": i, "embedding": x} for i, x in enumerate(shown)]
-    return {"object": "list", "data": data, "model": model.name, "usage": usage_of(tokens)}
+
+    def shown(vector):
+        if asked.encoding_format == "base64":  # little-endian, as OpenAI's clients read it
+            return base64.b64encode(vector.astype("<f4").tobytes()).decode()
+        return vector.tolist()
+
+    data = (
+        {"object": "embedding", "index": i, "embedding": shown(x)} for i, x in enumerate(vectors)
+    )
+    fields = {"object": "list", "model": model.name, "usage": usage_of(tokens)}
+    return await rows_response("data", data, fields)
 
 
 @router.post("/audio/transcriptions", openapi_extra=body_of(TranscriptionForm))

@@ -7,7 +7,7 @@ import binascii
 from typing import Any
 
 from keras_transformer.config import require
-from keras_transformer.serving.schemas import PredictRequest
+from keras_transformer.serving.schemas import MOST_ITEMS, PredictRequest
 
 NAMES = {"score": ("sources", "targets")}  # of a signature's inputs; others: texts
 ENCODED = "b64"
@@ -34,6 +34,7 @@ def columns_of(asked: PredictRequest) -> list[list[str]]:
     for name in names:
         one = columns[name]
         several = one if isinstance(one, list) else [one]
+        require(len(several) <= MOST_ITEMS, name, len(several), f"at most {MOST_ITEMS:,} texts")
         found.append([_text(text, name) for text in several])
     fits = len({*map(len, found)}) == 1
     require(fits, " and ".join(names), [*map(len, found)], "as many of each")

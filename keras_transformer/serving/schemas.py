@@ -10,7 +10,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from keras_transformer.serving.errors import Refusal, place_of, said
 
 
-def _writable(text: str) -> str:
+def writable(text: str) -> str:
+    """Return a text of Unicode, or raise ValueError."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -24,7 +25,13 @@ def _given(texts: str | list[str]) -> str | list[str]:
     return texts
 
 
-Text = Annotated[str, AfterValidator(_writable)]
+MOST_ITEMS = 10_000  # texts of a request; and its results, texts times those asked for each
+MOST_ERRORS = 100  # of a body; to describe 100,000 takes a second
+
+Item = TypeVar("Item")
+# The first wrong item is the only error: pydantic would describe each of a million.
+Many = Annotated[list[Item], Field(max_length=MOST_ITEMS, fail_fast=True)]
+Text = Annotated[str, AfterValidator(writable)]
 Language = Annotated[str, Field(min_length=1, max_length=32, examples=["en"])]
 ApiKey = Annotated[str | None, Field(description="API key, if the server requires one.")]
 
@@ -36,7 +43,7 @@ class _Model(BaseModel):
 class TranslateRequest(_Model):
     """One or more texts to translate."""
 
-    q: Annotated[Text | list[Text], AfterValidator(_given)] = Field(
+    q: Annotated[Text | Many[Text], AfterValidator(_given)] = Field(
         description="A text or a list of texts.", examples=["The old man loves the dog."]
     )
     source: Language = Field(description='Language of the texts, or "auto".')
@@ -126,7 +133,7 @@ class PredictRequest(_Model):
     signature_name: Literal["", "serving_default", "translate", "nbest", "score"] = (
         "serving_default"
     )
-    instances: list[Any] | None = Field(None, examples=[["The old man loves the dog."]])
+    instances: Many[Any] | None = Field(None, examples=[["The old man loves the dog."]])
     inputs: Any = None
 
 
@@ -201,8 +208,23 @@ async def read(request: Request, model: type[T], forms: bool = True) -> T:
     try:
         return model.model_validate(values)
     except ValidationError as error:
+        if error.error_count() > MOST_ERRORS:
+            message = f"more than {MOST_ERRORS} fields of the body are wrong or unknown"
+            raise Refusal(400, message) from error
         found = error.errors()
         message = said(found)
         if kind in FORMS and any(name.lstrip().startswith("{") for name in values):
             message = f"{message}; JSON needs the header Content-Type: application/json"
         raise Refusal(400, message, param=place_of(found)) from error
+
+
+def check_results(texts: int, each: int, names: str) -> None:
+    """Raise Refusal if a request asks for too many results.
+
+    Args:
+        texts: Number of its texts.
+        each: Number of results for each.
+        names: Names of the two fields, such as "texts times top_k".
+    """
+    if texts * each > MOST_ITEMS:
+        raise Refusal(400, f"{names} must be at most {MOST_ITEMS:,}, got {texts} times {each}")

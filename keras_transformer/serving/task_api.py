@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, File, Form, HTTPException, Request, UploadFile
 
 from keras_transformer.serving.libretranslate import ERRORS
+from keras_transformer.serving.rows import rows_response
 from keras_transformer.serving.schemas import body_of, read
 from keras_transformer.serving.task_models import TaskModel
 from keras_transformer.serving.task_schemas import (
@@ -26,8 +27,8 @@ from keras_transformer.serving.task_schemas import (
 router = APIRouter(prefix="/v1", tags=["tasks"], responses=ERRORS | {404: ERRORS[400]})
 
 
-@router.post("/classify", openapi_extra=body_of(ClassifyRequest, forms=False))
-async def classify(request: Request) -> Found:
+@router.post("/classify", openapi_extra=body_of(ClassifyRequest, forms=False), response_model=Found)
+async def classify(request: Request) -> Any:
     """Find the classes of texts or of pairs of texts: `labels` of each, best first.
 
     If a text may have any number of labels, these are those above the threshold. A regression
@@ -64,23 +65,23 @@ async def rerank(request: Request) -> dict[str, Any]:
     }
 
 
-@router.post("/tag", openapi_extra=body_of(TextsRequest, forms=False))
-async def tag(request: Request) -> Found:
+@router.post("/tag", openapi_extra=body_of(TextsRequest, forms=False), response_model=Found)
+async def tag(request: Request) -> Any:
     """Find the `entities` of each text, with their places."""
     service, asked = await _asked(request, TextsRequest)
     return await _found(service, "tag", "entities", asked.model, asked.texts)
 
 
-@router.post("/fill", openapi_extra=body_of(FillRequest, forms=False))
-async def fill(request: Request) -> Found:
+@router.post("/fill", openapi_extra=body_of(FillRequest, forms=False), response_model=Found)
+async def fill(request: Request) -> Any:
     """Fill the masked place of each text: `candidates`, best first."""
     service, asked = await _asked(request, FillRequest)
     options = dict(top_k=asked.top_k)
     return await _found(service, "fill", "candidates", asked.model, asked.texts, **options)
 
 
-@router.post("/answer", openapi_extra=body_of(AnswerRequest, forms=False))
-async def answer(request: Request) -> Found:
+@router.post("/answer", openapi_extra=body_of(AnswerRequest, forms=False), response_model=Found)
+async def answer(request: Request) -> Any:
     """Find `answers` to questions in their passages, best first."""
     service, asked = await _asked(request, AnswerRequest)
     pairs = [(one.question, one.passage) for one in asked.questions]
@@ -88,20 +89,20 @@ async def answer(request: Request) -> Found:
     return await _found(service, "answer", "answers", asked.model, pairs, **options)
 
 
-@router.post("/parse", openapi_extra=body_of(TextsRequest, forms=False))
-async def parse(request: Request) -> Found:
+@router.post("/parse", openapi_extra=body_of(TextsRequest, forms=False), response_model=Found)
+async def parse(request: Request) -> Any:
     """Find the constituents of sentences of separated words: a tree in brackets of each."""
     service, asked = await _asked(request, TextsRequest)
     return await _found(service, "parse", "trees", asked.model, asked.texts)
 
 
-@router.post("/see")
+@router.post("/see", response_model=Found)
 async def see(
     request: Request,
     file: Annotated[list[UploadFile], File()],
     model: Annotated[str | None, Form()] = None,
     threshold: Annotated[float | None, Form(ge=0, le=1)] = None,
-) -> Found:
+) -> Any:
     """Find the classes of image files: `labels` of each, best first, as in `/v1/classify`."""
     service = _admitted(request)
     chosen = model_for(service, "see", model)
@@ -165,4 +166,4 @@ async def _asked(request, schema):
 async def _found(service, task, field, name, items, **options):
     model = name if isinstance(name, TaskModel) else model_for(service, task, name)
     found, _ = await searched(service, model, task, items, **options)
-    return Found(model=model.name, **{field: found})
+    return await rows_response(field, found, {"model": model.name})

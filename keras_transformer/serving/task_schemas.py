@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    model_validator,
+)
 
-from keras_transformer.serving.schemas import Text
+from keras_transformer.serving.schemas import Many, Text, check_results
 
 ModelName = Annotated[
     Text | None,
@@ -21,7 +29,7 @@ Threshold = Annotated[
         "any number of labels, else 0.",
     ),
 ]
-Texts = Annotated[list[Text], Field(min_length=1, description="One or more texts.")]
+Texts = Annotated[Many[Text], Field(min_length=1, description="One or more texts.")]
 
 
 class _Form(BaseModel):
@@ -39,7 +47,7 @@ class TextsRequest(_Form):
 class ClassifyRequest(_Form):
     """Texts, or pairs of texts for a model of pairs."""
 
-    texts: Annotated[list[Text] | list[tuple[Text, Text]], Field(min_length=1)]
+    texts: Annotated[Many[Text] | Many[tuple[Text, Text]], Field(min_length=1)]
     threshold: Threshold = None
 
 
@@ -55,7 +63,9 @@ class RerankRequest(_Form):
     """A query and the texts to rank for it, as in the APIs of Jina, Cohere and vLLM."""
 
     query: Text = Field(min_length=1)
-    documents: Annotated[list[Text | Document], Field(min_length=1, max_length=2048)]
+    documents: Annotated[
+        list[Text | Document], Field(min_length=1, max_length=2048, fail_fast=True)
+    ]
     top_n: StrictInt | None = Field(None, ge=1, description="Number of texts. Absent: all.")
     return_documents: StrictBool = Field(True, description="Whether results have the texts.")
 
@@ -65,6 +75,11 @@ class FillRequest(_Form):
 
     texts: Texts
     top_k: StrictInt = Field(5, ge=1, le=100, description="Number of candidates for each.")
+
+    @model_validator(mode="after")
+    def _check_results(self) -> Self:
+        check_results(len(self.texts), self.top_k, "texts times top_k")
+        return self
 
 
 class Question(BaseModel):
@@ -79,11 +94,16 @@ class Question(BaseModel):
 class AnswerRequest(_Form):
     """Questions with their passages."""
 
-    questions: Annotated[list[Question], Field(min_length=1)]
+    questions: Annotated[Many[Question], Field(min_length=1)]
     top_k: StrictInt = Field(1, ge=1, le=100, description="Number of answers for each.")
     min_score: StrictFloat | StrictInt | None = Field(
         None, description="Answers with a lower score are left out; see the command answer."
     )
+
+    @model_validator(mode="after")
+    def _check_results(self) -> Self:
+        check_results(len(self.questions), self.top_k, "questions times top_k")
+        return self
 
 
 class Found(BaseModel):
@@ -103,7 +123,8 @@ class EmbeddingsRequest(BaseModel):
     input: (
         Annotated[Text, Field(min_length=1)]
         | Annotated[
-            list[Annotated[Text, Field(min_length=1)]], Field(min_length=1, max_length=2048)
+            list[Annotated[Text, Field(min_length=1)]],
+            Field(min_length=1, max_length=2048, fail_fast=True),
         ]
     ) = Field(description="A text, or up to 2,048 texts. Lists of token ids are refused.")
     encoding_format: Literal["float", "base64"] = "float"

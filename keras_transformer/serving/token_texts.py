@@ -10,6 +10,7 @@ from typing import Any
 
 from keras_transformer.inference.pieces import Pieces, added_text, context_of
 from keras_transformer.inference.reply import Event
+from keras_transformer.inference.stops import Stops
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 _BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")  # the piece of a byte in a SentencePiece model
@@ -50,7 +51,7 @@ class Names:
         self._special = {i: x for x, i in pieces.items() if i in tokenizer.added_ids}
         self._broken = dict(_broken(pieces, json.loads(tokenizer.content).get("decoder")))
 
-    def pieces(self, prompt: Sequence[int], stop: Sequence[str]) -> Pieces:
+    def pieces(self, prompt: Sequence[int], stop: Stops) -> Pieces:
         """Return an empty reply to a prompt, up to one of the stop texts."""
         return Pieces(self._tokenizer, prompt, stop)
 
@@ -69,7 +70,7 @@ class Names:
         ids = [event.token, *(token for token, _ in event.top)]
         known, *texts = self._tokenizer.decode([context, *([*context, i] for i in ids)])
         own, *others = (added_text(known, text) for text in texts)
-        offset = whole if event.token in self._broken else len(pieces.text) - len(own)
+        offset = whole if event.token in self._broken else pieces.length - len(own)
         both = zip(event.top, others, strict=True)
         top = tuple(Token(i, *self._named(i, text), log_prob) for (i, log_prob), text in both)
         name, encoded = self._named(event.token, own)

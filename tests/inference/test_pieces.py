@@ -4,6 +4,7 @@ import pytest
 import transformers
 
 from keras_transformer.inference.pieces import Pieces, context_of, continuations
+from keras_transformer.inference.stops import Stops
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.pretrained_files import llama_tokenizer
 
@@ -19,7 +20,7 @@ def pieces(tokenizer, text, stop=()):
     """The pieces of a text of one token a byte, the rest last, and whether it was stopped."""
     (ids,) = tokenizer.encode([text])
     assert len(ids) == len(text.encode())
-    one = Pieces(tokenizer, stop=stop)
+    one = Pieces(tokenizer, stop=Stops(stop))
     return [*(one.add(token) for token in ids), one.rest()], one.stopped
 
 
@@ -38,6 +39,13 @@ def test_what_only_begins_like_a_stop_text_comes_later(tokenizer):
     found, stopped = pieces(tokenizer, "to ENough EN", stop=["END"])
     assert found[3:6] == ["", "", "ENo"]
     assert found[-1] == "EN" and "".join(found) == "to ENough EN" and not stopped
+
+
+def test_a_part_of_a_character_does_not_part_a_stop_text(tokenizer):
+    found, stopped = pieces(tokenizer, "to né or", stop=["né"])
+    assert found == ["t", "o", " ", "", "", "", "", "", "", ""] and stopped
+    found, stopped = pieces(tokenizer, "to nö", stop=["né"])
+    assert found == ["t", "o", " ", "", "", "nö", ""] and not stopped
 
 
 TEXTS = ["there is no cat here", "to be or not to be, is it no?", "größer 日本 😀 €"] * 3
@@ -90,9 +98,31 @@ def test_a_stop_text_with_the_space_before_it():
         tokenizer.encode(["there is"]),
         tokenizer.encode(["no cat here"], framed=False),
     )
-    one = Pieces(tokenizer, ids, stop=[" cat"])
+    one = Pieces(tokenizer, ids, stop=Stops([" cat"]))
     assert "".join([*map(one.add, more), one.rest()]) == " no" and one.stopped
-    assert one.text == " no cat"
+    assert one.length == len(" no cat")
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_the_work_for_a_token_does_not_grow(style):
+    tokenizer = of_style(style)
+    text = " ".join(TEXTS) + " 日本語で😀€! "
+    (ids,) = tokenizer.encode([text * 10], framed=False)
+    broken = [tokenizer.id_of(f"<0x{x:02X}>") for x in b"\x80\xf0"] if style == "llama" else []
+    counts, decode = [], tokenizer.decode
+
+    class Counting:
+        def decode(self, rows, **options):
+            counts.append(sum(map(len, rows)))
+            return decode(rows, **options)
+
+    pieces = Pieces(Counting(), ids[:9], Stops(["no such text"]))
+    found = "".join([*map(pieces.add, ids[9:]), pieces.rest()])
+    for token in 200 * broken:
+        pieces.add(token)
+    assert max(counts) < 150
+    (expected,) = continuations(tokenizer, [ids[:9]], [ids[9:]])
+    assert found == expected
 
 
 def test_few_ids_of_a_long_prompt_are_decoded():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.backend import COMPILES_EACH_SHAPE
-from keras_transformer.inference.prompts import before_stop, held_back, left_padded
+from keras_transformer.inference.prompts import before_stop, left_padded
 
 
 def test_left_padded():
@@ -35,11 +35,3 @@ def test_prompts_of_few_shapes():
 )
 def test_before_stop(text, stop, expected):
     assert before_stop(text, stop) == expected
-
-
-@pytest.mark.parametrize(
-    "text,stop,expected",
-    [("one", (), 0), ("on", ("one",), 2), ("so", ("one", "over"), 1), ("a\ufffd", (), 1)],
-)
-def test_what_may_yet_become_a_stop_is_held_back(text, stop, expected):
-    assert held_back(text, stop) == expected

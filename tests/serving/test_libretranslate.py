@@ -33,6 +33,8 @@ def test_alternatives(client, translators, translated, refused):
     found = translated(client, q="one two three", alternatives=3)
     assert [found["translatedText"], *found["alternatives"]] == [x.text for x in expected]
     assert "at most 3, got 4" in refused(client, 400, q="one", alternatives=4)
+    several = refused(client, 400, q=[""] * 5000, alternatives=2)
+    assert several == "texts times translations of each must be at most 10,000, got 5000 times 3"
 
 
 def test_quality_where_there_is_a_calibration(

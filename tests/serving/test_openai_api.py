@@ -162,6 +162,11 @@ def test_refusals(client, url):
     with pytest.raises(openai.BadRequestError) as caught:
         client.completions.create(model="poet", prompt=[7] * 160)
     assert caught.value.code == "context_length_exceeded"
+    with pytest.raises(openai.BadRequestError, match="at most 1,024 replies, got 128 times 9") as n:
+        client.completions.create(model="poet", prompt=["a"] * 9, n=128)
+    assert n.value.param == "n"
+    with pytest.raises(openai.BadRequestError, match="stop: .* at most 256 characters"):
+        ask(client, stop="a" * 30_000)
     answer = httpx.post(f"{url}/v1/completions", content=b"{")
     assert answer.status_code == 400 and answer.json()["error"]["type"]
 

@@ -64,7 +64,9 @@ def test_what_cannot_be_done_is_refused_by_name(fields, param, message):
     "fields",
     [
         dict(temperature=2.1), dict(temperature="1"), dict(top_p=1.5), dict(n=0), dict(n=True),
-        dict(stop=["a"] * 5), dict(stop=""), dict(seed=1.5), dict(seed=2**63), dict(stream="yes"),
+        dict(stop=["a"] * 5), dict(stop="a" * 257), dict(stop=["a" * 257]),
+        dict(stop=""), dict(metadata={str(i): "" for i in range(17)}),
+        dict(seed=1.5), dict(seed=2**63), dict(stream="yes"),
         dict(max_tokens=0), dict(logprobs=2), dict(logprobs=True, top_logprobs=21),
         dict(messages=[]), dict(messages="Hello"), dict(messages=[{"role": "user"}]),
         dict(messages=[{"role": "king", "content": "x"}]),

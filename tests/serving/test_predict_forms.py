@@ -37,6 +37,7 @@ def test_rows_and_columns():
             {"signature_name": "score", "inputs": {"sources": ["a"], "targets": []}},
             "sources and targets must be as many of each",
         ),
+        ({"inputs": ["a"] * 10_001}, "texts must be at most 10,000 texts, got 10001"),
         ({"inputs": "\ud800"}, "surrogates not allowed"),
     ],
 )

@@ -1,10 +1,13 @@
 """Bodies of requests: JSON and forms, and one line for what is wrong."""
 
+import time
+
 import pytest
 from fastapi import FastAPI, Request
 from fastapi.testclient import TestClient
 from pydantic import ValidationError
 
+from keras_transformer.serving.openai_schemas import ChatRequest, CompletionRequest
 from keras_transformer.serving.schemas import (
     DetectRequest,
     PredictRequest,
@@ -12,6 +15,13 @@ from keras_transformer.serving.schemas import (
     body_of,
     read,
     said,
+)
+from keras_transformer.serving.task_schemas import (
+    AnswerRequest,
+    ClassifyRequest,
+    EmbeddingsRequest,
+    RerankRequest,
+    TextsRequest,
 )
 
 FIELDS = {"q": "one", "source": "en", "target": "de"}
@@ -68,6 +78,47 @@ def test_json_alone_whatever_the_content_type(client):
 def test_what_is_no_body(client, content, message):
     answer = client.post("/both", content=content)
     assert answer.status_code == 400 and message in answer.json()["detail"]
+
+
+WRONG = {
+    "texts": (TranslateRequest, {**FIELDS, "q": [1] * 600_000}),
+    "many texts": (TranslateRequest, {**FIELDS, "q": [""] * 400_000}),
+    "ids": (CompletionRequest, {"model": "m", "prompt": [1] * 600_000}),
+    "prompts": (CompletionRequest, {"model": "m", "prompt": [None] * 200_000}),
+    "lists of ids": (CompletionRequest, {"model": "m", "prompt": [["a"] * 200_000]}),
+    "messages": (ChatRequest, {"model": "m", "messages": [{}] * 400_000}),
+    "parts": (ChatRequest, {"model": "m", "messages": [{"role": "user", "content": [1] * 10**5}]}),
+    "stop texts": (CompletionRequest, {"model": "m", "prompt": "a", "stop": [1] * 400_000}),
+    "metadata": (
+        CompletionRequest,
+        {"model": "m", "prompt": "a", "metadata": {str(i): 1 for i in range(100_000)}},
+    ),
+    "pairs": (ClassifyRequest, {"texts": [1] * 400_000}),
+    "documents": (RerankRequest, {"query": "a", "documents": [1] * 400_000}),
+    "inputs": (EmbeddingsRequest, {"model": "m", "input": [1] * 400_000}),
+    "questions": (AnswerRequest, {"questions": [{}] * 400_000}),
+    "names": (TextsRequest, {"texts": ["a"], **{f"{i}": 1 for i in range(100_000)}}),
+    "instances": (PredictRequest, {"instances": [1] * 400_000}),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_many_wrong_items_are_refused_at_once(name):
+    model, values = WRONG[name]
+    app = FastAPI()
+
+    @app.post("/")
+    async def route(request: Request):
+        begun = time.process_time()
+        try:
+            await read(request, model)
+        finally:
+            seconds.append(time.process_time() - begun)
+
+    seconds = []
+    answer = TestClient(app).post("/", json=values)
+    assert answer.status_code == 400 and len(answer.json()["detail"]) < 300
+    assert seconds[0] < 0.5  # 5 or 10 s if each is described
 
 
 def error_of(model, **values):

@@ -3,10 +3,12 @@
 import pytest
 from pydantic import ValidationError
 
+from keras_transformer.serving.errors import Refusal
 from keras_transformer.serving.task_schemas import (
     AnswerRequest,
     ClassifyRequest,
     EmbeddingsRequest,
+    FillRequest,
     TranscriptionForm,
     usage_of,
 )
@@ -35,3 +37,15 @@ def test_refused():
     ):
         with pytest.raises(ValidationError):
             schema(**values)
+
+
+def test_too_many_results():
+    question = dict(question="a", passage="a")
+    FillRequest(texts=["a"] * 100, top_k=100)
+    for schema, values, name in (
+        (FillRequest, dict(texts=["a"] * 101, top_k=100), "texts times top_k"),
+        (AnswerRequest, dict(questions=[question] * 101, top_k=100), "questions times top_k"),
+    ):
+        with pytest.raises(Refusal) as caught:
+            schema(**values)
+        assert caught.value.detail == f"{name} must be at most 10,000, got 101 times 100"

@@ -1,0 +1,29 @@
+"""Answers with many rows: their JSON is made beside the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fastapi.responses import Response
+from pydantic_core import to_json
+
+
+async def rows_response(name: str, rows: Iterable[Any], fields: Mapping[str, Any]) -> Response:
+    """Return an object of JSON with a list.
+
+    The list is encoded in a thread and row by row: an encoder holds the interpreter's lock until it
+    is done, and 2,048 vectors of 1,024 numbers have 43 MB.
+
+    Args:
+        name: Name of the list.
+        rows: Its items, made in the thread if this is an iterator.
+        fields: The other fields of the object, one or more.
+    """
+
+    def encoded():
+        items = b",".join(to_json(row, inf_nan_mode="null") for row in rows)
+        return b"%b,%b:[%b]}" % (to_json(fields)[:-1], to_json(name), items)
+
+    return Response(await asyncio.to_thread(encoded), media_type="application/json")
