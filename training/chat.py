@@ -19,6 +19,7 @@ import typer
 
 from keras_transformer.backend import keep_compilations
 from keras_transformer.callbacks import Checkpoints, Progress
+from keras_transformer.callbacks.checkpoints import LOG
 from keras_transformer.checkpoints import load_weights
 from keras_transformer.checkpoints.state import CHECKPOINTS
 from keras_transformer.config import require, require_whole
@@ -106,7 +107,7 @@ def train(
 
         run = dict(steps=steps, rows=rows, length=length, lora_rank=lora_rank, seed=seed)
         run |= dict(tokenizer=start.tokenizer.fingerprint())
-        checkpoints = Checkpoints(output / CHECKPOINTS, keep=1, run=run)
+        checkpoints = Checkpoints(output / CHECKPOINTS, keep=1, run=run, log=output / LOG)
         begun = time.monotonic()
         fit(
             model,
@@ -116,7 +117,7 @@ def train(
             epochs=epochs,
             validation_data=validation,
             validation_batch_size=rows,
-            callbacks=[Progress(rows * length)],
+            callbacks=[Progress(rows * length, checkpoints=checkpoints)],
         )
     load_weights(checkpoints.paths()[-1], model)
     writer = CausalLM(model, start.tokenizer, start.template, start.search)

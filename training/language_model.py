@@ -18,6 +18,7 @@ import typer
 
 from keras_transformer.backend import keep_compilations
 from keras_transformer.callbacks import Checkpoints, Progress
+from keras_transformer.callbacks.checkpoints import LOG
 from keras_transformer.checkpoints import load_weights
 from keras_transformer.checkpoints.state import CHECKPOINTS
 from keras_transformer.config import KERNELS, require, require_whole
@@ -97,7 +98,7 @@ def train(
 
         run = dict(steps=steps, rows=rows, length=length, tokenizer=tokenizer.fingerprint())
         run |= dict(lora_rank=lora_rank, tokens=len(windows.ids)) if start else {}
-        checkpoints = Checkpoints(output / CHECKPOINTS, keep=1, run=run)
+        checkpoints = Checkpoints(output / CHECKPOINTS, keep=1, run=run, log=output / LOG)
         begun = time.monotonic()
         fit(
             model,
@@ -107,7 +108,7 @@ def train(
             epochs=steps // steps_per_epoch,
             validation_data=validation,
             validation_batch_size=64,
-            callbacks=[Progress(rows * length)],
+            callbacks=[Progress(rows * length, checkpoints=checkpoints)],
         )
     seconds = sum(logs["seconds"] for logs in checkpoints.history)  # of all parts of the run
     trained = facts(model, begun) | dict(seconds=seconds)

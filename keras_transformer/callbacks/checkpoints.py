@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import shutil
 import time
@@ -26,7 +27,11 @@ from keras_transformer.checkpoints.state import (
 )
 from keras_transformer.config import require
 from keras_transformer.distribution.processes import current
+from keras_transformer.system.files import replacing
 
+LOG = "log.csv"  # in a run's folder
+# Entries of `run` that count its steps, over which the learning rate decays.
+_LENGTHS = {"steps", "total_steps"}
 _ASKED = 16  # batches after which processes ask each other whether to stop
 
 
@@ -60,6 +65,8 @@ class Checkpoints(keras.callbacks.Callback):
         run: Plain values that identify the run; the checkpoints of another run are rejected.
         every: Batches between two saves inside an epoch, which a killed run then resumes from;
             None: only the ends of epochs are saved, and where a run is stopped.
+        log: File of comma-separated values to write the history to, a row for each epoch; it is
+            written anew with each checkpoint. None: none.
 
     Attributes:
         stopping: Set it to True, for example in a signal handler, to end `fit` with
@@ -82,6 +89,7 @@ class Checkpoints(keras.callbacks.Callback):
         mode: str = "min",
         run: dict[str, Any] | None = None,
         every: int | None = None,
+        log: str | os.PathLike | None = None,
     ):
         super().__init__()
         require(every is None or every >= 1, "every", every, "at least 1 or None")
@@ -90,11 +98,10 @@ class Checkpoints(keras.callbacks.Callback):
         require(mode in ("max", "min"), "mode", mode, "'max' or 'min'")
         self.folder = Path(folder)
         self.keep = keep
-        self.monitor = monitor
-        self.patience = patience
-        self.mode = mode
+        self.monitor, self.mode, self.patience = monitor, mode, patience
         self.run = run or {}
         self.every = every
+        self.log = None if log is None else Path(log)
         self.stopping = False
         self.history: list[dict[str, float]] = []
         self._random_state: dict[str, np.ndarray] | None = None
@@ -124,9 +131,19 @@ class Checkpoints(keras.callbacks.Callback):
         """Whether early stopping has ended the run."""
         if self.patience is None or not self.history:
             return False
-        values = [logs[self.monitor] for logs in self.history]
-        best = values.index(max(values) if self.mode == "max" else min(values))
-        return len(values) - 1 - best >= self.patience
+        return self.epoch - (self.best() or 0) >= self.patience
+
+    def best(self, logs: dict[str, float] | None = None) -> int | None:
+        """Return the number of the epoch with the best `monitor`, from 1; None: it is not known.
+
+        Args:
+            logs: Logs of an epoch that is not yet in the history; None: none.
+        """
+        history = [*self.history, *([logs] if logs else [])]
+        if not history or not all(self.monitor in x for x in history):
+            return None
+        values = [x[self.monitor] for x in history]
+        return 1 + values.index(max(values) if self.mode == "max" else min(values))
 
     def paths(self) -> list[Path]:
         """Return the paths of the checkpoints, oldest first."""
@@ -186,6 +203,7 @@ class Checkpoints(keras.callbacks.Callback):
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         if found := latest(self.folder):
             self._random_state = restore_state(found, self.model)
+            self._write_log()  # a kill can come between a checkpoint and its row
         if self.finished:
             self.model.stop_training = True
 
@@ -226,6 +244,7 @@ class Checkpoints(keras.callbacks.Callback):
         self._random_state = random_state()
         path = self.folder / f"epoch-{len(self.history):04d}"
         write_state(path, self.model, {"run": self.run, "history": self.history})
+        self._write_log()
         if current().index == 0:
             for path in (*self.paths()[: -self.keep], self.folder / UNFINISHED):
                 (path / STATE).unlink(missing_ok=True)  # first: without it, it is no checkpoint
@@ -234,6 +253,16 @@ class Checkpoints(keras.callbacks.Callback):
             raise TrainingStopped(f"after epoch {self.epoch}")
         if self.finished:
             self.model.stop_training = True
+
+    def _write_log(self):
+        if self.log is None or current().index:  # of several processes, the first reports
+            return
+        rows = [{"epoch": i, **logs} for i, logs in enumerate(self.history, 1)]
+        names = dict.fromkeys(name for row in rows for name in row)
+        with replacing(self.log) as path, path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, names, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
 
     def _stops(self, batch):
         """Return whether to stop now; several processes ask each other every 16 batches."""
@@ -249,6 +278,13 @@ def _same_run(folder, saved, asked):
     differing = sorted(k for k in saved.keys() | asked.keys() if saved.get(k) != asked.get(k))
     if differing:
         changes = ", ".join(_change(k, saved.get(k), asked.get(k)) for k in differing)
+        if _LENGTHS.issuperset(differing):
+            raise ValueError(
+                f"the checkpoints in {folder} belong to a run of another length ({changes}), over "
+                "which the learning rate decays. Finish it as it began, then train its model "
+                f"further with --start-from {folder.parent} into another output folder; or start "
+                "again in this one (--overwrite)"
+            )
         raise ValueError(
             f"the checkpoints in {folder} belong to another run ({changes}); choose another output "
             "folder, or start again in this one (--overwrite)"

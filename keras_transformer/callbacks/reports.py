@@ -10,6 +10,7 @@ from typing import Any
 
 import keras
 
+from keras_transformer.callbacks.checkpoints import Checkpoints
 from keras_transformer.config import require
 from keras_transformer.distribution.processes import current
 from keras_transformer.evaluation.scores import evaluate
@@ -20,8 +21,8 @@ from keras_transformer.system.extras import missing
 class TranslationQuality(keras.callbacks.Callback):
     """Translates validation texts by real beam search and logs `val_bleu` and `val_chrf`.
 
-    Put it before `Checkpoints` in the list of callbacks, which can then monitor `val_bleu`. In
-    epochs without a translation it logs the last values again.
+    Put it before `Progress`, which shows them, and before `Checkpoints`, which can then monitor
+    `val_bleu`. In epochs without a translation it logs the last values again.
 
     Args:
         translator: Translator with the model in training.
@@ -74,18 +75,27 @@ class Progress(keras.callbacks.Callback):
     Args:
         tokens_per_step: Mean number of target tokens per batch, padding not counted.
         interval: Seconds between two lines if stderr is not a terminal.
+        checkpoints: Checkpoints of the run, whose best epoch is shown; None: it is not shown.
 
     Attributes:
         seconds: Training time of all epochs so far, in seconds.
         tokens_per_second: Target tokens per second in the last epoch.
     """
 
-    def __init__(self, tokens_per_step: float, interval: float = 10.0):
+    def __init__(
+        self,
+        tokens_per_step: float,
+        interval: float = 10.0,
+        checkpoints: Checkpoints | None = None,
+    ):
         super().__init__()
         self.tokens_per_step = tokens_per_step
         self.interval = interval
+        self.checkpoints = checkpoints
         self.seconds = 0.0
         self.tokens_per_second = 0.0
+        self._since: float | None = None  # the end of the first batch
+        self._epochs = 0.0  # ended since then
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._epoch = epoch
@@ -95,6 +105,7 @@ class Progress(keras.callbacks.Callback):
         now = time.perf_counter()
         if batch == 0:  # it compiles, which tells nothing about the others
             self._first_done = now
+            self._since = self._since or now
             return
         if now - self._shown < (0.2 if sys.stderr.isatty() else self.interval):
             return
@@ -118,10 +129,22 @@ class Progress(keras.callbacks.Callback):
         self._close_epoch()
         if logs is not None:
             logs["seconds"] = self._took
+        best = ""
+        if self.checkpoints and (number := self.checkpoints.best(logs)):
+            best = f"best epoch {number} ({self.checkpoints.monitor}) "
         self._show(
-            f"epoch {epoch + 1}/{self.params['epochs']} {_metrics(logs)} "
+            f"epoch {epoch + 1}/{self.params['epochs']} {_metrics(logs)} {best}"
             f"{self.tokens_per_second:,.0f} tokens/s {_time(self.seconds)} so far"
+            f"{self._left(epoch)}"
         )
+
+    def _left(self, epoch):
+        """Return the time left, with that of validation and of the other callbacks."""
+        steps, before = self.params["steps"], self.params.get("first_step", 0)
+        self._epochs += steps / (before + steps)
+        per_epoch = (time.perf_counter() - self._since) / self._epochs
+        left = per_epoch * (self.params["epochs"] - epoch - 1)
+        return f" {_time(left)} left" if left else ""
 
     def _close_epoch(self):
         if self._begin is None:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from keras_transformer.cli.common import CHUNK, counted, directed, say
+from keras_transformer.data.formats import check_sides
 from keras_transformer.system.files import removed, replacing
 
 SKIPPABLE = (
@@ -130,9 +131,9 @@ def clean(
 
 
 def _check_files(inputs: list[Path], outputs: list[Path], written: list[Path]) -> None:
-    for name, paths in {"--input": inputs, "--output": outputs}.items():
-        if len(paths) > 2:
-            raise ValueError(f"{name} takes one file or two, got {len(paths)}")
+    check_sides("--input", inputs)
+    if len(outputs) > 2:
+        raise ValueError(f"--output takes one file or two, got {len(outputs)}")
     for path in inputs:
         if not path.is_file():
             raise FileNotFoundError(f"--input {path} does not exist, or is not a file")
@@ -150,9 +151,8 @@ def _check_files(inputs: list[Path], outputs: list[Path], written: list[Path]) -
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    if one.exists() and other.exists():
-        return one.samefile(other)
-    return one.resolve() == other.resolve()
+    both = one.exists() and other.exists()
+    return one.samefile(other) if both else one.resolve() == other.resolve()
 
 
 def _filters(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from keras_transformer.training.recipe import names
+from keras_transformer.training.recipe import names, settings
 
 
 def train(
@@ -53,7 +53,8 @@ def train(
         typer.Option(
             "--set",
             help="Change an option of the recipe, such as epochs=3 or model.d_model=256; may be "
-            "given several times.",
+            "given several times. The options, with the defaults of recipes that do not set them: "
+            f"{', '.join(settings())}.",
         ),
     ] = None,
     workers: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from keras_transformer.config import require
@@ -14,6 +15,7 @@ OTHER = frozenset(
     )
 )
 TSV = (".tsv", ".tab")
+PAIRED = (".tsv", ".txt", ".tmx", *JSON, ".parquet")  # that one file of both sides can have
 COMPRESSED = (".gz", ".zst")
 ACCEPTED = "TSV, JSON lines, TMX or Parquet"
 
@@ -54,6 +56,25 @@ def field_of(
 def has_fields(path: str | Path) -> bool:
     """Return whether a file has several texts in a line, by its name."""
     return suffix_of(path) in (*JSON, *TSV, ".tmx", ".parquet")
+
+
+def check_sides(option: str, paths: Sequence[str | Path]) -> None:
+    """Check the files of parallel text that an option names: one of both sides, or two.
+
+    Args:
+        option: Name of the option, for the error message.
+        paths: The files, one or more.
+
+    Raises:
+        ValueError: If there are more than two, or a single one has one side.
+    """
+    if len(paths) > 2:
+        raise ValueError(f"{option} takes one file or two, got {len(paths)}")
+    if len(paths) == 1 and suffix_of(paths[0]) not in PAIRED:
+        raise ValueError(
+            f"{option} names one side only, {paths[0]}: give it twice, for source and target, or "
+            f"name a file of both sides ({', '.join(PAIRED)}, also .gz or .zst)"
+        )
 
 
 def require_lines(path: str | Path, accepted: str) -> None:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from keras_transformer.data.formats import TSV, field_of, suffix_of
+from keras_transformer.data.formats import JSON, PAIRED, TSV, field_of, suffix_of
 from keras_transformer.data.lines import open_lines, parquet_rows, unpacked
 from keras_transformer.data.tmx import read_tmx
 
@@ -187,9 +187,9 @@ def iterate_pairs(
     if hasattr(source, "column_names"):
         return _pairs_of_dataset(source, source_language, target_language)
     suffix = suffix_of(source)
-    if suffix not in _FORMATS:
+    if suffix not in PAIRED:
         raise ValueError(
-            f"source must end in one of {', '.join(_FORMATS)} (or these and .gz or .zst) unless "
+            f"source must end in one of {', '.join(PAIRED)} (or these and .gz or .zst) unless "
             f"target names the file of the other language; got {str(source)!r}"
         )
     return iter(_FORMATS[suffix](source, source_language, target_language))
@@ -236,7 +236,7 @@ def _pairs_of_tsv(path: str | Path, *_) -> Iterator[tuple[str, str]]:
         if len(columns) < 2:
             raise ValueError(
                 f"{path}, line {number}: expected two texts with a tab between them, "
-                f"got {reprlib.repr(line)}"
+                f"got {reprlib.repr(line)}; if it is one of two files, name the other, too"
             )
         yield columns[0], columns[1]
 
@@ -292,8 +292,6 @@ _FORMATS = {
     ".tsv": _pairs_of_tsv,
     ".txt": _pairs_of_tsv,
     ".tmx": _pairs_of_tmx,
-    ".jsonl": _pairs_of_json_lines,
-    ".ndjson": _pairs_of_json_lines,
+    **dict.fromkeys(JSON, _pairs_of_json_lines),
     ".parquet": _pairs_of_parquet,
-    ".json": _pairs_of_json_lines,
 }

@@ -12,6 +12,7 @@ import keras
 from keras_transformer.config import TransformerConfig, require
 from keras_transformer.data.built_in_corpora import Corpus, load_corpus
 from keras_transformer.data.cleaning import are_exchanged, clean
+from keras_transformer.data.formats import check_sides
 from keras_transformer.data.text_files import read_pairs
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer
@@ -196,8 +197,8 @@ def _corpus(options, data_folder, files):
     for name, paths in files.items():
         if name != "test" and not paths:
             raise ValueError(f"--{name} is required to train on your own text files")
-        if paths and len(paths) > 2:
-            raise ValueError(f"--{name} takes one file or two, got {len(paths)}")
+        if paths:
+            check_sides(f"--{name}", paths)
         if paths and options.context_sentences:
             accepted = "two text files: others have no empty lines between documents"
             require(len(paths) == 2, f"--{name}", [str(x) for x in paths], accepted)

@@ -211,9 +211,25 @@ _CHOICES = {
 }
 
 
+# Fields that the tokenizer of a run decides.
+_OF_TOKENIZER = [f"model.{name}" for name in ("share_embeddings", "pad_id", "bos_id", "eos_id")]
+_SPELLED = {"None": "none", "True": "true", "False": "false"}
+
+
 def names() -> list[str]:
     """Return the names of the built-in recipes."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def settings() -> list[str]:
+    """Return "option=value" of each option that a change can set, with its default."""
+    tables = {"model.": TransformerConfig, "distribution.": Distribution}
+    return [
+        f"{table}{field.name}={_SPELLED.get(str(field.default), field.default)}"
+        for table, kind in {"": TranslationRecipe, **tables}.items()
+        for field in dataclasses.fields(kind)
+        if field.default is not dataclasses.MISSING and f"{table}{field.name}" not in _OF_TOKENIZER
+    ]
 
 
 def read_recipe(recipe: str, changes: list[str] | None = None) -> TranslationRecipe:

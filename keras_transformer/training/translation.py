@@ -12,6 +12,7 @@ import keras
 
 from keras_transformer.backend import keep_compilations, usable_precision
 from keras_transformer.callbacks import Checkpoints, Progress, TensorBoard, TranslationQuality
+from keras_transformer.callbacks.checkpoints import LOG
 from keras_transformer.checkpoints import assign_weights, average_weights, weights_of
 from keras_transformer.checkpoints.state import CHECKPOINTS, restore_state
 from keras_transformer.data.pair_batches import TokenBatches
@@ -33,7 +34,7 @@ from keras_transformer.training.recipe import read_recipe
 from keras_transformer.training.runs import run_into, say
 
 # Files and folders of a run, which --overwrite removes.
-OF_A_RUN = (CHECKPOINTS, "tensorboard", ADAPTER_FOLDER, MODEL, CONFIG, METRICS, MANIFEST)
+OF_A_RUN = (CHECKPOINTS, LOG, "tensorboard", ADAPTER_FOLDER, MODEL, CONFIG, METRICS, MANIFEST)
 # Options that a resumed run may change; with others changed, it is a different run.
 NOT_THE_RUN = ("epochs", "patience", "bleu_every", "average_last", "beam_size", "length_penalty")
 NOT_THE_RUN += ("checkpoint_every", "distribution", "remat")
@@ -95,6 +96,8 @@ def train(
         removed(*(folder / name for name in OF_A_RUN))
     team.exchange(None)  # all see the folder without what is removed
     checkpoints = _checkpoints(options, folder, beginning, len(pairs), total_steps, team)
+    progress = Progress(batches.num_tokens / len(batches), checkpoints=checkpoints)
+    events = folder / "tensorboard" if tensorboard and team.index == 0 else None
     runs.fit(
         model,
         lambda step: batches.dataset(step, None, workers, spread.part),
@@ -103,9 +106,7 @@ def train(
         epochs=options.epochs,
         validation_data=validation.dataset(steps=len(validation), part=spread.part),
         validation_steps=len(validation),
-        callbacks=_callbacks(
-            options, folder, corpus, beginning, model, batches, tensorboard and team.index == 0
-        ),
+        callbacks=_callbacks(options, corpus, beginning.translator(model), progress, events),
     )
     gather()
     if team.index:  # process 0 does the rest alone
@@ -216,10 +217,16 @@ def _checkpoints(options, folder, beginning, count, total_steps, team):
         mode="max" if options.monitor == "val_bleu" else "min",
         run=run,
         every=options.checkpoint_every or None,
+        log=folder / LOG,
     )
     team.agree({"checkpoint": [checkpoints.epoch, checkpoints.step]})
-    if checkpoints.epoch >= options.epochs or checkpoints.finished:
+    if checkpoints.epoch >= options.epochs:
         say(f"all {checkpoints.epoch} epochs are done: nothing is left to train")
+    elif checkpoints.finished:
+        say(
+            f"early stopping ended the run after epoch {checkpoints.epoch}: nothing is left to "
+            "train; a higher patience trains on"
+        )
     elif checkpoints.epoch or checkpoints.step:
         inside = f" and step {checkpoints.step}" if checkpoints.step else ""
         say(f"resuming after epoch {checkpoints.epoch}{inside}")
@@ -230,14 +237,13 @@ def _search(options):
     return dict(beam_size=options.beam_size, length_penalty=options.length_penalty)
 
 
-def _callbacks(options, folder, corpus, beginning, model, batches, tensorboard):
-    callbacks = [Progress(batches.num_tokens / len(batches))]
-    if options.bleu_every:
+def _callbacks(options, corpus, translator, progress, events):
+    callbacks = [progress]
+    if options.bleu_every:  # first, so that the line of progress shows it
         quality = dict(every=options.bleu_every, options=_search(options))
-        translator = beginning.translator(model)
-        callbacks.append(TranslationQuality(translator, corpus.validation, **quality))
-    if tensorboard:
-        callbacks.append(TensorBoard(folder / "tensorboard"))
+        callbacks.insert(0, TranslationQuality(translator, corpus.validation, **quality))
+    if events:
+        callbacks.append(TensorBoard(events))
     return callbacks
 
 

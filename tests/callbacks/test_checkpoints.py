@@ -1,5 +1,6 @@
 """Checkpoints in a real `fit`: resuming, early stopping, full disks, damaged files."""
 
+import csv
 import json
 import shutil
 
@@ -125,6 +126,41 @@ def test_a_run_that_is_stopped_inside_an_epoch_ends_bit_for_bit_as_one_that_is_n
         np.testing.assert_array_equal(expected, found)
     names = sorted(path.name for path in (tmp_path / "stopped").iterdir())
     assert names == ["epoch-0001", "epoch-0002", "epoch-0003"]
+
+
+@pytest.mark.once("files, counts and texts: no tensor differs")
+def test_the_log_has_each_epoch_once_whatever_a_kill_left(tmp_path, data):
+    log = tmp_path / "log.csv"
+
+    def run(epochs, *callbacks):
+        checkpoints = Checkpoints(tmp_path / "checkpoints", log=log)
+        model = new_model()
+        fit(model, data, epochs, *callbacks, checkpoints, initial_epoch=checkpoints.epoch)
+        with log.open(newline="") as file:
+            return checkpoints.history, list(csv.DictReader(file))
+
+    history, rows = run(2)
+    assert rows == [{"epoch": str(i), "loss": repr(x["loss"])} for i, x in enumerate(history, 1)]
+    with log.open("a") as file:
+        file.write("3,0.5\n4,0.")  # of an epoch that was not saved, and half a row
+    scripted = Scripted({2: 4.0})  # a metric that earlier epochs lack
+    history, rows = run(3, scripted)
+    assert [row["epoch"] for row in rows] == ["1", "2", "3"]
+    assert [row["val_bleu"] for row in rows] == ["", "", "4.0"]
+    assert [float(row["loss"]) for row in rows] == [x["loss"] for x in history]
+    log.unlink()
+    assert run(4)[1][:3] == rows
+
+
+@pytest.mark.once("files, counts and texts: no tensor differs")
+def test_more_steps_of_a_learning_rate_that_decays_are_refused_with_advice(tmp_path):
+    state = {"run": {"steps": 20, "seed": 0}, "history": [{"loss": 1.0}]}
+    write_json(tmp_path / "checkpoints" / "epoch-0001" / "state.json", state)
+    message = rf"\(steps: 20 before, 40 now\), over which the .* decays.*--start-from {tmp_path} in"
+    with pytest.raises(ValueError, match=message):
+        Checkpoints(tmp_path / "checkpoints", run={"steps": 40, "seed": 0})
+    with pytest.raises(ValueError, match=r"another run \(seed: 0 before, 1 now, steps: 20 before"):
+        Checkpoints(tmp_path / "checkpoints", run={"steps": 40, "seed": 1})
 
 
 @pytest.mark.once("files, counts and texts: no tensor differs")

@@ -79,6 +79,23 @@ def test_progress_shows_speed_and_time_left(tmp_path, data, capsys):
     assert progress.seconds == pytest.approx(sum(e["seconds"] for e in checkpoints.history))
 
 
+@pytest.mark.once("files, counts and texts: no tensor differs")
+def test_the_line_of_an_epoch_shows_bleu_the_best_epoch_and_the_time_left(tmp_path, data, capsys):
+    model = new_model()
+    checkpoints = Checkpoints(tmp_path, monitor="val_bleu", mode="max")
+    quality = TranslationQuality(Translator(model, Words()), [("abc", "e f g")])
+    quality.translator = SimpleNamespace(translate=lambda x: [next(found)], target_language="de")
+    found = iter(["e f g h", "e f g h i", "e"])
+    fit(model, data, 3, quality, Progress(20, checkpoints=checkpoints), checkpoints)
+    lines = [x for x in capsys.readouterr().err.splitlines() if " so far" in x]
+    assert [" val_bleu " in x and " val_chrf " in x for x in lines] == [True] * 3
+    best = [x.partition("best epoch ")[2].partition(" ")[0] for x in lines]
+    bleu = [x["val_bleu"] for x in checkpoints.history]
+    assert best == [str(1 + bleu[: i + 1].index(max(bleu[: i + 1]))) for i in range(3)]
+    assert all("(val_bleu)" in x for x in lines)
+    assert [x.endswith(" left") for x in lines] == [True, True, False]
+
+
 @pytest.mark.once("counts: no tensor differs")
 def test_progress_counts_the_steps_before_a_run_was_stopped(capsys):
     progress = Progress(tokens_per_step=20, interval=0.0)

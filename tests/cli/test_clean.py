@@ -169,6 +169,7 @@ def test_bad_options(run, failure, noisy, tmp_path):
     assert "--keep must be above 0 and at most 1, got 1.5" in message("--keep", 1.5)
     assert "none.tsv does not exist" in message(inputs=[tmp_path / "none.tsv"])
     assert "--input takes one file or two, got 3" in message(inputs=[noisy] * 3)
+    assert "--input names one side only, raw.en: give it twice" in message(inputs=["raw.en"])
     assert "one that ends in .tsv" in message(outputs=[tmp_path / "out.jsonl"])
     assert "must be a file to write" in message(outputs=[output, tmp_path])
 

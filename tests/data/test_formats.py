@@ -2,7 +2,7 @@
 
 import pytest
 
-from keras_transformer.data.formats import field_of, require_lines, suffix_of
+from keras_transformer.data.formats import check_sides, field_of, require_lines, suffix_of
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,16 @@ from keras_transformer.data.formats import field_of, require_lines, suffix_of
 )
 def test_fields(name, field, language, expected):
     assert field_of(name, field, language) == expected
+
+
+def test_one_file_of_both_sides_or_two_files():
+    for paths in (["a.tsv"], ["a.txt.gz"], ["a.JSONL"], ["a.en", "a.de"], ["a.tsv", "b.tsv"]):
+        check_sides("--train", paths)
+    message = "--train names one side only, a.en: give it twice, for source and target, or name a"
+    with pytest.raises(ValueError, match=message):
+        check_sides("--train", ["a.en"])
+    with pytest.raises(ValueError, match="--input takes one file or two, got 3"):
+        check_sides("--input", ["a.en"] * 3)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,14 @@ import json
 
 import pytest
 
-from keras_transformer.training.recipe import DECAYS, MONITORS, PRECISIONS, TranslationRecipe
+from keras_transformer.training.recipe import (
+    DECAYS,
+    MONITORS,
+    PRECISIONS,
+    TranslationRecipe,
+    read_recipe,
+    settings,
+)
 
 
 def test_there_and_back_by_json():
@@ -87,3 +94,16 @@ def test_every_value_has_a_type_and_its_error_the_name():
     for field in dataclasses.fields(TranslationRecipe):
         with pytest.raises(ValueError, match=rf"^{field.name} must be .*, got \(1,\)"):
             TranslationRecipe.from_dict({field.name: (1,)})
+
+
+def test_each_setting_is_accepted_and_none_is_missing(tmp_path):
+    (tmp_path / "empty.toml").write_text("")
+    recipe = read_recipe(str(tmp_path / "empty.toml"), settings())
+    named = {x.partition("=")[0].partition(".")[0] for x in settings()}
+    fields = {x.name for x in dataclasses.fields(TranslationRecipe)}
+    assert named == fields - {"corpora"}  # tables, which only a file has
+    plain = TranslationRecipe()
+    tables = "model", "distribution"
+    assert dataclasses.replace(recipe, **{x: getattr(plain, x) for x in tables}) == plain
+    assert {"epochs=20", "patience=none", "model.norm_first=false"} <= {*settings()}
+    assert recipe.model["d_model"] == 512 and recipe.distribution["data"] == -1

@@ -1,5 +1,6 @@
 """The training script as a user runs it: files in, a kill in the middle, a folder out."""
 
+import csv
 import json
 import os
 import signal
@@ -67,6 +68,17 @@ def test_a_killed_run_ends_with_the_same_translations(runs, files):
         Translator.load(runs / name).nbest(sources, beam_size=3) for name in ("killed", "whole")
     )
     assert killed == whole
+
+
+@pytest.mark.once("files; that a state resumes bit for bit is seen below, under each")
+def test_a_killed_run_has_the_log_of_one_that_was_not(runs):
+    rows = {}
+    for name in ("killed", "whole"):
+        with (runs / name / "log.csv").open(newline="") as file:
+            rows[name] = [row | {"seconds": ""} for row in csv.DictReader(file)]
+    assert rows["killed"] == rows["whole"]
+    assert [row["epoch"] for row in rows["whole"]] == ["1", "2", "3"]
+    assert {"loss", "perplexity", "val_loss"} <= rows["whole"][0].keys()
 
 
 @pytest.mark.once("files; that a state resumes bit for bit is seen below, under each")
@@ -214,13 +226,18 @@ def test_lora_needs_a_start(files, tmp_path):
 @pytest.mark.once("options of the run: batches, weights and files")
 def test_another_run_into_the_same_folder_is_refused(runs, files):
     paths = [files / "train.tsv"], [files / "validation.tsv"]
-    with pytest.raises(ValueError, match="another run .*seed: 0 before, 1 now"):
-        train(
-            output=runs / "whole",
-            train_files=paths[0],
-            validation_files=paths[1],
-            changes=[*SETTINGS, "seed=1"],
-        )
+    advice = "another length .total_steps: .* decays: .*--start-from .*whole into another output"
+    for change, message in (
+        ("seed=1", "another run .*seed: 0 before, 1 now"),
+        ("epochs=4", advice),
+    ):
+        with pytest.raises(ValueError, match=message):
+            train(
+                output=runs / "whole",
+                train_files=paths[0],
+                validation_files=paths[1],
+                changes=[*SETTINGS, change],
+            )
 
 
 @pytest.mark.once("options of the run: batches, weights and files")
@@ -263,6 +280,11 @@ def test_files_must_be_given(tmp_path, files):
         train(output=tmp_path, changes=["corpus=files"])
     with pytest.raises(ValueError, match="--validation is required"):
         train(output=tmp_path, train_files=[files / "train.tsv"])
+    for name in ("train", "validation"):
+        own = dict(train_files=[files / "train.tsv"], validation_files=[files / "test.tsv"])
+        own[f"{name}_files"] = [tmp_path / "x.en"]
+        with pytest.raises(ValueError, match=f"--{name} names one side only, .*x.en: give"):
+            train(output=tmp_path, **own)
     with pytest.raises(ValueError, match="--train takes one file or two, got 3"):
         train(output=tmp_path, train_files=[files / "train.tsv"] * 3)
 
