@@ -15,6 +15,7 @@ from keras_transformer.text.languages import M2M100, MBART50, NLLB200
 
 pytestmark = pytest.mark.once("texts: no tensor is read")
 JAPANESE = ["老人は公園で犬を見ました。", "彼女は猫が好きです。"]
+KOREAN = ["노인이 개를 보았다", "개가 노인을 보았다."]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def test_languages_of_pretrained_models():
     [
         ("老人看见了一只狗 (dog).", "zh"),
         (JAPANESE[0], "ja-mecab"),
-        ("노인이 개를 보았다", "ko-mecab"),
+        (KOREAN[0], "ko-mecab"),
         ("ชายชราเห็นสุนัข", "char"),
         ("The 老人 loves dogs.", "13a"),
         ("", "13a"),
@@ -71,10 +72,13 @@ def test_without_mecab_characters_are_counted(language, extra, monkeypatch):
         bleu_metric(f"{extra}-mecab")
 
 
-@pytest.mark.skipif(importlib.util.find_spec("MeCab") is None, reason="MeCab is not installed")
-def test_japanese_with_mecab():
-    theirs = sacrebleu.corpus_bleu(JAPANESE, [JAPANESE[::-1]], tokenize="ja-mecab").score
-    assert bleu_metric(None, "ja").corpus_score(JAPANESE, [JAPANESE[::-1]]).score == theirs
+@pytest.mark.parametrize(
+    "language,module,texts", [("ja", "MeCab", JAPANESE), ("ko", "mecab_ko", KOREAN)]
+)
+def test_with_mecab(language, module, texts):
+    pytest.importorskip(module, reason="MeCab is not installed")
+    theirs = sacrebleu.corpus_bleu(texts, [texts[::-1]], tokenize=f"{language}-mecab")
+    assert bleu_metric(None, language).corpus_score(texts, [texts[::-1]]).score == theirs.score
 
 
 def test_a_model_that_cannot_be_downloaded(monkeypatch, tmp_path):
