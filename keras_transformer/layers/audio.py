@@ -35,6 +35,8 @@ class AudioEmbedding(Layer):
         (B, ceil(T / 2), D); the first ceil(num_frames / 2) positions of a clip are not padding.
     """
 
+    whole_arguments = ("num_frames",)
+
     def __init__(self, d_model: int, max_frames: int, dropout: float = 0.0, **kwargs: Any):
         super().__init__(**kwargs)
         self.supports_masking = False  # outputs and inputs have different positions

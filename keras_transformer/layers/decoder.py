@@ -260,8 +260,8 @@ class Decoder(Stack):
                 shape = rows, heads, num_features(own.kernel, head_dim), head_dim + 1
                 return {"state": keras.KerasTensor(shape, dtype="float32")}
             shape = rows, own.num_kv_heads or heads, length, head_dim
-            one = keras.KerasTensor(shape, dtype=self.compute_dtype)
-            return {"key": one, "value": one}
+            dtype = self.compute_dtype
+            return {name: keras.KerasTensor(shape, dtype=dtype) for name in ("key", "value")}
 
         caches = [{part: spec(block, y) for part, y in sources.items()} for block in self.blocks]
         return output, caches

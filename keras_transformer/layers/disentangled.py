@@ -64,6 +64,13 @@ class DisentangledAttention(MultiHeadAttention):
         The output (B, T, D), and keys and values as of `MultiHeadAttention`.
     """
 
+    whole_arguments = ("rows",)
+
+    def build(  # type: ignore[override]
+        self, query_shape: Any, relative_shape: Any = None, rows_shape: Any = None
+    ) -> None:
+        super().build(query_shape)
+
     def call(self, query: Any, relative: Any, rows: Any, attention_mask: Any = None) -> Any:  # type: ignore[override]
         count = quick.shape(query)[0]
         query_BNTH, key_BNSH, value_BNSH = self._split(self.query_key_value, query, count)

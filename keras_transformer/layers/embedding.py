@@ -84,6 +84,8 @@ class PositionalEmbedding(Layer):
             not hold all of them exactly.
     """
 
+    whole_arguments = ("inputs", "positions", "type_ids")
+
     def __init__(
         self,
         vocab_size: int,

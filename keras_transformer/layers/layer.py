@@ -165,6 +165,7 @@ class Layer(DirectCalls, keras.layers.Layer):
 
     # Maps each call argument that is a mask of keys to the argument that holds these keys.
     mask_sources: Mapping[str, str] = MappingProxyType({})
+    whole_arguments: tuple[str, ...] = ()  # call arguments that are tensors of whole numbers
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
@@ -185,19 +186,29 @@ class Layer(DirectCalls, keras.layers.Layer):
         first = self.call_signature_parameters[0]
         return (given.pop(first),), given | found
 
-    def compute_output_shape(self, *input_shapes: Any) -> Any:
-        """Return the shapes of a call's outputs, from the shapes of its first arguments."""
-        inputs = [keras.KerasTensor(shape) for shape in input_shapes]
-        if self.built:
-            outputs = self.compute_output_spec(*inputs)
-        else:  # a copy: this layer may still be built for other shapes
-            with unfilled():
-                outputs = type(self).from_config(self.get_config())(*inputs)
-        return keras.tree.map_structure(lambda x: x.shape, outputs)
+    def compute_output_shape(self, *shapes: Any, **named_shapes: Any) -> Any:
+        """Return the shapes of a call's outputs, from the shapes of its tensors.
+
+        Args:
+            shapes: Shapes of the first call arguments.
+            named_shapes: Shapes of others: `memory_shape` is that of `memory`. Keras's `summary`
+                gives all shapes by the names that `build` has for them.
+        """
+        found = dict(zip(self.call_signature_parameters, shapes, strict=False))
+        found |= {name.removesuffix("_shape"): shape for name, shape in named_shapes.items()}
+        tensors = {
+            name: keras.KerasTensor(shape, "int32" if name in self.whole_arguments else None)
+            for name, shape in found.items()
+            if shape is not None
+        }
+        return keras.tree.map_structure(lambda x: x.shape, self.compute_output_spec(**tensors))
 
     def compute_output_spec(self, *arguments: Any, **options: Any) -> Any:
         """Infer the specs by a call; Keras would use `compute_output_shape`, without dtypes."""
-        return keras.Operation.compute_output_spec(self, *arguments, **options)
+        if self.built:
+            return keras.Operation.compute_output_spec(self, *arguments, **options)
+        with unfilled():  # a copy: this layer may still be built for other shapes
+            return type(self).from_config(self.get_config())(*arguments, **options)
 
     def get_build_config(self) -> dict[str, Any] | None:
         """Return the build config, including how sub-layers are quantized."""

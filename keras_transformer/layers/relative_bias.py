@@ -54,6 +54,8 @@ class RelativeBias(Layer):
         ValueError: If `num_buckets` is odd or below 4, or `max_distance` is not above half of it.
     """
 
+    whole_arguments = ("query_positions", "key_positions")
+
     def __init__(
         self,
         num_heads: int,

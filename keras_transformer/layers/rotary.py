@@ -193,6 +193,8 @@ class Rotary(Layer):
             value out of range.
     """
 
+    whole_arguments = ("positions", "lengths")
+
     def __init__(
         self,
         head_dim: int,

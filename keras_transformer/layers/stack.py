@@ -181,7 +181,7 @@ class Stack(Layer):
 
     def _like(self, x):
         """Return the spec of the stack's output, or None if the input x does not fit the stack."""
-        fits = len(x.shape) == 3 and x.shape[-1] == self._width
+        fits = self.built and len(x.shape) == 3 and x.shape[-1] == self._width
         return keras.KerasTensor(x.shape, dtype=self.compute_dtype) if fits else None
 
     def get_config(self) -> dict[str, Any]:
