@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from keras_transformer.cli.common import Precision, answer_lines
+from keras_transformer.cli.folders import saved_argument
 from keras_transformer.cli.reading import read_whole_lines
 from keras_transformer.cli.tasks import Json, Output, TokensPerBatch
 
@@ -19,7 +20,7 @@ FIELDS = ("question", "context")  # SQuAD's names
 
 
 def answer(
-    folder: Annotated[Path, typer.Argument(help="A saved question answerer.", metavar="FOLDER")],
+    folder: Annotated[Path, saved_argument("A saved question answerer")],
     top_k: Annotated[
         int, typer.Option("--top-k", "-k", min=1, help="Maximum answers per question.")
     ] = 1,

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from keras_transformer.cli.common import Precision, say, searching
+from keras_transformer.cli.folders import saved_argument
 from keras_transformer.cli.reading import read_lines
 from keras_transformer.config import require
 from keras_transformer.data.lines import one_line
@@ -22,7 +23,7 @@ HELP = "/clear forgets the chat, /exit or Ctrl-D ends it, Ctrl-C stops a reply."
 
 @searching(Generation, STREAM)
 def chat(
-    folder: Annotated[Path, typer.Argument(help="A saved chat model.", metavar="FOLDER")],
+    folder: Annotated[Path, saved_argument("A saved chat model")],
     system: Annotated[
         str | None, typer.Option(help="Message that tells the model how to behave.")
     ] = None,

@@ -16,6 +16,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from keras_transformer.cli.common import CHUNK, counted, directed, say
+from keras_transformer.cli.folders import saved
 from keras_transformer.data.formats import check_sides
 from keras_transformer.system.files import removed, replacing
 
@@ -66,14 +67,13 @@ def clean(
     forward: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER",
-            help="Translator from source to target: with --reverse, score what is left by dual "
-            "conditional cross-entropy.",
+            **saved(
+                "Translator from source to target: with --reverse, score what is left by dual "
+                "conditional cross-entropy"
+            ),
         ),
     ] = None,
-    reverse: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Translator from target to source.")
-    ] = None,
+    reverse: Annotated[Path | None, typer.Option(**saved("The reverse translator"))] = None,
     keep: Annotated[
         float | None,
         typer.Option(help="Share to keep of what is scored, the best.  [default: 0.9]"),

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from typer.core import TyperCommand, TyperGroup
 
+from keras_transformer.cli.folders import make_loadable, saved, saved_argument
 from keras_transformer.config import require
 from keras_transformer.search import SearchOptions, spelled_out
 from keras_transformer.system.failures import BAD_INPUT, in_one_line, memory_errors
@@ -45,17 +46,21 @@ class Commands(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command whose compiled JAX programs are cached for later processes."""
+    """A command whose compiled JAX programs are cached for later processes.
+
+    The checkpoints that it is given in place of saved folders are imported first, see `folders`.
+    """
 
     def invoke(self, context: Any) -> Any:
         """Run the command."""
         from keras_transformer.backend import keep_compilations
 
         keep_compilations()
+        make_loadable(context.params)
         return super().invoke(context)
 
 
-Folder = Annotated[Path, typer.Argument(help="A saved translator.", metavar="FOLDER")]
+Folder = Annotated[Path, saved_argument("A saved translator")]
 SourceLanguage = Annotated[
     str | None,
     typer.Option(
@@ -87,9 +92,10 @@ EnsembleOf = Annotated[
     list[Path] | None,
     typer.Option(
         "--ensemble",
-        metavar="FOLDER",
-        help="A further translator with the same tokenizer, to average log-probabilities with; may "
-        "be repeated.",
+        **saved(
+            "A further translator with the same tokenizer, to average log-probabilities with; may "
+            "be repeated"
+        ),
     ),
 ]
 ContextSentences = Annotated[

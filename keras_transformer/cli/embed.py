@@ -10,15 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from keras_transformer.cli.common import CHUNK, Precision, answer_lines
+from keras_transformer.cli.folders import saved_argument
 from keras_transformer.cli.reading import TextField, read_lines
 from keras_transformer.cli.tasks import Input, Json, Strict, TokensPerBatch
 from keras_transformer.system.files import replacing
 
 
 def embed(
-    folder: Annotated[
-        Path, typer.Argument(help="A saved text encoder, with any head.", metavar="FOLDER")
-    ],
+    folder: Annotated[Path, saved_argument("A saved text encoder, with any head")],
     input_file: Input = None,
     text_field: TextField = None,
     output_file: Annotated[

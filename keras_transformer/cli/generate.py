@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from keras_transformer.cli.common import Precision, searching
+from keras_transformer.cli.folders import saved_argument
 from keras_transformer.cli.reading import read_lines
 from keras_transformer.data.lines import one_line
 from keras_transformer.search import GENERATE, STREAM, Generation
 
-Writer = Annotated[Path, typer.Argument(help="A saved language model.", metavar="FOLDER")]
+Writer = Annotated[Path, saved_argument("A saved language model")]
 
 
 @searching(Generation, GENERATE)

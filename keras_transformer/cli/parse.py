@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from keras_transformer.cli.common import Precision, TokensPerBatch, answer_lines, searching
+from keras_transformer.cli.folders import saved_argument
 from keras_transformer.cli.reading import TextField, read_lines
 from keras_transformer.cli.tasks import Input, Output, Strict
 from keras_transformer.search import Search
@@ -18,7 +19,7 @@ OPTIONS = ("beam_size", "length_penalty")
 
 @searching(Search, OPTIONS)
 def parse(
-    folder: Annotated[Path, typer.Argument(help="A saved parser.", metavar="FOLDER")],
+    folder: Annotated[Path, saved_argument("A saved parser")],
     input_file: Input = None,
     text_field: TextField = None,
     output_file: Output = None,

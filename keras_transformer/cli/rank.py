@@ -9,14 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from keras_transformer.cli.common import Precision, check_output, opened
+from keras_transformer.cli.folders import saved_argument
 from keras_transformer.cli.reading import TextField, read_lines
 from keras_transformer.cli.tasks import Input, Json, Output, Strict, TokensPerBatch
 
 
 def rank(
-    folder: Annotated[
-        Path, typer.Argument(help="A saved text scorer (cross-encoder).", metavar="FOLDER")
-    ],
+    folder: Annotated[Path, saved_argument("A saved text scorer (cross-encoder)")],
     query: Annotated[str, typer.Argument(help="What the lines are ranked for.")],
     top_k: Annotated[
         int | None, typer.Option("--top-k", "-k", min=1, help="Number of lines.  [default: all]")

@@ -20,21 +20,17 @@ from keras_transformer.cli.common import (
     say,
     searching,
 )
+from keras_transformer.cli.folders import saved
 from keras_transformer.cli.reading import read_sides
 from keras_transformer.search import TRANSLATE, Search
 
 RerankReverse = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FOLDER", help="Translator of the other direction, for the weight reverse."
-    ),
+    typer.Option(**saved("Translator of the other direction, for the weight reverse")),
 ]
 RerankLanguageModel = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FOLDER",
-        help="Language model of the target language, for the weight language_model.",
-    ),
+    typer.Option(**saved("Language model of the target language, for the weight language_model")),
 ]
 RerankWeight = Annotated[
     list[str] | None,

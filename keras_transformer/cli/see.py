@@ -11,13 +11,12 @@ from typing import Annotated
 import typer
 
 from keras_transformer.cli.common import Precision
+from keras_transformer.cli.folders import saved_argument
 from keras_transformer.cli.tasks import Threshold, in_a_line
 
 
 def see(
-    folder: Annotated[
-        Path, typer.Argument(help="A saved image classifier or encoder.", metavar="FOLDER")
-    ],
+    folder: Annotated[Path, saved_argument("A saved image classifier or encoder")],
     images: Annotated[
         list[Path], typer.Argument(help="PNG, JPEG and other image files.", metavar="IMAGE")
     ],

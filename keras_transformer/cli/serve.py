@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from keras_transformer.cli.common import Engine, Precision, say, searching
+from keras_transformer.cli.folders import loadable
 from keras_transformer.search import TRANSLATE, Search
 
 
@@ -19,7 +20,8 @@ def serve(
         typer.Argument(
             metavar="MODEL...",
             help="Folder of a saved model of any task, or of a SavedModel, which needs its "
-            "languages: en-de=FOLDER.",
+            "languages: en-de=FOLDER; or a folder or a name of Hugging Face's hub, imported once "
+            "into a cache.",
         ),
     ],
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
@@ -206,6 +208,7 @@ def serve(
     tracer = serving.Tracer() if traces else None
     tls = serving.tls_files(tls_certificate, tls_key)
     at = serving.listen(host, port)  # before the models are loaded, which takes longer
+    models = [_loadable(model) for model in models]
     loading = dict(precision=precision, engine=engine, **search)
     pool, read = None, partial(serving.Catalogue.load, models, **loading)
     if replicas > 1 or devices is not None:
@@ -222,3 +225,12 @@ def serve(
 
     patience = timeout + 5 if drain is None else drain
     serving.run(serving.create_app(load, settings, pool, tracer), at, patience, root_path, tls)
+
+
+def _loadable(model):
+    """Return a model's folder, with its languages if they are given, after an import if needed."""
+    from keras_transformer.serving.catalogue import parse
+
+    folder, pair = parse(model)
+    languages = "-".join(pair) + "=" if pair else ""
+    return f"{languages}{loadable(folder)}"

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from keras_transformer.cli.common import Precision, searching
+from keras_transformer.cli.folders import saved_argument
 from keras_transformer.config import require
 from keras_transformer.data.lines import one_line
 from keras_transformer.search import TRANSCRIBE, Transcription
@@ -20,7 +21,7 @@ STDIN = Path("-")
 
 @searching(Transcription, TRANSCRIBE)
 def transcribe(
-    folder: Annotated[Path, typer.Argument(help="A saved transcriber.", metavar="FOLDER")],
+    folder: Annotated[Path, saved_argument("A saved transcriber")],
     sounds: Annotated[
         list[Path],
         typer.Argument(
@@ -81,7 +82,7 @@ def transcribe(
 
 
 def speak(
-    folder: Annotated[Path, typer.Argument(help="A saved synthesizer.", metavar="FOLDER")],
+    folder: Annotated[Path, saved_argument("A saved synthesizer")],
     text: Annotated[str, typer.Argument(help="Text to speak.")],
     output_file: Annotated[Path, typer.Option("--output", "-o", help="WAV file to write.")],
     speaker: Annotated[

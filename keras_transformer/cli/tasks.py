@@ -11,12 +11,13 @@ from typing import Annotated, Any
 import typer
 
 from keras_transformer.cli.common import Precision, answer_lines
+from keras_transformer.cli.folders import saved_argument
 from keras_transformer.cli.reading import TEXT_FILE, TextField, read_lines, read_whole_lines
 from keras_transformer.data.formats import TSV, suffix_of
 
-Classifier = Annotated[Path, typer.Argument(help="A saved text classifier.", metavar="FOLDER")]
-Tagger = Annotated[Path, typer.Argument(help="A saved token tagger.", metavar="FOLDER")]
-Filler = Annotated[Path, typer.Argument(help="A saved masked language model.", metavar="FOLDER")]
+Classifier = Annotated[Path, saved_argument("A saved text classifier")]
+Tagger = Annotated[Path, saved_argument("A saved token tagger")]
+Filler = Annotated[Path, saved_argument("A saved masked language model")]
 Input = Annotated[
     Path | None,
     typer.Option("--input", "-i", help=f"{TEXT_FILE}.  [default: stdin]"),

@@ -10,9 +10,15 @@ from typing import Any
 
 from keras_transformer.checkpoints import WEIGHTS
 from keras_transformer.checkpoints.state import CHECKPOINTS, STATE, latest, read_state
-from keras_transformer.inference.folder import CONFIG, read_config
+from keras_transformer.inference.folder import read_config
 from keras_transformer.inference.kinds import kinds_of
-from keras_transformer.inference.model_files import MODEL, count_parameters, unreadable
+from keras_transformer.inference.model_files import (
+    MODEL,
+    checkpoint_type,
+    count_parameters,
+    import_command,
+    unreadable,
+)
 from keras_transformer.system.files import read_json
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import MANIFEST
@@ -108,7 +114,6 @@ def other_kind(path: str | os.PathLike) -> str | None:
         return "an ONNX model; ONNX Runtime runs it"
     if has("model.bin") and any(path.glob("*_vocabulary.*")):
         return "a CTranslate2 model; ctranslate2.Translator loads it"
-    theirs = read_json(path / CONFIG) if has(CONFIG) else None
-    if isinstance(theirs, dict) and (kind := theirs.get("model_type")):
-        return f"a Hugging Face checkpoint of type {kind}; keras-transformer import converts it"
+    if kind := checkpoint_type(path):
+        return f"a Hugging Face checkpoint of type {kind}; `{import_command(path)}` converts it"
     return None

@@ -14,7 +14,14 @@ from keras_transformer.checkpoints.adapters import ADAPTER, Adapter
 from keras_transformer.config import require
 from keras_transformer.inference.card import write_card
 from keras_transformer.inference.kinds import require_kind
-from keras_transformer.inference.model_files import MODEL, facts_of, read_weights
+from keras_transformer.inference.model_files import (
+    MODEL,
+    checkpoint_type,
+    facts_of,
+    import_command,
+    is_hub_name,
+    read_weights,
+)
 from keras_transformer.layers.layer import unfilled
 from keras_transformer.models import merged, widened
 from keras_transformer.system.files import (
@@ -123,9 +130,16 @@ def read_config(
     complete(folder)
     if not folder.is_dir():
         problem = "it is a file" if folder.is_file() else "there is no such folder"
+        if is_hub_name(folder):
+            problem += f"; a model of that name on Hugging Face's hub: `{import_command(folder)}`"
         raise ValueError(f"{folder} is not a saved {what}: {problem}")
     _require_file(folder, what, CONFIG)
     config = read_json(folder / CONFIG)
+    if kind := checkpoint_type(folder):
+        raise ValueError(
+            f"{folder} is not a saved {what} but a Hugging Face checkpoint of type {kind}: "
+            f"`{import_command(folder)}` imports it; so does load_pretrained, in Python"
+        )
     adapted = isinstance(config, dict) and config.get("adapter") is not None
     _require_file(folder, what, ADAPTER if adapted else MODEL)
     if not isinstance(config, dict) or config.get("format") not in FORMATS:

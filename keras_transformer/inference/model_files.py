@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,6 +31,31 @@ def is_saved(folder: str | os.PathLike) -> bool:
     """Return whether a folder holds a saved model or a saved adapter."""
     config, *weights = (Path(folder, name).is_file() for name in (CONFIG, MODEL, ADAPTER))
     return config and any(weights)
+
+
+def checkpoint_type(folder: str | os.PathLike) -> str | None:
+    """Return the type of a checkpoint in Hugging Face's layout; None if a folder is none.
+
+    Raises:
+        ValueError: If its `config.json` is not valid JSON.
+    """
+    path = Path(folder, CONFIG)
+    theirs = read_json(path) if path.is_file() and not is_saved(folder) else None
+    kind = theirs.get("model_type") if isinstance(theirs, dict) else None
+    return kind if isinstance(kind, str) else None
+
+
+def is_hub_name(source: str | os.PathLike) -> bool:
+    """Return whether a text can be the name of a model on a hub: there is no such path."""
+    path = Path(source)
+    is_name = re.fullmatch(r"[\w.-]+(/[\w.-]+)?", str(source)) and not path.exists()
+    return bool(is_name and (path.parent == Path() or not path.parent.exists()))
+
+
+def import_command(source: str | os.PathLike) -> str:
+    """Return the command that imports a checkpoint, a folder or a name on a hub."""
+    out = f"saved_models/{Path(source).resolve().name}"
+    return f"keras-transformer import {shlex.quote(os.fspath(source))} {shlex.quote(out)}"
 
 
 def facts_of(adapter: Adapter, base: Path, folder: Path) -> dict[str, Any]:

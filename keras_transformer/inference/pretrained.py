@@ -39,6 +39,7 @@ from keras_transformer.text.text_tokenizer import TextTokenizer
 CONFIG = hugging_face.CONFIG
 NO_LOGIT = -1e4  # makes a probability 0; float16 has it
 FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "*.jinja", "merges.txt", "vocab.txt"]
+PICKLED = "pytorch_model*.bin"
 FILES += ["[0-9]*_*/pytorch_model.bin"]  # modules of older folders of sentence-transformers
 
 
@@ -122,10 +123,7 @@ def load_pretrained(
         precision in (*PRECISIONS, None), "precision", precision, f"one of {PRECISIONS} or None"
     )
     precision = precision and usable_precision(precision)
-    is_folder = Path(source).is_dir()
-    config = Path(source, CONFIG) if is_folder else _fetched(os.fspath(source), [CONFIG]) / CONFIG
-    if not config.is_file():
-        raise FileNotFoundError(f"{source} is not a checkpoint: it has no {CONFIG}")
+    config = _config_of(source)
     theirs = read_json(config)
     kind: Any = theirs.get("model_type") if isinstance(theirs, dict) else None
     family = hugging_face.family_of(theirs if kind else {}, config)
@@ -133,10 +131,7 @@ def load_pretrained(
     languages = dict(source_language=source_language, target_language=target_language)
     for name, language in languages.items():
         require(translates or language is None, name, language, f"None: {source} is a {kind!r}")
-    hugging_face.read_config(config.parent)  # fails before gigabytes are downloaded
-    folder = Path(source) if is_folder else _fetched(os.fspath(source), FILES)
-    if not is_folder and not any(folder.glob("*.safetensors")):
-        folder = _fetched(os.fspath(source), ["pytorch_model*.bin"])
+    folder = _whole(source, config)
     # The tokenizer first: it fails before gigabytes are read.
     if translates:
         theirs, _ = hugging_face.read_config(folder)
@@ -175,6 +170,34 @@ def load_pretrained(
         length, lowercase = read_scorer(folder)
         return TextScorer(model, lowercased(texts) if lowercase else texts, length)
     return PretrainedModel(model, texts)
+
+
+def checkpoint_folder(source: str | os.PathLike) -> Path:
+    """Return the folder of a checkpoint; that of a model on the hub, once it is downloaded.
+
+    Args:
+        source: See `load_pretrained`.
+
+    Raises:
+        ConnectionError, FileNotFoundError, ImportError, PermissionError: See `load_pretrained`.
+        ValueError: If its `config.json` is broken, or of no family that is supported.
+    """
+    return _whole(source, _config_of(source))
+
+
+def _whole(source, config):
+    hugging_face.read_config(config.parent)  # fails before gigabytes are downloaded
+    if Path(source).is_dir():
+        return Path(source)
+    folder = _fetched(os.fspath(source), FILES)
+    return folder if any(folder.glob("*.safetensors")) else _fetched(os.fspath(source), [PICKLED])
+
+
+def _config_of(source):
+    folder = Path(source) if Path(source).is_dir() else _fetched(os.fspath(source), [CONFIG])
+    if not (folder / CONFIG).is_file():
+        raise FileNotFoundError(f"{source} is not a checkpoint: it has no {CONFIG}")
+    return folder / CONFIG
 
 
 def _model(folder, precision, without=()):

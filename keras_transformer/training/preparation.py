@@ -42,7 +42,7 @@ class Beginning:
     languages: tuple[str | None, str | None]
 
     def translator(self, model: keras.Model) -> Translator:
-        """Return a translator with a model of this run, and the search of the one it starts from."""
+        """Return a translator with a model of this run, and the search of its start."""
         search = self.start.search if self.start else None
         return Translator(model, self.tokenizer, *self.languages, search)
 

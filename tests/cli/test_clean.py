@@ -117,7 +117,7 @@ def scored(monkeypatch):
     monkeypatch.setattr("keras_transformer.evaluation.dual_cross_entropy.dual_scores", scores)
     codes = ["--source-language", "en", "--target-language", "de"]
     skipped = ["--skip", "language", "--skip", "script"]  # the words are made up
-    return [*codes, *skipped, "--forward", "x/en-de", "--reverse", "x/de-en"]
+    return [*codes, *skipped, "--forward", "en-de", "--reverse", "de-en"]
 
 
 @pytest.mark.parametrize("chunk", [2, 100])

@@ -207,7 +207,7 @@ def test_info_says_in_a_sentence_what_else_a_folder_is(run, failure, translator,
         "tf": "is a SavedModel; TensorFlow",
         "onnx": "is an ONNX model",
         "ct2": "is a CTranslate2 model",
-        "theirs": "is a Hugging Face checkpoint of type marian; keras-transformer import",
+        "theirs": "is a Hugging Face checkpoint of type marian; `keras-transformer import",
         "saved_model.pb": "is a file; give the folder of a saved model.",
     }.items():
         shown = run("info", tmp_path / name).stdout

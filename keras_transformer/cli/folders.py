@@ -1,0 +1,59 @@
+"""Folders of saved models that commands take, by path; checkpoints of Hugging Face by name, too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+
+class SavedFolder(type(Path())):  # type: ignore[misc]
+    """A folder that a command loads a model from, as the command line names it."""
+
+
+def saved(what: str) -> dict[str, Any]:
+    """Return the options of an argument or option that takes folders of saved models.
+
+    Args:
+        what: The kind of model, for the help.
+    """
+    text = f"{what}; or a folder or a name of Hugging Face's hub, imported once into a cache."
+    return dict(parser=SavedFolder, metavar="FOLDER", help=text)
+
+
+def saved_argument(what: str) -> Any:
+    """Return an argument that takes the folder of a saved model; see `saved`."""
+    return typer.Argument(**saved(what))
+
+
+def loadable(folder: str | Path) -> Path:
+    """Return the folder to load a model from: the given one, or the import of a checkpoint.
+
+    A line on stderr says where an import is written.
+
+    Args:
+        folder: Folder of a saved or an exported model, or of a checkpoint in Hugging Face's layout;
+            or the name of a model on its hub.
+
+    Raises:
+        ConnectionError, FileNotFoundError, PermissionError, ValueError: If a checkpoint cannot be
+            fetched or imported.
+    """
+    from keras_transformer.cli.common import say
+    from keras_transformer.inference.model_files import checkpoint_type, is_hub_name
+
+    if checkpoint_type(folder) or ("/" in str(folder) and is_hub_name(folder)):
+        from keras_transformer.inference.import_cache import imported
+
+        return imported(folder, say)
+    return Path(folder)
+
+
+def make_loadable(values: dict[str, Any]) -> None:
+    """Replace each `SavedFolder` among the values of a command by what `loadable` returns."""
+    for name, value in values.items():
+        if isinstance(value, SavedFolder):
+            values[name] = loadable(Path(value))
+        elif isinstance(value, list | tuple) and any(isinstance(x, SavedFolder) for x in value):
+            values[name] = [loadable(Path(x)) for x in value]
