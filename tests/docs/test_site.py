@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
+import shlex
 import subprocess
 import sys
 from html.parser import HTMLParser
 
 import nbformat
 import pytest
+import yaml
 
 import keras_transformer
 
@@ -21,10 +24,28 @@ PACKAGES = ("layers", "models", "decoding", "text", "export", "checkpoints")
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", folder]
-    process = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
+    process = build("-d", folder)
     assert process.returncode == 0, process.stderr
     return folder
+
+
+def build(*options):
+    """Run the command of `make docs` with further options."""
+    (arguments,) = re.findall(r"^\t.*mkdocs (build.*)$", (ROOT / "Makefile").read_text(), re.M)
+    command = [sys.executable, "-m", "mkdocs", *shlex.split(arguments), *options]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", ["[x][keras_transformer.Gone]", "[x](gone.md)", "[x](#gone)"])
+def test_make_docs_fails_at_a_dead_reference(tmp_path, page):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/index.md").write_text(page)
+    plugins = [{"mkdocstrings": {"handlers": {"python": {"paths": [str(ROOT)]}}}}]
+    checks = yaml.load((ROOT / "mkdocs.yml").read_text(), yaml.BaseLoader)["validation"]
+    config = tmp_path / "mkdocs.yml"
+    config.write_text(json.dumps(dict(site_name="x", plugins=plugins, validation=checks)))
+    process = build("-f", config, "-d", tmp_path / "site")
+    assert process.returncode != 0 and "WARNING" in process.stderr, process.stderr
 
 
 class Loads(HTMLParser):
