@@ -72,6 +72,15 @@ def test_commands_exist(page):
                     command.check()
 
 
+def test_the_notebook_of_a_lesson_ends():
+    """A cell waits for each of its commands: what serves runs in the background and is stopped."""
+    for page in [page for page in PAGES if page.startswith("docs/lessons/")]:
+        code = "\n".join(code for language, code, *_ in blocks(page) if language == "bash")
+        servers = re.findall(r"^keras-transformer (?:serve|chat|launch).*", code, re.MULTILINE)
+        assert all(re.search(r"> \S+ 2>&1 &$", line) for line in servers), page
+        assert len(servers) == len(re.findall(r"^kill ", code, re.MULTILINE)), page
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_keras_is_imported_after_the_package(page):
     """Keras alone would take TensorFlow, which may not be installed."""
