@@ -29,7 +29,8 @@ else:
         f"got {BACKEND!r}"
     )
 
-# Only JAX compiles for each new shape: TensorFlow's graphs accept any shape, PyTorch is eager.
+# Only JAX compiles a search for each new shape: TensorFlow's graphs accept any shape, PyTorch is
+# eager. TensorFlow's training kernels are compiled for each shape, too.
 COMPILES_EACH_SHAPE = BACKEND == "jax"
 # Whether Python code runs in each step, not only while a function is traced.
 IS_EAGER = BACKEND == "torch"
