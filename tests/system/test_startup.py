@@ -193,3 +193,14 @@ def test_the_import_of_tensorflow_is_quiet(tmp_path, level, shown):
     assert done.stderr.endswith(f"{trouble}tensorflow\n")
     kept = done.stderr.removesuffix(f"{trouble}tensorflow\n").splitlines()
     assert len(kept) == shown
+
+
+@pytest.mark.parametrize("program", ["keras-transformer", "user.py"])
+def test_a_command_loads_keras_without_its_extras(program):
+    hidden = startup.WithoutExtrasOfKeras.HIDDEN
+    lines = [f"import sys; sys.argv[0] = {program!r}; import keras_transformer, keras"]
+    lines += [f"print(*sorted({set(hidden)} & {{*sys.modules}}))"]
+    lines += [f"import {', '.join(hidden)}"]
+    process = run("-c", "\n".join(lines))
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.split() == ([] if program == "keras-transformer" else sorted(hidden))
