@@ -68,9 +68,7 @@ WITH_BACKEND = (
     "data/test_audio.py",
     "data/test_prefetching.py",
     "docs/test_add_a_family.py",
-    "serving/test_app.py",
     "serving/test_engines.py",
-    "system/test_registration.py",
     "text/test_keras_hub.py",
 )
 

@@ -143,6 +143,7 @@ def test_threads_that_use_other_adapters_wait(whole, base):
     assert adapters.active == "law"
 
 
+@pytest.mark.once("files: each backend switches adapters above")
 def test_a_base_in_another_precision(room):
     translator = Translator.load(room / "base", "bfloat16")
     if translator.model._policy.compute_dtype != "bfloat16":
@@ -181,6 +182,7 @@ def bert_of(head="masked_lm"):
     return model, tokenizer
 
 
+@pytest.mark.once("files: each backend switches adapters above")
 def test_an_adapter_brings_its_head(tmp_path):
     base, tokenizer = bert_of()
     save_folder(tmp_path / "base", base, tokenizer, {"task": "masked_language_model"})
@@ -212,6 +214,7 @@ def test_an_adapter_brings_its_head(tmp_path):
         Adapters(base).load(tmp_path / "0")
 
 
+@pytest.mark.once("files: each backend switches adapters above")
 def test_other_bases_are_refused(room, base, tmp_path):
     translator, _ = base
     tokenizer = translator.tokenizer

@@ -64,6 +64,7 @@ def test_a_chat_that_goes_on_is_not_read_again(parts, monkeypatch):
     assert again < len(chat.encode(turns)) - first
 
 
+@pytest.mark.once("texts: the replies above are those of each backend")
 def test_prompts_that_spell_special_tokens(parts):
     """Spelled out, unless asked for; as `transformers` does either."""
     model, tokenizer, chat = parts
@@ -93,6 +94,7 @@ def test_two_replies_at_once(parts):
     assert begun + "".join(first) == expected
 
 
+@pytest.mark.once("texts: the replies above are those of each backend")
 @pytest.mark.parametrize("name", cases(["llama-3", "phi-3", "gemma"], "phi-3"))
 def test_a_reply_ends_with_its_turn(name, tmp_path):
     model, tokenizer = chat_folder(tmp_path, name)
@@ -111,6 +113,7 @@ def test_a_reply_ends_with_its_turn(name, tmp_path):
         chat.ends = chat.ends[:-1]
 
 
+@pytest.mark.once("texts: the replies above are those of each backend")
 def test_stop_and_options(parts):
     _, _, chat = parts
     reply = chat.reply(USER, **SHORT)

@@ -12,6 +12,7 @@ def small():
     return make(made_tokenizer(SEPARATOR))
 
 
+@pytest.mark.once("text: no tensor is read")
 def test_the_last_sentence_of_each_translation_counts(small):
     texts = [*TEXTS[:3], "", *TEXTS[3:]]
     windows = list(in_context(texts, 1))

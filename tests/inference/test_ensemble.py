@@ -13,6 +13,7 @@ def members(tokenizer):
     return [make(tokenizer, seed) for seed in (5, 6)]
 
 
+@pytest.mark.once("the search of the test below, which each backend runs")
 def test_a_translator_twice_is_itself(members, alone):
     twice = ensemble([members[0]] * 2)
     assert twice.translate(TEXTS, **SHORT) == list(alone.values())

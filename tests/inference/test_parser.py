@@ -24,6 +24,7 @@ def found(parser):
     return parser.parse(SENTENCES, **OPTIONS)
 
 
+@pytest.mark.once("texts: tests/decoding searches trees on each backend")
 def test_every_answer_is_a_tree_over_the_words(parser, found, tmp_path):
     for sentence, tree in zip(SENTENCES, found, strict=True):
         assert isinstance(tree, Tree) and tree.words() == sentence.split()
@@ -85,6 +86,7 @@ def test_a_tree_closes_many_brackets(parser):
         parser.parse(SENTENCES, no_repeat_ngram_size=1)
 
 
+@pytest.mark.once("texts: tests/decoding searches trees on each backend")
 def test_a_sentence_that_is_too_long(parser):
     most = MAX_LENGTH - 4
     with pytest.warns(UserWarning, match=f"at most {most} words each, .*, got 50 .*it is cut"):

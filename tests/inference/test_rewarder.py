@@ -38,6 +38,7 @@ def test_the_best_of_several(rewarder):
         assert one == own[scores.index(max(scores))]
 
 
+@pytest.mark.once("files")
 def test_a_folder_and_back(rewarder, tmp_path):
     rewarder.save(tmp_path)
     again = Rewarder.load(tmp_path).score(TEXTS, ANSWERS)

@@ -45,6 +45,7 @@ def test_all_hypotheses_have_the_terms_and_the_model_scores_them(translator):
         assert scores == sorted(scores, reverse=True)
 
 
+@pytest.mark.once("the search of the tests above, which each backend runs")
 def test_forms_of_any_number(translator):
     """TensorFlow traces a search again when numbers change."""
     words = "one two three four five six seven eight nine ten".split()

@@ -98,6 +98,7 @@ def test_a_file_of_more_than_may_wait(catalogue):
         assert "a request must have at most 50 tokens" in response.json()["error"]
 
 
+@pytest.mark.once("requests and answers: the translator alone knows tensors")
 def test_models_are_swapped_without_losing_a_request(catalogue, folders, translated, refused):
     loaded = []
 

@@ -54,6 +54,7 @@ def test_prefixes(beam_size, theirs, ours):
     assert all(x.startswith(y) for x, y, z in zip(found, prefixes, TEXTS, strict=True) if z)
 
 
+@pytest.mark.once("CTranslate2 and PyTorch")
 def test_scores(theirs, ours):
     targets = ours.translate(TEXTS, beam_size=1)
     expected = ours.score(TEXTS, targets)
@@ -152,6 +153,7 @@ def test_imported_families(kind, languages, pretrained_folder, tmp_path):
     assert other.translate(texts, **greedy) == expected.translate(texts, **greedy)
 
 
+@pytest.mark.once("CTranslate2 and PyTorch")
 def test_the_model_is_there_when_it_is_needed(theirs, ours, tmp_path):
     assert theirs.config == ours.config and theirs.model.config == ours.config
     theirs.save(tmp_path)
