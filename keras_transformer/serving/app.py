@@ -19,7 +19,7 @@ from keras_transformer.serving import libretranslate, monitoring, openai_api, op
 from keras_transformer.serving import tensorflow_serving as predict
 from keras_transformer.serving.catalogue import Catalogue
 from keras_transformer.serving.errors import add_handlers
-from keras_transformer.serving.guard import Admission, BodyLimit, Guard
+from keras_transformer.serving.guard import Admission, BodyLimit, Framing, Guard
 from keras_transformer.serving.logs import log
 from keras_transformer.serving.replicas import Replicas
 from keras_transformer.serving.service import Service
@@ -89,6 +89,7 @@ def create_app(
         headers = ["X-Request-ID", "X-Untranslated", "Retry-After"]
         cross |= dict(allow_headers=["Authorization"], expose_headers=headers)
         app.add_middleware(CORSMiddleware, allow_origins=[*settings.origins], **cross)
+    app.add_middleware(Framing)  # outermost
     return app
 
 

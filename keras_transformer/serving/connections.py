@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import math
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,34 +20,117 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from keras_transformer.config import require
 from keras_transformer.serving import logs
 
-MOST = 1000  # open connections; further ones are closed at once
-LONGEST_SILENCE = 30.0  # seconds until the headers of a request are complete
+MOST = 1000  # open connections
+OWN_FILES = 64  # open files that the server may have besides those of connections
+# Files for each connection: its socket, what its request opens (an upload, the pipe of a reader),
+# and the socket of another that waits to be refused.
+FILES = 3
+QUEUE = 2048  # connections that wait in the system to be accepted
+SHORTEST_SILENCE = 1.0  # seconds after which an idle connection may make room for another
+# Seconds until the headers of a request are complete, and until a client reads more of its answer.
+LONGEST_SILENCE = 30.0
+# Bytes of an answer in the system: it takes more when a third of them is read, so that a client
+# of some kB/s is seen to read. By itself, it would keep up to 4 MB for each client that does not.
+SENT = 131_072
 # Idle connections are kept longer than clients keep them, so that none is closed while a client
 # sends a request. Uvicorn's default of 5 seconds is shorter than a long batch.
 KEEP_ALIVE = 75
 
 
-class Connection(AutoHTTPProtocol):
-    """A connection of uvicorn's that is closed if no request comes.
+class Crowd:
+    """The open connections of a server: how many there may be, and of which client.
 
-    Uvicorn itself closes a connection only if it is idle after an answer: not one that never sends
-    a request, nor one that sends its headers byte by byte.
+    A client, which is an address or an IPv6 network of 64 bits, may have half of the connections.
+    If it wants more, or if all are open, the connection makes room that has waited longest for the
+    client that has most, if for a second or more.
+
+    Args:
+        most: Maximum number of open connections.
     """
 
+    def __init__(self, most: int):
+        self._most = most
+        # By client, the one that moved first before the others, with its time.
+        self._members: dict[Hashable, dict[Connection, float]] = {}
+
+    def has_room(self, client: Hashable, now: float) -> bool:
+        """Whether a client may have one more connection; another may be closed for it."""
+        own = self._members.get(client, {})
+        if len(own) >= max(self._most // 2, 1):
+            crowds = [own]
+        elif sum(map(len, self._members.values())) >= self._most:
+            crowds = sorted(self._members.values(), key=len, reverse=True)
+        else:
+            return True
+        for crowd in crowds:
+            for connection, moved in crowd.items():
+                if moved > now - SHORTEST_SILENCE:
+                    break
+                if connection.is_idle():
+                    connection.transport.abort()
+                    self.leave(connection)
+                    return True
+        return False
+
+    def note(self, connection: Connection, now: float) -> None:
+        """Note that a connection is new, or that its client has sent or read something."""
+        own = self._members.setdefault(connection.owner, {})
+        own.pop(connection, None)
+        own[connection] = now
+
+    def leave(self, connection: Connection) -> None:
+        """Forget a connection."""
+        own = self._members.get(connection.owner, {})
+        own.pop(connection, None)
+        if not own:
+            self._members.pop(connection.owner, None)
+
+
+class Connection(AutoHTTPProtocol):
+    """A connection of uvicorn's that is closed if its client neither sends nor reads.
+
+    Uvicorn itself closes a connection only if it is idle after an answer: not one that never sends
+    a request, nor one that sends its headers byte by byte, nor one that does not read its answer.
+
+    Args:
+        crowd: All connections of the server.
+        arguments, options: Those of the protocols of uvicorn.
+    """
+
+    owner: Hashable = None  # the client's network
     _silence: asyncio.TimerHandle | None = None
+    _stall: asyncio.TimerHandle | None = None
     _is_refused = False
+
+    def __init__(self, *arguments: Any, crowd: Crowd, **options: Any):
+        super().__init__(*arguments, **options)
+        self._crowd = crowd
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request, or refuse a connection that is one too many."""
-        self._is_refused = len(self.connections) >= MOST
+        self.owner = _network((transport.get_extra_info("peername") or ("",))[0])
+        self._is_refused = not self._crowd.has_room(self.owner, self.loop.time())
         if self._is_refused:
             transport.abort()
             return
         super().connection_made(transport)
+        self._crowd.note(self, self.loop.time())
+        # Any part of an answer that is not sent pauses the writing, and starts a timer. (Not 0: TLS
+        # would pause without one.)
+        transport.set_write_buffer_limits(high=1)
+        if endpoint := transport.get_extra_info("socket"):
+            endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SENT)
         self._wait()
+
+    def is_idle(self) -> bool:
+        """Whether it is the client's turn: to send a request, or to read its answer."""
+        cycle = self.cycle
+        is_asked = cycle is not None and not cycle.response_complete and not cycle.more_body
+        return not is_asked or self.flow.write_paused
 
     def data_received(self, data: bytes) -> None:
         """Read a part of a request."""
+        self._crowd.note(self, self.loop.time())
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop_waiting()
@@ -55,13 +140,39 @@ class Connection(AutoHTTPProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._stop_waiting()
+        self._stop_watching()
         if not self._is_refused:
+            self._crowd.leave(self)
             super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
         """Leave the waiting to uvicorn, until the next request begins."""
         self._stop_waiting()
         super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """Wait until the client has read what was sent."""
+        super().pause_writing()
+        self._watch(math.inf)
+
+    def resume_writing(self) -> None:
+        """Go on writing."""
+        self._crowd.note(self, self.loop.time())
+        self._stop_watching()
+        super().resume_writing()
+
+    def _watch(self, before):
+        """Look from time to time whether the client reads; if it does not, end the connection."""
+        left = self.transport.get_write_buffer_size()
+        if left >= before:
+            self.transport.abort()
+        else:
+            self._stall = self.loop.call_later(LONGEST_SILENCE, self._watch, left)
+
+    def _stop_watching(self):
+        if self._stall:
+            self._stall.cancel()
+            self._stall = None
 
     def _wait(self):
         self._silence = self.loop.call_later(LONGEST_SILENCE, self.transport.close)
@@ -70,6 +181,17 @@ class Connection(AutoHTTPProtocol):
         if self._silence:
             self._silence.cancel()
             self._silence = None
+
+
+def _network(address):
+    """Return the network of a client, whose owner may use each of its addresses."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:  # a Unix socket
+        return address
+    if isinstance(ip, ipaddress.IPv6Address) and not ip.ipv4_mapped:
+        return ipaddress.ip_network((ip, 64), strict=False)
+    return getattr(ip, "ipv4_mapped", None) or ip
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -130,11 +252,13 @@ def run(
         root_path: Path prefix that a proxy strips.
         tls: What `tls_files` returned; None: no HTTPS.
     """
-    _allow_files()
+    most = _connections()
     options: dict[str, Any] = dict(
         timeout_graceful_shutdown=math.ceil(patience), root_path=root_path
     )
-    options |= dict(timeout_keep_alive=KEEP_ALIVE, access_log=False, ws="none", http=Connection)
+    options |= dict(timeout_keep_alive=KEEP_ALIVE, access_log=False, ws="none")
+    # So many are accepted in one turn of the loop, and their files opened, before any is refused.
+    options |= dict(http=partial(Connection, crowd=Crowd(most)), backlog=max(most // 4, 1))
     options |= dict(log_config=None, **(tls or {}))
     host, port = at.getsockname()[:2]
     _Server(uvicorn.Config(app, host=host, port=port, **options)).run(sockets=[at])
@@ -147,6 +271,8 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if not self.started:  # the application could not start
             return
+        for at in sockets or ():
+            at.listen(QUEUE)
         scheme = "https" if self.config.is_ssl else "http"
         host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
         logs.log.info("serving at %s://%s:%d", scheme, host, self.config.port)
@@ -158,13 +284,22 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def _allow_files():
-    """Allow as many open files as connections need, as far as the system lets us."""
-    with contextlib.suppress(ImportError, ValueError, OSError):  # Windows, or a low hard limit
+def _connections():
+    """Return how many connections the system's limit of open files allows, after raising it."""
+    try:
         import resource
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = max(soft, 2 * MOST)
-        if hard != resource.RLIM_INFINITY:
-            wanted = min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except ImportError:  # Windows
+        return MOST
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OWN_FILES + FILES * MOST
+    unlimited = resource.RLIM_INFINITY
+    if soft != unlimited and soft < wanted:
+        soft = wanted if hard == unlimited else min(wanted, hard)
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST if soft == unlimited else min(MOST, max((soft - OWN_FILES) // FILES, 1))
+    if most < MOST:
+        text = "the limit of %d open files allows %d connections; %d for %d: raise it (ulimit -n)"
+        logs.log.warning(text, soft, most, wanted, MOST)
+    return most

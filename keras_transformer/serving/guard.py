@@ -20,6 +20,32 @@ TEXTS = 10  # the longest texts of a request
 ROOM = 65_536  # bytes allowed in a body besides its texts
 
 
+class Framing:
+    """ASGI middleware that refuses a body with two lengths, or one that HTTP/1.0 does not know.
+
+    A proxy that believes the other length takes a part of the body for a further request, of
+    another client (RFC 9112, section 6.1).
+
+    Args:
+        app: The ASGI application to wrap.
+    """
+
+    def __init__(self, app: ASGIApp):
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a connection."""
+        if scope["type"] == "http":
+            names = {name for name, _ in scope["headers"]}
+            is_known = b"content-length" not in names and scope["http_version"] != "1.0"
+            if b"transfer-encoding" in names and not is_known:
+                message = "Transfer-Encoding must come without Content-Length, and in HTTP/1.1"
+                headers = {"Connection": "close"}
+                response = JSONResponse(error_body(scope, 400, message), 400, headers)
+                return await response(scope, receive, send)
+        return await self.app(scope, receive, send)
+
+
 class BodyLimit:
     """ASGI middleware that stops reading a body that is too long, and answers 413.
 

@@ -4,6 +4,7 @@ import contextlib
 import random
 import shutil
 import threading
+from functools import partial
 
 import pytest
 import uvicorn
@@ -14,8 +15,7 @@ from keras_transformer.inference.causal_lm import CausalLM
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import LLaMA, LLaMAConfig
 from keras_transformer.search import TRANSLATE, Search
-from keras_transformer.serving import Catalogue, Settings, create_app
-from keras_transformer.serving.connections import Connection
+from keras_transformer.serving import Catalogue, Settings, connections, create_app
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.text_tokenizer import TextTokenizer
@@ -119,14 +119,17 @@ def served():
 
     @contextlib.contextmanager
     def serve(app):
-        server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", http=Connection))
+        http = partial(connections.Connection, crowd=connections.Crowd(connections.MOST))
+        server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", http=http))
         thread = threading.Thread(target=server.run)
         thread.start()
         while not server.started:
             assert thread.is_alive()
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-        server.should_exit = True
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
 
     return serve
 
