@@ -47,6 +47,7 @@ def test_selectors_choose_the_pods():
         DEPLOYMENT["spec"]["selector"]["matchLabels"],
         MANIFESTS["disruption.yaml"]["spec"]["selector"]["matchLabels"],
         MANIFESTS["service.yaml"]["spec"]["selector"],
+        MANIFESTS["network.yaml"]["spec"]["podSelector"]["matchLabels"],
     ]
     assert all(selector and selector.items() <= labels for selector in selectors)
 
@@ -96,7 +97,19 @@ def test_models_and_scratch_files_have_their_places(options):
 
 def test_the_environment_gives_the_key(options, monkeypatch):
     assert options["api_key"] is None
-    (name,) = (x["name"] for x in CONTAINER["env"] if "secretKeyRef" in x.get("valueFrom", ()))
+    secrets = [x for x in CONTAINER["env"] if "secretKeyRef" in x.get("valueFrom", ())]
+    ((name, reference),) = ((x["name"], x["valueFrom"]["secretKeyRef"]) for x in secrets)
+    assert not reference.get("optional")  # a pod without the secret would serve everybody
     monkeypatch.setenv(name, "secret")
     serve = typer.main.get_command(app).commands["serve"]
     assert serve.make_context("serve", ["folder"]).params["api_key"] == "secret"
+
+
+def test_pods_have_no_more_than_they_need():
+    assert POD["spec"]["automountServiceAccountToken"] is False
+    for volume in POD["spec"]["volumes"]:
+        assert "emptyDir" not in volume or volume["emptyDir"]["sizeLimit"]
+    policy = MANIFESTS["network.yaml"]["spec"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"] and policy["egress"] == []
+    ((port,),) = (x["ports"] for x in policy["ingress"])
+    assert port["port"] == CONTAINER["ports"][0]["name"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,7 +11,10 @@ import typer
 
 from keras_transformer.cli.common import Engine, Precision, say, searching
 from keras_transformer.cli.folders import loadable
+from keras_transformer.config import require
 from keras_transformer.search import TRANSLATE, Search
+
+API_KEY = "KERAS_TRANSFORMER_API_KEY"
 
 
 @searching(Search, TRANSLATE)
@@ -92,7 +96,7 @@ def serve(
     api_key: Annotated[
         str | None,
         typer.Option(
-            envvar="KERAS_TRANSFORMER_API_KEY",
+            envvar=API_KEY,
             help="API key that requests must send.  [default: none]",
         ),
     ] = None,
@@ -153,6 +157,9 @@ def serve(
             help="Log messages in full, which may quote texts that users sent.",
         ),
     ] = False,
+    hide_clients: Annotated[
+        bool, typer.Option("--hide-clients", help="Log no addresses of clients.")
+    ] = False,
     traces: Annotated[
         bool,
         typer.Option(
@@ -189,6 +196,8 @@ def serve(
     """
     from keras_transformer import serving
 
+    # Typer takes an empty variable for none, and the server would be open.
+    require(os.environ.get(API_KEY) != "", API_KEY, "nothing", "a key, or absent")
     settings = serving.Settings(
         tokens_per_batch=tokens_per_batch,
         delay=delay,
@@ -204,7 +213,7 @@ def serve(
         public_url=public_url,
         requests_per_minute=requests_per_minute,
     )
-    serving.configure(log_format, access_log, log_texts)
+    serving.configure(log_format, access_log, log_texts, not hide_clients)
     tracer = serving.Tracer() if traces else None
     tls = serving.tls_files(tls_certificate, tls_key)
     at = serving.listen(host, port)  # before the models are loaded, which takes longer

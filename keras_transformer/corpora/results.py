@@ -88,6 +88,10 @@ class Results:
         removed(self._attempts(shard))
         return error
 
+    def forget(self, shard: Shard) -> None:
+        """Remove the notes of the attempts at a shard."""
+        removed(self._attempts(shard))
+
     def clean(self, shards: Iterable[Shard]) -> None:
         """Remove what killed processes left of these shards, and all their unfinished files."""
         names = {shard.name for shard in shards}

@@ -59,6 +59,7 @@ class Worker:
         except OSError as error:
             if error.errno not in FULL:
                 raise
+            self.results.forget(shard)
             return answer | _stop(error)
 
     def _attempt(self, shard):

@@ -11,7 +11,6 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.staticfiles import StaticFiles
 from fastapi_offline import FastAPIOffline
 
 from keras_transformer import __version__
@@ -20,7 +19,8 @@ from keras_transformer.serving import tensorflow_serving as predict
 from keras_transformer.serving.catalogue import Catalogue
 from keras_transformer.serving.errors import add_handlers
 from keras_transformer.serving.guard import Admission, BodyLimit, Framing, Guard
-from keras_transformer.serving.logs import log
+from keras_transformer.serving.logs import log, reason_of
+from keras_transformer.serving.page_files import Page
 from keras_transformer.serving.replicas import Replicas
 from keras_transformer.serving.service import Service
 from keras_transformer.serving.settings import Settings
@@ -78,7 +78,7 @@ def create_app(
     app.include_router(monitoring.router)
 
     page = resources.files("keras_transformer.serving") / "page"
-    app.mount("/", StaticFiles(directory=str(page), html=True), name="page")
+    app.mount("/", Page(directory=str(page), html=True), name="page")
 
     add_handlers(app)
     app.add_middleware(BodyLimit, settings=settings)
@@ -93,23 +93,26 @@ def create_app(
     return app
 
 
-def _reload_on_hangup(service, guard):
-    async def reload():
-        try:
-            await asyncio.to_thread(guard.reload)
-            log.warning("keys reloaded")
-        except Exception:
-            log.exception("keys could not be reloaded: the old ones stay in use")
-        try:
-            await service.reload()
-            log.warning("models reloaded")
-        except Exception:
-            log.exception("models could not be reloaded: the old ones stay in use")
+async def _reload(service, guard):
+    try:
+        await asyncio.to_thread(guard.reload)
+        log.warning("keys reloaded")
+    except Exception as error:
+        reason = reason_of(error).partition(", got ")[0]  # which may be a key
+        log.error("keys could not be reloaded: the old ones stay in use: %s", reason)
+    try:
+        await service.reload()
+        log.warning("models reloaded")
+    except Exception as error:
+        message = "models could not be reloaded: the old ones stay in use: %s"
+        log.exception(message, reason_of(error))
 
+
+def _reload_on_hangup(service, guard):
     tasks = set()
 
     def begin():
-        task = asyncio.ensure_future(reload())
+        task = asyncio.ensure_future(_reload(service, guard))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 

@@ -148,14 +148,15 @@ class Catalogue:
         """
         Search.of(options, TRANSLATE)
         models, writers, tools = [], [], []
-        for text in specifications:
-            folder, pair = parse(str(text))
+
+        def add(text):
+            folder, pair = parse(text)
             is_writer = is_language_model(folder)
             if is_writer or tasks_of(folder):
-                require(pair is None, "model", str(text), f"{folder}: only translators have pairs")
+                require(pair is None, "model", text, f"{folder}: only translators have pairs")
                 kind, found = (LanguageModel, writers) if is_writer else (TaskModel, tools)
                 found.append(kind.load(folder, precision))
-                continue
+                return
             before = {model.name for model in models}
             for place, version in versions_of(folder):
                 if exported := exported_engine(place):
@@ -168,6 +169,13 @@ class Catalogue:
                     raise ValueError(f"models must have different names, got {model.name!r} twice")
                 model.engine(next(iter(model.pairs))).search(["1"], 1)
                 models.append(model)
+
+        for text in map(str, specifications):
+            try:
+                add(text)
+            except Exception as error:
+                error.add_note(f"while loading {text}")
+                raise
         return cls(models, writers, tools)
 
     def code(self, language: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from fastapi import FastAPI
@@ -35,6 +35,12 @@ class Refusal(HTTPException):
     ):
         super().__init__(status, message)
         self.param, self.code = param, code
+
+
+def not_allowed(method: str, allowed: Collection[str]) -> HTTPException:
+    """Return the error of a request whose path takes other methods only."""
+    names = ", ".join(allowed)
+    return HTTPException(405, f"{method} is not allowed here: use {names}", {"Allow": names})
 
 
 def error_body(

@@ -9,10 +9,14 @@ import traceback
 import uuid
 import warnings
 from contextvars import ContextVar
+from functools import partial
+
+from keras_transformer.system.failures import in_one_line
 
 log = logging.getLogger("keras_transformer.serving")
 access = logging.getLogger("keras_transformer.serving.access")
 request_id: ContextVar[str] = ContextVar("request_id", default="")
+client: ContextVar[str] = ContextVar("client", default="")  # the address
 FORMATS = ("text", "json")
 
 
@@ -21,7 +25,12 @@ def identified(given: str) -> str:
     return given if re.fullmatch(r"[\w.:-]{1,64}", given, re.ASCII) else uuid.uuid4().hex
 
 
-def configure(log_format: str = "text", access_log: bool = False, log_texts: bool = False) -> None:
+def configure(
+    log_format: str = "text",
+    access_log: bool = False,
+    log_texts: bool = False,
+    log_clients: bool = True,
+) -> None:
     """Let this process write the logs of a server to stderr.
 
     Args:
@@ -29,10 +38,11 @@ def configure(log_format: str = "text", access_log: bool = False, log_texts: boo
         access_log: Whether to write a line for each request.
         log_texts: Whether the messages of errors and warnings, which may quote texts that users
             sent, are written in full; else only their kinds and places are.
+        log_clients: Whether the lines of a request have the address of its client.
     """
     handler = logging.StreamHandler()
-    handler.setFormatter(_Json() if log_format == "json" else logging.Formatter(_TEXT))
-    handler.addFilter(_identify)
+    handler.setFormatter(_Json() if log_format == "json" else logging.Formatter(_TEXT, _TIME))
+    handler.addFilter(partial(_identify, log_clients))
     if not log_texts:
         handler.addFilter(_without_texts)
     for logger in (logging.getLogger("uvicorn"), log):
@@ -54,12 +64,21 @@ def place_of(error: BaseException) -> str:
     return f"{type(error).__name__}{where}"
 
 
-_TEXT = "%(levelname)s: %(message)s%(suffix)s"
+def reason_of(error: BaseException) -> str:
+    """Return the kind of an error, its message and its notes."""
+    notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+    return f"{type(error).__name__}: {in_one_line(error)}{notes}"
 
 
-def _identify(record):
+_TEXT = "%(asctime)s %(levelname)s: %(message)s%(suffix)s"
+_TIME = "%Y-%m-%dT%H:%M:%S%z"
+
+
+def _identify(log_clients, record):
     record.request_id = request_id.get()
-    record.suffix = f" [{record.request_id}]" if record.request_id else ""
+    record.client = client.get() if log_clients else ""
+    known = [x for x in (record.request_id, record.client) if x]
+    record.suffix = f" [{', '.join(known)}]" if known else ""
     return True
 
 
@@ -82,11 +101,12 @@ class _Json(logging.Formatter):
         if record.exc_info and not record.exc_text:
             record.exc_text = self.formatException(record.exc_info)
         fields = {
-            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
+            "time": self.formatTime(record, _TIME),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
             "request_id": record.request_id or None,
+            "client": record.client or None,
             "exception": record.exc_text,
             **getattr(record, "fields", {}),
         }

@@ -157,7 +157,9 @@ def serve(load: Callable[..., tuple[Models, Callable[..., Any]]]) -> None:
             answer = {"found": found}
         except Exception as error:
             name = next((x for x, kind in _ERRORS.items() if isinstance(error, kind)), None)
-            answer = {"error": name, "message": str(error) if name else traceback.format_exc()}
+            notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+            message = f"{error}{notes}" if name else traceback.format_exc()
+            answer = {"error": name, "message": message}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 

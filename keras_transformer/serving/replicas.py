@@ -25,7 +25,7 @@ from keras_transformer.text import load_tokenizer
 log = logging.getLogger("keras_transformer.serving")
 TRIES = 3  # processes that may end while they compute a batch, before it fails
 LONGEST_BATCH = 600.0  # seconds after which a process that computes is taken to hang, and ended
-LONGEST_PAUSE = 60.0  # seconds between attempts to start a process
+LONGEST_PAUSE = 5.0  # seconds between attempts to start a process
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 

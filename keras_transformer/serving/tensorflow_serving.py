@@ -9,6 +9,7 @@ from fastapi import APIRouter, HTTPException, Request
 
 from keras_transformer.serving import openai_api
 from keras_transformer.serving.answers import Lister, Scorer, submitted
+from keras_transformer.serving.errors import not_allowed
 from keras_transformer.serving.libretranslate import ERRORS
 from keras_transformer.serving.predict_forms import NAMES, answer_of, columns_of
 from keras_transformer.serving.schemas import PredictRequest, PredictResponse, body_of, read
@@ -75,6 +76,8 @@ async def status(
     request: Request, name: str, version: str | None = None, label: str | None = None
 ) -> dict[str, Any]:
     """Return the status of a translator's versions, or another model in OpenAI's form."""
+    if (version or label or name).endswith(":predict"):
+        raise not_allowed(request.method, ["POST"])
     catalogue = request.app.state.service.catalogue
     if (catalogue.writers or catalogue.tools) and name not in catalogue.models:
         return openai_api.facts_of(request, name)

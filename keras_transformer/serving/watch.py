@@ -48,6 +48,7 @@ class Watch:
         begun, status = time.monotonic(), None
         name = logs.identified(Headers(scope=scope).get("x-request-id", ""))
         logs.request_id.set(name)
+        logs.client.set((scope.get("client") or [""])[0])
         trace = traces.Trace() if self.tracer and scope["method"] == "POST" else None
         traces.current.set(trace)
 
@@ -97,7 +98,6 @@ class Watch:
         self.metrics.requests.labels(path, status).inc()
         self.metrics.seconds.labels(path).observe(seconds)
         fields = dict(method=scope["method"], path=path, status=status, seconds=round(seconds, 4))
-        fields["client"] = (scope.get("client") or [None])[0]
         message = "%(method)s %(path)s %(status)d %(seconds)g s"
         logs.access.info(message, fields, extra={"fields": fields})
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import io
+import tempfile
 from collections.abc import Collection
+from types import SimpleNamespace
+from typing import Any
 
 from keras_transformer.config import require
 from keras_transformer.system.extras import missing
@@ -20,6 +26,21 @@ _WEB = (
 _ALIKE = tuple(map(frozenset, map(str.split, ("da nn no", "bs hr sr", "id ms", "wuu yue zh"))))
 
 
+@functools.cache
+def _model() -> Any:
+    """Return py3langid's model, which is unpacked once a process and never changed.
+
+    Its 65 MB are unpacked in memory: the library uses a file in TMPDIR, which may have no room.
+    """
+    from py3langid import langid, modelio
+
+    modelio.tempfile = SimpleNamespace(TemporaryFile=lambda **options: io.BytesIO())
+    try:
+        return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+    finally:
+        modelio.tempfile = tempfile
+
+
 class LanguageIdentifier:
     """Tells the language of a text from its bytes (Lui and Baldwin 2012, py3langid).
 
@@ -31,10 +52,10 @@ class LanguageIdentifier:
 
     def __init__(self) -> None:
         try:
-            from py3langid import langid
+            import py3langid  # noqa: F401
         except ImportError as error:
             raise missing("identifying languages", "clean") from error
-        self._model = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+        self._model = copy.copy(_model())
         self.known = sorted(set(self._model.labels) - {"zxx"})  # zxx: no language
         self.restrict(self.known)
 

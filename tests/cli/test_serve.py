@@ -106,3 +106,9 @@ def test_what_is_no_model_is_said_in_one_line(run, tmp_path):
     assert "is not a saved translator: there is no such folder" in result.stderr
     result = run("serve", tmp_path / "none", "--timeout", 0, status=2)
     assert "timeout must be above 0 seconds, got 0.0" in result.stderr
+
+
+def test_an_empty_key_does_not_open_the_server(run, folder, monkeypatch):
+    monkeypatch.setenv("KERAS_TRANSFORMER_API_KEY", "")
+    result = run("serve", folder, status=2)
+    assert "KERAS_TRANSFORMER_API_KEY must be a key, or absent, got 'nothing'" in result.stderr

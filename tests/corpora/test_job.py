@@ -117,7 +117,8 @@ def test_a_full_disk_stops_the_job(folder, source, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=r"No space left on device: .*shard-00000000.txt"):
         translate_corpus(folder, source, tmp_path / "out")
-    assert [x.name for x in (tmp_path / "out").glob("[!.]*")] == ["manifest.json"]
+    left = {x.name for x in (tmp_path / "out").iterdir()}
+    assert "manifest.json" in left and not [x for x in left if "shard" in x]
 
 
 def test_a_model_that_cannot_be_loaded_is_told(folder, source, tmp_path, monkeypatch):

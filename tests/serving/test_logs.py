@@ -2,12 +2,15 @@
 
 import json
 import logging
+import re
+import shutil
 import warnings
 
 import pytest
 from fastapi.testclient import TestClient
 
-from keras_transformer.serving import configure, create_app
+from keras_transformer.serving import Catalogue, Settings, configure, create_app
+from keras_transformer.serving.app import _reload
 from keras_transformer.serving.logs import identified, log
 
 pytestmark = pytest.mark.once("text: no tensor is read")
@@ -73,3 +76,37 @@ def test_ids_of_clients():
     assert identified("0a-B_c.d:e") == "0a-B_c.d:e"
     for bad in ("", "a b", "x" * 65, "a\nb", "ä"):
         assert identified(bad) != bad and len(identified(bad)) == 32
+
+
+def test_a_failed_reload_says_what_is_wrong(capsys, folders, tmp_path):
+    configure()
+    folder = shutil.copytree(folders[0], tmp_path / "en-de")
+    keys = tmp_path / "keys.toml"
+    keys.write_text('[[keys]]\nname = "a"\nkey = "my secret key"\n')
+    app = create_app(lambda: Catalogue.load([str(folder)]), Settings(keys_file=keys))
+    with TestClient(app) as client:
+        keys.write_text('[[keys]]\nname = "a"\nkey = "my secret key"\nlanguages = "secret"\n')
+        (weights,) = folder.glob("*.keras")
+        weights.write_bytes(b"no weights")
+        client.portal.call(_reload, app.state.service, app.state.guard)
+    written = capsys.readouterr().err
+    assert (
+        "keys could not be reloaded: the old ones stay in use: ValueError: languages must be a"
+        in (written)
+    )
+    assert "models could not be reloaded: the old ones stay in use: ValueError: " in written
+    assert f"(while loading {folder})" in written and "secret" not in written
+
+
+def test_time_and_client(capsys, catalogue):
+    for log_format in ("text", "json"):
+        for log_clients in (True, False):
+            configure(log_format, access_log=True, log_clients=log_clients)
+            with TestClient(create_app(lambda: catalogue), client=("192.0.2.7", 1)) as client:
+                client.get("/health", headers={"X-Request-ID": "abc"})
+            *_, line = capsys.readouterr().err.splitlines()
+            assert ("192.0.2.7" in line) == log_clients and "abc" in line
+            assert re.search(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4}", line)
+    configure()
+    log.warning("started")
+    assert re.fullmatch(r"\S+ WARNING: started\n", capsys.readouterr().err)

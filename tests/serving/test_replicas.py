@@ -159,6 +159,31 @@ def test_a_restart_is_tried_until_it_succeeds(pool, folder):
     until(lambda: pool.alive() == 2)
 
 
+def test_all_replicas_are_killed_at_once(pool):
+    engine = engine_of(pool)
+    for one in pool._places:
+        os.kill(one._process.pid, signal.SIGKILL)
+    begun = time.monotonic()
+    assert engine.search(["one"]) == [["ONE"]]
+    assert time.monotonic() - begun < 5
+
+
+def test_restarts_are_tried_every_five_seconds(pool, folder):
+    engine = engine_of(pool)
+    pauses = []
+
+    class Closed(threading.Event):
+        def wait(self, timeout=None):
+            pauses.append(timeout)
+            return super().wait(0.01)
+
+    pool._closed = Closed()
+    (folder / "version").write_text("broken")
+    os.kill(facts(engine)[0], signal.SIGKILL)
+    until(lambda: len(pauses) > 8)
+    assert pauses[:3] == [0.1, 0.2, 0.4] and max(pauses) == 5
+
+
 def test_closing_ends_the_processes(pool, folder):
     engine = engine_of(pool)
     process, *_ = facts(engine)

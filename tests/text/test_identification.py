@@ -1,9 +1,13 @@
 """Tests of keras_transformer.text.identification."""
 
 import builtins
+import errno
+import os
+import tempfile
 
 import pytest
 
+from keras_transformer.text import identification
 from keras_transformer.text.identification import LanguageFilter, LanguageIdentifier
 
 ENGLISH = "The children are playing in the garden of the old house."
@@ -68,3 +72,15 @@ def test_without_the_extra(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match='identifying languages needs the extra "clean"'):
         LanguageIdentifier()
+
+
+def test_no_file_is_written(monkeypatch):
+    def full(**options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    identification._model.cache_clear()
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    one, other = LanguageIdentifier(), LanguageIdentifier()
+    one.restrict(["de", "en"])
+    assert len(one.rank("Guten Morgen")) == 2 < len(other.rank("Guten Morgen"))
+    assert identification._model.cache_info().misses == 1  # as at a reload

@@ -1,0 +1,35 @@
+"""The files of the web page, at the paths that no route has."""
+
+from __future__ import annotations
+
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Match, Mount
+from starlette.types import Scope
+
+from keras_transformer.serving.errors import not_allowed
+
+
+class Page(StaticFiles):
+    """The page; a path that a route has for other methods is refused with 405, not 404.
+
+    The page takes each path, so the routes themselves never do.
+    """
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """Return the answer to a request."""
+        try:
+            return await super().get_response(path, scope)
+        except HTTPException as error:
+            if error.status_code not in (404, 405):
+                raise
+            routes = [x for x in scope["app"].routes if not isinstance(x, Mount)]
+            allowed = [
+                method
+                for method in ("GET", "HEAD", "POST")
+                if any(x.matches({**scope, "method": method})[0] == Match.FULL for x in routes)
+            ]
+            if allowed or error.status_code == 405:
+                raise not_allowed(scope["method"], allowed or ["GET", "HEAD"]) from error
+            raise
