@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from keras_transformer.system.files import read_json
+from keras_transformer.system.files import read_json, refuse_pointer
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -94,6 +94,7 @@ class Checkpoint:
         return self._readers[name]()
 
     def _open(self, path):
+        refuse_pointer(path)
         self.size += path.stat().st_size
         try:
             with safe_open(path, framework="numpy") as file:
@@ -130,6 +131,7 @@ class Checkpoint:
                 raise ValueError(f"{path} lacks {missing[0]}, which the index lists")
 
     def _open_pickled(self, path):
+        refuse_pointer(path)
         self.size += path.stat().st_size
         try:
             import torch

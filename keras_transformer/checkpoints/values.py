@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from keras_transformer.checkpoints.formats import format_of
 from keras_transformer.layers.head_groups import FORMAT
-from keras_transformer.system.files import read_json
+from keras_transformer.system.files import read_json, refuse_pointer
 
 
 class Values:
@@ -116,6 +116,7 @@ def _shapes(arrays):
 def _complete(path):
     if not path.is_file():
         raise FileNotFoundError(f"there is no weights file {path}")
+    refuse_pointer(path)
     try:
         yield
     except SafetensorError as error:

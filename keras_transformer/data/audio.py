@@ -6,9 +6,11 @@ import contextlib
 import functools
 import math
 import os
+import shlex
 import struct
 import wave
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -43,10 +45,8 @@ def read_wav(
     is_open = hasattr(file, "read")
     name = "the file" if is_open else os.fspath(file)
     with contextlib.nullcontext(file) if is_open else open(name, "rb") as sound:
-        width, channels, rate, size = _header(sound.read, name)
+        channels, rate, size = _header(sound.read, name)
         data = sound.read(-1 if size is None else size)
-    if width != 2:
-        raise ValueError(f"{name} must have samples of 16 bits, got {8 * width}")
     frame = 2 * channels
     if size is not None and len(data) // frame != size // frame:
         raise ValueError(f"{name} is truncated: its header announces {size // frame} samples")
@@ -58,22 +58,22 @@ def read_wav(
     return samples.astype("float32"), rate
 
 
-def _header(read: Callable[[int], bytes], name: str) -> tuple[int, int, int, int | None]:
+def _header(read: Callable[[int], bytes], name: str) -> tuple[int, int, int | None]:
     """Read a WAV file up to its samples; forwards only, so that it may be a pipe.
 
     Returns:
-        Bytes of a sample, channels, rate in Hz, and bytes of all samples; None: to the end.
+        Channels, rate in Hz, and bytes of all samples; None: to the end.
     """
 
     def unpacked(layout, data):
         try:
             return struct.unpack_from(layout, data)
         except struct.error as error:
-            raise ValueError(f"{name} must be a WAV file of 16-bit PCM: it ends early") from error
+            raise _foreign(name, "it ends early") from error
 
     kind, whole, form = unpacked("<4sI4s", read(12))
     if kind not in (b"RIFF", b"RF64") or form != b"WAVE":
-        raise ValueError(f"{name} must be a WAV file of 16-bit PCM: it does not begin as one")
+        raise _foreign(name, "it does not begin as one")
     facts, large = None, 0
     while True:
         chunk, size = unpacked("<4sI", read(8))
@@ -85,18 +85,28 @@ def _header(read: Callable[[int], bytes], name: str) -> tuple[int, int, int, int
             if coding == 0xFFFE:  # WAVE_FORMAT_EXTENSIBLE: the coding begins its GUID
                 coding = unpacked("<24xH", content)[0]
             if coding != 1:
-                raise ValueError(
-                    f"{name} must be a WAV file of 16-bit PCM: its samples have format {coding}"
-                )
+                raise _foreign(name, f"its samples have format {coding}")
         elif chunk == b"ds64":
             large = unpacked("<8xQ", content)[0]
     if facts is None or not facts[0]:
-        raise ValueError(f"{name} must be a WAV file of 16-bit PCM: it has no format or channel")
+        raise _foreign(name, "it has no format or channel")
     channels, rate, _, _, bits = facts
+    if not 8 < bits <= 16:  # 12 bits, say, are stored in 16
+        raise _foreign(name, f"its samples have {bits} bits")
     is_unknown = size >= UNKNOWN_SIZE or (not size and not 0 < whole < UNKNOWN_SIZE)
     if kind == b"RF64" and size == 2**32 - 1:
         size, is_unknown = large, not 0 < large < 2**48
-    return (bits + 7) // 8, channels, rate, None if is_unknown else size
+    return channels, rate, None if is_unknown else size
+
+
+def _foreign(name, problem):
+    """Return the error for a file of another format, with the command that converts it."""
+    path = Path(name)
+    names = [path.name, f"{path.stem}.16-bit.wav"] if path.suffix else ["INPUT", "OUTPUT.wav"]
+    command = shlex.join(["ffmpeg", "-i", names[0], "-c:a", "pcm_s16le", names[1]])
+    return ValueError(
+        f"{name} must be a WAV file of 16-bit PCM: {problem}; convert it with `{command}`"
+    )
 
 
 def sound_chunks(
@@ -120,8 +130,7 @@ def sound_chunks(
     read, channels, rate = file.read, 1, sample_rate
     left = None
     if rate is None:
-        width, channels, rate, left = _header(read, "the sound")
-        require(width == 2, "the sound's sample width", 8 * width, "16 bits")
+        channels, rate, left = _header(read, "the sound")
     _check_rate("sample_rate", rate)
     size = 2 * channels * max(1, round(seconds * rate))
 

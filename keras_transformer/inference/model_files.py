@@ -20,7 +20,7 @@ from keras_transformer.checkpoints.adapters import ADAPTER, Adapter
 from keras_transformer.checkpoints.sizes import sized_by
 from keras_transformer.config import require
 from keras_transformer.models.configured import ConfiguredModel
-from keras_transformer.system.files import read_json
+from keras_transformer.system.files import read_json, refuse_pointer
 
 MODEL, CONFIG = "model.keras", hugging_face.CONFIG
 MOST_BYTES = 1 << 24  # of the config in a `.keras` file
@@ -207,6 +207,10 @@ def _sizes_of_weights(path):
 
 def unreadable(path: Path, error: Exception) -> ValueError:
     """Return the error to raise when a file of a model cannot be read."""
+    try:
+        refuse_pointer(path)
+    except (OSError, ValueError) as own:
+        return ValueError(str(own))
     if not zipfile.is_zipfile(path):
         return ValueError(f"{path} cannot be read: it is damaged, not a complete zip archive")
     told = " ".join(str(error).split())  # Keras's messages hold whole configs

@@ -18,6 +18,7 @@ from keras_transformer.system.failures import full_disk
 from keras_transformer.system.locks import acquired, owned
 
 LOCK = ".lock"
+_POINTER = b"version https://git-lfs.github.com/spec/v1"  # each begins so
 # The folders of `scratch`, and those that older versions made with `tempfile`.
 _SCRATCH = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}\.partial|\.saving\.[a-z0-9_]{8}")
 
@@ -286,12 +287,33 @@ def write_synced(path: str | os.PathLike, data: bytes) -> None:
             os.close(folder)
 
 
+def refuse_pointer(path: str | os.PathLike) -> None:
+    """Raise ValueError if a file is a Git LFS pointer, as a clone without Git LFS has."""
+    with open(path, "rb") as file:
+        if file.read(len(_POINTER)) == _POINTER:
+            raise ValueError(
+                f"{path} is a Git LFS pointer, not the file that it stands for: "
+                f"run `git lfs pull` in {Path(path).parent}"
+            )
+
+
+def read_bytes(path: str | os.PathLike) -> bytes:
+    """Return the content of a file.
+
+    Raises:
+        ValueError: If it is a Git LFS pointer.
+    """
+    refuse_pointer(path)
+    return Path(path).read_bytes()
+
+
 def read_json(path: str | os.PathLike) -> Any:
     """Read a JSON file.
 
     Raises:
-        ValueError: If the file is not valid JSON; the message names it.
+        ValueError: If the file is not valid JSON, or a Git LFS pointer; the message names it.
     """
+    refuse_pointer(path)
     try:
         return json.loads(Path(path).read_text("utf-8"))
     except (ValueError, RecursionError) as error:  # ValueError: bad JSON or bad UTF-8

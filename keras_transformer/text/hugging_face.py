@@ -12,7 +12,7 @@ import sentencepiece
 
 from keras_transformer.config import require
 from keras_transformer.system.failures import readable
-from keras_transformer.system.files import read_json, write_json
+from keras_transformer.system.files import read_bytes, read_json, write_json
 from keras_transformer.text.languages import M2M100, MBART50, NLLB200, WMT21
 from keras_transformer.text.marian import TAG, MarianTokenizer
 from keras_transformer.text.multilingual import MultilingualTokenizer
@@ -96,7 +96,7 @@ def _read_pieces(folder, config, kind, options):
                 f"{folder} holds no tokenizer: there is neither {FAST} nor one of "
                 f"{', '.join(MODELS)}"
             )
-        return _fast(FastPieces((folder / FAST).read_bytes()), folder, config, options)
+        return _fast(FastPieces(read_bytes(folder / FAST)), folder, config, options)
     own = _own_pieces(content, folder)
     if kind in T5_KINDS:
         return _t5(folder, content, own, config, options)
@@ -220,14 +220,14 @@ def _origin(folder, config):
     names = (OPTIONS, "special_tokens_map.json", FAST, WORDS, MERGES, ADDED, *MODELS)
     files = {name: folder / name for name in names}
     return dict(
-        originals={name: path.read_bytes() for name, path in files.items() if path.is_file()},
+        originals={name: read_bytes(path) for name, path in files.items() if path.is_file()},
         model={name: config[name] for name in FACTS if name in config},
     )
 
 
 def _sentencepiece_model(folder):
     path = next((folder / name for name in MODELS if (folder / name).is_file()), None)
-    return path.read_bytes() if path else None
+    return read_bytes(path) if path else None
 
 
 def _own_pieces(content, folder):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.system.files import read_json
+from keras_transformer.system.files import read_bytes, read_json
 from keras_transformer.text.pieces import SentencePieces, cleaned
 from keras_transformer.text.tokenizer import Frame, Tokenizer
 
@@ -171,7 +171,7 @@ class MarianTokenizer(Tokenizer):
         for name in names:
             if not (folder / name).is_file():
                 raise FileNotFoundError(f"{folder} holds no complete tokenizer: {name} is missing")
-        source, target = ((folder / name).read_bytes() for name in names[:2])
+        source, target = (read_bytes(folder / name) for name in names[:2])
         own, *others = (read_json(folder / name) for name in names[2:])
         return cls(source, target, own, others[0] if others else None, bos_id)
 

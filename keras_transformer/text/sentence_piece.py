@@ -12,6 +12,7 @@ from typing import Any
 import sentencepiece
 
 from keras_transformer.config import require, require_whole
+from keras_transformer.system.files import read_bytes
 from keras_transformer.text.marian import tag_of
 from keras_transformer.text.pieces import decoded, encoded, offsets
 from keras_transformer.text.sentence_piece_training import (
@@ -262,7 +263,7 @@ class SentencePieceTokenizer(Tokenizer):
         for name in names:
             if not (folder / name).is_file():
                 raise FileNotFoundError(f"{folder} holds no complete tokenizer: {name} is missing")
-        models = ((folder / name).read_bytes() for name in names)
+        models = (read_bytes(folder / name) for name in names)
         sides = ("source_languages", "target_languages")
         return cls(*models, kind=manifest["kind"], **{x: manifest.get(x, ()) for x in sides})
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.system.files import replacing
+from keras_transformer.system.files import refuse_pointer, replacing
 from keras_transformer.text.tokenizer import Tokenizer, checked_texts
 
 FILE = "shortlist.safetensors"
@@ -113,6 +113,7 @@ class Shortlist:
         path = Path(folder, FILE)
         if not path.is_file():
             return None
+        refuse_pointer(path)
         try:
             with safe_open(path, "numpy") as file:
                 arrays = {name: file.get_tensor(name) for name in ("candidates", "frequent")}

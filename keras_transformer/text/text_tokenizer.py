@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from keras_transformer.system.failures import readable
-from keras_transformer.system.files import replacing
+from keras_transformer.system.files import read_bytes, replacing
 from keras_transformer.text.encodings import (
     cut,
     encoded,
@@ -128,7 +128,7 @@ class TextTokenizer:
         if not (folder / FILE).is_file():
             content, name, framed = read_vocabulary(folder, name, kind)
             return cls(tokenizer_of(content, name, options, path, True), framed)
-        content = (folder / FILE).read_bytes()
+        content = read_bytes(folder / FILE)
         try:
             framed = json.loads(content).get("post_processor") is not None
         except (ValueError, RecursionError, AttributeError) as error:

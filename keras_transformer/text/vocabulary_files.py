@@ -8,6 +8,7 @@ from pathlib import Path
 import sentencepiece
 
 from keras_transformer.config import require
+from keras_transformer.system.files import read_bytes
 from keras_transformer.text.pieces import fields_of
 from keras_transformer.text.text_tokenizer_training import library
 
@@ -165,13 +166,13 @@ def _deberta_pieces(library, path):
 
 
 def _scored_pieces(path):
-    processor = sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes())
+    processor = sentencepiece.SentencePieceProcessor(model_proto=read_bytes(path))
     return [(processor.id_to_piece(i), processor.get_score(i)) for i in range(len(processor))]
 
 
 def _sentence_pieces(library, path, pieces, unknown):
     """Make a tokenizer of these pieces that normalizes texts like the SentencePiece model."""
-    model = dict(fields_of(path.read_bytes()))
+    model = dict(fields_of(read_bytes(path)))
     kind = dict(fields_of(model.get(2, b""))).get(3, 1)
     require(kind == 1, f"model_type in {path.name}", kind, "1, a unigram model")
     tokenizer = library.Tokenizer(library.models.Unigram(pieces, unknown, byte_fallback=False))

@@ -1,6 +1,7 @@
 """Sound: files, rates, and the features that `transformers` makes."""
 
 import io
+import re
 import struct
 import wave
 
@@ -40,7 +41,7 @@ def test_wav_is_read(tmp_path):
     [
         (b"RIFF1234", "must be a WAV file of 16-bit PCM"),
         (b"ID3" + 50 * b"\0", "must be a WAV file of 16-bit PCM"),
-        (wav(np.zeros(9, "uint8"), width=1), "must have samples of 16 bits, got 8"),
+        (wav(np.zeros(9, "uint8"), width=1), "must be a WAV .*: its samples have 8 bits; convert"),
         (wav(np.zeros(50, "<i2"))[:-20], "is truncated: its header announces 50 samples"),
     ],
 )
@@ -49,6 +50,24 @@ def test_other_files_are_refused(data, message, tmp_path):
     path.write_bytes(data)
     with pytest.raises(ValueError, match=f"a.wav {message}"):
         read_wav(path)
+
+
+@pytest.mark.parametrize("begin", [b"ID3", b"\xff\xfb", b"OggS", b"fLaC", b"\0\0\0 ftypM4A "])
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("my talk.mp3", "ffmpeg -i 'my talk.mp3' -c:a pcm_s16le 'my talk.16-bit.wav'"),
+        ("talk.wav", "ffmpeg -i talk.wav -c:a pcm_s16le talk.16-bit.wav"),
+        (None, "ffmpeg -i INPUT -c:a pcm_s16le OUTPUT.wav"),
+    ],
+)
+def test_the_command_that_converts_is_named(begin, name, command, tmp_path):
+    file = io.BytesIO(begin + 50 * b"\0")
+    if name:
+        (tmp_path / name).write_bytes(file.getvalue())
+        file = tmp_path / name
+    with pytest.raises(ValueError, match=f"convert it with `{re.escape(command)}`$"):
+        read_wav(file)
 
 
 def test_wav_is_written(tmp_path):
@@ -133,7 +152,7 @@ def test_a_sound_that_arrives(channels):
 def test_what_arrives_and_is_no_sound():
     for data, rate, message in (
         (b"ID3" + 50 * b"\0", None, "the sound must be a WAV file of 16-bit PCM: "),
-        (wav(np.zeros(9, "uint8"), width=1), None, "sample width must be 16 bits, got 8"),
+        (wav(np.zeros(9, "uint8"), width=1), None, "its samples have 8 bits; convert it with"),
         (wav(np.zeros(0, "<i2")), None, "the sound must be one or more samples of 16-bit PCM"),
         (b"1", 8000, "the sound must be one or more samples of 16-bit PCM, got 'no samples'"),
         (b"12", 0, "sample_rate must be a whole number"),

@@ -16,6 +16,7 @@ from keras_transformer.inference.pipeline import Hypothesis
 from keras_transformer.inference.scoring import same_number
 from keras_transformer.search import Search
 from keras_transformer.system.extras import missing
+from keras_transformer.system.files import refuse_pointer
 from keras_transformer.text.tokenizer import checked_texts
 
 NONE = -1e8  # lower scores of a SavedModel: no hypothesis
@@ -215,6 +216,8 @@ class OnnxEngine(ExportedEngine):
             from keras_transformer.inference.engines.onnx_runner import OnnxTranslator
         except ImportError as error:
             raise missing(f"{folder} is an ONNX model: running it", "onnx") from error
+        for path in [*folder.glob("*.onnx"), *folder.glob("*.spm")]:
+            refuse_pointer(path)
         self._translator = OnnxTranslator(folder)
 
     def options(
