@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import numbers
 import typing
 from dataclasses import dataclass
 from typing import Any, Self
+
+from keras_transformer.names import advice, refuse_unknown
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
 KERNELS = ("elu", "performer")  # of linear attention
@@ -39,6 +40,10 @@ def is_number(value: Any) -> bool:
 @dataclass(frozen=True)
 class Config:
     """Base class of configs: validation, and conversion to and from plain values."""
+
+    def __new__(cls, *values: Any, **named: Any) -> Self:
+        refuse_unknown(cls.__name__, named, [field.name for field in dataclasses.fields(cls)])
+        return super().__new__(cls)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values, for JSON."""
@@ -250,9 +255,8 @@ def known(cls: type, values: dict[str, Any], what: str) -> dict[str, Any]:
     require(isinstance(values, dict), what, values, "a table of fields")
     check_names(cls, values, what)
     check_types(cls, values, "")
-    empty = dataclasses.MISSING
     for field in dataclasses.fields(cls):
-        needed = field.default is empty and field.default_factory is empty
+        needed = field.default is field.default_factory is dataclasses.MISSING
         if needed and field.name not in values:
             raise ValueError(f"{what} must have {field.name}, got {sorted(values)}")
     return values
@@ -291,7 +295,5 @@ _TYPES = {
 def check_names(cls: type, values: dict[str, Any], what: str) -> None:
     """Raise ValueError for a name that is not a field of a dataclass."""
     known = {field.name for field in dataclasses.fields(cls)}
-    if unknown := sorted(set(values) - known, key=str):
-        alike = difflib.get_close_matches(str(unknown[0]), sorted(known), n=1)
-        meant = f", did you mean {alike[0]!r}?" if alike else ""
-        raise ValueError(f"unknown {what} {unknown}{meant}; accepted are {sorted(known)}")
+    if unknown := sorted(values.keys() - known, key=str):
+        raise ValueError(f"unknown {what} {unknown}{advice(unknown, known)}")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from keras_transformer.config import require, require_whole
+from keras_transformer.names import advice
 from keras_transformer.signatures import spelled_out as spelled_out
 
 SCORINGS = ("wu", "transformers")
@@ -162,9 +163,8 @@ class SearchOptions:
             TypeError: If a name is not accepted.
             ValueError: If a value is out of its range.
         """
-        for name in given:
-            if name not in accepted:
-                raise TypeError(f"{name} is not an option here; accepted are {sorted(accepted)}")
+        if unknown := [name for name in given if name not in accepted]:
+            raise TypeError(f"{unknown[0]} is not an option here{advice(unknown, accepted)}")
         return cls(**merged(defaults or {}, {**others, **given}))
 
     @classmethod

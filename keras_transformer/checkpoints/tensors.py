@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from keras_transformer.system.files import read_json, refuse_pointer
+from keras_transformer.system.files import read_json
+from keras_transformer.system.git_lfs import refuse_pointer
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"

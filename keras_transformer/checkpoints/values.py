@@ -13,7 +13,8 @@ from safetensors import SafetensorError, safe_open
 
 from keras_transformer.checkpoints.formats import format_of
 from keras_transformer.layers.head_groups import FORMAT
-from keras_transformer.system.files import read_json, refuse_pointer
+from keras_transformer.system.files import read_json
+from keras_transformer.system.git_lfs import refuse_pointer
 
 
 class Values:

@@ -20,7 +20,8 @@ from keras_transformer.checkpoints.adapters import ADAPTER, Adapter
 from keras_transformer.checkpoints.sizes import sized_by
 from keras_transformer.config import require
 from keras_transformer.models.configured import ConfiguredModel
-from keras_transformer.system.files import read_json, refuse_pointer
+from keras_transformer.system.files import read_json
+from keras_transformer.system.git_lfs import refuse_pointer
 
 MODEL, CONFIG = "model.keras", hugging_face.CONFIG
 MOST_BYTES = 1 << 24  # of the config in a `.keras` file

@@ -103,6 +103,8 @@ class MultiHeadAttention(KernelAttention, Layer):
         """The argument that holds the keys which `attention_mask` masks; see `Layer`."""
         return {"attention_mask": "memory" if self.cross_attention else "query"}
 
+    options_class = AttentionOptions
+
     def __init__(
         self,
         num_heads: int,
@@ -110,7 +112,7 @@ class MultiHeadAttention(KernelAttention, Layer):
         causal: bool = False,
         **options: Any,
     ):
-        own = AttentionOptions.taken(options, num_heads=num_heads)
+        own = self.options_class.taken(options, num_heads=num_heads)
         super().__init__(**options)
         self.options = own
         self.num_heads = num_heads

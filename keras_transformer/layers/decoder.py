@@ -54,8 +54,10 @@ class DecoderBlock(Layer):
 
     mask_sources = MappingProxyType({"attention_mask": "x", "cross_attention_mask": "memory"})
 
+    options_class = BlockOptions
+
     def __init__(self, num_heads: int, d_ff: int, cross_attention: bool = True, **options: Any):
-        own = BlockOptions.taken(options, num_heads=num_heads, d_ff=d_ff)
+        own = self.options_class.taken(options, num_heads=num_heads, d_ff=d_ff)
         super().__init__(**options)
         self.options, policy = own, self.dtype_policy
         attention, add_norm = own.part(AttentionOptions), own.part(AddNormOptions)

@@ -44,8 +44,10 @@ class EncoderBlock(Layer):
     mask_sources = MappingProxyType({"attention_mask": "x"})
     attention_class: type[MultiHeadAttention] = MultiHeadAttention
 
+    options_class = BlockOptions
+
     def __init__(self, num_heads: int, d_ff: int, **options: Any):
-        own = BlockOptions.taken(options, num_heads=num_heads, d_ff=d_ff)
+        own = self.options_class.taken(options, num_heads=num_heads, d_ff=d_ff)
         super().__init__(**options)
         self.options, policy = own, self.dtype_policy
         add_norm = own.part(AddNormOptions)

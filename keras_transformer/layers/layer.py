@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import gc
+import inspect
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import keras
 
@@ -19,6 +22,9 @@ from keras_transformer.backend.private import (
     layers_inside,
     own_policy,
 )
+from keras_transformer.names import refuse_unknown
+
+_KERAS_KEYWORDS = ("name", "dtype", "trainable", "autocast", "activity_regularizer")
 
 
 class _Outer(threading.local):
@@ -155,6 +161,19 @@ def direct_calls(layer: keras.layers.Layer | None) -> Iterator[None]:
         _outer.dtype = before
 
 
+@functools.cache
+def _keywords(cls):
+    """Return the names of a layer's keyword arguments."""
+    names = {*_KERAS_KEYWORDS}
+    for base in cls.__mro__[: cls.__mro__.index(keras.layers.Layer)]:
+        if "__init__" in vars(base):
+            names |= inspect.signature(base.__init__).parameters.keys()
+    if cls.options_class:
+        names |= {field.name for field in dataclasses.fields(cls.options_class)}
+        names |= {*cls.options_class.old_names}
+    return names - {"self", "kwargs", "options"}
+
+
 class Layer(DirectCalls, keras.layers.Layer):
     """Base class of the layers in this package.
 
@@ -166,6 +185,13 @@ class Layer(DirectCalls, keras.layers.Layer):
     # Maps each call argument that is a mask of keys to the argument that holds these keys.
     mask_sources: Mapping[str, str] = MappingProxyType({})
     whole_arguments: tuple[str, ...] = ()  # call arguments that are tensors of whole numbers
+    options_class: type | None = None  # declared options that the layer takes by name
+
+    def __new__(cls, *arguments: Any, **named: Any) -> Self:
+        """Make a layer; name the argument that was meant by an unknown one, here or elsewhere."""
+        if cls.__init__.__module__.startswith(__name__.partition(".")[0]):  # not a user's own
+            refuse_unknown(cls.__name__, named, _keywords(cls))  # type: ignore[arg-type]
+        return super().__new__(cls, *arguments, **named)
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)

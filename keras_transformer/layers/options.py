@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from keras_transformer.config import KERNELS, require
 
@@ -16,6 +16,8 @@ from keras_transformer.config import KERNELS, require
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """Base class of the options of a layer."""
+
+    old_names: ClassVar[tuple[str, ...]] = ()  # that `taken` accepts from older files
 
     @classmethod
     def taken(cls, given: dict[str, Any], **others: Any) -> Self:
@@ -73,6 +75,8 @@ class AttentionOptions(Options):
             `query_scale` or `soft_cap` is not above 0, the kernel is unknown, or an option is
             given with it that needs products: `window`, `global_tokens`, `query_scale`, `soft_cap`.
     """
+
+    old_names: ClassVar[tuple[str, ...]] = ("scaled",)
 
     num_heads: int
     num_kv_heads: int | None = None

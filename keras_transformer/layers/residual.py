@@ -45,8 +45,10 @@ class AddNorm(Layer):
         (B, T, D): the sub-layer's input, or with `sublayer_output` the new residual stream.
     """
 
+    options_class = AddNormOptions
+
     def __init__(self, norm_first: bool = False, **options: Any):
-        own = AddNormOptions.taken(options, norm_first=norm_first)
+        own = self.options_class.taken(options, norm_first=norm_first)
         super().__init__(**options)
         self.options = own
         self.norm_first, self.rate = norm_first, self.options.dropout

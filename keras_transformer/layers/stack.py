@@ -49,6 +49,8 @@ class Stack(Layer):
 
     remat: bool = False
 
+    options_class = BlockOptions
+
     def __init__(
         self,
         num_layers: int,
@@ -61,7 +63,7 @@ class Stack(Layer):
         by_layer: Sequence[Mapping[str, Any]] = (),
         **options: Any,
     ):
-        own = BlockOptions.taken(options, num_heads=num_heads, d_ff=d_ff)
+        own = self.options_class.taken(options, num_heads=num_heads, d_ff=d_ff)
         super().__init__(**options)
         self.options, self.num_layers = own, num_layers
         self._positions = dict(

@@ -15,10 +15,10 @@ from typing import Any
 from filelock import FileLock
 
 from keras_transformer.system.failures import full_disk
+from keras_transformer.system.git_lfs import refuse_pointer
 from keras_transformer.system.locks import acquired, owned
 
 LOCK = ".lock"
-_POINTER = b"version https://git-lfs.github.com/spec/v1"  # each begins so
 # The folders of `scratch`, and those that older versions made with `tempfile`.
 _SCRATCH = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}\.partial|\.saving\.[a-z0-9_]{8}")
 
@@ -32,9 +32,8 @@ def cache_folder(name: str) -> Path:
 def check_free(path: str | os.PathLike, overwrite: bool) -> None:
     """Raise FileExistsError if `path` exists and `overwrite` is False."""
     if Path(path).exists() and not overwrite:
-        raise FileExistsError(
-            f"{path} exists: choose another, or replace it (--overwrite; overwrite=True in Python)"
-        )
+        ways = "choose another, or replace it (--overwrite; overwrite=True in Python)"
+        raise FileExistsError(f"{path} exists: {ways}")
 
 
 @contextlib.contextmanager
@@ -285,26 +284,6 @@ def write_synced(path: str | os.PathLike, data: bytes) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
-
-
-def refuse_pointer(path: str | os.PathLike) -> None:
-    """Raise ValueError if a file is a Git LFS pointer, as a clone without Git LFS has."""
-    with open(path, "rb") as file:
-        if file.read(len(_POINTER)) == _POINTER:
-            raise ValueError(
-                f"{path} is a Git LFS pointer, not the file that it stands for: "
-                f"run `git lfs pull` in {Path(path).parent}"
-            )
-
-
-def read_bytes(path: str | os.PathLike) -> bytes:
-    """Return the content of a file.
-
-    Raises:
-        ValueError: If it is a Git LFS pointer.
-    """
-    refuse_pointer(path)
-    return Path(path).read_bytes()
 
 
 def read_json(path: str | os.PathLike) -> Any:

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.system.files import read_bytes, read_json
+from keras_transformer.system.files import read_json
+from keras_transformer.system.git_lfs import read_bytes
 from keras_transformer.text.pieces import SentencePieces, cleaned
 from keras_transformer.text.tokenizer import Frame, Tokenizer
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.system.files import refuse_pointer, replacing
+from keras_transformer.system.files import replacing
+from keras_transformer.system.git_lfs import refuse_pointer
 from keras_transformer.text.tokenizer import Tokenizer, checked_texts
 
 FILE = "shortlist.safetensors"

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from keras_transformer.system.failures import readable
-from keras_transformer.system.files import read_bytes, replacing
+from keras_transformer.system.files import replacing
+from keras_transformer.system.git_lfs import read_bytes
 from keras_transformer.text.encodings import (
     cut,
     encoded,

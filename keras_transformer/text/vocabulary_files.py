@@ -8,7 +8,7 @@ from pathlib import Path
 import sentencepiece
 
 from keras_transformer.config import require
-from keras_transformer.system.files import read_bytes
+from keras_transformer.system.git_lfs import read_bytes
 from keras_transformer.text.pieces import fields_of
 from keras_transformer.text.text_tokenizer_training import library
 

@@ -16,7 +16,7 @@ from keras_transformer.inference.pipeline import Hypothesis
 from keras_transformer.inference.scoring import same_number
 from keras_transformer.search import Search
 from keras_transformer.system.extras import missing
-from keras_transformer.system.files import refuse_pointer
+from keras_transformer.system.git_lfs import refuse_pointer
 from keras_transformer.text.tokenizer import checked_texts
 
 NONE = -1e8  # lower scores of a SavedModel: no hypothesis

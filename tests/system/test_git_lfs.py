@@ -15,7 +15,6 @@ from keras_transformer.inference.model_files import count_parameters
 from keras_transformer.text.hugging_face import read_tokenizer
 from keras_transformer.text.shortlist import Shortlist
 
-pytestmark = pytest.mark.once("files alone")
 POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 298763321\n"
 SAVED = Path(__file__).parents[1] / "compatibility/format-2"
 FOREIGN = {"model_type": "mbart"}
