@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from keras_transformer.config import require
 from keras_transformer.inference.attention_weights import alignment_weights, attention_weights
 from keras_transformer.inference.translator import Translator
+from keras_transformer.models import EncoderDecoder
 from keras_transformer.text.pieces import SPACE
 from keras_transformer.text.tokenizer import Tokenizer, checked_texts
 
@@ -93,7 +94,12 @@ def attention(translator: Translator, source: str, target: str) -> Attention:
 
 
 def align(
-    translator: Translator, sources: Sequence[str], targets: Sequence[str]
+    translator: Translator,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    *,
+    split: Callable[[str], Spans] | None = None,
+    strict: bool = True,
 ) -> list[list[tuple[int, int]]]:
     """Align each word of a target with the source word that it translates.
 
@@ -104,29 +110,38 @@ def align(
 
     Args:
         translator: Translator with any encoder-decoder model.
-        sources, targets: Texts, the same number of each; `words` splits them into words.
+        sources, targets: Texts, the same number of each.
+        split: Function that splits a text into words, such as `words` or `spaced_words`; None:
+            `words`.
+        strict: Whether a text that has no token, or more than the model's `max_length`, raises
+            ValueError; else it has no pairs, or is cut.
 
     Returns:
         For each text, pairs (source word, target word), numbered from 0, in the order of the
         target's words. A word without a token, which the tokenizer drops, has no pair.
 
     Raises:
-        ValueError: If the numbers of texts differ, or a text is not a string, has no token, or more
-            than the model's `max_length`.
+        ValueError: If the numbers of texts differ, a text is not a string, or the translator has
+            no single encoder-decoder model, but an ensemble or an exported one; see also `strict`.
     """
-    source_ids, target_ids = _encoded(translator, sources, targets, ("sources", "targets"))
-    found: list[list[tuple[int, int]]] = [[] for _ in source_ids]
+    accepted = "one with an encoder-decoder model: an ensemble or an exported one aligns no words"
+    shows = isinstance(translator.model, EncoderDecoder)
+    require(shows, "translator", type(translator.model).__name__, accepted)
+    given = _encoded(translator, sources, targets, ("sources", "targets"), strict)
+    whole = [i for i, pair in enumerate(zip(*given, strict=True)) if all(pair)]
+    source_ids, target_ids = ([side[i] for i in whole] for side in given)
+    found: list[list[tuple[int, int]]] = [[] for _ in sources]
     guided = getattr(translator.model.config, "guided_alignment", 0) > 0
     for chosen, weights in attention_weights(translator.model, source_ids, target_ids):
         weights_BTS = alignment_weights(weights["cross"], guided)
-        for i, weights_TS in zip(chosen, weights_BTS, strict=False):
+        for i, weights_TS in zip((whole[i] for i in chosen), weights_BTS, strict=False):
             sides = []
             for language, text, ids in (
-                ("source", sources[i], source_ids[i]),
-                ("target", targets[i], target_ids[i]),
+                ("source", sources[i], given[0][i]),
+                ("target", targets[i], given[1][i]),
             ):
                 spans = _spans(translator.tokenizer, language, text, ids)
-                sides.append(members_of(words(text), spans))
+                sides.append(members_of((split or words)(text), spans))
             found[i] = _aligned(*sides, weights_TS)
     return found
 
@@ -134,6 +149,11 @@ def align(
 def words(text: str) -> list[tuple[int, int]]:
     """Return (start, end) of each word or symbol of a text in characters, end excluded."""
     return [match.span() for match in _WORD.finditer(text)]
+
+
+def spaced_words(text: str) -> Spans:
+    """Return (start, end) of each word that white space separates from others, end excluded."""
+    return [match.span() for match in re.finditer(r"\S+", text)]
 
 
 def between_words(found: Attention, part: str = "cross") -> tuple[list[str], list[str], Any]:
@@ -198,20 +218,27 @@ def members_of(words, spans):
     return np.array([(starts < end) & (ends > start) for start, end in words], "float32")
 
 
-def _encoded(translator, sources, targets, names):
+def _encoded(translator, sources, targets, names, strict=True):
+    """Return the ids of both sides; if not `strict`, none of a text without tokens."""
     tokenizer, limit = translator.tokenizer, translator.model.config.max_length
     found = []
     for name, texts, language in zip(names, (sources, targets), ("source", "target"), strict=True):
         texts = checked_texts(texts, name)
         rows = getattr(tokenizer, f"encode_{language}")(texts)
-        empty = sum(map(len, getattr(tokenizer, f"{language}_frame")))
-        for text, ids in zip(texts, rows, strict=True):
-            require(text.strip() and len(ids) > empty, name, text, "a text that has tokens")
-            if len(ids) > limit:
+        frame = getattr(tokenizer, f"{language}_frame")
+        for i, (text, ids) in enumerate(zip(texts, rows, strict=True)):
+            has_tokens = bool(text.strip() and len(ids) > len(frame.before) + len(frame.after))
+            require(has_tokens or not strict, name, text, "a text that has tokens")
+            if len(ids) > limit and strict:
                 raise ValueError(
                     f"{name} must have at most {limit} tokens each, the model's max_length, got "
                     f"{len(ids)} in {text!r:.60}"
                 )
+            if len(ids) > limit:
+                content = ids[len(frame.before) : len(ids) - len(frame.after)]
+                rows[i] = frame.around(content, limit)
+            if not has_tokens:
+                rows[i] = []
         found.append(rows)
     if len(found[0]) != len(found[1]):
         raise ValueError(
@@ -223,8 +250,9 @@ def _encoded(translator, sources, targets, names):
 
 def _spans(tokenizer: Tokenizer, language: str, text: str, ids: Sequence[int]) -> Spans:
     """Return the spans in the text of ids that include special tokens."""
-    before = len(getattr(tokenizer, f"{language}_frame").before)
-    spans = [(0, 0)] * before + tokenizer.spans(language, text)
+    frame = getattr(tokenizer, f"{language}_frame")
+    count = len(ids) - len(frame.before) - len(frame.after)  # fewer if the text was cut
+    spans = [(0, 0)] * len(frame.before) + tokenizer.spans(language, text)[:count]
     return spans + [(len(text), len(text))] * (len(ids) - len(spans))
 
 

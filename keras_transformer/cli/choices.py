@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_transformer.config import require
-from keras_transformer.search import SAMPLE
+from keras_transformer.search import SAMPLE, Search
+
+DRAWS = tuple(Search.names(draws=True))  # options of samples alone
+_ALSO = ("tokens_per_batch", "strict", "seed", "prefix", "prefix_file", "alignments")
 
 
 def refuse(accepted: str, **options: Any) -> None:
@@ -28,34 +31,44 @@ def check_choice(
     *,
     context_sentences: int = 0,
     inline_terms: bool = False,
+    sample: bool = False,
 ) -> None:
     """Refuse options that do not go with these, or need them.
 
     Args:
-        mbr, mbr_source, rerank, context_sentences, inline_terms: Values of these options.
+        mbr, mbr_source, rerank, context_sentences, inline_terms, sample: Values of these options.
         named: Values of the others, by name.
     """
+    given = {name: named.get(name) for name in ("alignments", "prefix", "prefix_file")}
     if context_sentences:
         own = dict(mbr=mbr, rerank=rerank, num_hypotheses=named.get("num_hypotheses"))
-        refuse("left out with --context-sentences", **own)
+        refuse("left out with --context-sentences", sample=sample, **own, **given)
     if inline_terms:
-        given = named.get("glossary")
-        require(given, "--inline-terms", True, "left out without --glossary")
-        # It would score sources that nobody wrote.
-        refuse("left out with --inline-terms", rerank_reverse=named.get("rerank_reverse"))
+        accepted = "left out without --glossary"
+        require(named.get("glossary"), "--inline-terms", True, accepted)
+        # They would score and count words of sources that nobody wrote.
+        own = dict(rerank_reverse=named.get("rerank_reverse"), alignments=given["alignments"])
+        refuse("left out with --inline-terms", **own)
+    if given["prefix_file"]:
+        refuse("left out with --prefix-file", prefix=given["prefix"])
+    if sample:
+        refuse("left out with --sample", mbr=mbr, rerank=rerank)
     require(mbr is None or rerank is None, "--rerank", rerank, "left out with --mbr")
     chosen = "--mbr" if mbr is not None else "--rerank"
     for name in ("beam_size", "num_hypotheses") if mbr or rerank else ():
-        given = named.get(name)
         accepted = f"left out with {chosen}, which names the number"
-        require(given is None, _flag(name), given, accepted)
-    samples = mbr is not None and mbr_source == "samples"
+        require(named.get(name) is None, _flag(name), named.get(name), accepted)
+    samples = "--sample" if sample else "--mbr-source samples"
+    draws = sample or (mbr is not None and mbr_source == "samples")
     for name, value in named.items():
         if name.startswith("rerank"):
             require(not value or rerank, _flag(name), value, "left out without --rerank")
-        elif samples and value is not None:
-            fits = name in (*SAMPLE, "tokens_per_batch", "strict")
-            require(fits, _flag(name), value, "left out with --mbr-source samples")
+        elif draws and value is not None:
+            fits = name in (*SAMPLE, *_ALSO)
+            require(fits, _flag(name), value, f"left out with {samples}")
+        elif name in (*DRAWS, "seed"):
+            accepted = "left out without --sample or --mbr-source samples"
+            require(value is None, _flag(name), value, accepted)
 
 
 def _flag(name):

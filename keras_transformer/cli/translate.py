@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from keras_transformer.cli.choices import check_choice, refuse
+from keras_transformer.cli.choices import DRAWS, check_choice, refuse
 from keras_transformer.cli.common import (
     ContextSentences,
     Engine,
@@ -34,14 +33,14 @@ from keras_transformer.cli.rerank import (
     RerankWeight,
     reranker,
 )
+from keras_transformer.cli.translations import pharaoh, translations, with_prefixes
 from keras_transformer.config import require
 from keras_transformer.corpora.options import NAMES, CorpusOptions
-from keras_transformer.data.lines import one_line
 from keras_transformer.search import TRANSLATE, Search
 
 
 @searching(CorpusOptions, NAMES)
-@searching(Search, TRANSLATE)
+@searching(Search, (*TRANSLATE, *DRAWS))
 def translate(
     folder: Folder,
     inputs: Annotated[
@@ -104,6 +103,32 @@ def translate(
             "1 for typed input]",
         ),
     ] = None,
+    sample: Annotated[
+        bool,
+        typer.Option("--sample", help="Draw translations from the model, at --temperature (1)."),
+    ] = False,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="Seed of --sample and --mbr-source samples.  [default: 0]"),
+    ] = None,
+    prefix: Annotated[
+        str | None, typer.Option(help="Text that every translation begins with.")
+    ] = None,
+    prefix_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of texts that translations begin with, one per line; an empty one forces "
+            "nothing."
+        ),
+    ] = None,
+    alignments: Annotated[
+        bool,
+        typer.Option(
+            "--alignments",
+            help="Write ||| and the word alignment after each translation, as in 0-0 1-2: numbers "
+            "of words between white space, source first.",
+        ),
+    ] = False,
     strict: Annotated[
         bool,
         typer.Option("--strict", help="Fail on a line too long for the model; else cut the line."),
@@ -151,6 +176,8 @@ def translate(
         keras-transformer translate saved_models/en-de --rerank 8 --rerank-weight reverse=0.5
             --rerank-reverse saved_models/de-en
         keras-transformer translate saved_models/grammar --glossary terms.tsv < news.en
+        keras-transformer translate saved_models/grammar --prefix "Der" --alignments < news.en
+        keras-transformer translate saved_models/grammar --sample --top-k 10 --seed 1 < news.en
         keras-transformer translate saved_models/documents --context-sentences 2 < book.en
         keras-transformer translate saved_models/nllb --target-language fra_Latn < news.en
         keras-transformer translate saved_models/grammar -i crawl/ -o out/ --processes 8
@@ -168,11 +195,14 @@ def translate(
         rerank_language_model=rerank_language_model,
     )
     options |= dict(tokens_per_batch=tokens_per_batch, strict=strict)
+    modes = dict(context_sentences=context_sentences, inline_terms=inline_terms, sample=sample)
+    begun = dict(prefix=prefix, prefix_file=prefix_file)
+    named = dict(glossary=glossary, seed=seed, alignments=alignments, **begun, **models)
     if is_folder(output):
         require(bool(inputs), "--input", inputs, "given when --output is a folder")
-        own = dict(ensemble=ensemble, mbr=mbr, rerank=rerank, chunk_size=chunk_size, **models)
-        own |= dict(glossary=glossary, inline_terms=inline_terms)
-        refuse("left out if --output is a folder", **own, context_sentences=context_sentences)
+        own = dict(ensemble=ensemble, mbr=mbr, rerank=rerank, chunk_size=chunk_size)
+        own |= {name: options.pop(name) for name in DRAWS if name in options}
+        refuse("left out if --output is a folder", **own, **modes, **named)
         from keras_transformer.corpora import translate_corpus
 
         given = dict(inputs=inputs, text_field=text_field or "text", num_hypotheses=num_hypotheses)
@@ -186,9 +216,9 @@ def translate(
     accepted = 'one file, unless --output is a folder, such as "out/"'
     require(len(inputs or []) <= 1, "--input", inputs, accepted)
     input_file = Path(inputs[0]) if inputs else None
-    named = dict(options, num_hypotheses=num_hypotheses, glossary=glossary, **models)
-    own = dict(context_sentences=context_sentences, inline_terms=inline_terms)
-    check_choice(mbr, mbr_source, rerank, named, **own)
+    named |= dict(options, num_hypotheses=num_hypotheses)
+    check_choice(mbr, mbr_source, rerank, named, **modes)
+    refuse("left out with --ensemble", alignments=alignments and bool(ensemble))
     inlined = None
     if inline_terms:
         from keras_transformer.text.glossary import Glossary
@@ -199,25 +229,34 @@ def translate(
     translator = loaded(folder, ensemble, **loading)
     if inlined:
         _check_terms(folder, translator)
-    choose = _windows(translator) if context_sentences else None
+    if num_hypotheses is not None:
+        options["num_hypotheses"] = num_hypotheses
+    reranking = functools.partial(reranker, translator, *models.values(), precision=precision)
+    choose = _method(translator, mbr, mbr_source, rerank, reranking, num_hypotheses, **modes)
+    code = input_file and source_code(translator)
+    lines = _changed(read_lines(input_file, text_field, code), inlined, context_sentences)
+    pairs = with_prefixes(lines, **begun, name=str(input_file or "stdin"))
+    draws = sample or (mbr is not None and mbr_source == "samples")
+    own = dict(seed=seed or 0 if draws else None, align=pharaoh(translator) if alignments else None)
+    translate_chunk = functools.partial(choose, **options)
+    _stream(translate_chunk, pairs, chunk_size, input_file, output and Path(output), own)
+
+
+def _method(translator, mbr, mbr_source, rerank, reranking, num_hypotheses, **modes):
+    """Return the function from sources to their translations, which takes further options."""
+    if modes["context_sentences"]:
+        from keras_transformer.inference.documents import translate_windows
+
+        return functools.partial(translate_windows, translator)
     if mbr is not None:
         from keras_transformer.evaluation.minimum_bayes_risk import translate_by_risk
 
-        choose = functools.partial(translate_by_risk, translator, count=mbr, source=mbr_source)
-    elif rerank is not None:
-        chosen = reranker(translator, *models.values(), precision=precision)
-        choose = functools.partial(chosen.translate, count=rerank)
-    changed = functools.partial(_changed, inlined=inlined, context_sentences=context_sentences)
-    given = num_hypotheses, chunk_size, options
-    code = input_file and source_code(translator)
-    lines = changed(read_lines(input_file, text_field, code))
-    _stream(translator, choose, input_file, output and Path(output), lines, *given)
-
-
-def _windows(translator):
-    from keras_transformer.inference.documents import translate_windows
-
-    return functools.partial(translate_windows, translator)
+        return functools.partial(translate_by_risk, translator, count=mbr, source=mbr_source)
+    if rerank is not None:
+        return functools.partial(reranking().translate, count=rerank)
+    if modes["sample"]:
+        return translator.sample
+    return translator.translate if num_hypotheses is None else translator.nbest
 
 
 def _changed(lines, inlined, context_sentences):
@@ -245,35 +284,15 @@ def _check_terms(folder, translator):
     require(reads_terms(translator.tokenizer), "--inline-terms", f"{folder}", accepted)
 
 
-def _stream(translator, choose, input_file, output_file, lines, *given):
+def _stream(translate, pairs, chunk_size, input_file, output_file, options):
     """Translate stdin or one file to stdout or one file."""
     is_typed = input_file is None and sys.stdin.isatty()
     check_output(input_file, output_file)
-    num_hypotheses, chunk_size, options = given
     chunk_size = chunk_size or (1 if is_typed else 2048)
-    if choose is not None:
-        found = _chosen(choose, lines, chunk_size, options)
-    elif num_hypotheses is None:
-        found = map(one_line, translator.translate_stream(lines, chunk_size=chunk_size, **options))
-    else:
-        options["num_hypotheses"] = num_hypotheses
-        found = _nbest_lines(translator, lines, chunk_size, options)
+    found = translations(translate, pairs, chunk_size, **options)
     with opened(output_file) as out:
         shown = sys.stderr.isatty() and not is_typed and not out.isatty()
         for number, line in enumerate(counted(found, "lines", shown), 1):
             out.write(line + "\n")
             if number % chunk_size == 0:
                 out.flush()
-
-
-def _chosen(choose, lines, chunk_size, options):
-    while chunk := list(itertools.islice(lines, chunk_size)):
-        yield from map(one_line, choose(chunk, **options))
-
-
-def _nbest_lines(translator, lines, chunk_size, options):
-    index = itertools.count()
-    while chunk := list(itertools.islice(lines, chunk_size)):
-        for hypotheses in translator.nbest(chunk, **options):
-            i = next(index)
-            yield "\n".join(f"{i} ||| {one_line(h.text)} ||| {h.score:.4f}" for h in hypotheses)

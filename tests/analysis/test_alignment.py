@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer import load_pretrained
+from keras_transformer import ensemble, load_pretrained
 from keras_transformer.analysis import alignment
-from keras_transformer.analysis.alignment import align, attention, between_words, words
+from keras_transformer.analysis.alignment import (
+    align,
+    attention,
+    between_words,
+    spaced_words,
+    words,
+)
 from keras_transformer.config import TransformerConfig
 from keras_transformer.inference.translator import Translator
 from keras_transformer.layers import record_attention
@@ -220,6 +226,24 @@ def test_bad_input(translator, source, target, message):
         attention(translator, source, target)
     with pytest.raises(ValueError, match=message.split()[0] + "s must"):
         align(translator, [source], [target])
+
+
+@pytest.mark.once("words and names: no tensor differs")
+def test_what_has_no_tokens_or_too_many_is_left_out_if_not_strict(translator):
+    sources, targets = ["Two dogs.", " ", "dog " * 60, "One dog"], ["Zwei Hunde.", "x", "Hunde", ""]
+    pairs = align(translator, sources, targets, strict=False)
+    assert pairs[0] == align(translator, sources[:1], targets[:1])[0] and pairs[0]
+    assert pairs[1] == pairs[3] == [] and len(pairs[2]) == 1
+    spaced = align(translator, ["Two dogs."], ["Zwei Hunde."], split=spaced_words)
+    assert [j for _, j in spaced[0]] == [0, 1]  # the full stop belongs to its word
+    assert spaced_words(" Zwei  Hunde. ") == [(1, 5), (7, 13)]
+
+
+@pytest.mark.once("words and names: no tensor differs")
+def test_only_a_model_that_shows_its_attention_aligns(translator):
+    both = ensemble([translator, translator])
+    with pytest.raises(ValueError, match="translator must be one with an encoder-decoder .*'Ensem"):
+        align(both, ["x"], ["x"])
 
 
 @pytest.mark.once("words and names: no tensor differs")

@@ -21,6 +21,12 @@ def test_what_is_given_is_refused_by_its_flag():
         ((None, "nbest", 2, {"num_hypotheses": 4}), "--num-hypotheses must be .* --rerank, which"),
         ((None, "nbest", None, {"rerank_weight": ["a=1"]}), "--rerank-weight must be .*without"),
         ((2, "samples", None, {"length_penalty": 1.0}), "--length-penalty must be .* samples"),
+        ((2, "nbest", None, {"top_k": 3}), "--top-k must be left out without --sample or --mbr-s"),
+        ((None, "nbest", None, {"seed": 3}), "--seed must be left out without --sample or --mbr-"),
+        (
+            (None, "nbest", None, {"prefix": "a", "prefix_file": "b"}),
+            "--prefix must be .* --prefix-f",
+        ),
     ],
 )
 def test_what_does_not_go_together(arguments, message):
@@ -31,6 +37,19 @@ def test_what_does_not_go_together(arguments, message):
 def test_what_goes_together():
     check_choice(2, "samples", None, {"temperature": 0.5, "strict": True, "glossary": None})
     check_choice(None, "nbest", 2, {"rerank_weight": ["reverse=1"], "length_penalty": 1.0})
+
+
+def test_samples():
+    check_choice(
+        None, "nbest", None, dict(top_p=0.5, seed=1, prefix="a", beam_size=None), sample=True
+    )
+    for name in ("beam_size", "num_hypotheses", "glossary", "shortlist"):
+        message = f"--{name.replace('_', '-')} must be left out with --sample, got 3"
+        with pytest.raises(ValueError, match=message):
+            check_choice(None, "nbest", None, {name: 3}, sample=True)
+    for given in ((2, "samples", None), (None, "nbest", 2)):
+        with pytest.raises(ValueError, match="must be left out with --sample, got 2"):
+            check_choice(*given, {}, sample=True)
 
 
 def test_context_and_terms():
@@ -44,3 +63,8 @@ def test_context_and_terms():
     with pytest.raises(ValueError, match="--rerank-reverse must be left out with --inline-terms"):
         check_choice(None, "nbest", 2, named, **terms)
     check_choice(None, "nbest", None, {"glossary": "t.tsv"}, **context, **terms)
+    with pytest.raises(ValueError, match="--alignments must be left out with --inline-terms"):
+        check_choice(None, "nbest", None, {"glossary": "t.tsv", "alignments": True}, **terms)
+    for name in ("alignments", "prefix", "prefix_file"):
+        with pytest.raises(ValueError, match=f"{name[:6]}.* must be left out with --context-sent"):
+            check_choice(None, "nbest", None, {name: "x"}, **context)

@@ -17,8 +17,8 @@ class Echo:
 
     source_language, target_language, tokenizer = "en", "de", None
 
-    def translate_stream(self, texts, **options):
-        return map(str.upper, texts)
+    def translate(self, texts, **options):
+        return [x.upper() for x in texts]
 
     def nbest(self, texts, **options):
         return [[SimpleNamespace(text=x.upper())] for x in texts]

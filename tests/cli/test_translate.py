@@ -73,20 +73,18 @@ def test_a_translator_gets_the_options_that_are_given(run, folder, monkeypatch):
     given = []
 
     class Exported:
-        def translate_stream(self, texts, **options):
+        def translate(self, texts, **options):
             given.append(options)
             return texts
 
     monkeypatch.setattr(Translator, "load", lambda folder, **options: Exported())
     run("translate", folder, "--beam-size", 4, "--length-penalty", 1, stdin="one")
     options = dict(beam_size=4, length_penalty=1)  # also one that has its default: others may hold
-    assert given == [dict(chunk_size=2048, tokens_per_batch=4096, strict=False, **options)]
+    assert given == [dict(tokens_per_batch=4096, strict=False, **options)]
 
 
 def test_a_translation_never_breaks_its_line(run, folder, monkeypatch):
-    monkeypatch.setattr(
-        Translator, "translate_stream", lambda self, texts, **options: iter(["a\nb\r\nc"])
-    )
+    monkeypatch.setattr(Translator, "translate", lambda self, texts, **options: ["a\nb\r\nc"])
     assert run("translate", folder, stdin="one").stdout == "a b  c\n"
 
 

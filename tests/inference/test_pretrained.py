@@ -94,10 +94,13 @@ def family(request, pretrained_folder, tmp_path_factory):
     return request.param, folder, model
 
 
-def generated(model, tokenizer, texts, beam_size):
+def generated(model, tokenizer, texts, beam_size, prefix=""):
     """Return what `generate` of `transformers` makes of our tokenizer's ids, text by text."""
     first = tokenizer.target_frame.before
     options = dict(forced_bos_token_id=first[0]) if first else {}
+    if prefix:
+        begun = tokenizer.encode_target([prefix])[0][: -len(tokenizer.target_frame.after)]
+        options = dict(decoder_input_ids=torch.tensor([[tokenizer.bos_id, *begun]]))
     # These no translation of ours has.
     options["bad_words_ids"] = [
         [i] for i in {tokenizer.pad_id, tokenizer.bos_id} - {tokenizer.eos_id}
@@ -106,7 +109,8 @@ def generated(model, tokenizer, texts, beam_size):
     for ids in tokenizer.encode_source(texts):
         room = min(len(ids) + 10, 63)
         output = model.generate(
-            torch.tensor([ids]), num_beams=beam_size, do_sample=False, length_penalty=1.0,
+            torch.tensor([ids]), num_beams=beam_size, do_sample=False,
+            length_penalty=0.0 if prefix else 1.0,  # there, a prefix does not count as length
             max_length=room + 1, **options,
         )  # fmt: skip
         found += tokenizer.decode_target(output[:, 1:].tolist())
@@ -124,6 +128,9 @@ def test_many_languages(family, tmp_path):
         found = chosen.translate([*ENGLISH, ""], max_extra_length=10, **options)
         assert found == [*generated(model, chosen.tokenizer, ENGLISH, beam_size), ""]
         assert any(found)
+    prefix = dict(length_penalty=0.0, prefixes=["Der"] * 3)
+    begun = chosen.translate(ENGLISH, max_extra_length=10, **options | prefix)
+    assert begun == generated(model, chosen.tokenizer, ENGLISH, beam_size, "Der")
     translator.save(tmp_path / "saved")
     again = Translator.load(tmp_path / "saved", target_language=targets[-1])
     assert again.translate([*ENGLISH, ""], max_extra_length=10, **options) == found

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from keras_transformer import Glossary, ensemble, export
+from keras_transformer.analysis.alignment import align
 from keras_transformer.evaluation.minimum_bayes_risk import translate_by_risk
 from keras_transformer.evaluation.reranking import Reranker
 from keras_transformer.inference.documents import translate_documents
@@ -50,6 +51,7 @@ USES |= {
     "--mbr": lambda t: translate_by_risk(t, TEXTS, 2),
     "--mbr-source samples": lambda t: translate_by_risk(t, TEXTS, 2, source="samples"),
     "--context-sentences": lambda t: translate_documents(t, TEXTS),
+    "--alignments": lambda t: align(t, TEXTS, TEXTS),
     "--rerank": lambda t: Reranker(t, dict(length=1)).translate(TEXTS, 2),
 }
 

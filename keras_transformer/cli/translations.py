@@ -1,0 +1,89 @@
+"""Lines of translations: chunks of lines through a translator, with prefixes and alignments."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.cli.reading import read_lines
+from keras_transformer.data.lines import one_line
+
+Align = Callable[[list[str], list[str]], list[str]]
+
+
+def with_prefixes(
+    lines: Iterator[str], prefix: str | None, prefix_file: Path | None, name: str
+) -> Iterator[tuple[str, str | None]]:
+    """Yield each line with the text that its translation begins with; None: there is none.
+
+    Args:
+        lines: The lines.
+        prefix: The text for all lines.
+        prefix_file: File with a text for each line.
+        name: Name of the lines' file, for the error message.
+
+    Raises:
+        ValueError: If the file has more or fewer lines, once all are read.
+    """
+    if prefix_file is None:
+        return zip(lines, itertools.repeat(prefix), strict=False)
+    from keras_transformer.data.text_files import in_parallel
+
+    return in_parallel((lines, read_lines(prefix_file)), (name, prefix_file))
+
+
+def translations(
+    translate: Callable[..., list[Any]],
+    pairs: Iterable[tuple[str, str | None]],
+    chunk_size: int,
+    *,
+    seed: int | None = None,
+    align: Align | None = None,
+) -> Iterator[str]:
+    """Yield the lines to write, chunk by chunk.
+
+    Args:
+        translate: Function from sources to their translations: a text, or several hypotheses, for
+            each. It takes `prefixes` if there are some, and `seed` if that is given.
+        pairs: Sources with prefixes.
+        chunk_size: Number of sources of a chunk.
+        seed: Seed of the first chunk; that of another is higher by the lines before it.
+        align: Function from sources and translations to alignments, which are written, too.
+    """
+    pairs, first = iter(pairs), 0
+    while chunk := list(itertools.islice(pairs, chunk_size)):
+        sources, prefixes = map(list, zip(*chunk, strict=True))
+        given: dict[str, Any] = {} if prefixes[0] is None else {"prefixes": prefixes}
+        given |= {} if seed is None else {"seed": seed + first}
+        found = translate(sources, **given)
+        several = [[x] if isinstance(x, str) else x for x in found]
+        rows = [
+            (i, source, one_line(x if isinstance(x, str) else x.text), getattr(x, "score", None))
+            for i, (source, row) in enumerate(zip(sources, several, strict=True), first)
+            for x in row
+        ]
+        alignments = align([x[1] for x in rows], [x[2] for x in rows]) if align else None
+        for n, (i, _, text, score) in enumerate(rows):
+            parts = [text] if score is None else [str(i), text, f"{score:.4f}"]
+            yield " ||| ".join(parts + ([alignments[n]] if alignments else []))
+        first += len(chunk)
+
+
+def pharaoh(translator: Any) -> Align:
+    """Return a function from sources and translations to word alignments such as "0-0 1-2".
+
+    Words are those that white space separates; the number of the source's comes first. A text
+    without tokens has no alignment, and what is cut none.
+
+    Args:
+        translator: The translator, whose attention aligns.
+    """
+    from keras_transformer.analysis.alignment import align, spaced_words
+
+    def found(sources, targets):
+        pairs = align(translator, sources, targets, split=spaced_words, strict=False)
+        return [" ".join(f"{source}-{target}" for source, target in row) for row in pairs]
+
+    return found
