@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from keras_transformer.system.extras import missing
@@ -13,7 +15,17 @@ try:
 except ImportError as error:
     raise missing("splitting text", "serve") from error
 
+# Characters and marks of punctuation of a line that are split at once. In sentencex 1.0.32 time is
+# quadratic in the marks of a line, and the interpreter's lock is held. 500 marks take 1 ms.
+SLICE, MARKS = 4000, 500
 _BREAKS = re.compile(r"(?<=[,;:،、，；：])(?P<comma>\s*)|\s+")
+_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # of lines, as for str.splitlines
+_LINE = re.compile(f"[^{_ENDS}]++(?:\r\n|[{_ENDS}])?")
+_MARKS = "".join(
+    re.escape(chr(x)) for x in range(0x10000) if unicodedata.category(chr(x)).startswith("P")
+)
+_MARKS += "\U00010000-\U0010ffff"  # rare, and a class of single characters beyond is slow
+_FEW_MARKS = re.compile(f"(?:[^{_MARKS}]*+[{_MARKS}]){{0,{MARKS}}}+[^{_MARKS}]*+")
 
 
 @dataclass(frozen=True)
@@ -27,62 +39,108 @@ class Sentences:
     ```
 
     Args:
-        parts: Sentences and the white space around them.
-        numbers: Indices of the parts that are sentences.
+        parts: Sentences and what is around them, in turn; the first and the last are none.
     """
 
     parts: tuple[str, ...]
-    numbers: tuple[int, ...]
 
     @classmethod
     def of(
-        cls, text: str, language: str, fits: Callable[[str], bool] = lambda sentence: True
+        cls,
+        text: str,
+        language: str,
+        fits: Callable[[str], bool] = lambda sentence: True,
+        watch: Callable[[list[str]], None] = lambda sentences: None,
     ) -> Sentences:
-        """Split a text; a line break always ends a sentence.
+        """Split a text, in time linear in its length.
+
+        A line break always ends a sentence. A line of more than `SLICE` characters or `MARKS` marks
+        is split slice by slice; there, a sentence of more than half a slice may be parted, at white
+        space or else anywhere.
 
         Args:
             text: The text.
             language: Its language code, such as "en".
             fits: Predicate: whether a sentence is short enough. Longer ones are split at a comma,
                 else at a space, else anywhere.
+            watch: Called with the sentences of each slice; it may raise to end the work.
         """
-        parts, numbers = [], []
-        for line in text.splitlines(keepends=True):
-            for sentence in sentencex.segment(language, line):
-                core = sentence.strip()
-                before = sentence[: len(sentence) - len(sentence.lstrip())]
-                if not core:
-                    parts.append(sentence)
-                    continue
-                parts.append(before)
-                for piece in _pieces(core, fits):
+        parts, done = [], 0
+        for begin, segments in _slices(text, language):
+            first = len(parts)
+            for segment in segments:
+                core = segment.strip()
+                at = begin + len(segment) - len(segment.lstrip())
+                begin += len(segment)
+                for piece in _pieces(core, fits) if core else ():
                     body = piece.rstrip()
-                    numbers.append(len(parts))
-                    parts += [body, piece[len(body) :]]
-                parts.append(sentence[len(before) + len(core) :])
-        return cls(tuple(parts), tuple(numbers))
+                    parts += [text[done:at], body]
+                    done, at = at + len(body), at + len(piece)
+            watch(parts[first + 1 :: 2])
+        return cls((*parts, text[done:]))
 
     @property
     def texts(self) -> list[str]:
         """Return the sentences."""
-        return [self.parts[i] for i in self.numbers]
+        return list(self.parts[1::2])
 
     def joined(self, texts: Sequence[str]) -> str:
         """Return the text with `texts` in place of its sentences."""
         parts = list(self.parts)
-        for i, text in zip(self.numbers, texts, strict=True):
-            parts[i] = text
+        parts[1::2] = texts
         return "".join(parts)
+
+
+def _slices(text: str, language: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the place of each slice of the lines of a text, and its segments."""
+    for line in _LINE.finditer(text):
+        place, end = line.span()
+        while place < end:
+            until = _end_of_slice(text, place, end)
+            segments = sentencex.segment(language, text[place:until])
+            # The last segment may go on in the next slice. A long one is parted: else it could be
+            # split again and again.
+            half = (until - place) // 2
+            if until < end and len(segments) > 1 and len(segments[-1]) <= half:
+                segments.pop()
+            yield place, segments
+            place += sum(map(len, segments))
+
+
+def _end_of_slice(text, begin, end):
+    """Return where to end a slice of a line that ends at `end`: after white space, if there is."""
+    until = _FEW_MARKS.match(text, begin, min(begin + SLICE, end)).end()
+    if until == end:
+        return end
+    words = text[(begin + until) // 2 : until].rsplit(maxsplit=1)
+    return until - len(words[-1]) if len(words) > 1 and not text[until - 1].isspace() else until
 
 
 def _pieces(sentence, fits):
     """Split a sentence into pieces that fit, as near to the middle as possible."""
-    core = sentence.rstrip()
-    if fits(core) or len(core) == 1:
+    if fits(sentence):
         return [sentence]
-    breaks = [found for found in _BREAKS.finditer(sentence) if 0 < found.end() < len(core)]
+    breaks = [*_BREAKS.finditer(sentence)]
     ends = [found.end() for found in breaks]
     commas = [found.end() for found in breaks if found["comma"] is not None]
-    middle = len(core) // 2
-    at = min(commas or ends or [middle], key=lambda end: abs(end - middle))
-    return [*_pieces(sentence[:at], fits), *_pieces(sentence[at:], fits)]
+    pieces = []
+
+    def split(begin, end):
+        core = sentence[begin:end].rstrip()
+        if fits(core) or len(core) == 1:
+            pieces.append(sentence[begin:end])
+            return
+        middle, reached = begin + len(core) // 2, begin + len(core)
+        places = _near(commas, begin, middle, reached) or _near(ends, begin, middle, reached)
+        at = min(places or [middle], key=lambda place: abs(place - middle))
+        split(begin, at)
+        split(at, end)
+
+    split(0, len(sentence))
+    return pieces
+
+
+def _near(places, begin, middle, end):
+    """Return the last place before the middle and the first one after it, of those between."""
+    i = bisect_left(places, middle)
+    return [place for place in places[max(i - 1, 0) : i + 1] if begin < place < end]
