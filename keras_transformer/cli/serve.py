@@ -59,10 +59,11 @@ def serve(
         int,
         typer.Option(
             min=1,
-            help="Maximum number of tokens in the queue. If it is full, the answer is 429; for a "
-            "single request that is larger, 413.",
+            help="Maximum number of tokens in the queue. A client may fill half of it, and so may "
+            "the files of all clients. If there is no room, the answer is 429; for a single "
+            "request of more than half, 413.",
         ),
-    ] = 100_000,
+    ] = 200_000,
     slots: Annotated[
         int,
         typer.Option(min=1, help="Maximum number of replies that a language model writes at once."),

@@ -12,8 +12,10 @@ from keras_transformer.serving import markup
 from keras_transformer.serving.engines import Links
 from keras_transformer.serving.queue import Batcher, EngineError
 from keras_transformer.serving.sentences import Sentences
+from keras_transformer.serving.turns import Workers
+from keras_transformer.system import interruption
 
-PART = 500  # texts per call that counts tokens
+PART = 50_000  # characters per call that counts tokens; each text counts for a hundred more
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Translated:
 
 async def translate_texts(
     batcher: Batcher,
+    workers: Workers,
     engines: Sequence[Any],
     language: str,
     texts: Sequence[str],
@@ -42,25 +45,36 @@ async def translate_texts(
 
     Args:
         batcher: The batcher that runs the engines.
+        workers: The threads that split and join texts.
         engines: The engines from `Catalogue.route`.
         language: Language of the texts, for sentence splitting.
         texts: The texts.
         alternatives: Maximum number of further translations per text. Those of a text of several
             sentences differ in one or more sentences.
         estimates: Whether to estimate the quality, if a single engine has a calibration.
+
+    Raises:
+        TooLargeError, QueueFullError: See `Batcher.check`.
+        EngineError: If an engine fails.
     """
-    split = await asyncio.to_thread(_split, texts, language, engines[0])
+    split, costs = await workers.run(_split, texts, language, engines[0], batcher)
     sentences = [sentence for one in split for sentence in one.texts]
-    hypotheses = await _search(batcher, engines, sentences, 1 + alternatives)
+    count = 1 + alternatives
+    hypotheses = await _search(batcher, workers, engines, sentences, count, costs)
     qualities = [None] * len(sentences)
     if estimates and len(engines) == 1 and engines[0].can_estimate:
         pairs = [(text, own[0]) for text, own in zip(sentences, hypotheses, strict=True)]
-        qualities = await submitted(batcher, Judge(engines[0]), pairs, 1)
+        qualities = await submitted(batcher, workers, Judge(engines[0]), pairs, 1, costs)
+    return await workers.run(_joined, split, hypotheses, qualities, alternatives)
+
+
+def _joined(split, hypotheses, qualities, alternatives):
+    """Return the translations of each text, from those of its sentences."""
     found, judged = iter(hypotheses), iter(qualities)
     results = []
     for one in split:
-        own = [next(found) for _ in one.numbers]
-        quality = _mean_quality(one.texts, [next(judged) for _ in one.numbers])
+        own = [next(found) for _ in one.texts]
+        quality = _mean_quality(one.texts, [next(judged) for _ in one.texts])
         best = one.joined([hypotheses[0] for hypotheses in own])
         several = [best]
         for rank in range(1, 1 + alternatives):
@@ -79,22 +93,32 @@ def _mean_quality(sentences, qualities):
 
 
 async def translate_html(
-    batcher: Batcher, engines: Sequence[Any], language: str, sources: Sequence[str]
+    batcher: Batcher,
+    workers: Workers,
+    engines: Sequence[Any],
+    language: str,
+    sources: Sequence[str],
 ) -> list[str]:
     """Translate the text in HTML and place the tags around the aligned words.
 
     Args:
-        batcher, engines, language: As in `translate_texts`.
+        batcher, workers, engines, language: As in `translate_texts`.
         sources: HTML texts.
+
+    Raises:
+        TooLargeError, QueueFullError, EngineError: As in `translate_texts`.
     """
-    documents = await asyncio.to_thread(lambda: [markup.blocks(source) for source in sources])
+    documents = await workers.run(lambda: [markup.blocks(source) for source in sources])
     blocks = [block for document in documents for block in document if block.text]
-    split = await asyncio.to_thread(_split, [x.text for x in blocks], language, engines[0])
+    plain = [block.text for block in blocks]
+    split, costs = await workers.run(_split, plain, language, engines[0], batcher)
     # Sentences with tags need word alignments, through each engine in turn.
     texts = [sentence for one in split for sentence in one.texts]
     steps = [texts]
     for engine in engines:
-        steps.append([x[0] for x in await _search(batcher, [engine], steps[-1], 1)])
+        found = await submitted(batcher, workers, engine, steps[-1], 1, costs)
+        steps.append([x[0] for x in found])
+        costs = None
     tagged = [
         bool(block.nodes) for block, one in zip(blocks, split, strict=True) for _ in one.texts
     ]
@@ -102,7 +126,7 @@ async def translate_html(
     links: dict[int, Links] = {}
     for engine, sources_, targets in zip(engines, steps, steps[1:], strict=False):
         pairs = [(sources_[i], targets[i]) for i in chosen]
-        found = await submitted(batcher, Aligner(engine), pairs, 1)
+        found = await submitted(batcher, workers, Aligner(engine), pairs, 1)
         for i, link in zip(chosen, found, strict=True):
             before = links.get(i)
             links[i] = link if before is None else [j if j is None else before[j] for j in link]
@@ -111,14 +135,14 @@ async def translate_html(
         numbered = iter(range(len(texts)))
         results = {}
         for block, one in zip(blocks, split, strict=True):
-            own = [next(numbered) for _ in one.numbers]
+            own = [next(numbered) for _ in one.texts]
             results[id(block)] = _whole(block, one, [steps[-1][i] for i in own], own, links)
         return [
             "".join(results[id(block)] if block.text else block.raw for block in document)
             for document in documents
         ]
 
-    return await asyncio.to_thread(put_together)
+    return await workers.run(put_together)
 
 
 def _whole(block, split, translations, numbers, links):
@@ -129,9 +153,9 @@ def _whole(block, split, translations, numbers, links):
     starts = {begin: i for i, (begin, _) in enumerate(words(block.text))}
     target_words, aligned = [], []
     at_source = at_target = 0
-    order = dict(zip(split.numbers, zip(translations, numbers, strict=True), strict=True))
-    for number, part in enumerate(split.parts):
-        text, i = order.get(number, (part, None))
+    order = iter(zip(translations, numbers, strict=True))
+    for place, part in enumerate(split.parts):
+        text, i = next(order) if place % 2 else (part, None)
         if i is not None:
             own = [at_source + begin for begin, _ in words(part)]
             target_words += [(at_target + x, at_target + y) for x, y in words(text)]
@@ -141,35 +165,85 @@ def _whole(block, split, translations, numbers, links):
     return markup.placed(block, translation, aligned, target_words)
 
 
-def _split(texts, language, engine):
-    fits = _fits(engine)
-    return [Sentences.of(text, language, fits) for text in texts]
+class _Costs:
+    """Counts the tokens of texts, some at a time, and ends the work if they are too many.
+
+    Args:
+        engine: The engine whose tokens they are.
+        batcher: The batcher that shall take them.
+    """
+
+    def __init__(self, engine, batcher):
+        self.counted: list[int] = []
+        self._engine, self._batcher = engine, batcher
+        self._total, self._waiting, self._size = 0, [], 0
+
+    def add(self, texts):
+        """Count texts, or let them wait for others."""
+        interruption.check()
+        self._waiting += texts
+        self._size += sum(map(len, texts)) + 100 * len(texts)
+        if self._size >= PART:
+            self._count()
+
+    def all(self):
+        """Return the number of tokens of each text."""
+        self._count()
+        return self.counted
+
+    def _count(self):
+        costs = self._engine.costs(self._waiting) if self._waiting else []
+        self.counted += costs
+        self._total += sum(costs)
+        self._waiting, self._size = [], 0
+        self._batcher.check(self._total)
 
 
-async def _search(batcher, engines, texts, count):
+def _split(texts, language, engine, batcher):
+    """Return the sentences of each text, and the number of tokens of each sentence."""
+    fits, costs = _fits(engine), _Costs(engine, batcher)
+    return [Sentences.of(text, language, fits, costs.add) for text in texts], costs.all()
+
+
+def _counted(texts, engine, batcher):
+    costs = _Costs(engine, batcher)
+    for text in texts:
+        costs.add([text])
+    return costs.all()
+
+
+async def _search(batcher, workers, engines, texts, count, costs=None):
     """Return `count` translations of each text, best first; the alternatives are the last engine's.
 
     Earlier engines pass on only the best translation.
     """
     for engine in engines[:-1]:
-        texts = [x[0] for x in await submitted(batcher, engine, texts, 1)]
-    return await submitted(batcher, engines[-1], texts, count)
+        texts = [x[0] for x in await submitted(batcher, workers, engine, texts, 1, costs)]
+        costs = None
+    return await submitted(batcher, workers, engines[-1], texts, count, costs)
 
 
-async def submitted(batcher: Batcher, engine: Any, texts: Sequence[Any], count: int) -> list[Any]:
-    """Return an engine's results; tokens are counted outside the event loop, `PART` at a time.
+async def submitted(
+    batcher: Batcher,
+    workers: Workers,
+    engine: Any,
+    texts: Sequence[Any],
+    count: int,
+    costs: Sequence[int] | None = None,
+) -> list[Any]:
+    """Return an engine's results.
 
     Args:
-        batcher, engine: As in `translate_texts`, with one engine.
+        batcher, workers, engine: As in `translate_texts`, with one engine.
         texts: What its `search` takes.
         count: Maximum number of results for each.
+        costs: Number of tokens of each text; None: the engine counts them.
 
     Raises:
-        EngineError: If the engine fails.
+        TooLargeError, QueueFullError, EngineError: As in `translate_texts`.
     """
-    costs = []
-    for start in range(0, len(texts), PART):
-        costs += await asyncio.to_thread(engine.costs, texts[start : start + PART])
+    if costs is None:
+        costs = await workers.run(_counted, texts, engine, batcher)
     try:
         return await asyncio.wrap_future(batcher.submit(engine, texts, count, costs))
     except ValueError as error:  # any text can be translated
@@ -266,12 +340,12 @@ def _fits(engine):
 
 
 async def attend(
-    batcher: Batcher, engine: Any, text: str, translation: str | None
+    batcher: Batcher, workers: Workers, engine: Any, text: str, translation: str | None
 ) -> dict[str, Any]:
     """Return the attention for a sentence: tokens of both sides, and weights as nested lists.
 
     Args:
-        batcher: The batcher that runs the engine.
+        batcher, workers: As in `translate_texts`.
         engine: The engine of a translator.
         text: The sentence.
         translation: Its translation; None: the model's best.
@@ -280,8 +354,9 @@ async def attend(
         ValueError: If the sentence is too long for a picture.
     """
     if translation is None:
-        ((translation,),) = await _search(batcher, [engine], [text], 1)
+        ((translation,),) = await submitted(batcher, workers, engine, [text], 1)
+    (cost,) = await workers.run(engine.costs, [text])
     found = await asyncio.wrap_future(
-        batcher.call(lambda: engine.attention(text, translation), sum(engine.costs([text])))
+        batcher.call(lambda: engine.attention(text, translation), cost)
     )
     return dict(translation=translation, **found)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
+import gc
 import math
 import socket
 import ssl
+import sys
 from collections.abc import Hashable, Mapping
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from keras_transformer.config import require
 from keras_transformer.serving import logs
+from keras_transformer.serving.turns import network
 
 MOST = 1000  # open connections
 OWN_FILES = 64  # open files that the server may have besides those of connections
@@ -35,6 +37,9 @@ SENT = 131_072
 # Idle connections are kept longer than clients keep them, so that none is closed while a client
 # sends a request. Uvicorn's default of 5 seconds is shorter than a long batch.
 KEEP_ALIVE = 75
+# Seconds until a thread that works on a text gives way to the event loop and the model, each of
+# whose operations takes the interpreter's lock. Python's default is 5 ms.
+SWITCH = 0.001
 
 
 class Crowd:
@@ -108,7 +113,7 @@ class Connection(AutoHTTPProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request, or refuse a connection that is one too many."""
-        self.owner = _network((transport.get_extra_info("peername") or ("",))[0])
+        self.owner = network((transport.get_extra_info("peername") or ("",))[0])
         self._is_refused = not self._crowd.has_room(self.owner, self.loop.time())
         if self._is_refused:
             transport.abort()
@@ -181,17 +186,6 @@ class Connection(AutoHTTPProtocol):
         if self._silence:
             self._silence.cancel()
             self._silence = None
-
-
-def _network(address):
-    """Return the network of a client, whose owner may use each of its addresses."""
-    try:
-        ip = ipaddress.ip_address(address)
-    except ValueError:  # a Unix socket
-        return address
-    if isinstance(ip, ipaddress.IPv6Address) and not ip.ipv4_mapped:
-        return ipaddress.ip_network((ip, 64), strict=False)
-    return getattr(ip, "ipv4_mapped", None) or ip
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -273,6 +267,10 @@ class _Server(uvicorn.Server):
             return
         for at in sockets or ():
             at.listen(QUEUE)
+        sys.setswitchinterval(SWITCH)
+        # A collection looks at all objects: those of libraries and models alone take 0.4 s.
+        gc.collect()
+        gc.freeze()
         scheme = "https" if self.config.is_ssl else "http"
         host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
         logs.log.info("serving at %s://%s:%d", scheme, host, self.config.port)

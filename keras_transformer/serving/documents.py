@@ -9,13 +9,14 @@ from pathlib import PurePath
 
 from keras_transformer.config import require
 from keras_transformer.serving.readers import Readers
+from keras_transformer.serving.turns import Workers
 
 Translated = tuple[bytes, list[str]]
 Translate = Callable[[list[str], str], Awaitable[list[str]]]
 
 
 async def translate_file(
-    name: str, content: bytes, translate: Translate, readers: Readers
+    name: str, content: bytes, translate: Translate, readers: Readers, workers: Workers
 ) -> Translated:
     """Return the translation of a file, and the names of what in it was not translated.
 
@@ -24,6 +25,7 @@ async def translate_file(
         content: Content of the file.
         translate: Function that translates texts, given as "text" or as "html".
         readers: What takes files of other types than text and HTML apart.
+        workers: The threads that look for what in HTML is not translated.
 
     Raises:
         ValueError: If the suffix is unknown, or the content is not of that type.
@@ -33,7 +35,7 @@ async def translate_file(
     suffix = PurePath(name).suffix.lower()
     require(suffix in SUFFIXES, "file", name, f"one of {', '.join(SUFFIXES)}")
     try:
-        return await SUFFIXES[suffix](content, translate, readers)
+        return await SUFFIXES[suffix](content, translate, readers, workers)
     except UnicodeDecodeError as error:
         raise ValueError(f"file {name!r} must be UTF-8: {error}") from error
 
@@ -48,20 +50,25 @@ _LEFT_IN_HTML = {
 }
 
 
-async def _whole(kind, content, translate, readers):
-    text = content.decode("utf-8-sig")
+async def _whole(kind, content, translate, readers, workers):
+    text, left = await workers.run(_read, kind, content)
     (found,) = await translate([text], kind)
-    left = [name for name, pattern in _LEFT_IN_HTML.items() if kind == "html" and pattern(text)]
     return found.encode(), left
 
 
-async def _in_parts(reader, content, translate, readers):
+def _read(kind, content):
+    text = content.decode("utf-8-sig")
+    left = [name for name, pattern in _LEFT_IN_HTML.items() if kind == "html" and pattern(text)]
+    return text, left
+
+
+async def _in_parts(reader, content, translate, readers, workers):
     texts, left = await readers.texts(reader, content)
     return await readers.filled(reader, content, await translate(texts, "html")), left
 
 
 _html, _office = partial(_whole, "html"), partial(_in_parts, "office")
-SUFFIXES: dict[str, Callable[[bytes, Translate, Readers], Awaitable[Translated]]] = {
+SUFFIXES: dict[str, Callable[[bytes, Translate, Readers, Workers], Awaitable[Translated]]] = {
     ".txt": partial(_whole, "text"),
     ".html": _html,
     ".htm": _html,

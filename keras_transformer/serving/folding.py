@@ -14,22 +14,21 @@ _VOID = frozenset(["area", "base", "br", "col", "embed", "hr", "link", "meta", "
 _KEPT = ("pre", "pre-wrap", "pre-line", "break-spaces")
 
 
-def folded(before: str, text: str, after_object: bool = False) -> str:
+def folded(last: str | None, text: str, after_object: bool = False) -> str:
     """Return a text with white space folded; that before the first word stays.
 
     A line break between two wide characters, as of Chinese, is no space.
 
     Args:
-        before: The text of the paragraph so far.
+        last: The last character of the paragraph so far; None: it has no word yet.
         text: The text that follows.
         after_object: Whether an object, such as an image, is between them.
     """
-    lead, last = "", before[-1:]
-    if after_object:
-        last = ""
-    elif not before.strip(WHITE):
+    lead = ""
+    if last is None and not after_object:
         words = text.lstrip(WHITE)
-        lead, text, last = text[: len(text) - len(words)], words, ""
+        lead, text = text[: len(text) - len(words)], words
+    last = "" if after_object else last or ""
 
     def space(match):
         begin, end = match.span()

@@ -46,6 +46,11 @@ class Framing:
         return await self.app(scope, receive, send)
 
 
+def is_file(scope: Scope) -> bool:
+    """Return whether the path of a request is one of `FILES`."""
+    return scope["path"].removeprefix(scope.get("root_path", "")) in FILES
+
+
 class BodyLimit:
     """ASGI middleware that stops reading a body that is too long, and answers 413.
 
@@ -64,8 +69,8 @@ class BodyLimit:
         """Handle a connection."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        is_file = scope["path"].removeprefix(scope.get("root_path", "")) in FILES
-        limit = self.settings.most_bytes if is_file else TEXTS * 12 * self.settings.most_characters
+        texts = TEXTS * 12 * self.settings.most_characters
+        limit = self.settings.most_bytes if is_file(scope) else texts
         read = 0
 
         async def receive_some():

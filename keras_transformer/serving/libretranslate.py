@@ -65,7 +65,7 @@ async def detect(request: Request) -> list[Detection]:
     asked = await read(request, DetectRequest)
     service, _ = _admitted(request, asked.api_key)
     _check_size(service, [asked.q])
-    return [Detection(**x) for x in service.detector.detect(asked.q)]
+    return [Detection(**x) for x in await service.workers.run(service.detector.detect, asked.q)]
 
 
 @router.get("/languages")
@@ -103,7 +103,9 @@ async def translate_a_file(
         return [one.texts[0] for one in found]
 
     name = Path(file.filename or "").name
-    result, left = await translate_file(name, content, texts_translated, service.readers)
+    result, left = await translate_file(
+        name, content, texts_translated, service.readers, service.file_workers
+    )
     if service.is_stopping:  # the address would end with the process
         raise HTTPException(503, "the server is stopping: send the file again", _SOON)
     stem = "".join(filter(str.isprintable, Path(name).stem))[:50]
@@ -149,7 +151,9 @@ async def attention(request: Request) -> AttentionResponse:
         raise HTTPException(
             400, f"attention from {source} to {target} needs a single saved translator"
         )
-    found = await answers.attend(service.batcher, engines[0], asked.q, asked.translation)
+    found = await answers.attend(
+        service.batcher, service.workers, engines[0], asked.q, asked.translation
+    )
     return AttentionResponse(**found)
 
 
@@ -232,11 +236,12 @@ async def _translated(service, key, texts, source, target, kind, alternatives, i
     if source == target and source in service.catalogue.sources:
         return [answers.Translated([text]) for text in texts]
     engines = service.catalogue.route(source, target)
+    workers = service.file_workers if is_file else service.workers
     if kind == "html":
-        found = await answers.translate_html(service.batcher, engines, source, texts)
+        found = await answers.translate_html(service.batcher, workers, engines, source, texts)
         return [answers.Translated([text]) for text in found]
     return await answers.translate_texts(
-        service.batcher, engines, source, texts, alternatives, estimates=not is_file
+        service.batcher, workers, engines, source, texts, alternatives, estimates=not is_file
     )
 
 

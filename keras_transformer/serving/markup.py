@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from keras_transformer.analysis.alignment import words
 from keras_transformer.serving.folding import WHITE, KeptSpaces, folded
+from keras_transformer.system import interruption
 
 INLINE = frozenset(
     [
@@ -89,6 +90,8 @@ _TAG = re.compile(
 )
 _NAME = re.compile(r"<(?P<end>/?)(?P<name>[a-zA-Z][^\s/<>]*+)(?=[\s/>])")
 _PROTECTED = re.compile(r"translate\s*=\s*[\"']?no\b|class\s*=\s*[\"'][^\"']*\bnotranslate\b", re.I)
+# Number of a character of more digits than Python converts to an integer: no character has it.
+_HUGE_NUMBER = re.compile(r"&#\d{4000,}+")
 
 Span = tuple[int, int]
 
@@ -134,6 +137,7 @@ def blocks(source: str) -> list[Block]:
 
     place = 0
     while tag := _TAG.search(source, place):
+        interruption.check()
         if tag.start() > place:
             items.append(("kept" if kept else "text", "", source[place : tag.start()]))
         name = (tag["name"] or "").lower()
@@ -190,15 +194,17 @@ def _end_of_element(source, name, place):
 
 def _block(items):
     """Make a block of text and inline tags: matching tags become elements, others points."""
-    text = ""
+    text, has_word = "", False
     root = Node(0, 0, "")
     stack = [(root, "")]
     after_object = False
     for kind, name, raw in items:
         here = len(text)
         if kind in ("text", "kept"):
-            part = html.unescape(raw).replace("\xad", "")
-            text += part if kind == "kept" else folded(text, part, after_object)
+            part = html.unescape(_HUGE_NUMBER.sub("&#xfffd", raw)).replace("\xad", "")
+            last = text[-1:] if has_word else None
+            text += part if kind == "kept" else folded(last, part, after_object)
+            has_word = has_word or bool(part.strip(WHITE))
         elif kind == "open" and len(stack) <= DEEPEST:
             node = Node(here, here, raw)
             stack[-1][0].children.append(node)
@@ -244,21 +250,28 @@ def placed(
             partners[i].append(j)
     tags: list[tuple[int, str]] = []  # (position in the translation, tag), in output order
 
-    def choose(node, low, high):
-        """Return the range of words in [low, high) inside a tag; for a point, an empty range."""
-        first, last = bisect_right(ends, node.begin), bisect_left(begins, node.end)
-        if first < last:
-            held = (j for i in range(first, last) for j in partners[i] if low <= j < high)
-            return _longest_run(sorted(held)) or (high, high)
-        later = range(bisect_left(begins, node.begin), len(begins))
-        at = next((j for i in later for j in partners[i] if low <= j < high), high)
-        return at, at
+    def ranges(nodes, low, high):
+        """Return the range of words in [low, high) inside each tag; for a point, an empty range."""
+        known: dict[Span, Span] = {}  # many tags may be inside the same word
+        uses: list[Span] = []
+        for node in nodes:
+            first, last = words_of = bisect_right(ends, node.begin), bisect_left(begins, node.end)
+            if first < last:
+                if words_of not in known:
+                    held = (j for i in range(first, last) for j in partners[i] if low <= j < high)
+                    known[words_of] = _longest_run(sorted(held)) or (high, high)
+                yield known[words_of]
+                continue
+            uses = uses or [*_first_uses(aligned, low, high), (len(begins), high)]
+            _, at = uses[bisect_left(uses, (bisect_left(begins, node.begin), -1))]
+            yield at, at
 
     def place(nodes, low, high, end):
         """Place siblings without overlap among the words [low, high), which reach to `end`."""
         for (first, last), node in sorted(
-            ((choose(node, low, high), node) for node in nodes), key=lambda x: x[0][0]
+            zip(ranges(nodes, low, high), nodes, strict=True), key=lambda x: x[0][0]
         ):
+            interruption.check()
             low = max(first, low)
             last = max(last, low)
             begin = target_words[low][0] if low < high else end
@@ -282,6 +295,15 @@ def _space(text, node):
     """Return " " for a point between two spaces, which stands for a word; else ""."""
     around = text[max(node.begin - 1, 0) : node.begin + 1]
     return " " if not node.closing and len(around) == 2 and around.isspace() else ""
+
+
+def _first_uses(aligned, low, high):
+    """Return each source word that words in [low, high) come from, with the first of them."""
+    uses: dict[int, int] = {}
+    for j in range(low, high):
+        if aligned[j] is not None:
+            uses.setdefault(aligned[j], j)
+    return sorted(uses.items())
 
 
 def _longest_run(numbers):

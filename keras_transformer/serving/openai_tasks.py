@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import io
 from typing import Any
@@ -76,7 +75,7 @@ async def transcriptions(request: Request) -> Any:
     rate = tool.hearing.sample_rate
     try:
         content = io.BytesIO(await file.read())
-        samples = await asyncio.to_thread(samples_of, content, None, rate)
+        samples = await service.file_workers.run(samples_of, content, None, rate)
     except ValueError as error:
         raise Refusal(400, " ".join(str(error).split()), "file") from error
     options = dict(language=asked.language)

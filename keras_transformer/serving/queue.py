@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from typing import Any, NamedTuple, Protocol
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.serving import traces
+from keras_transformer.serving import traces, turns
 from keras_transformer.system import interruption
 
 
@@ -64,12 +64,14 @@ class Batcher:
     """Collects texts of many requests and translates them batch by batch, one in each thread.
 
     Texts that arrive while all threads compute form the next batch. A batch takes texts from each
-    request in turn, so that a long document does not delay a single sentence.
+    client in turn, and from each of its requests in turn, so that a long document does not delay a
+    single sentence. Files are in batches of their own, which take turns with the others.
 
     Args:
         tokens_per_batch: Number of source tokens at which a batch is full.
         delay: Maximum seconds that a text waits for others while a thread is free.
-        most_waiting: Maximum number of tokens in the queue; further requests are refused.
+        most_waiting: Maximum number of tokens in the queue; further requests are refused. A client
+            (`turns.current`) may fill half of it, and so may the files of all clients.
         watch: Function called after each batch.
         threads: Number of batches that are computed at the same time.
 
@@ -81,7 +83,7 @@ class Batcher:
         self,
         tokens_per_batch: int = 4096,
         delay: float = 0.01,
-        most_waiting: int = 100_000,
+        most_waiting: int = 200_000,
         watch: Callable[[Batch], None] | None = None,
         threads: int = 1,
     ):
@@ -92,7 +94,8 @@ class Batcher:
         self.tokens_per_batch, self.delay, self.most_waiting = tokens_per_batch, delay, most_waiting
         self.waiting = 0  # tokens
         self._watch = watch
-        self._jobs: deque[_Job] = deque()
+        self._jobs: dict[turns.Client | None, deque[_Job]] = {}  # the one whose turn it is first
+        self._held: Counter[Hashable] = Counter()  # tokens of those who share the queue
         self._changed = threading.Condition()
         self._closing = False
         self._threads = [
@@ -122,8 +125,7 @@ class Batcher:
             are dropped; PyTorch also ends the search of a batch of nothing else.
 
         Raises:
-            TooLargeError: If these texts alone exceed `most_waiting`.
-            QueueFullError: If they exceed it together with the texts in the queue.
+            TooLargeError, QueueFullError: See `check`.
         """
         costs = engine.costs(texts) if costs is None and texts else costs or []
 
@@ -150,6 +152,26 @@ class Batcher:
         """
         return self._add(_Job(object(), lambda texts: [function()], [""], [cost], alone=True))
 
+    def check(self, tokens: int) -> None:
+        """Raise if so many tokens of the current client cannot wait.
+
+        Raises:
+            TooLargeError: If they alone exceed the client's share of the queue.
+            QueueFullError: If they exceed it together with those in the queue.
+        """
+        shares = _shares(turns.current.get())
+        most = self.most_waiting // 2 if shares else self.most_waiting
+        if tokens > most:
+            raise TooLargeError(f"a request must have at most {most} tokens, got {tokens}")
+        if self.waiting + tokens > self.most_waiting:
+            raise QueueFullError(
+                f"{self.waiting} of at most {self.most_waiting} tokens are waiting"
+            )
+        for share, owner in shares.items():
+            if self._held[share] + tokens > most:
+                held = f"{self._held[share]} of at most {most} tokens"
+                raise QueueFullError(f"{held} of {owner} are waiting")
+
     def is_alive(self) -> bool:
         """Whether all threads run."""
         return all(thread.is_alive() for thread in self._threads)
@@ -172,29 +194,33 @@ class Batcher:
             job.future.set_result([])
             return job.future
         tokens = sum(job.costs)
-        if tokens > self.most_waiting:
-            raise TooLargeError(
-                f"a request must have at most {self.most_waiting} tokens, got {tokens}"
-            )
         with self._changed:
             if self._closing:
                 raise QueueFullError("the server is shutting down")
-            if self.waiting + tokens > self.most_waiting:
-                raise QueueFullError(
-                    f"{self.waiting} of at most {self.most_waiting} tokens are waiting"
-                )
-            self.waiting += tokens
-            self._jobs.append(job)
+            self.check(tokens)
+            self._count(job, tokens)
+            self._jobs.setdefault(job.client, deque()).append(job)
             self._changed.notify_all()
         job.future.add_done_callback(lambda future: self._forget(job))
         return job.future
 
+    def _count(self, job, tokens):
+        """Count tokens of a job that wait from now on, or no longer if they are negative."""
+        self.waiting += tokens
+        for share in _shares(job.client):
+            self._held[share] += tokens
+            if not self._held[share]:
+                del self._held[share]
+
     def _forget(self, job):
-        """Let the texts of a job that was cancelled no longer wait."""
+        """Let the texts of a job that was cancelled, or failed, no longer wait."""
         with self._changed:
-            if job in self._jobs:
-                self._jobs.remove(job)
-                self.waiting -= sum(job.costs[job.next :])
+            if job.next < len(job.texts):
+                self._count(job, -sum(job.costs[job.next :]))
+                job.next = len(job.texts)
+                self._jobs[job.client].remove(job)
+                if not self._jobs[job.client]:
+                    del self._jobs[job.client]
 
     def _work(self):
         while True:
@@ -211,36 +237,54 @@ class Batcher:
 
     def _wait_for_company(self):
         """Wait until the batch is full, or its first text has waited for `delay` seconds."""
-        while self._jobs and not self._closing and not self._jobs[0].alone:
-            left = self._jobs[0].arrived + self.delay - time.monotonic()
+        while self._jobs and not self._closing and not self._first().alone:
+            left = self._first().arrived + self.delay - time.monotonic()
             if left <= 0 or self.waiting >= self.tokens_per_batch:
                 return
             self._changed.wait(left)
+
+    def _first(self):
+        """Return the first job of the client whose turn it is."""
+        return next(iter(self._jobs.values()))[0]
 
     def _take(self):
         """Take a batch: job -> indices of its texts, from all jobs with the same search in turn.
 
         It is empty if another thread took the jobs first, or all were cancelled.
         """
-        key = self._jobs[0].key if self._jobs else None
         batch: dict[_Job, list[int]] = {}
-        tokens, others = 0, deque()
-        while self._jobs:
-            job = self._jobs.popleft()
-            if job.future.done():  # cancelled, or failed
-                self.waiting -= sum(job.costs[job.next :])
+        if not self._jobs:
+            return batch
+        key, tokens = self._first().key, 0
+        clients = deque(deque(x for x in jobs if x.key == key) for jobs in self._jobs.values())
+        while clients:
+            jobs = clients.popleft()
+            job = jobs.popleft() if jobs else None
+            if job is None:
                 continue
-            if job.key != key or (batch and tokens + job.costs[job.next] > self.tokens_per_batch):
-                others.append(job)
+            clients.append(jobs)
+            cost = job.costs[job.next]
+            if job.future.done() or (batch and tokens + cost > self.tokens_per_batch):
                 continue
-            tokens += job.costs[job.next]
-            self.waiting -= job.costs[job.next]
+            tokens += cost
+            self._count(job, -cost)
             batch.setdefault(job, []).append(job.next)
             job.next += 1
             if job.next < len(job.texts):
-                self._jobs.append(job)
-        self._jobs = others
+                jobs.append(job)
+        self._take_turns(batch)
         return batch
+
+    def _take_turns(self, batch):
+        """Put the first client, and of each client the jobs in a batch, behind the others."""
+        first, *others = self._jobs
+        waiting = {}
+        for client in (*others, first):
+            jobs = sorted(self._jobs[client], key=lambda job: job in batch)
+            left = deque(job for job in jobs if job.next < len(job.texts))
+            if left:
+                waiting[client] = left
+        self._jobs = waiting
 
     def _run(self, batch, free):
         """Compute a batch for which a thread has been free since then."""
@@ -281,7 +325,9 @@ class _Job:
     """The texts of a request, and the results so far."""
 
     def __init__(self, key: Hashable, run, texts, costs, alone=False):
-        self.key, self.run, self.texts, self.costs, self.alone = key, run, texts, costs, alone
+        self.run, self.texts, self.costs, self.alone = run, texts, costs, alone
+        self.client = turns.current.get()
+        self.key = key, self.client is not None and self.client.sends_file
         self.future: Future = Future()
         self.arrived = time.monotonic()
         self.next, self.left = 0, len(texts)
@@ -296,3 +342,10 @@ def _finish(setter, value):
     """Set a future's result or exception, unless it was cancelled."""
     with contextlib.suppress(InvalidStateError):
         setter(value)
+
+
+def _shares(client):
+    """Return the shares of the queue that a client's tokens count in, and whose they are."""
+    if client is None:
+        return {}
+    return {client: "yours"} | ({"files": "files"} if client.sends_file else {})

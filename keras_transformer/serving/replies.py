@@ -76,7 +76,7 @@ class Replies:
         self,
         model: DecoderOnly,
         num_slots: int = 8,
-        most_waiting: int = 100_000,
+        most_waiting: int = 200_000,
         watch: Callable[[Job, bool], None] = lambda job, is_first: None,
     ):
         require(most_waiting >= 1, "most_waiting", most_waiting, "at least 1")

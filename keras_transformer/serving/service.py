@@ -16,6 +16,7 @@ from keras_transformer.serving.readers import Readers
 from keras_transformer.serving.replicas import Replicas
 from keras_transformer.serving.replies import Replies
 from keras_transformer.serving.settings import Settings
+from keras_transformer.serving.turns import Workers
 
 
 class Service:
@@ -42,7 +43,8 @@ class Service:
         self._loader = ThreadPoolExecutor(1, "load")
         self.is_stopping = False  # it accepts no more connections
         self.metrics = metrics or Metrics()
-        self.readers = Readers(settings.most_waiting)
+        self.workers, self.file_workers = Workers("texts", 2), Workers("files", 2)
+        self.readers = Readers(settings.most_waiting // 2)
         self.kept = KeptFiles(settings.most_kept_bytes)
         self.catalogue, self.detector, self.replies = self._read()
         queue = settings.tokens_per_batch, settings.delay, settings.most_waiting
@@ -97,7 +99,7 @@ class Service:
             await asyncio.to_thread(_close, old)
             del old
             # Keras's models are cycles, which Python would let pile up.
-            await loop.run_in_executor(self._loader, gc.collect)
+            await loop.run_in_executor(self._loader, _collect)
 
     async def close(self) -> None:
         """Finish the accepted requests, and end the replicas."""
@@ -106,7 +108,18 @@ class Service:
             await asyncio.to_thread(self.replicas.close)
         await asyncio.to_thread(self.batcher.close)
         await asyncio.to_thread(_close, self.replies)
+        for workers in (self.workers, self.file_workers):
+            workers.close()
         self._loader.shutdown(wait=False)
+
+
+def _collect():
+    """Collect garbage, also in what `connections.run` has frozen."""
+    is_frozen = gc.get_freeze_count() > 0
+    gc.unfreeze()
+    gc.collect()
+    if is_frozen:
+        gc.freeze()
 
 
 def _close(replies):

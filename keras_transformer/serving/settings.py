@@ -16,8 +16,9 @@ class Settings:
     Args:
         tokens_per_batch: Number of source tokens at which a batch is full.
         delay: Maximum seconds that a text waits for others while nothing is computed.
-        most_waiting: Maximum number of tokens in the queue. If it is full, requests get 429; a
-            single request that is larger gets 413.
+        most_waiting: Maximum number of tokens in the queue. A client may fill half of it, and so
+            may the files of all clients. If there is no room, requests get 429; a single request
+            of more than half gets 413.
         slots: Maximum number of replies that a language model writes at once; others wait.
         timeout: Maximum seconds per request; then it gets 504. For an answer that is streamed,
             between its parts.
@@ -42,7 +43,7 @@ class Settings:
 
     tokens_per_batch: int = 4096
     delay: float = 0.01
-    most_waiting: int = 100_000
+    most_waiting: int = 200_000
     slots: int = 8
     timeout: float = 60.0
     most_characters: int = 10_000

@@ -113,7 +113,7 @@ async def see(
     arrays = []
     for one, image in zip(file, images, strict=True):
         try:
-            arrays.append(await asyncio.to_thread(form.pixels, image, config.image_size))
+            arrays.append(await service.file_workers.run(form.pixels, image, config.image_size))
         except ValueError as error:
             raise HTTPException(400, f"file {one.filename!r:.80}: {error}") from error
     return await _found(service, "see", "labels", chosen, arrays, threshold=threshold)
@@ -139,7 +139,7 @@ def model_for(service: Any, task: str, name: str | None) -> TaskModel:
 async def searched(service: Any, model: TaskModel, task: str, items: Sequence[Any], **options: Any):
     """Return what is found in each item, computed in batches with other requests'."""
     engine = model.engine(task, **options)
-    costs = await asyncio.to_thread(engine.costs, items)
+    costs = await service.workers.run(engine.costs, items)
     return await asyncio.wrap_future(service.batcher.submit(engine, items, 1, costs)), sum(costs)
 
 

@@ -46,27 +46,29 @@ async def predict(
     if sum(len(text) + 1 for column in columns for text in column) > most:
         raise HTTPException(413, f"at most {most} characters in all")
     engine = model.engine(model.default)
-    answer = answer_of(asked, await _outputs(service.batcher, engine, asked, columns))
+    answer = answer_of(asked, await _outputs(service, engine, asked, columns))
     if engine.max_length and asked.signature_name != "score":
-        costs = await asyncio.to_thread(engine.costs, columns[0])
+        costs = await service.workers.run(engine.costs, columns[0])
         answer["truncated"] = [i for i, x in enumerate(costs) if x > engine.max_length] or None
     return PredictResponse(**answer)
 
 
-async def _outputs(batcher, engine, asked, columns):
+async def _outputs(service, engine, asked, columns):
     """Return the outputs of the signature by name."""
+    batcher, workers = service.batcher, service.workers
     if asked.signature_name == "score":
         pairs = [*zip(*columns, strict=True)]
-        costs = await asyncio.to_thread(Scorer(engine).costs, pairs)
+        costs = await workers.run(Scorer(engine).costs, pairs)
         return {
             "scores": await asyncio.wrap_future(batcher.submit(Scorer(engine), pairs, 1, costs))
         }
     (texts,) = columns
     if asked.signature_name == "nbest":
-        found = await submitted(batcher, Lister(engine), texts, 1)
+        found = await submitted(batcher, workers, Lister(engine), texts, 1)
         named = {"translations": 0, "scores": 1}
         return {name: [[x[i] for x in row] for row in found] for name, i in named.items()}
-    return {"translations": [x[0] for x in await submitted(batcher, engine, texts, 1)]}
+    found = await submitted(batcher, workers, engine, texts, 1)
+    return {"translations": [x[0] for x in found]}
 
 
 @router.get("/{name}")

@@ -11,8 +11,9 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from keras_transformer.serving import logs, traces
+from keras_transformer.serving import logs, traces, turns
 from keras_transformer.serving.errors import error_body, path_of
+from keras_transformer.serving.guard import is_file
 from keras_transformer.serving.monitoring import Metrics
 
 _POLICY = b"default-src 'self'; base-uri 'none'; form-action 'none'; object-src 'none'"
@@ -51,6 +52,8 @@ class Watch:
         logs.client.set((scope.get("client") or [""])[0])
         trace = traces.Trace() if self.tracer and scope["method"] == "POST" else None
         traces.current.set(trace)
+        address, _ = scope.get("client") or ("", None)
+        turns.current.set(turns.Client(turns.network(address), is_file(scope)))
 
         async def send_with_headers(message):
             nonlocal status

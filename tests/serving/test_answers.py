@@ -9,6 +9,9 @@ from keras_transformer.serving import engines
 from keras_transformer.serving.answers import Aligner, attend, translate_html, translate_texts
 from keras_transformer.serving.engines import TranslatorEngine
 from keras_transformer.serving.queue import Batcher
+from keras_transformer.serving.turns import Workers
+
+WORKERS = Workers("texts", 1)
 
 
 class Capitals:
@@ -41,13 +44,13 @@ def batcher():
 
 
 def translated(batcher, engines, texts, alternatives=0):
-    found = asyncio.run(translate_texts(batcher, engines, "en", texts, alternatives))
+    found = asyncio.run(translate_texts(batcher, WORKERS, engines, "en", texts, alternatives))
     assert all(one.quality is None for one in found)
     return [one.texts for one in found]
 
 
 def html(batcher, engines, *sources):
-    return asyncio.run(translate_html(batcher, engines, "en", sources))
+    return asyncio.run(translate_html(batcher, WORKERS, engines, "en", sources))
 
 
 def test_sentences_are_searched_one_by_one_and_joined_with_their_space(batcher):
@@ -66,9 +69,11 @@ def test_alternatives_differ_in_each_sentence(batcher):
 def test_quality_is_the_mean_over_the_characters(batcher):
     texts = ["One dog. Two cats.", "", "?", " four "]
     engine = Capitals()
-    found = asyncio.run(translate_texts(batcher, [engine], "en", texts, 1, estimates=True))
+    found = asyncio.run(translate_texts(batcher, WORKERS, [engine], "en", texts, 1, estimates=True))
     assert [one.quality for one in found] == [round(2 / 17, 4), None, None, 0.25]
-    several = asyncio.run(translate_texts(batcher, [engine] * 2, "en", texts, 0, estimates=True))
+    several = asyncio.run(
+        translate_texts(batcher, WORKERS, [engine] * 2, "en", texts, 0, estimates=True)
+    )
     assert all(one.quality is None for one in several)  # of a chain of models nothing is known
 
 
@@ -117,7 +122,7 @@ def test_with_attention_each_word_has_a_word_of_the_source(translators):
 
 def test_attention_to_a_sentence(batcher, translators, monkeypatch):
     engine = TranslatorEngine(translators[0])
-    found = asyncio.run(attend(batcher, engine, "one two", None))
+    found = asyncio.run(attend(batcher, WORKERS, engine, "one two", None))
     ((best,),) = engine.search(["one two"], 1, 100)
     assert found["translation"] == best
     for name, rows, columns in (
@@ -128,8 +133,8 @@ def test_attention_to_a_sentence(batcher, translators, monkeypatch):
         weights = np.array(found[name])  # layers, heads, queries, keys
         assert weights.shape[2:] == (len(found[rows]), len(found[columns]))
         np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-2)
-    given = asyncio.run(attend(batcher, engine, "one two", "six"))
+    given = asyncio.run(attend(batcher, WORKERS, engine, "one two", "six"))
     assert given["translation"] == "six" and given["target_tokens"] != found["target_tokens"]
     monkeypatch.setattr(engines, "MOST_WEIGHTS", 20)
     with pytest.raises(ValueError, match="q must be shorter: .* 20 "):
-        asyncio.run(attend(batcher, engine, "one two", "six"))
+        asyncio.run(attend(batcher, WORKERS, engine, "one two", "six"))

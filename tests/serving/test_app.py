@@ -95,7 +95,7 @@ def test_a_file_of_more_than_may_wait(catalogue):
         files = {"file": ("a.txt", b"one two. " * 100)}
         response = client.post("/translate_file", data=form, files=files)
         assert response.status_code == 413
-        assert "a request must have at most 50 tokens" in response.json()["error"]
+        assert "a request must have at most 25 tokens" in response.json()["error"]
 
 
 @pytest.mark.once("requests and answers: the translator alone knows tensors")

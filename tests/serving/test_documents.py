@@ -10,6 +10,7 @@ import pytest
 
 from keras_transformer.serving.documents import translate_file
 from keras_transformer.serving.readers import Readers
+from keras_transformer.serving.turns import Workers
 
 
 async def shout(texts, kind):
@@ -31,7 +32,7 @@ def translated(name, content, translate=shout):
 
 def translated_and_left(name, content, translate=shout):
     async def run():
-        return await translate_file(name, content, translate, Readers(1000))
+        return await translate_file(name, content, translate, Readers(1000), Workers("files", 1))
 
     return asyncio.run(run())
 

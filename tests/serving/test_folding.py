@@ -8,27 +8,27 @@ from keras_transformer.serving.folding import KeptSpaces, folded
 
 
 @pytest.mark.parametrize(
-    "before,text,expected",
+    "last,text,expected",
     [
-        ("", "a\n  b\t c", "a b c"),
-        ("", " \n a\n", " \n a "),
+        (None, "a\n  b\t c", "a b c"),
+        (None, " \n a\n", " \n a "),
         ("a", "\n b", " b"),
-        ("a ", "\n b", "b"),
+        (" ", "\n b", "b"),
         ("a", "\u00a0 \u00a0b", "\u00a0 \u00a0b"),
-        ("", "東京\n  に行く", "東京に行く"),
-        ("東京", "\nに", "に"),
-        ("", "東京 に", "東京 に"),
-        ("", "노인은\n개를", "노인은 개를"),
-        ("", "東京\nBerlin", "東京 Berlin"),
+        (None, "東京\n  に行く", "東京に行く"),
+        ("京", "\nに", "に"),
+        (None, "東京 に", "東京 に"),
+        (None, "노인은\n개를", "노인은 개를"),
+        (None, "東京\nBerlin", "東京 Berlin"),
     ],
 )
-def test_folded(before, text, expected):
-    assert folded(before, text) == expected
+def test_folded(last, text, expected):
+    assert folded(last, text) == expected
 
 
 def test_an_object_parts_white_space():
-    assert folded("a ", " b", after_object=True) == " b"
-    assert folded("", " \n b", after_object=True) == " b"
+    assert folded(" ", " b", after_object=True) == " b"
+    assert folded(None, " \n b", after_object=True) == " b"
 
 
 def test_styles_keep_white_space():

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 from keras_transformer.serving.queue import TooLargeError
+from keras_transformer.serving.turns import Turns
 from keras_transformer.system.extras import missing
 
 MOST_BYTES = 1_000_000_000  # of memory in a reader
@@ -31,12 +32,12 @@ class Readers:
 
     Args:
         most_texts: Maximum number of texts in a file, and of `LETTERS` characters in all of them.
-        processes: Maximum number of processes at the same time; other requests wait.
+        processes: Maximum number of processes at the same time, in which clients take turns.
     """
 
     def __init__(self, most_texts: int, processes: int = 2):
         self._most_texts, self._most_letters = most_texts, LETTERS * most_texts
-        self._free = asyncio.Semaphore(processes)
+        self._turns = Turns(processes)
 
     async def texts(self, reader: str, content: bytes) -> tuple[list[str], list[str]]:
         """Return the texts of a file, and the names of what is left out, such as "ruby".
@@ -70,7 +71,7 @@ class Readers:
         asked = {"reader": reader, "texts": texts, "most_texts": self._most_texts}
         asked["most_letters"] = self._most_letters
         asked |= {"seconds": MOST_SECONDS, "most_bytes": MOST_BYTES}
-        async with self._free:
+        async with self._turns:
             pipe = asyncio.subprocess.PIPE
             process = await asyncio.create_subprocess_exec(*COMMAND, stdin=pipe, stdout=pipe)
             try:

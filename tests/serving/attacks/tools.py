@@ -23,8 +23,8 @@ def archive(xml):
     return out.getvalue()
 
 
-def send_file(url, name, content, target="de"):
+def send_file(url, name, content, target="de", timeout=90):
     form = {"source": "en", "target": target}
     return httpx.post(
-        f"{url}/translate_file", data=form, files={"file": (name, content)}, timeout=90
+        f"{url}/translate_file", data=form, files={"file": (name, content)}, timeout=timeout
     )

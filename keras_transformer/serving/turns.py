@@ -1,0 +1,109 @@
+"""Clients take turns where only a few can be at once: work on texts and files."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import ipaddress
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
+
+from keras_transformer.system import interruption
+
+Result = TypeVar("Result")
+
+
+def network(address: str) -> Hashable:
+    """Return the network of a client, whose owner may use each of its addresses."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:  # a Unix socket
+        return address
+    if isinstance(ip, ipaddress.IPv6Address) and not ip.ipv4_mapped:
+        return ipaddress.ip_network((ip, 64), strict=False)
+    return getattr(ip, "ipv4_mapped", None) or ip
+
+
+class Client(NamedTuple):
+    """Whoever sends a request: a network, whose files and other requests count as two clients."""
+
+    network: Hashable
+    sends_file: bool = False
+
+
+current: contextvars.ContextVar[Client | None] = contextvars.ContextVar("client", default=None)
+
+
+class Turns:
+    """A lock that several may hold. Free places go to the clients in turn.
+
+    Args:
+        places: How many may hold it.
+    """
+
+    def __init__(self, places: int):
+        self._free = places
+        self._waiting: dict[Client | None, deque[asyncio.Future[None]]] = {}
+
+    async def __aenter__(self) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        place = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(current.get(), deque()).append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if not place.cancelled():
+                self._pass_on()
+            raise
+
+    async def __aexit__(self, *error: object) -> None:
+        self._pass_on()
+
+    def _pass_on(self):
+        while self._waiting:
+            client = next(iter(self._waiting))
+            places = self._waiting.pop(client)
+            place = places.popleft()
+            if places:
+                self._waiting[client] = places  # at the end
+            if not place.done():  # else its request was cancelled
+                return place.set_result(None)
+        self._free += 1
+
+
+class Workers:
+    """Threads for work on texts. Clients take turns, and work that nobody waits for is given up.
+
+    Args:
+        name: Name of the threads.
+        count: Number of threads.
+    """
+
+    def __init__(self, name: str, count: int):
+        self._turns, self._pool = Turns(count), ThreadPoolExecutor(count, name)
+
+    async def run(self, function: Callable[..., Result], *args: Any) -> Result:
+        """Return what a function returns that is called in one of the threads.
+
+        If the request is cancelled, `interruption.check` raises in the function.
+        """
+        context, is_left = contextvars.copy_context(), threading.Event()
+
+        def work():
+            with interruption.given_up_if(is_left.is_set):
+                return context.run(function, *args)
+
+        async with self._turns:
+            try:
+                return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+            finally:
+                is_left.set()
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
