@@ -14,7 +14,7 @@ def attack(url):
 
     def send(_):
         try:
-            return send_file(url, "a.txt", content, timeout=8).status_code
+            return send_file(url, "a.txt", content, timeout=4).status_code
         except httpx.ReadTimeout:
             return None
 
