@@ -163,14 +163,14 @@ class Batcher:
         most = self.most_waiting // 2 if shares else self.most_waiting
         if tokens > most:
             raise TooLargeError(f"a request must have at most {most} tokens, got {tokens}")
-        if self.waiting + tokens > self.most_waiting:
-            raise QueueFullError(
-                f"{self.waiting} of at most {self.most_waiting} tokens are waiting"
-            )
         for share, owner in shares.items():
             if self._held[share] + tokens > most:
                 held = f"{self._held[share]} of at most {most} tokens"
                 raise QueueFullError(f"{held} of {owner} are waiting")
+        if self.waiting + tokens > self.most_waiting:
+            raise QueueFullError(
+                f"{self.waiting} of at most {self.most_waiting} tokens are waiting"
+            )
 
     def is_alive(self) -> bool:
         """Whether all threads run."""

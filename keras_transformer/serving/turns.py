@@ -65,14 +65,14 @@ class Turns:
         self._pass_on()
 
     def _pass_on(self):
-        while self._waiting:
-            client = next(iter(self._waiting))
-            places = self._waiting.pop(client)
-            place = places.popleft()
-            if places:
-                self._waiting[client] = places  # at the end
-            if not place.done():  # else its request was cancelled
-                return place.set_result(None)
+        for client, places in list(self._waiting.items()):
+            del self._waiting[client]
+            while places:
+                place = places.popleft()
+                if not place.done():  # else its request was cancelled
+                    if places:
+                        self._waiting[client] = places  # at the end
+                    return place.set_result(None)
         self._free += 1
 
 

@@ -5,7 +5,9 @@ import time
 
 import pytest
 
+from keras_transformer.serving import turns
 from keras_transformer.serving.queue import Batcher, EngineError, QueueFullError, TooLargeError
+from keras_transformer.serving.turns import Client
 from keras_transformer.system import interruption
 
 
@@ -61,6 +63,72 @@ def test_a_batch_has_its_tokens_and_takes_from_each_request_in_turn(batcher):
     assert len(long.result(10)) == 4
     assert "eeee" in engine.batches[1]
     assert all(sum(map(len, batch)) <= 10 for batch in engine.batches)
+
+
+@pytest.fixture
+def as_client():
+    """Function that makes the current client another one, for the test."""
+    before = turns.current.set(None)
+    yield turns.current.set
+    turns.current.reset(before)
+
+
+def test_a_batch_takes_from_each_client_in_turn(batcher, as_client):
+    engine = Upper()
+    engine.gate.clear()
+    first = batcher.submit(engine, ["_"])
+    while batcher.waiting:
+        time.sleep(0.001)
+    as_client(Client("many"))
+    futures = [batcher.submit(engine, ["aaaa"]) for _ in range(5)]
+    as_client(Client("one"))
+    futures.append(batcher.submit(engine, ["bbbb"]))
+    engine.gate.set()
+    assert first.result(10) and all(future.result(10) for future in futures)
+    assert engine.batches[1] == ["aaaa", "bbbb"]
+
+
+def test_files_have_batches_of_their_own_and_take_turns(batcher, as_client):
+    engine = Upper()
+    engine.gate.clear()
+    first = batcher.submit(engine, ["_"])
+    while batcher.waiting:
+        time.sleep(0.001)
+    as_client(Client("a", sends_file=True))
+    file = batcher.submit(engine, ["ffff"] * 4)
+    as_client(Client("a"))
+    text = batcher.submit(engine, ["t"])
+    engine.gate.set()
+    assert first.result(10) and text.result(10) and file.result(10)
+    assert engine.batches[1:] == [["ffff"] * 2, ["t"], ["ffff"] * 2]
+
+
+def test_a_client_and_all_files_have_half_of_the_queue(batcher, as_client):
+    engine = Upper()
+    engine.gate.clear()
+    futures = [batcher.submit(engine, ["_"])]
+    while batcher.waiting:
+        time.sleep(0.001)
+    as_client(Client("a", sends_file=True))
+    with pytest.raises(TooLargeError, match="at most 20 tokens, got 21"):
+        batcher.submit(engine, ["x" * 7] * 3)
+    futures.append(batcher.submit(engine, ["x" * 8] * 2))
+    as_client(Client("b", sends_file=True))
+    with pytest.raises(QueueFullError, match="16 of at most 20 tokens of files are waiting"):
+        batcher.check(5)
+    futures.append(batcher.submit(engine, ["x" * 4]))
+    as_client(Client("b"))
+    gone = batcher.submit(engine, ["y" * 10] * 2)
+    with pytest.raises(QueueFullError, match="20 of at most 20 tokens of yours are waiting"):
+        batcher.check(1)
+    as_client(Client("c"))
+    with pytest.raises(QueueFullError, match="40 of at most 40 tokens are waiting"):
+        batcher.check(1)
+    assert gone.cancel()
+    batcher.check(20)
+    engine.gate.set()
+    assert all(future.result(10) for future in futures)
+    assert batcher.waiting == 0 and not batcher._held and not batcher._jobs
 
 
 def test_a_text_longer_than_a_batch_is_one(batcher):

@@ -1,4 +1,4 @@
-"""Small Word documents with one paragraph of 90,000 runs, from a client that leaves after a while."""
+"""Small Word documents of one paragraph of 90,000 runs, from a client that leaves after a while."""
 
 import httpx
 
