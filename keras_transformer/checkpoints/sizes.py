@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import typing
 from collections.abc import Iterator
 
 from keras_transformer.config import Config, require
@@ -51,9 +52,8 @@ def check_sizes(config: Config, count: int, numbers: int) -> None:
     Raises:
         ValueError: If a size is too large; names it.
     """
-    values = config.to_dict()
-    values |= values.get("base", {})  # of a reward model, the model below the score
-    sizes = {name: x for name, x in values.items() if type(x) is int and name not in SIZELESS}
+    config = getattr(config, "base_config", config)  # of a reward model, the model below the score
+    sizes = _sizes(config)
     most, width = max(numbers, LEAST), sizes["d_model"]
     has_table = not hasattr(config, "theta")  # rotary positions have none
 
@@ -70,7 +70,16 @@ def check_sizes(config: Config, count: int, numbers: int) -> None:
             check(name, value, max(numbers, TABLE) // width, f"{numbers} numbers")
     rows, columns = getattr(config, "patches", (0, 0))
     accepted = f"of at most {most // width} patches: the weights are {numbers} numbers"
-    require(rows * columns * width <= most, "image_size", values.get("image_size"), accepted)
+    size = getattr(config, "image_size", None)
+    require(rows * columns * width <= most, "image_size", size, accepted)
+
+
+def _sizes(config):
+    """Return the fields that are declared as whole numbers, by name: 1000000 may be a `theta`."""
+    hints = typing.get_type_hints(type(config))
+    whole = {name for name, hint in hints.items() if int in (hint, *typing.get_args(hint))}
+    values = config.to_dict().items()
+    return {x: value for x, value in values if x in whole - {*SIZELESS} and type(value) is int}
 
 
 def _other_axis(name, sizes):

@@ -37,7 +37,12 @@ class RewardConfig(Config):
 
     def __post_init__(self):
         require(self.family in FAMILIES, "family", self.family, f"one of {sorted(FAMILIES)}")
-        FAMILIES[self.family].config_class.from_dict(self.base)  # type: ignore[attr-defined]
+        self.base_config  # noqa: B018 - checks it
+
+    @property
+    def base_config(self) -> Config:
+        """Config of the model below the score."""
+        return FAMILIES[self.family].config_class.from_dict(self.base)  # type: ignore[attr-defined]
 
     def __getattr__(self, name: str) -> Any:
         """Return a field of the base's config, such as `max_length`."""
@@ -67,7 +72,7 @@ class RewardModel(ConfiguredModel):
     def __init__(self, config: RewardConfig, dtype: Any = None, **kwargs: Any):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         family: Any = FAMILIES[config.family]
-        base = family(family.config_class.from_dict(config.base), dtype=policy)
+        base = family(config.base_config, dtype=policy)
         inputs = {**base.input, "last": keras.Input((), dtype="int32", name="last")}
         hidden_BTD = base.compute_hidden(base.input)
         last_B11 = ops.expand_dims(inputs["last"], (1, 2))

@@ -4,7 +4,7 @@ import pytest
 
 from keras_transformer.checkpoints.sizes import check_sizes
 from keras_transformer.config import TransformerConfig
-from keras_transformer.models import GPTConfig
+from keras_transformer.models import GPTConfig, LLaMAConfig
 from keras_transformer.models.reward import RewardConfig
 
 pytestmark = pytest.mark.once("numbers")
@@ -19,6 +19,13 @@ def test_a_size_that_the_weights_cannot_have_is_named(name):
                                   name: 2**40})  # fmt: skip
     with pytest.raises(ValueError, match=rf"{name} must be at most \d+.*, got 1099511627776"):
         check_sizes(config, 40, 10_000)
+
+
+def test_numbers_that_are_whole_by_chance_size_nothing():
+    config = LLaMAConfig(
+        8, d_model=4, d_ff=4, num_heads=2, num_layers=1, theta=10**12, max_length=8
+    )
+    check_sizes(config, 20, 10_000)
 
 
 def test_of_a_reward_model_the_model_below_counts():
