@@ -20,6 +20,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from keras_transformer.config import require
 from keras_transformer.serving import logs
+from keras_transformer.serving.crowd import Crowd
 from keras_transformer.serving.turns import network
 
 MOST = 1000  # open connections
@@ -28,7 +29,6 @@ OWN_FILES = 64  # open files that the server may have besides those of connectio
 # and the socket of another that waits to be refused.
 FILES = 3
 QUEUE = 2048  # connections that wait in the system to be accepted
-SHORTEST_SILENCE = 1.0  # seconds after which an idle connection may make room for another
 # Seconds until the headers of a request are complete, and until a client reads more of its answer.
 LONGEST_SILENCE = 30.0
 # Bytes of an answer in the system: it takes more when a third of them is read, so that a client
@@ -40,55 +40,6 @@ KEEP_ALIVE = 75
 # Seconds until a thread that works on a text gives way to the event loop and the model, each of
 # whose operations takes the interpreter's lock. Python's default is 5 ms.
 SWITCH = 0.001
-
-
-class Crowd:
-    """The open connections of a server: how many there may be, and of which client.
-
-    A client, which is an address or an IPv6 network of 64 bits, may have half of the connections.
-    If it wants more, or if all are open, the connection makes room that has waited longest for the
-    client that has most, if for a second or more.
-
-    Args:
-        most: Maximum number of open connections.
-    """
-
-    def __init__(self, most: int):
-        self._most = most
-        # By client, the one that moved first before the others, with its time.
-        self._members: dict[Hashable, dict[Connection, float]] = {}
-
-    def has_room(self, client: Hashable, now: float) -> bool:
-        """Whether a client may have one more connection; another may be closed for it."""
-        own = self._members.get(client, {})
-        if len(own) >= max(self._most // 2, 1):
-            crowds = [own]
-        elif sum(map(len, self._members.values())) >= self._most:
-            crowds = sorted(self._members.values(), key=len, reverse=True)
-        else:
-            return True
-        for crowd in crowds:
-            for connection, moved in crowd.items():
-                if moved > now - SHORTEST_SILENCE:
-                    break
-                if connection.is_idle():
-                    connection.transport.abort()
-                    self.leave(connection)
-                    return True
-        return False
-
-    def note(self, connection: Connection, now: float) -> None:
-        """Note that a connection is new, or that its client has sent or read something."""
-        own = self._members.setdefault(connection.owner, {})
-        own.pop(connection, None)
-        own[connection] = now
-
-    def leave(self, connection: Connection) -> None:
-        """Forget a connection."""
-        own = self._members.get(connection.owner, {})
-        own.pop(connection, None)
-        if not own:
-            self._members.pop(connection.owner, None)
 
 
 class Connection(AutoHTTPProtocol):

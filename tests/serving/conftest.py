@@ -16,6 +16,7 @@ from keras_transformer.inference.translator import Translator
 from keras_transformer.models import LLaMA, LLaMAConfig
 from keras_transformer.search import TRANSLATE, Search
 from keras_transformer.serving import Catalogue, Settings, connections, create_app
+from keras_transformer.serving.crowd import Crowd
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.text_tokenizer import TextTokenizer
@@ -119,7 +120,7 @@ def served():
 
     @contextlib.contextmanager
     def serve(app):
-        http = partial(connections.Connection, crowd=connections.Crowd(connections.MOST))
+        http = partial(connections.Connection, crowd=Crowd(connections.MOST))
         server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", http=http))
         thread = threading.Thread(target=server.run)
         thread.start()

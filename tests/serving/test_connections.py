@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 from fastapi import FastAPI, Response
 
-from keras_transformer.serving import Settings, connections, create_app, listen, tls_files
+from keras_transformer.serving import Settings, connections, create_app, crowd, listen, tls_files
 
 pytestmark = pytest.mark.once("connections: no tensor is read")
 
@@ -86,7 +86,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs 127.0.0.2 and 
 
 @linux
 def test_a_client_has_half_of_the_connections(plain, served, monkeypatch):
-    monkeypatch.setattr(connections, "SHORTEST_SILENCE", 0.02)
+    monkeypatch.setattr(crowd, "SHORTEST_SILENCE", 0.02)
     monkeypatch.setattr(connections, "MOST", 6)
     with served(plain) as url:
         held = []
@@ -96,14 +96,14 @@ def test_a_client_has_half_of_the_connections(plain, served, monkeypatch):
         # The oldest make room for new ones.
         assert [is_open(one) for one in held] == [False, False, True, True, True]
         assert status(url) == status(url, "127.0.0.2") == 200
-        monkeypatch.setattr(connections, "SHORTEST_SILENCE", 60)
+        monkeypatch.setattr(crowd, "SHORTEST_SILENCE", 60)
         held.append(connected(url))
         assert status(url) is None and is_open(held[-1])
 
 
 @linux
 def test_the_client_with_most_connections_makes_room(plain, served, monkeypatch):
-    monkeypatch.setattr(connections, "SHORTEST_SILENCE", 0.02)
+    monkeypatch.setattr(crowd, "SHORTEST_SILENCE", 0.02)
     monkeypatch.setattr(connections, "MOST", 5)
     with served(plain) as url:
         held = []
