@@ -10,6 +10,7 @@ from typing import Any
 from keras_transformer.analysis.alignment import words
 from keras_transformer.serving import markup
 from keras_transformer.serving.engines import Links
+from keras_transformer.serving.jobs import Aligner, Judge
 from keras_transformer.serving.queue import Batcher, EngineError
 from keras_transformer.serving.sentences import Sentences
 from keras_transformer.serving.turns import Workers
@@ -248,85 +249,6 @@ async def submitted(
         return await asyncio.wrap_future(batcher.submit(engine, texts, count, costs))
     except ValueError as error:  # any text can be translated
         raise EngineError(str(error)) from error
-
-
-@dataclass(frozen=True)
-class _OfPairs:
-    """Base class of a batcher's jobs on pairs of a sentence and its translation.
-
-    Args:
-        engine: The engine that translated the sentences.
-    """
-
-    engine: Any
-
-    def costs(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
-        """Return the number of tokens of each source."""
-        return self.engine.costs([source for source, _ in pairs])
-
-
-class Judge(_OfPairs):
-    """A job that estimates the quality of each pair."""
-
-    def search(
-        self, pairs: Sequence[tuple[str, str]], num_hypotheses: int, tokens_per_batch: int
-    ) -> list[float | None]:
-        """Return the quality of each pair, in [0, 1], or None."""
-        return self.engine.estimate(pairs)
-
-
-class Scorer(_OfPairs):
-    """A job that finds log p(target | source) of each pair."""
-
-    def search(
-        self, pairs: Sequence[tuple[str, str]], num_hypotheses: int, tokens_per_batch: int
-    ) -> list[float]:
-        """Return the score of each pair."""
-        return self.engine.score(pairs, tokens_per_batch)
-
-
-@dataclass(frozen=True)
-class Lister:
-    """A job that finds the best translations of each text with their scores.
-
-    Args:
-        engine: The engine that translates.
-    """
-
-    engine: Any
-
-    def costs(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text."""
-        return self.engine.costs(texts)
-
-    def search(
-        self, texts: Sequence[str], num_hypotheses: int, tokens_per_batch: int
-    ) -> list[list[tuple[str, float]]]:
-        """Return as many translations as the search has beams, best first."""
-        return self.engine.nbest(texts, tokens_per_batch)
-
-
-class Aligner(_OfPairs):
-    """A job that finds the source word of each target word.
-
-    In a batcher, the pairs of a long document do not block other requests.
-    """
-
-    def search(
-        self, pairs: Sequence[tuple[str, str]], num_hypotheses: int, tokens_per_batch: int
-    ) -> list[Links]:
-        """Return, for each word of each translation, the index of its source word, or None."""
-        found = self.engine.align(pairs) if self.engine.can_attend else [None] * len(pairs)
-        return [
-            _in_order(words(source), words(target)) if links is None else links
-            for (source, target), links in zip(pairs, found, strict=True)
-        ]
-
-
-def _in_order(source_words, target_words):
-    """Align words by relative position, where the model gives no alignment."""
-    pace = len(source_words) / max(len(target_words), 1)
-    return [int(j * pace) if source_words else None for j in range(len(target_words))]
 
 
 def _fits(engine):

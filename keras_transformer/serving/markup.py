@@ -18,63 +18,15 @@ from keras_transformer.analysis.alignment import words
 from keras_transformer.serving.folding import WHITE, KeptSpaces, folded
 from keras_transformer.system import interruption
 
-INLINE = frozenset(
-    [
-        "a",
-        "abbr",
-        "acronym",
-        "b",
-        "bdi",
-        "bdo",
-        "big",
-        "cite",
-        "data",
-        "del",
-        "dfn",
-        "em",
-        "font",
-        "i",
-        "img",
-        "input",
-        "ins",
-        "label",
-        "mark",
-        "nobr",
-        "q",
-        "rb",
-        "ruby",
-        "s",
-        "small",
-        "span",
-        "strike",
-        "strong",
-        "sub",
-        "sup",
-        "time",
-        "tt",
-        "u",
-        "wbr",
-    ]
-)
-UNTRANSLATED = frozenset(
-    [
-        "code",
-        "kbd",
-        "math",
-        "noscript",
-        "pre",
-        "rp",
-        "rt",
-        "rtc",
-        "samp",
-        "script",
-        "style",
-        "svg",
-        "template",
-        "textarea",
-        "var",
-    ]
-)
+INLINE = frozenset([
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "del", "dfn", "em",
+    "font", "i", "img", "input", "ins", "label", "mark", "nobr", "q", "rb", "ruby", "s",
+    "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "wbr",
+])  # fmt: skip
+UNTRANSLATED = frozenset([
+    "code", "kbd", "math", "noscript", "pre", "rp", "rt", "rtc", "samp", "script", "style",
+    "svg", "template", "textarea", "var",
+])  # fmt: skip
 # Of these, those inside a sentence; ruby tells how the words before it are pronounced.
 _OBJECTS = frozenset(["code", "kbd", "math", "rp", "rt", "rtc", "samp", "svg", "var"])
 _RUBY_END = re.compile(r"</r(?:t|p|tc)\s*>|(?=<r[tpb][\s>c]|</ruby)", re.IGNORECASE)

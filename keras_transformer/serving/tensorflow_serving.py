@@ -8,8 +8,9 @@ from typing import Any
 from fastapi import APIRouter, HTTPException, Request
 
 from keras_transformer.serving import openai_api
-from keras_transformer.serving.answers import Lister, Scorer, submitted
+from keras_transformer.serving.answers import submitted
 from keras_transformer.serving.errors import not_allowed
+from keras_transformer.serving.jobs import Lister, Scorer
 from keras_transformer.serving.libretranslate import ERRORS
 from keras_transformer.serving.predict_forms import NAMES, answer_of, columns_of
 from keras_transformer.serving.schemas import PredictRequest, PredictResponse, body_of, read

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.serving import engines
-from keras_transformer.serving.answers import Aligner, attend, translate_html, translate_texts
+from keras_transformer.serving.answers import attend, translate_html, translate_texts
 from keras_transformer.serving.engines import TranslatorEngine
 from keras_transformer.serving.queue import Batcher
 from keras_transformer.serving.turns import Workers
@@ -99,25 +99,6 @@ def test_tags_stay_around_their_words(batcher):
 def test_several_sentences_in_one_block(batcher):
     source = "<p>One <i>dog</i>. Two <b>cats</b>.</p>"
     assert html(batcher, [Capitals()], source) == ["<p>ONE <i>DOG</i>. TWO <b>CATS</b>.</p>"]
-
-
-def test_without_attention_words_are_aligned_in_order():
-    aligner = Aligner(Capitals())
-    assert aligner.costs([("one two", "x")]) == [7]
-    pairs = [("a b c", "A B C"), ("a b c d", "A B"), ("a", "A B C"), ("", "A"), ("a", "")]
-    expected = [[0, 1, 2], [0, 2], [0, 0, 0], [None], []]
-    assert aligner.search(pairs, 1, 100) == expected
-
-
-def test_with_attention_each_word_has_a_word_of_the_source(translators):
-    engine = TranslatorEngine(translators[0])
-    assert engine.can_attend
-    source = "one two three."
-    ((target,),) = engine.search([source], 1, 100)
-    (links,) = Aligner(engine).search([(source, target)], 1, 100)
-    words = target.split()
-    assert len(links) >= len(words)
-    assert all(link is None or 0 <= link < 4 for link in links)
 
 
 def test_attention_to_a_sentence(batcher, translators, monkeypatch):
