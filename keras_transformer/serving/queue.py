@@ -14,6 +14,8 @@ from keras_transformer.config import require, require_whole
 from keras_transformer.serving import traces, turns
 from keras_transformer.system import interruption
 
+LONGEST = 1.0  # seconds of a batch of files, for which texts may have to wait
+
 
 class QueueFullError(Exception):
     """The queue is full; the client should retry later."""
@@ -65,7 +67,8 @@ class Batcher:
 
     Texts that arrive while all threads compute form the next batch. A batch takes texts from each
     client in turn, and from each of its requests in turn, so that a long document does not delay a
-    single sentence. Files are in batches of their own, which take turns with the others.
+    single sentence. Files are in batches of their own, which take turns with the others, and of
+    a size that takes at most about `LONGEST` seconds.
 
     Args:
         tokens_per_batch: Number of source tokens at which a batch is full.
@@ -94,6 +97,7 @@ class Batcher:
         self.tokens_per_batch, self.delay, self.most_waiting = tokens_per_batch, delay, most_waiting
         self.waiting = 0  # tokens
         self._watch = watch
+        self._most_of_files = max(tokens_per_batch // 4, 1)  # in a batch
         self._jobs: dict[turns.Client | None, deque[_Job]] = {}  # the one whose turn it is first
         self._held: Counter[Hashable] = Counter()  # tokens of those who share the queue
         self._changed = threading.Condition()
@@ -256,6 +260,7 @@ class Batcher:
         if not self._jobs:
             return batch
         key, tokens = self._first().key, 0
+        most = self._most_of_files if self._first().is_file else self.tokens_per_batch
         clients = deque(deque(x for x in jobs if x.key == key) for jobs in self._jobs.values())
         while clients:
             jobs = clients.popleft()
@@ -264,7 +269,7 @@ class Batcher:
                 continue
             clients.append(jobs)
             cost = job.costs[job.next]
-            if job.future.done() or (batch and tokens + cost > self.tokens_per_batch):
+            if job.future.done() or (batch and tokens + cost > most):
                 continue
             tokens += cost
             self._count(job, -cost)
@@ -305,6 +310,8 @@ class Batcher:
                 _finish(job.future.set_exception, error)
             return
         seconds = time.monotonic() - begun
+        if next(iter(batch)).is_file:
+            self._fit_files(tokens, seconds)
         for job, numbers in batch.items():
             if job.trace:
                 since = (job.arrived, free) if numbers[0] == 0 else None
@@ -320,6 +327,14 @@ class Batcher:
             if not job.left:
                 _finish(job.future.set_result, job.found[0] if job.alone else job.found)
 
+    def _fit_files(self, tokens, seconds):
+        """Adapt the size of batches of files to the time that one took."""
+        most = self._most_of_files
+        if seconds > LONGEST:
+            self._most_of_files = max(most // 2, self.tokens_per_batch // 16, 1)
+        elif seconds < LONGEST / 2 and 2 * tokens > most:
+            self._most_of_files = min(2 * most, self.tokens_per_batch)
+
 
 class _Job:
     """The texts of a request, and the results so far."""
@@ -327,7 +342,8 @@ class _Job:
     def __init__(self, key: Hashable, run, texts, costs, alone=False):
         self.run, self.texts, self.costs, self.alone = run, texts, costs, alone
         self.client = turns.current.get()
-        self.key = key, self.client is not None and self.client.sends_file
+        self.is_file = self.client is not None and self.client.sends_file
+        self.key = key, self.is_file
         self.future: Future = Future()
         self.arrived = time.monotonic()
         self.next, self.left = 0, len(texts)

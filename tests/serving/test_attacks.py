@@ -18,8 +18,8 @@ from tests.serving.attacks import tools
 ATTACKS = sorted(x.stem for x in (Path(__file__).parent / "attacks").glob("*.py"))
 ATTACKS.remove("tools")
 # Seconds until a request beside an attack is answered: one that needs nothing but the event loop,
-# and one for which a model computes.
-HEALTH, TRANSLATION = 2.0, 10.0
+# and one for which a model computes. On a machine that is busy with something else they are longer.
+HEALTH, TRANSLATION, USUAL = 1.0, 5.0, 0.2
 HONEST = "127.0.0.2"  # address of the client that asks for translations beside an attack
 pytestmark = [
     pytest.mark.once("requests and answers: the translator alone knows tensors"),
@@ -105,6 +105,9 @@ def test_the_server_holds(name, server):
     module = importlib.import_module(f"tests.serving.attacks.{name}")
     before, most, done = memory(process.pid), [0.0], threading.Event()
     longest, wrong = {is_healthy: 0.0, answers: 0.0}, []
+    begun = time.monotonic()
+    answers(url)
+    slowness = max((time.monotonic() - begun) / USUAL, 1.0)
 
     def look():
         while not done.wait(0.02):
@@ -135,9 +138,11 @@ def test_the_server_holds(name, server):
         for thread in threads:
             thread.join()
     paused = ", ".join(f"{x.__name__} within {y:.2f} s" for x, y in longest.items())
-    print(f"{name}: {seconds:.1f} s, {most[0] - before:.0f} MB, {paused}")
+    print(
+        f"{name}: {seconds:.1f} s, {most[0] - before:.0f} MB, {paused}, slow {slowness:.1f} times"
+    )
     assert process.poll() is None
     assert not wrong, wrong[0]
     assert seconds < module.SECONDS
     assert most[0] - before < module.MEGABYTES
-    assert longest[is_healthy] < HEALTH and longest[answers] < TRANSLATION
+    assert longest[is_healthy] < HEALTH * slowness and longest[answers] < TRANSLATION * slowness

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from keras_transformer.serving import turns
+from keras_transformer.serving import queue, turns
 from keras_transformer.serving.queue import Batcher, EngineError, QueueFullError, TooLargeError
 from keras_transformer.serving.turns import Client
 from keras_transformer.system import interruption
@@ -100,7 +100,24 @@ def test_files_have_batches_of_their_own_and_take_turns(batcher, as_client):
     text = batcher.submit(engine, ["t"])
     engine.gate.set()
     assert first.result(10) and text.result(10) and file.result(10)
-    assert engine.batches[1:] == [["ffff"] * 2, ["t"], ["ffff"] * 2]
+    assert engine.batches[1:] == [["ffff"], ["t"], ["ffff"], ["ffff"] * 2]
+
+
+def test_batches_of_files_have_the_size_that_is_short(batcher, as_client, monkeypatch):
+    class Slow(Upper):
+        def search(self, texts, num_hypotheses, tokens_per_batch):
+            time.sleep(0.05 * len(texts) if "s" in texts else 0)
+            return super().search(texts, num_hypotheses, tokens_per_batch)
+
+    monkeypatch.setattr(queue, "LONGEST", 0.2)
+    engine = Slow()
+    as_client(Client("a", sends_file=True))
+    assert batcher.submit(engine, ["f"] * 20).result(10)
+    assert batcher.submit(engine, ["s"] * 16).result(10)
+    as_client(Client("a"))
+    assert batcher.submit(engine, ["t"] * 10).result(10)
+    sizes = [len(batch) for batch in engine.batches]
+    assert sizes[:6] == [2, 4, 8, 6, 10, 5] and sizes[-1] == 10  # texts have whole batches
 
 
 def test_a_client_and_all_files_have_half_of_the_queue(batcher, as_client):
