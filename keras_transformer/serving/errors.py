@@ -12,7 +12,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from keras_transformer.serving import logs
-from keras_transformer.serving.queue import EngineError, QueueFullError, TooLargeError
+from keras_transformer.serving.queue import EngineError
+from keras_transformer.serving.waiting import QueueFullError, TooLargeError
 
 OPENAI_PATHS = tuple(
     f"/v1/{name}"

@@ -5,24 +5,15 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from typing import Any, NamedTuple, Protocol
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.serving import traces, turns
+from keras_transformer.serving.waiting import Job, QueueFullError, Waiting
 from keras_transformer.system import interruption
 
 LONGEST = 1.0  # seconds of a batch of files, for which texts may have to wait
-
-
-class QueueFullError(Exception):
-    """The queue is full; the client should retry later."""
-
-
-class TooLargeError(Exception):
-    """A request is larger than the queue."""
 
 
 class EngineError(RuntimeError):
@@ -95,11 +86,9 @@ class Batcher:
         require(most_waiting >= 1, "most_waiting", most_waiting, "at least 1")
         require_whole("threads", threads, 1)
         self.tokens_per_batch, self.delay, self.most_waiting = tokens_per_batch, delay, most_waiting
-        self.waiting = 0  # tokens
         self._watch = watch
         self._most_of_files = max(tokens_per_batch // 4, 1)  # in a batch
-        self._jobs: dict[turns.Client | None, deque[_Job]] = {}  # the one whose turn it is first
-        self._held: Counter[Hashable] = Counter()  # tokens of those who share the queue
+        self._waiting = Waiting(most_waiting)
         self._changed = threading.Condition()
         self._closing = False
         self._threads = [
@@ -139,7 +128,7 @@ class Batcher:
                 raise EngineError(f"the engine gave {len(found)} results for {len(texts)} texts")
             return found
 
-        return self._add(_Job((engine, num_hypotheses), run, list(texts), list(costs)))
+        return self._add(Job((engine, num_hypotheses), run, list(texts), list(costs)))
 
     def call(self, function: Callable[[], Any], cost: int = 1) -> Future:
         """Queue a function to be called in a thread of the batcher.
@@ -154,7 +143,12 @@ class Batcher:
         Raises:
             TooLargeError, QueueFullError: As in `submit`.
         """
-        return self._add(_Job(object(), lambda texts: [function()], [""], [cost], alone=True))
+        return self._add(Job(object(), lambda texts: [function()], [""], [cost], alone=True))
+
+    @property
+    def waiting(self) -> int:
+        """Return the number of tokens that wait."""
+        return self._waiting.tokens
 
     def check(self, tokens: int) -> None:
         """Raise if so many tokens of the current client cannot wait.
@@ -163,18 +157,7 @@ class Batcher:
             TooLargeError: If they alone exceed the client's share of the queue.
             QueueFullError: If they exceed it together with those in the queue.
         """
-        shares = _shares(turns.current.get())
-        most = self.most_waiting // 2 if shares else self.most_waiting
-        if tokens > most:
-            raise TooLargeError(f"a request must have at most {most} tokens, got {tokens}")
-        for share, owner in shares.items():
-            if self._held[share] + tokens > most:
-                held = f"{self._held[share]} of at most {most} tokens"
-                raise QueueFullError(f"{held} of {owner} are waiting")
-        if self.waiting + tokens > self.most_waiting:
-            raise QueueFullError(
-                f"{self.waiting} of at most {self.most_waiting} tokens are waiting"
-            )
+        self._waiting.check(tokens)
 
     def is_alive(self) -> bool:
         """Whether all threads run."""
@@ -197,41 +180,24 @@ class Batcher:
         if not job.texts:
             job.future.set_result([])
             return job.future
-        tokens = sum(job.costs)
         with self._changed:
             if self._closing:
                 raise QueueFullError("the server is shutting down")
-            self.check(tokens)
-            self._count(job, tokens)
-            self._jobs.setdefault(job.client, deque()).append(job)
+            self._waiting.add(job)
             self._changed.notify_all()
         job.future.add_done_callback(lambda future: self._forget(job))
         return job.future
 
-    def _count(self, job, tokens):
-        """Count tokens of a job that wait from now on, or no longer if they are negative."""
-        self.waiting += tokens
-        for share in _shares(job.client):
-            self._held[share] += tokens
-            if not self._held[share]:
-                del self._held[share]
-
     def _forget(self, job):
-        """Let the texts of a job that was cancelled, or failed, no longer wait."""
         with self._changed:
-            if job.next < len(job.texts):
-                self._count(job, -sum(job.costs[job.next :]))
-                job.next = len(job.texts)
-                self._jobs[job.client].remove(job)
-                if not self._jobs[job.client]:
-                    del self._jobs[job.client]
+            self._waiting.remove(job)
 
     def _work(self):
         while True:
             with self._changed:
-                while not self._jobs and not self._closing:
+                while not self._waiting and not self._closing:
                     self._changed.wait()
-                if not self._jobs:
+                if not self._waiting:
                     return
                 free = time.monotonic()
                 self._wait_for_company()
@@ -241,55 +207,18 @@ class Batcher:
 
     def _wait_for_company(self):
         """Wait until the batch is full, or its first text has waited for `delay` seconds."""
-        while self._jobs and not self._closing and not self._first().alone:
-            left = self._first().arrived + self.delay - time.monotonic()
+        while self._waiting and not self._closing and not self._waiting.first().alone:
+            left = self._waiting.first().arrived + self.delay - time.monotonic()
             if left <= 0 or self.waiting >= self.tokens_per_batch:
                 return
             self._changed.wait(left)
 
-    def _first(self):
-        """Return the first job of the client whose turn it is."""
-        return next(iter(self._jobs.values()))[0]
-
     def _take(self):
-        """Take a batch: job -> indices of its texts, from all jobs with the same search in turn.
-
-        It is empty if another thread took the jobs first, or all were cancelled.
-        """
-        batch: dict[_Job, list[int]] = {}
-        if not self._jobs:
-            return batch
-        key, tokens = self._first().key, 0
-        most = self._most_of_files if self._first().is_file else self.tokens_per_batch
-        clients = deque(deque(x for x in jobs if x.key == key) for jobs in self._jobs.values())
-        while clients:
-            jobs = clients.popleft()
-            job = jobs.popleft() if jobs else None
-            if job is None:
-                continue
-            clients.append(jobs)
-            cost = job.costs[job.next]
-            if job.future.done() or (batch and tokens + cost > most):
-                continue
-            tokens += cost
-            self._count(job, -cost)
-            batch.setdefault(job, []).append(job.next)
-            job.next += 1
-            if job.next < len(job.texts):
-                jobs.append(job)
-        self._take_turns(batch)
-        return batch
-
-    def _take_turns(self, batch):
-        """Put the first client, and of each client the jobs in a batch, behind the others."""
-        first, *others = self._jobs
-        waiting = {}
-        for client in (*others, first):
-            jobs = sorted(self._jobs[client], key=lambda job: job in batch)
-            left = deque(job for job in jobs if job.next < len(job.texts))
-            if left:
-                waiting[client] = left
-        self._jobs = waiting
+        """Take a batch; none if another thread took the jobs first, or all were cancelled."""
+        if not self._waiting:
+            return {}
+        is_file = self._waiting.first().is_file
+        return self._waiting.take(self._most_of_files if is_file else self.tokens_per_batch)
 
     def _run(self, batch, free):
         """Compute a batch for which a thread has been free since then."""
@@ -336,32 +265,7 @@ class Batcher:
             self._most_of_files = min(2 * most, self.tokens_per_batch)
 
 
-class _Job:
-    """The texts of a request, and the results so far."""
-
-    def __init__(self, key: Hashable, run, texts, costs, alone=False):
-        self.run, self.texts, self.costs, self.alone = run, texts, costs, alone
-        self.client = turns.current.get()
-        self.is_file = self.client is not None and self.client.sends_file
-        self.key = key, self.is_file
-        self.future: Future = Future()
-        self.arrived = time.monotonic()
-        self.next, self.left = 0, len(texts)
-        engine = key[0] if isinstance(key, tuple) else None
-        engine = getattr(engine, "engine", engine)  # of a job on pairs
-        self.model = getattr(engine, "name", ""), getattr(engine, "version", "")
-        self.found: list[Any] = [None] * len(texts)
-        self.trace = traces.current.get()
-
-
 def _finish(setter, value):
     """Set a future's result or exception, unless it was cancelled."""
     with contextlib.suppress(InvalidStateError):
         setter(value)
-
-
-def _shares(client):
-    """Return the shares of the queue that a client's tokens count in, and whose they are."""
-    if client is None:
-        return {}
-    return {client: "yours"} | ({"files": "files"} if client.sends_file else {})

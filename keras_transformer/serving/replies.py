@@ -14,7 +14,7 @@ from keras_transformer.inference.slots import Slots
 from keras_transformer.models import DecoderOnly
 from keras_transformer.search import Generation
 from keras_transformer.serving import traces
-from keras_transformer.serving.queue import QueueFullError, TooLargeError
+from keras_transformer.serving.waiting import QueueFullError, TooLargeError
 
 
 @dataclass(eq=False)

@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from keras_transformer.serving import Catalogue, Settings, create_app
-from keras_transformer.serving.queue import QueueFullError
+from keras_transformer.serving.waiting import QueueFullError
 
 
 @pytest.mark.once("requests and answers: the translator alone knows tensors")
@@ -145,7 +145,7 @@ def test_a_stopping_server_answers_what_it_accepted(served, catalogue, translato
         threads = [threading.Thread(target=ask) for _ in range(4)]
         for thread in threads:
             thread.start()
-        while sum(map(len, app.state.service.batcher._jobs.values())) < 4:
+        while len(app.state.service.batcher._waiting) < 4:
             pass
         threading.Timer(0.3, gate.set).start()
     for thread in threads:

@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from keras_transformer.search import Generation
-from keras_transformer.serving.queue import QueueFullError, TooLargeError
 from keras_transformer.serving.replies import Job, Replies
+from keras_transformer.serving.waiting import QueueFullError, TooLargeError
 
 LONG = Generation(max_new_tokens=100, min_new_tokens=100)
 

@@ -8,9 +8,9 @@ import pytest
 
 from keras_transformer.search import Generation
 from keras_transformer.serving import Catalogue, Settings
-from keras_transformer.serving.queue import QueueFullError, TooLargeError
 from keras_transformer.serving.replies import Job
 from keras_transformer.serving.service import Service
+from keras_transformer.serving.waiting import QueueFullError, TooLargeError
 from tests.serving.test_monitoring import counts
 
 

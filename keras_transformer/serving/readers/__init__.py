@@ -13,8 +13,8 @@ import json
 import sys
 from pathlib import Path
 
-from keras_transformer.serving.queue import TooLargeError
 from keras_transformer.serving.turns import Turns
+from keras_transformer.serving.waiting import TooLargeError
 from keras_transformer.system.extras import missing
 
 MOST_BYTES = 1_000_000_000  # of memory in a reader

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from keras_transformer.serving import readers
-from keras_transformer.serving.queue import TooLargeError
 from keras_transformer.serving.readers import Readers
+from keras_transformer.serving.waiting import TooLargeError
 
 pytestmark = pytest.mark.once("processes that read files: no tensor is read")
 SUBTITLES = b"0:0:1,0 --> 0:0:2,0\none\n\n" * 3

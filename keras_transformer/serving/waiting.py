@@ -1,0 +1,171 @@
+"""Jobs that wait for a batch: how many tokens may, and whose turn it is."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from keras_transformer.serving import traces, turns
+
+
+class QueueFullError(Exception):
+    """The queue is full; the client should retry later."""
+
+
+class TooLargeError(Exception):
+    """A request is larger than the queue."""
+
+
+class Job:
+    """The texts of a request, and the results so far.
+
+    Args:
+        key: What texts of one batch have in common.
+        run: Function that computes the results of texts of this key.
+        texts: The texts.
+        costs: Number of tokens of each text.
+        alone: Whether the job is a batch of its own; its result is then that of its one text.
+    """
+
+    def __init__(
+        self,
+        key: Hashable,
+        run: Callable[[list[Any]], Sequence[Any]],
+        texts: list[Any],
+        costs: list[int],
+        alone: bool = False,
+    ):
+        self.run, self.texts, self.costs, self.alone = run, texts, costs, alone
+        self.client = turns.current.get()
+        self.is_file = self.client is not None and self.client.sends_file
+        self.key = key, self.is_file
+        self.future: Future = Future()
+        self.arrived = time.monotonic()
+        self.next, self.left = 0, len(texts)
+        engine = key[0] if isinstance(key, tuple) else None
+        engine = getattr(engine, "engine", engine)  # of a job on pairs
+        self.model = getattr(engine, "name", ""), getattr(engine, "version", "")
+        self.found: list[Any] = [None] * len(texts)
+        self.trace = traces.current.get()
+
+
+class Waiting:
+    """The jobs that wait, by client; not safe for several threads.
+
+    Args:
+        most: Maximum number of tokens; a client may have half of it, and so may all files.
+
+    Attributes:
+        tokens: Number of tokens that wait.
+    """
+
+    def __init__(self, most: int):
+        self.most, self.tokens = most, 0
+        self._jobs: dict[turns.Client | None, deque[Job]] = {}  # the one whose turn it is first
+        self._held: Counter[Hashable] = Counter()  # tokens of those who share the queue
+
+    def __bool__(self) -> bool:
+        return bool(self._jobs)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._jobs.values()))
+
+    def check(self, tokens: int) -> None:
+        """Raise if so many tokens of the current client cannot wait.
+
+        Raises:
+            TooLargeError: If they alone exceed the client's share of the queue.
+            QueueFullError: If they exceed it together with those in the queue.
+        """
+        shares = _shares(turns.current.get())
+        most = self.most // 2 if shares else self.most
+        if tokens > most:
+            raise TooLargeError(f"a request must have at most {most} tokens, got {tokens}")
+        for share, owner in shares.items():
+            if self._held[share] + tokens > most:
+                held = f"{self._held[share]} of at most {most} tokens"
+                raise QueueFullError(f"{held} of {owner} are waiting")
+        if self.tokens + tokens > self.most:
+            raise QueueFullError(f"{self.tokens} of at most {self.most} tokens are waiting")
+
+    def add(self, job: Job) -> None:
+        """Let a job wait.
+
+        Raises:
+            TooLargeError, QueueFullError: See `check`.
+        """
+        tokens = sum(job.costs)
+        self.check(tokens)
+        self._count(job, tokens)
+        self._jobs.setdefault(job.client, deque()).append(job)
+
+    def remove(self, job: Job) -> None:
+        """Let the texts of a job that was cancelled, or failed, no longer wait."""
+        if job.next < len(job.texts):
+            self._count(job, -sum(job.costs[job.next :]))
+            job.next = len(job.texts)
+            self._jobs[job.client].remove(job)
+            if not self._jobs[job.client]:
+                del self._jobs[job.client]
+
+    def first(self) -> Job:
+        """Return the first job of the client whose turn it is."""
+        return next(iter(self._jobs.values()))[0]
+
+    def take(self, most: int) -> dict[Job, list[int]]:
+        """Take a batch: job -> indices of its texts, from all jobs with the same key in turn.
+
+        It is empty if the first job was cancelled.
+
+        Args:
+            most: Maximum number of tokens; one text may have more.
+        """
+        batch: dict[Job, list[int]] = {}
+        key, tokens = self.first().key, 0
+        clients = deque(deque(x for x in jobs if x.key == key) for jobs in self._jobs.values())
+        while clients:
+            jobs = clients.popleft()
+            job = jobs.popleft() if jobs else None
+            if job is None:
+                continue
+            clients.append(jobs)
+            cost = job.costs[job.next]
+            if job.future.done() or (batch and tokens + cost > most):
+                continue
+            tokens += cost
+            self._count(job, -cost)
+            batch.setdefault(job, []).append(job.next)
+            job.next += 1
+            if job.next < len(job.texts):
+                jobs.append(job)
+        self._take_turns(batch)
+        return batch
+
+    def _take_turns(self, batch):
+        """Put the first client, and of each client the jobs in a batch, after the others."""
+        first, *others = self._jobs
+        waiting = {}
+        for client in (*others, first):
+            jobs = sorted(self._jobs[client], key=lambda job: job in batch)
+            left = deque(job for job in jobs if job.next < len(job.texts))
+            if left:
+                waiting[client] = left
+        self._jobs = waiting
+
+    def _count(self, job, tokens):
+        """Count tokens of a job that wait from now on, or no longer if they are negative."""
+        self.tokens += tokens
+        for share in _shares(job.client):
+            self._held[share] += tokens
+            if not self._held[share]:
+                del self._held[share]
+
+
+def _shares(client):
+    """Return the shares of the queue that a client's tokens count in, and whose they are."""
+    if client is None:
+        return {}
+    return {client: "yours"} | ({"files": "files"} if client.sends_file else {})
