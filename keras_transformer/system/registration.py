@@ -23,6 +23,7 @@ SERIALIZABLE = {  # modules, and their classes with `keras.saving.register_keras
     "layers.encoder": ("Encoder", "EncoderBlock"),
     "layers.feed_forward": ("FeedForward",),
     "layers.head_groups": ("FusedDense",),
+    "layers.layer": ("ClaimedZeros",),
     "layers.patches": ("PatchEmbedding",),
     "layers.relative_bias": ("RelativeBias",),
     "layers.remainders": ("TokenTable",),

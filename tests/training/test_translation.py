@@ -226,7 +226,7 @@ def test_lora_needs_a_start(files, tmp_path):
 @pytest.mark.once("options of the run: batches, weights and files")
 def test_another_run_into_the_same_folder_is_refused(runs, files):
     paths = [files / "train.tsv"], [files / "validation.tsv"]
-    advice = "another length .total_steps: .* decays: .*--start-from .*whole into another output"
+    advice = "another length .total_steps: .* decays.*--start-from .*whole into another output"
     for change, message in (
         ("seed=1", "another run .*seed: 0 before, 1 now"),
         ("epochs=4", advice),
