@@ -113,6 +113,7 @@ def test_prefixes_are_forced(translator, alone, tokens_per_batch):
     )
 
 
+@pytest.mark.once("tests/decoding searches with the penalty on each backend")
 def test_a_repetition_penalty_leaves_fewer_repetitions(translator, alone):
     def repeated(texts):
         return sum(len(x) - len(set(x)) for x in translator.tokenizer.encode_target(texts))

@@ -19,6 +19,7 @@ def assert_kept(source, translation):
         assert is_kept(forms, translation), (source, translation, forms)
 
 
+@pytest.mark.once("tests/decoding searches with phrases on each backend")
 def test_all_terms_are_kept_and_what_has_none_stays(translator):
     plain = translator.translate(TEXTS, **OPTIONS)
     found = translator.translate(TEXTS, constraint=GLOSSARY, **OPTIONS)
@@ -33,7 +34,7 @@ def test_all_terms_are_kept_and_what_has_none_stays(translator):
     assert alone == found[:2]
 
 
-@pytest.mark.once("the search of the test above, which each backend runs")
+@pytest.mark.once("the search of the test above")
 def test_all_hypotheses_have_the_terms_and_the_model_scores_them(translator):
     given = dict(constraint=GLOSSARY, length_penalty=0.0, **OPTIONS)
     found = translator.nbest(TEXTS, beam_size=3, **given)
@@ -45,7 +46,7 @@ def test_all_hypotheses_have_the_terms_and_the_model_scores_them(translator):
         assert scores == sorted(scores, reverse=True)
 
 
-@pytest.mark.once("the search of the tests above, which each backend runs")
+@pytest.mark.once("the search of the tests above")
 def test_forms_of_any_number(translator):
     """TensorFlow traces a search again when numbers change."""
     words = "one two three four five six seven eight nine ten".split()
@@ -55,7 +56,7 @@ def test_forms_of_any_number(translator):
         assert is_kept(glossary.forms(), found)
 
 
-@pytest.mark.once("the search of the tests above, which each backend runs")
+@pytest.mark.once("the search of the tests above")
 def test_a_prefix_comes_first(translator):
     prefixes = ["seven seven"] * len(TEXTS)
     given = dict(prefixes=prefixes, constraint=GLOSSARY, **OPTIONS)
