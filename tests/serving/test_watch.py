@@ -33,11 +33,11 @@ def test_a_client_that_leaves_is_not_translated(catalogue, served, monkeypatch):
             one.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + given)
             until(lambda: service.batcher.waiting or word != b"one")  # noqa: B023
             until(lambda: not service.batcher.waiting or word != b"one")  # noqa: B023
-            until(lambda: word == b"one" or len(service.batcher._jobs) == 1)  # noqa: B023
+            until(lambda: word == b"one" or len(service.batcher._waiting) == 1)  # noqa: B023
             one.close()
             until(lambda: not service.batcher.waiting)
         gate.set()
-        until(lambda: not service.batcher._jobs)
+        until(lambda: not service.batcher._waiting)
         assert texts in ([], ["one"])
         assert b'status="499"' in service.metrics.text()
 
