@@ -127,23 +127,23 @@ def align(
     accepted = "one with an encoder-decoder model: an ensemble or an exported one aligns no words"
     shows = isinstance(translator.model, EncoderDecoder)
     require(shows, "translator", type(translator.model).__name__, accepted)
-    given = _encoded(translator, sources, targets, ("sources", "targets"), strict)
-    whole = [i for i, pair in enumerate(zip(*given, strict=True)) if all(pair)]
-    source_ids, target_ids = ([side[i] for i in whole] for side in given)
-    found: list[list[tuple[int, int]]] = [[] for _ in sources]
+    encoded = _encoded(translator, sources, targets, ("sources", "targets"), strict)
+    whole = [i for i, pair in enumerate(zip(*encoded, strict=True)) if all(pair)]
+    source_ids, target_ids = ([side[i] for i in whole] for side in encoded)
+    links: list[list[tuple[int, int]]] = [[] for _ in sources]
     guided = getattr(translator.model.config, "guided_alignment", 0) > 0
     for chosen, weights in attention_weights(translator.model, source_ids, target_ids):
         weights_BTS = alignment_weights(weights["cross"], guided)
         for i, weights_TS in zip((whole[i] for i in chosen), weights_BTS, strict=False):
             sides = []
             for language, text, ids in (
-                ("source", sources[i], given[0][i]),
-                ("target", targets[i], given[1][i]),
+                ("source", sources[i], encoded[0][i]),
+                ("target", targets[i], encoded[1][i]),
             ):
                 spans = _spans(translator.tokenizer, language, text, ids)
                 sides.append(members_of((split or words)(text), spans))
-            found[i] = _aligned(*sides, weights_TS)
-    return found
+            links[i] = _aligned(*sides, weights_TS)
+    return links
 
 
 def words(text: str) -> list[tuple[int, int]]:

@@ -38,10 +38,10 @@ def gradients(
     if BACKEND == "tensorflow":
         with tf.GradientTape() as tape:
             scalar, result = function()
-        found = tape.gradient(scalar, variables)
+        gradients = tape.gradient(scalar, variables)
         # Of a table of tokens, TensorFlow returns a row per token. Clipping would take the norm of
         # these, where it is the norm of the sums of the rows of each token.
-        return result, [x if x is None else tf.convert_to_tensor(x) for x in found]
+        return result, [x if x is None else tf.convert_to_tensor(x) for x in gradients]
     if BACKEND == "torch":
         for variable in variables:
             variable.value.grad = None

@@ -152,12 +152,12 @@ def generation_facts(folder: str | os.PathLike) -> tuple[dict[str, Any], Path]:
         raise ValueError(f"{path} must hold an object, got {type(facts).__name__}")
     if is_own:
         return facts, path
-    found = {name: x for name, x in facts.items() if name in NAMES and x is not None}
-    found.pop("language", None)
-    found.pop("task", None)
+    fields = {name: x for name, x in facts.items() if name in NAMES and x is not None}
+    fields.pop("language", None)
+    fields.pop("task", None)
     if facts.get("force_bos_token_to_be_generated"):
-        found["forced_bos_token_id"] = found.get("bos_token_id")
-    return found, path
+        fields["forced_bos_token_id"] = fields.get("bos_token_id")
+    return fields, path
 
 
 def checked_facts(folder: str | os.PathLike) -> tuple[dict[str, Any], Path]:
@@ -171,11 +171,11 @@ def checked_facts(folder: str | os.PathLike) -> tuple[dict[str, Any], Path]:
     checked = {name: x for name, x in facts.items() if samples or name not in _SAMPLING}
     FIELDS.check(checked, path)
     try:
-        found = {name: field.read(name, facts) for name, field in _READ.items()}
+        values = {name: field.read(name, facts) for name, field in _READ.items()}
     except ValueError as error:
         raise ValueError(f"{path} does not fit: {error}") from error
     defaults = {name: field.default for name, field in _READ.items() if field.null}
-    return {x: defaults.get(x) if value is None else value for x, value in found.items()}, path
+    return {x: defaults.get(x) if value is None else value for x, value in values.items()}, path
 
 
 def suppressed(facts: Mapping[str, Any], vocab_size: int, ends: Iterable[int]) -> list[int]:

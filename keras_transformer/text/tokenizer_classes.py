@@ -1,4 +1,4 @@
-"""What the tokenizer classes of `transformers` do with the options of `tokenizer_config.json`.
+"""Effects of `tokenizer_config.json` by the tokenizer classes of `transformers`.
 
 A folder's `tokenizer.json` is complete by itself. Where `tokenizer_config.json` contradicts it,
 `transformers` follows the latter: each class has options with defaults, and sets parts of the

@@ -1,4 +1,4 @@
-"""What a foreign folder says of the tokenizer of an encoder-decoder: read, harmless or refused."""
+"""Options of the tokenizer of a foreign encoder-decoder: read, harmless or refused."""
 
 from __future__ import annotations
 

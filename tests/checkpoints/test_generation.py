@@ -82,7 +82,7 @@ def test_each_field_of_transformers_is_in_the_table(name, options):
 
 
 def test_defaults_are_those_of_transformers(options):
-    """As `generate()` without any fields, but for the maximum length of 20 tokens."""
+    """Without any fields the search is that of `generate()`, without its maximum of 20 tokens."""
     plain = dict(beam_size=1, length_penalty=1.0, scoring="transformers")
     assert options(Search) == plain | dict(forced_eos=False)
     assert options(Generation) == options(Transcription) == plain

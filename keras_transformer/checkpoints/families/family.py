@@ -174,8 +174,8 @@ class Family:
         if self.architectures and "architectures" not in self.fields:
             names = theirs.get("architectures") or self.architectures[:1]
             known = {name.lower() for name in self.architectures}  # LLaMA's was LLaMAForCausalLM
-            fits = isinstance(names, list | tuple) and str(names[0]).lower() in known
-            require(fits, "architectures", names, f"one of {self.architectures}")
+            is_known = isinstance(names, list | tuple) and str(names[0]).lower() in known
+            require(is_known, "architectures", names, f"one of {self.architectures}")
         return complete(theirs, self.fields, self.synonyms)
 
     def in_their_words(self, message: str) -> str:

@@ -59,7 +59,7 @@ def test_round_trip(pair, tmp_path):
 
 
 def test_pairs_of_texts(pair, tmp_path):
-    """As the pipelines of `transformers` run bart-large-mnli, zero-shot classification included."""
+    """Pairs are classified as by the pipelines of `transformers`, zero-shot ones included."""
     theirs, folder, _ = pair
     load_pretrained(folder).save(tmp_path)
     classifier = TextClassifier.load(tmp_path)

@@ -54,7 +54,7 @@ def test_hidden_states(pair):
 
 @pytest.mark.once("files")
 def test_a_folder_of_sentence_transformers(tmp_path):
-    """As sentence-t5, and as a model to fine-tune without the modules."""
+    """A folder of sentence-t5 embeds texts; without its modules it is a model to fine-tune."""
     tokenizer = TextTokenizer.train(["a cat sleeps", "it rains"], "wordpiece", 37)
     tokenizer.save(tmp_path)
     torch.manual_seed(0)
