@@ -17,7 +17,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -29,6 +28,7 @@ import httpx
 import numpy as np
 
 from benchmarks import contest
+from keras_transformer.system.ports import free_port
 
 PAUSE = 0.2  # seconds that a client waits after status 429
 
@@ -58,9 +58,7 @@ class Server:
     """
 
     def __init__(self, folder: str, *options: object):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         command = [sys.executable, "-m", "keras_transformer.cli", "serve", str(folder)]
         command += ["--port", str(self.port), *map(str, options)]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)

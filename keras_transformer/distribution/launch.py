@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 
 from keras_transformer.config import require_whole
+from keras_transformer.system.ports import free_port
 
 _SAVING = 300.0  # seconds from a signal to SIGKILL, in which a run saves its state
 _PATIENCE = 30.0  # the same, once a process has failed
@@ -44,7 +44,7 @@ def launch(command: Sequence[str], processes: int) -> int:
     """
     require_whole("processes", processes, 1)
     environ = dict(os.environ, KERAS_DISTRIBUTION_NUM_PROCESSES=str(processes))
-    environ["KERAS_DISTRIBUTION_JOB_ADDRESSES"] = f"127.0.0.1:{_free_port()}"
+    environ["KERAS_DISTRIBUTION_JOB_ADDRESSES"] = f"127.0.0.1:{free_port(2)}"
     if sys.platform == "linux":
         command = [sys.executable, "-S", "-c", _TIED, str(os.getpid()), *command]
     started: list[subprocess.Popen] = []
@@ -95,16 +95,3 @@ def _send(started, number):
     for process in started:
         if process.poll() is None:
             process.send_signal(number)
-
-
-def _free_port():
-    """Return a port of this host that is free, as is the next one."""
-    while True:
-        with socket.socket() as one, socket.socket() as other:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
-            try:
-                other.bind(("127.0.0.1", port + 1))
-            except (OSError, OverflowError):
-                continue
-            return port

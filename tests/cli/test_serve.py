@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,13 +12,13 @@ from pathlib import Path
 import httpx
 import pytest
 
+from keras_transformer.system.ports import free_port
+
 
 @pytest.fixture
 def start(folder, tmp_path):
     """`start(*options)`: a server of the folder, always at the same address, which answers."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "keras_transformer.cli", "serve", str(folder)]
     processes = []
 

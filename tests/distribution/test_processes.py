@@ -9,14 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from keras_transformer.distribution import processes
-from keras_transformer.distribution.launch import _free_port
 from keras_transformer.distribution.places import Place
 from keras_transformer.distribution.processes import Processes, current, join
+from keras_transformer.system.ports import free_port
 
 
 def together(count, work, seconds=20.0, indices=None):
     """The results, or the errors, of `work(team)` in processes that have met."""
-    address = f"127.0.0.1:{_free_port()}"
+    address = f"127.0.0.1:{free_port(2)}"
 
     def run(index):
         try:
@@ -65,7 +65,7 @@ def test_those_that_do_not_come_are_named():
 def test_joining_names_those_that_do_not_come(monkeypatch):
     for name, value in (("RANK", 0), ("WORLD_SIZE", 3), ("MASTER_ADDR", "127.0.0.1")):
         monkeypatch.setenv(name, str(value))
-    monkeypatch.setenv("MASTER_PORT", str(_free_port()))
+    monkeypatch.setenv("MASTER_PORT", str(free_port(2)))
     monkeypatch.setenv("KERAS_TRANSFORMER_JOIN_SECONDS", "0.2")
     with pytest.raises(TimeoutError, match=r"processes 1, 2 of 3 did not come within 0\.2 s"):
         join()
@@ -88,16 +88,16 @@ SAID = [b"GET / HTTP/1.1\r\n\r\n", b"null\n", b"[1]\n", b"\xff\n", b"", None]
 @pytest.mark.parametrize("said", SAID)
 def test_a_stranger_is_ignored(said, monkeypatch):
     monkeypatch.setattr(processes, "_GREETING", 2.0)
-    address = f"127.0.0.1:{_free_port()}"
+    address = f"127.0.0.1:{free_port(2)}"
     port = int(address.rsplit(":", 1)[1]) + 1
     silent = []
 
     def strange():
-        while True:
+        while not first.done():
             try:
                 stranger = socket.create_connection(("127.0.0.1", port))
             except ConnectionRefusedError:
-                time.sleep(0.05)  # a port that tries without rest may connect to itself
+                time.sleep(0.05)
                 continue
             if said is None:  # it stays, and says nothing
                 silent.append(stranger)
@@ -121,7 +121,7 @@ def test_a_stranger_is_ignored(said, monkeypatch):
 
 @pytest.mark.parametrize("later", [0, 1])
 def test_a_port_that_is_taken(later):
-    port = _free_port()
+    port = free_port(2)
     message = f"cannot listen at port {port + later}: .*MASTER_PORT"
     with socket.create_server(("", port + later)), pytest.raises(OSError, match=message):
         Processes(Place(0, 2, f"127.0.0.1:{port}"), 20.0)
@@ -129,7 +129,7 @@ def test_a_port_that_is_taken(later):
 
 def test_one_that_answers_to_nothing(monkeypatch):
     monkeypatch.setattr(processes, "_GREETING", 0.1)
-    port = _free_port()
+    port = free_port(2)
     message = "process 0 of 2 did not answer"
     with socket.create_server(("", port + 1)), pytest.raises(TimeoutError, match=message):
         Processes(Place(1, 2, f"127.0.0.1:{port}"), 0.1)

@@ -11,13 +11,13 @@ import importlib
 import re
 import shutil
 import signal
-import socket
 import textwrap
 
 import keras
 import pytest
 
 from keras_transformer.data import grammar
+from keras_transformer.system.ports import free_port
 
 from .shell import ROOT, SERVERS, commands_of
 
@@ -143,10 +143,7 @@ def small_corpus(monkeypatch):
 @pytest.fixture
 def port():
     """A free one, in place of the pages' 5000; what serves there is stopped at the end."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        number = free.getsockname()[1]
-    yield str(number)
+    yield str(free_port())
     while SERVERS:
         server = SERVERS.pop()
         server.terminate()

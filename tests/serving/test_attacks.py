@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from keras_transformer.system.ports import free_port
 from tests.serving.attacks import tools
 
 ATTACKS = sorted(x.stem for x in (Path(__file__).parent / "attacks").glob("*.py"))
@@ -30,10 +31,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def server(folders, tmp_path_factory):
     """The process and the address of a server."""
-    from keras_transformer.serving import listen
-
-    with listen("127.0.0.1", 0) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "keras_transformer.cli", "serve", str(folders[0])]
     command += ["--port", str(port), "--most-kept-bytes", str(tools.MOST_KEPT)]
     path = tmp_path_factory.mktemp("server") / "log"

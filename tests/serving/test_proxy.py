@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from keras_transformer.serving import Settings, create_app
+from keras_transformer.system.ports import free_port
 
 pytestmark = pytest.mark.once("a proxy: no tensor is read")
 PEM = Path(__file__).parent / "files" / "localhost.pem"
@@ -25,9 +26,7 @@ def proxied(catalogue, served, tmp_path):
     """A client of the proxy, and its port."""
     if NGINX is None:
         pytest.skip("no nginx is installed")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     settings = Settings(public_url="https://translate.example.org")
     with served(create_app(lambda: catalogue, settings)) as url:
         (documented,) = re.findall(r"```text\n(limit_req_zone.*?)```", DOCS.read_text(), re.DOTALL)
