@@ -32,7 +32,7 @@ import keras_transformer  # noqa: F401, it chooses the backend before Keras does
 
 import keras  # isort: skip
 from keras_transformer.config import TransformerConfig  # isort: skip
-from keras_transformer.layers.head_groups import fuse, fused_layers  # isort: skip
+from keras_transformer.layers.head_groups import fuse  # isort: skip
 from keras_transformer.models import Transformer  # isort: skip
 from tests import compilation, pretrained_files  # noqa: F401  # isort: skip
 from tests.backends import BACKEND, NEXT, WITH_BACKEND, WITHOUT_BACKEND  # isort: skip
@@ -119,13 +119,11 @@ def rng():
 def randomize():
     """`randomize(layer, scale=1.0, seed=0)`: weights from NumPy, alike on each backend.
 
-    Norms and biases leave their initial 1 and 0, so that a forgotten one is seen. In whatever order
-    heads are stored, the function is the same.
+    Norms and biases leave their initial 1 and 0, so that a forgotten one is seen.
     """
 
     def assign(layer, scale=1.0, seed=0):
         rng = np.random.default_rng(seed)
-        fused = {id(weight): one for one in fused_layers(layer) for weight in one.weights}
         for weight in layer.weights:
             if "seed_generator" in weight.path:
                 continue
@@ -134,7 +132,6 @@ def randomize():
                 value = 0.2 * value + (weight.name == "gamma")
             else:
                 value = scale * value / weight.shape[-2 if "kernel" in weight.name else -1] ** 0.5
-            value = fused[id(weight)].reordered(value) if id(weight) in fused else value
             weight.assign(value.astype("float32"))
         return layer
 

@@ -11,7 +11,7 @@ import numpy as np
 from keras_transformer.checkpoints.adapters import Adapter
 from keras_transformer.checkpoints.hugging_face import rules_of
 from keras_transformer.checkpoints.tensors import check_finite
-from keras_transformer.checkpoints.weights import read_arrays, save_weights
+from keras_transformer.checkpoints.weights import read_weights, save_weights
 from keras_transformer.config import is_number, require, require_whole
 from keras_transformer.system.files import read_json, write_json
 from keras_transformer.system.foreign_fields import FieldTable
@@ -75,7 +75,7 @@ def read_peft(folder: str | os.PathLike, model: Any) -> Adapter:
     require(is_number(alpha), f"lora_alpha in {path}", alpha, "a number")
     scale = alpha / (rank**0.5 if theirs.get("use_rslora") else rank)  # type: ignore[operator]
 
-    arrays, _ = read_arrays(Path(folder, WEIGHTS))
+    arrays = read_weights(Path(folder, WEIGHTS), foreign=True)
     arrays = {
         name.removeprefix(_PREFIX): check_finite(x.astype("float32"), name, Path(folder, WEIGHTS))
         for name, x in arrays.items()

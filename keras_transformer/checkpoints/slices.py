@@ -15,8 +15,7 @@ import keras
 import numpy as np
 
 from keras_transformer.backend import assign_slices, slices_of
-from keras_transformer.checkpoints.formats import METADATA
-from keras_transformer.checkpoints.values import Values, file_of, index_of, key_of
+from keras_transformer.checkpoints.values import METADATA, Values, file_of, index_of, key_of
 from keras_transformer.checkpoints.weights import check_same, save_weights
 from keras_transformer.distribution.processes import current
 from keras_transformer.system.files import write_json

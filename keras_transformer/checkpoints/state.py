@@ -29,13 +29,11 @@ from keras_transformer.checkpoints.weights import (
     WEIGHTS,
     check_paths,
     check_same,
-    load_weights,
     read_weights,
     save_weights,
 )
 from keras_transformer.config import require
 from keras_transformer.distribution.processes import current
-from keras_transformer.layers.head_groups import reordered_moments
 from keras_transformer.system.files import complete, read_json, write_json
 
 CHECKPOINTS = "checkpoints"  # in a run's folder
@@ -156,21 +154,14 @@ def restore_state(path: str | os.PathLike, model: keras.Model) -> dict[str, np.n
         finally:
             set_random_state(before)
         model.optimizer.build(model.trainable_variables)
-        if values.format == 1:
-            old = {name: values.read(name) for name in values.shapes}
-            values = Values.of(reordered_moments(old, model.optimizer, model))
         optimizer = _numbered(model.optimizer.variables)
         with _not_fitting(path / OPTIMIZER):
             check_variables(values, optimizer, "the run")
         with _not_fitting(path / RANDOM):
             own_seeds = _numbered(_seeds(model))
             check_same({k: x.shape for k, x in own_seeds.items()}, _shapes(seeds), "the run")
-        weights = Values(path / WEIGHTS)
-        if weights.format == 1:
-            load_weights(path / WEIGHTS, model)
-        else:
-            with _not_fitting(path / WEIGHTS):
-                assign_variables(weights, _by_path(model), "the model")
+        with _not_fitting(path / WEIGHTS):
+            assign_variables(Values(path / WEIGHTS), _by_path(model), "the model")
         for name, variable in own_seeds.items():
             variable.assign(seeds[name])
         assign_variables(values, optimizer, "the run")

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from keras_transformer.checkpoints.formats import format_of
+from keras_transformer.config import require
 from keras_transformer.layers.head_groups import FORMAT
 from keras_transformer.system.files import read_json
 from keras_transformer.system.git_lfs import refuse_pointer
+
+METADATA = {"keras_transformer_format": str(FORMAT)}  # of our safetensors files
 
 
 class Values:
@@ -22,24 +24,24 @@ class Values:
 
     Args:
         path: The path that was given to it.
+        foreign: Whether another program wrote it, and so without the number of our format.
 
     Attributes:
         shapes: Shape of each array by its name.
-        format: Number of the format of the arrays (`formats`).
 
     Raises:
         FileNotFoundError: If there is no such file, and no index of slices.
-        ValueError: If a file is broken, or a newer version wrote it.
+        ValueError: If a file is broken, or of another format.
     """
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: str | os.PathLike, foreign: bool = False):
         self._path = Path(path)
         self._whole: dict[str, np.ndarray] = {}
         self._slices: dict[str, list] = {}
         self._files: dict[int, Any] = {}
         if not index_of(self._path).is_file():
             with _complete(self._path), safe_open(self._path, "numpy") as file:
-                metadata = file.metadata()
+                metadata = file.metadata() or {}
                 self._whole = {name: file.get_tensor(name) for name in list(file.keys())}
             self.shapes = _shapes(self._whole)
         else:
@@ -50,17 +52,10 @@ class Values:
                 self._slices = {name: [*map(tuple, x["slices"])] for name, x in arrays.items()}
             except (AttributeError, KeyError, TypeError) as error:
                 raise ValueError(f"{index_of(self._path)} is not an index of slices") from error
-        try:
-            self.format = format_of(metadata)
-        except ValueError as error:
-            raise ValueError(f"{self._path} cannot be read: {error}") from error
-
-    @classmethod
-    def of(cls, arrays: dict[str, np.ndarray]) -> Values:
-        """Return these arrays, of the present format."""
-        values = cls.__new__(cls)
-        values._whole, values.shapes, values.format = arrays, _shapes(arrays), FORMAT
-        return values
+        if not foreign:
+            ((name, number),) = METADATA.items()
+            found, said = metadata.get(name), "another version or another program wrote it"
+            require(found == number, f"{name} of {self._path}", found, f"{number!r}: {said}")
 
     def read(self, name: str, index: tuple[slice, ...] | None = None) -> np.ndarray:
         """Return an array, or a part of it.

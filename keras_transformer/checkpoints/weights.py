@@ -11,8 +11,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
-from keras_transformer.checkpoints.formats import METADATA, named_by_format, reordered
-from keras_transformer.checkpoints.values import Values
+from keras_transformer.checkpoints.values import METADATA, Values
 from keras_transformer.system.files import replacing
 
 WEIGHTS = "weights.safetensors"
@@ -45,43 +44,28 @@ def assign_weights(weights: Mapping[str, np.ndarray], model: keras.Model) -> Non
     Raises:
         ValueError: If a weight is missing, unexpected or of another shape; names it.
     """
-    weights = reordered(weights, model)
     expected = {weight.path: tuple(weight.shape) for weight in model.weights}
     check_same(expected, {path: value.shape for path, value in weights.items()}, "the model")
     for weight in model.weights:
         weight.assign(weights[weight.path])
 
 
-def read_weights(path: str | os.PathLike) -> dict[str, np.ndarray]:
+def read_weights(path: str | os.PathLike, foreign: bool = False) -> dict[str, np.ndarray]:
     """Read a safetensors file, or the slices of one that several processes wrote.
-
-    Arrays of an older format that the present one stores otherwise have other names, which
-    `assign_weights` and `load_weights` know.
 
     Args:
         path: The file, or a checkpoint folder with a `weights.safetensors`.
+        foreign: Whether another program wrote it, and so without the number of our format.
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If it is not a complete safetensors file, or a newer version wrote it.
-    """
-    return named_by_format(*read_arrays(path))
-
-
-def read_arrays(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], int]:
-    """Return the arrays of a safetensors file as they are, and the number of its format.
-
-    Args:
-        path: As in `read_weights`.
-
-    Raises:
-        FileNotFoundError, ValueError: As in `read_weights`.
+        ValueError: If it is not a complete safetensors file, or of another format.
     """
     path = Path(path)
     if path.is_dir():
         path = path / WEIGHTS
-    values = Values(path)
-    return {name: values.read(name) for name in values.shapes}, values.format
+    values = Values(path, foreign)
+    return {name: values.read(name) for name in values.shapes}
 
 
 def write_weights(path: str | os.PathLike, model: keras.Model) -> None:

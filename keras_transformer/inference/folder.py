@@ -43,7 +43,6 @@ EMBEDDING = "embedding.safetensors"  # weights of a text embedder after the pool
 # Of the model that a save replaces.
 OF_A_MODEL = (MODEL, ADAPTER, QUALITY, TEMPLATE, SHORTLIST, EMBEDDING)
 FORMAT = 2
-FORMATS = 1, FORMAT  # that can be read; in 1, fused projections had another order of columns
 FLOATS = ("float32", "bfloat16", "float16")
 PRECISIONS = (*FLOATS, "int8")
 
@@ -142,10 +141,10 @@ def read_config(
         )
     adapted = isinstance(config, dict) and config.get("adapter") is not None
     _require_file(folder, what, ADAPTER if adapted else MODEL)
-    if not isinstance(config, dict) or config.get("format") not in FORMATS:
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise ValueError(
-            f'{folder / CONFIG} is not the config of a {what}: its "format" must be one of '
-            f"{FORMATS}; a newer version of keras_transformer may read it"
+            f'{folder / CONFIG} is not the config of a {what}: its "format" must be {FORMAT}: '
+            "another version of keras_transformer may read it"
         )
     some_text = "a non-empty string", lambda x: isinstance(x, str) and x != ""
     text_or_none = "a non-empty string or null", lambda x: x is None or some_text[1](x)

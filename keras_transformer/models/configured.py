@@ -17,7 +17,6 @@ from keras_transformer.backend import (
 )
 from keras_transformer.backend.private import in_strategy, layers_inside
 from keras_transformer.config import require
-from keras_transformer.layers.head_groups import load_moments_of_any_format
 from keras_transformer.layers.layer import replacing_weights
 from keras_transformer.layers.remainders import WithRemainder
 from keras_transformer.models.overview import Overview
@@ -122,8 +121,7 @@ class ConfiguredModel(WeightedSteps):
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compile a loaded model; by default, Keras skips models that override `compile`.
 
-        A model whose loss or metrics cannot be found is loaded without them. The optimizer then
-        loads its state of any format.
+        A model whose loss or metrics cannot be found is loaded without them.
         """
         try:
             options = keras.saving.deserialize_keras_object(config)
@@ -132,7 +130,6 @@ class ConfiguredModel(WeightedSteps):
             return
         self.compile(**options)
         self.optimizer.build(self.trainable_variables)
-        load_moments_of_any_format(self)
 
     def summary(self, *arguments: Any, **options: Any) -> None:
         """Print the inputs, layers and output with their shapes and numbers of parameters.
