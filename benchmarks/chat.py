@@ -64,7 +64,7 @@ def measured(
 
 def tables(folder: str, prompts: list[str], tokens: int, rounds: int, slots: int) -> str:
     """Return a table of both ways to ask."""
-    from keras_transformer.inference.causal_lm import CausalLM
+    from keras_transformer.language.causal_lm import CausalLM
 
     writer, model = CausalLM.load(folder), Path(folder).resolve().name
     options = dict(max_new_tokens=tokens, temperature=TEMPERATURE)

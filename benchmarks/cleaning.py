@@ -159,7 +159,7 @@ def by_models(given: Any) -> str:
 
     from keras_transformer import Translator
     from keras_transformer.data.built_in_corpora import load_corpus
-    from keras_transformer.evaluation.dual_cross_entropy import dual_scores
+    from keras_transformer.translate.dual_cross_entropy import dual_scores
 
     forward, reverse = map(Translator.load, given.models)
     corpus = load_corpus("grammar")

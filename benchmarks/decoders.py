@@ -91,7 +91,7 @@ def ctranslate2(
     """A contestant: CTranslate2 with our weights; the workers share the cores, one takes all."""
     import ctranslate2
 
-    from keras_transformer.checkpoints.ctranslate2 import specification
+    from keras_transformer.hub.ctranslate2 import specification
 
     tokenizer, config, weights = _model(folder)
     pieces = tokenizer.pieces_of("target")
@@ -183,7 +183,7 @@ def _room():
 
 def _model(folder):
     from keras_transformer import Translator
-    from keras_transformer.checkpoints.weights import weights_of
+    from keras_transformer.weights.weight_files import weights_of
 
     translator = Translator.load(folder, precision="float32")
     return translator.tokenizer, translator.model.config, weights_of(translator.model)

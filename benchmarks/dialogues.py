@@ -104,7 +104,7 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help="write the table to results/")
     given = parser.parse_args()
     from keras_transformer.evaluation.assess import read_metrics
-    from keras_transformer.inference.chat import Chat
+    from keras_transformer.language.chat import Chat
     from keras_transformer.training.language_models import read_start, with_chat_template
     from training import chat, language_model
 

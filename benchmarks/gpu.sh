@@ -28,7 +28,7 @@ model="${MODEL:-saved_models/multi30k-gpu}"
 
 kernels() {
   CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-0}" KERAS_BACKEND=torch "$python" -m pytest -q -rs \
-    tests/backend/torch/test_graphs.py tests/backend/torch/test_kernels.py
+    tests/backend/torch/test_cuda_graphs.py tests/backend/torch/test_kernels.py
 }
 
 train() {

@@ -35,7 +35,9 @@ def work(task: str, path: str, length: int) -> tuple[Callable, dict]:
     from keras_transformer.models import LLaMA, LLaMAConfig
 
     if path == "dense":
-        importlib.import_module("keras_transformer.backend.attention").LONG = float("inf")
+        importlib.import_module("keras_transformer.backend.dot_product_attention").LONG = float(
+            "inf"
+        )
     window = WINDOW if path == "window" else None
     model = LLaMA(LLaMAConfig(256, **SIZES, window=window))
     return contestant(task, model, length)

@@ -118,7 +118,7 @@ def kill_one(launched, logs: Path, generator: random.Random) -> str:
 
 def weights(output: Path) -> dict[str, np.ndarray]:
     """Return the weights of the last checkpoint."""
-    from keras_transformer.checkpoints import read_weights
+    from keras_transformer.weights import read_weights
 
     return read_weights(sorted(output.glob("checkpoints/epoch-*"))[-1])
 

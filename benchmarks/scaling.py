@@ -132,7 +132,7 @@ def _search(repeats, length, rows, beam_size, **sizes):
 
     from keras_transformer import Transformer
     from keras_transformer.backend import compiled
-    from keras_transformer.inference.search_functions import translation_function
+    from keras_transformer.running.search_functions import translation_function
     from keras_transformer.search import Search
 
     model = Transformer(config_of(**sizes))

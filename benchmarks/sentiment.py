@@ -91,8 +91,8 @@ class Classifier:
     """The probability that a text is positive, by a model that `training` saved."""
 
     def __init__(self, folder: Path):
-        from keras_transformer.inference.folder import load_with_tokenizer
         from keras_transformer.models.encoder_only import EncoderOnly
+        from keras_transformer.saved.folder import load_with_tokenizer
 
         self.model, self.tokenizer = load_with_tokenizer(folder, "encoder", EncoderOnly)
 
@@ -158,7 +158,7 @@ def tuned(writer: Any, pairs: tuple, beta: float, steps: int, measure: Any) -> l
     import keras
 
     import keras_transformer as kt
-    from keras_transformer.inference.preferences import reference_log_probabilities
+    from keras_transformer.language.preferences import reference_log_probabilities
     from keras_transformer.losses import PreferenceLoss
 
     keras.utils.set_random_seed(0)
@@ -179,7 +179,7 @@ def tuned(writer: Any, pairs: tuple, beta: float, steps: int, measure: Any) -> l
 
 def measurement(writer: Any, prompts: list, classifiers: Sequence[Classifier]) -> Any:
     """Return a function that gives KL and mean rewards of a tuned writer's texts."""
-    from keras_transformer.inference.preferences import reference_log_probabilities
+    from keras_transformer.language.preferences import reference_log_probabilities
 
     def measure(other):
         answers = continued(other, prompts, seed=1000)

@@ -131,8 +131,8 @@ def prepared_for(folder: str, path: Path | None) -> tuple[list, list, list]:
         folder: Folder of a saved translator, which translates each sentence alone.
         path: File of lines to translate, see `texts_of`.
     """
-    from keras_transformer.inference.translator import Translator
     from keras_transformer.serving.sentences import Sentences
+    from keras_transformer.translate.translator import Translator
 
     texts = texts_of(path)
     translator = Translator.load(folder)

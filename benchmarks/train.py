@@ -115,7 +115,7 @@ def write_weights(size: str, path: str) -> None:
         "import sys, numpy as np\n"
         "from benchmarks.trainers import SIZES\n"
         "from keras_transformer import Transformer\n"
-        "from keras_transformer.checkpoints.weights import save_weights, weights_of\n"
+        "from keras_transformer.weights.weight_files import save_weights, weights_of\n"
         "rng = np.random.default_rng(0)\n"
         "weights = weights_of(Transformer(SIZES[sys.argv[1]]()))\n"
         "noise = lambda x: (x + rng.normal(0, 0.02, x.shape)).astype('float32')\n"

@@ -40,8 +40,8 @@ def batch(
 def our_model(size: str, weights: str, precision: str, remat: bool = False) -> Any:
     """Return our model, compiled as `training.translation` does."""
     from keras_transformer import LabelSmoothedCrossentropy, Perplexity, Transformer, adam
-    from keras_transformer.checkpoints import load_weights
     from keras_transformer.models import enable_remat
+    from keras_transformer.weights import load_weights
 
     model = Transformer(SIZES[size](), dtype=KERAS_PRECISION[precision])
     load_weights(weights, model)
@@ -71,7 +71,7 @@ def keras_hub(
     import keras
     from keras import ops
 
-    from keras_transformer.checkpoints import read_weights
+    from keras_transformer.weights import read_weights
 
     policy = KERAS_PRECISION[precision]
     model = peers.keras_hub_transformer(SIZES[size](), read_weights(weights), policy)

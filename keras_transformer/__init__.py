@@ -12,31 +12,31 @@ if TYPE_CHECKING:
     from keras_transformer.config import TransformerConfig
     from keras_transformer.corpora import score_corpus, translate_corpus
     from keras_transformer.distribution import distribute
-    from keras_transformer.inference.adapters import Adapters
-    from keras_transformer.inference.causal_lm import CausalLM
-    from keras_transformer.inference.chat import Chat
-    from keras_transformer.inference.ensemble import ensemble
-    from keras_transformer.inference.image_classifier import ImageClassifier
-    from keras_transformer.inference.image_embedder import ImageEmbedder
-    from keras_transformer.inference.mask_filler import MaskFiller
-    from keras_transformer.inference.parser import Parser
-    from keras_transformer.inference.pipeline import Hypothesis
-    from keras_transformer.inference.pretrained import load_pretrained
-    from keras_transformer.inference.question_answerer import QuestionAnswerer
-    from keras_transformer.inference.rewarder import Rewarder
-    from keras_transformer.inference.synthesizer import Synthesizer
-    from keras_transformer.inference.text_classifier import TextClassifier
-    from keras_transformer.inference.text_embedder import TextEmbedder
-    from keras_transformer.inference.text_scorer import TextScorer
-    from keras_transformer.inference.token_tagger import TokenTagger
-    from keras_transformer.inference.transcriber import Transcriber
-    from keras_transformer.inference.translator import Translator
+    from keras_transformer.language.causal_lm import CausalLM
+    from keras_transformer.language.chat import Chat
+    from keras_transformer.language.rewarder import Rewarder
     from keras_transformer.losses import LabelSmoothedCrossentropy
     from keras_transformer.metrics import MaskedAccuracy, Perplexity
     from keras_transformer.models import Transformer
     from keras_transformer.optimizers import WarmupSchedule, adam
+    from keras_transformer.pretrained import load_pretrained
+    from keras_transformer.saved.adapter_sets import Adapters
+    from keras_transformer.speech.synthesizer import Synthesizer
+    from keras_transformer.speech.transcriber import Transcriber
+    from keras_transformer.tasks.image_classifier import ImageClassifier
+    from keras_transformer.tasks.image_embedder import ImageEmbedder
+    from keras_transformer.tasks.mask_filler import MaskFiller
+    from keras_transformer.tasks.parser import Parser
+    from keras_transformer.tasks.question_answerer import QuestionAnswerer
+    from keras_transformer.tasks.text_classifier import TextClassifier
+    from keras_transformer.tasks.text_embedder import TextEmbedder
+    from keras_transformer.tasks.text_scorer import TextScorer
+    from keras_transformer.tasks.token_tagger import TokenTagger
     from keras_transformer.text import SentencePieceTokenizer, load_tokenizer
     from keras_transformer.text.glossary import Glossary
+    from keras_transformer.translate.ensemble import ensemble
+    from keras_transformer.translate.pipeline import Hypothesis
+    from keras_transformer.translate.translator import Translator
 
 __version__ = "0.1.0"
 
@@ -45,36 +45,36 @@ register_with_keras()
 
 # Imported on first access: a process that only makes batches does not need Keras.
 _HOMES = {
-    "Adapters": "inference.adapters",
-    "CausalLM": "inference.causal_lm",
-    "Chat": "inference.chat",
+    "Adapters": "saved.adapter_sets",
+    "CausalLM": "language.causal_lm",
+    "Chat": "language.chat",
     "TransformerConfig": "config",
     "Glossary": "text.glossary",
-    "ImageClassifier": "inference.image_classifier",
-    "ImageEmbedder": "inference.image_embedder",
+    "ImageClassifier": "tasks.image_classifier",
+    "ImageEmbedder": "tasks.image_embedder",
     "LabelSmoothedCrossentropy": "losses",
-    "MaskFiller": "inference.mask_filler",
+    "MaskFiller": "tasks.mask_filler",
     "MaskedAccuracy": "metrics",
-    "Parser": "inference.parser",
+    "Parser": "tasks.parser",
     "Perplexity": "metrics",
-    "Rewarder": "inference.rewarder",
+    "Rewarder": "language.rewarder",
     "Transformer": "models",
     "WarmupSchedule": "optimizers",
     "adam": "optimizers",
     "distribute": "distribution",
-    "ensemble": "inference.ensemble",
+    "ensemble": "translate.ensemble",
     "SentencePieceTokenizer": "text",
     "load_tokenizer": "text",
-    "QuestionAnswerer": "inference.question_answerer",
-    "Synthesizer": "inference.synthesizer",
-    "TextClassifier": "inference.text_classifier",
-    "TextEmbedder": "inference.text_embedder",
-    "TextScorer": "inference.text_scorer",
-    "TokenTagger": "inference.token_tagger",
-    "Transcriber": "inference.transcriber",
-    "Hypothesis": "inference.pipeline",
-    "Translator": "inference.translator",
-    "load_pretrained": "inference.pretrained",
+    "QuestionAnswerer": "tasks.question_answerer",
+    "Synthesizer": "speech.synthesizer",
+    "TextClassifier": "tasks.text_classifier",
+    "TextEmbedder": "tasks.text_embedder",
+    "TextScorer": "tasks.text_scorer",
+    "TokenTagger": "tasks.token_tagger",
+    "Transcriber": "speech.transcriber",
+    "Hypothesis": "translate.pipeline",
+    "Translator": "translate.translator",
+    "load_pretrained": "pretrained",
     "score_corpus": "corpora",
     "translate_corpus": "corpora",
 }

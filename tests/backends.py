@@ -16,13 +16,13 @@ NEXT = {"torch": "jax", "jax": "tensorflow", "tensorflow": "torch"}
 WITHOUT_BACKEND = (
     "analysis/plots",
     "benchmarks/test_cost.py",
-    "checkpoints/families/test_errors.py",
-    "checkpoints/families/test_fields.py",
-    "checkpoints/families/test_gemma_fields.py",
-    "checkpoints/families/test_general_fields.py",
-    "checkpoints/families/test_rotary_fields.py",
-    "checkpoints/families/test_unusual_fields.py",
-    "checkpoints/test_values.py",
+    "hub/families/test_errors.py",
+    "hub/families/test_fields.py",
+    "hub/families/test_gemma_fields.py",
+    "hub/families/test_general_fields.py",
+    "hub/families/test_rotary_fields.py",
+    "hub/families/test_unusual_fields.py",
+    "weights/test_values.py",
     "cli",
     "corpora",
     "data",
@@ -35,7 +35,7 @@ WITHOUT_BACKEND = (
     "export/test_ctranslate2.py",
     "export/test_hugging_face.py",
     "export/test_onnx.py",
-    "inference/engines/test_onnx_runner.py",
+    "translate/engines/test_onnx_runner.py",
     # These export with TensorFlow under any backend; test_pretrained.py in its own process.
     "export/test_graph.py",
     "export/test_saved_model.py",
@@ -69,7 +69,7 @@ WITH_BACKEND = (
     "data/test_prefetching.py",
     "docs/test_add_a_family.py",
     "serving/test_engines.py",
-    "text/test_keras_hub.py",
+    "text/test_keras_hub_tokenizer.py",
 )
 
 

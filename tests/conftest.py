@@ -63,7 +63,10 @@ def pytest_ignore_collect(collection_path):
 
 
 # Slow files come first: at the end one process would run them while the other has nothing to do.
-_SLOW = ("export", "training", "docs", "cli", "inference", "callbacks")
+_SLOW = (
+    "export", "training", "docs", "cli", "translate", "language", "pretrained", "saved", "speech",
+    "tasks", "running", "callbacks",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(config, items):
@@ -280,3 +283,27 @@ def pretrained_folder():
 def whisper_folder():
     """`whisper_folder(folder)` saves a random Whisper for clips of 0.24 s."""
     return pretrained_files.whisper_folder
+
+
+@pytest.fixture(scope="session")
+def tokenizer():
+    """The tokenizer of the small translator."""
+    from tests.small_translator import made_tokenizer
+
+    return made_tokenizer()
+
+
+@pytest.fixture(scope="session")
+def translator(tokenizer):
+    """A small translator of random weights."""
+    from tests.small_translator import make
+
+    return make(tokenizer)
+
+
+@pytest.fixture(scope="session")
+def alone(translator):
+    """Its translation of each of `small_translator.TEXTS`, alone in its batch."""
+    from tests.small_translator import SHORT, TEXTS
+
+    return {text: translator.translate([text], **SHORT)[0] for text in TEXTS}

@@ -55,10 +55,9 @@ def _described(path, value):
     found = {path: _parameters(value)}
     if inspect.isclass(value) and value.__module__.startswith("keras_transformer"):
         for name, member in inspect.getmembers(value):
-            of_ours = getattr(member, "__module__", "") or ""
-            if not name.startswith("_") and callable(member):
-                if of_ours.startswith("keras_transformer"):
-                    found[f"{path}.{name}"] = _parameters(member)
+            is_ours = str(getattr(member, "__module__", "")).startswith("keras_transformer")
+            if is_ours and callable(member) and not name.startswith("_"):
+                found[f"{path}.{name}"] = _parameters(member)
     return found
 
 

@@ -9,7 +9,7 @@ import pytest
 from keras import ops
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.inference.search_functions import translation_function
+from keras_transformer.running.search_functions import translation_function
 from keras_transformer.search import Search
 
 SOURCE = np.array([[4, 1, 3, 0], [8, 9, 11, 3]], "int32")

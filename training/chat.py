@@ -20,13 +20,11 @@ import typer
 from keras_transformer.backend import keep_compilations
 from keras_transformer.callbacks import Checkpoints, Progress
 from keras_transformer.callbacks.checkpoints import LOG
-from keras_transformer.checkpoints import load_weights
-from keras_transformer.checkpoints.state import CHECKPOINTS
 from keras_transformer.config import require, require_whole
 from keras_transformer.data.dialogues import encode_dialogues
 from keras_transformer.data.windows import PackedRows
 from keras_transformer.evaluation.assess import save_metrics
-from keras_transformer.inference.causal_lm import CausalLM
+from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.system.files import scratch
 from keras_transformer.training import script_options as options
 from keras_transformer.training.fine_tuning import save_run
@@ -37,6 +35,8 @@ from keras_transformer.training.language_models import (
     with_chat_template,
 )
 from keras_transformer.training.runs import facts, fit, main, run_into, say
+from keras_transformer.weights import load_weights
+from keras_transformer.weights.state import CHECKPOINTS
 
 LENGTH = 1024  # default of the row length, if the model has as many positions
 

@@ -19,8 +19,8 @@ from keras_transformer.config import require, require_whole
 from keras_transformer.data.biology import overlapping_words, read_splice_junctions
 from keras_transformer.data.tagged import numbered
 from keras_transformer.evaluation.assess import save_metrics
-from keras_transformer.inference.text_classifier import TextClassifier
 from keras_transformer.system.files import replacing
+from keras_transformer.tasks.text_classifier import TextClassifier
 from keras_transformer.training import script_options as options
 from keras_transformer.training.runs import main, run_into
 from training import text_classification

@@ -18,10 +18,10 @@ from keras_transformer.backend import keep_compilations
 from keras_transformer.config import require
 from keras_transformer.data.images import DATASETS, batches, load_images
 from keras_transformer.evaluation.assess import save_metrics
-from keras_transformer.inference.image_classifier import ImageClassifier
-from keras_transformer.inference.image_format import ImageFormat
 from keras_transformer.models import ViT, ViTConfig
 from keras_transformer.optimizers import WarmupSchedule
+from keras_transformer.tasks.image_classifier import ImageClassifier
+from keras_transformer.tasks.image_format import ImageFormat
 from keras_transformer.training import script_options as options
 from keras_transformer.training.fine_tuning import check_lora, fine_tuned_vit, save_run
 from keras_transformer.training.runs import facts, main, run_into, say

@@ -19,13 +19,11 @@ import typer
 from keras_transformer.backend import keep_compilations
 from keras_transformer.callbacks import Checkpoints, Progress
 from keras_transformer.callbacks.checkpoints import LOG
-from keras_transformer.checkpoints import load_weights
-from keras_transformer.checkpoints.state import CHECKPOINTS
 from keras_transformer.config import KERNELS, require, require_whole
 from keras_transformer.data.documents import encode_documents, texts_of
 from keras_transformer.data.windows import Windows
 from keras_transformer.evaluation.assess import save_metrics
-from keras_transformer.inference.causal_lm import CausalLM
+from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.models import GPT, DecoderOnly, GPTConfig, LLaMA, LLaMAConfig
 from keras_transformer.system.files import scratch
 from keras_transformer.text.text_tokenizer import TextTokenizer
@@ -33,6 +31,8 @@ from keras_transformer.training import script_options as options
 from keras_transformer.training.fine_tuning import check_lora, save_run
 from keras_transformer.training.language_models import compile_for_text, read_start, to_train
 from keras_transformer.training.runs import facts, fit, main, run_into, say
+from keras_transformer.weights import load_weights
+from keras_transformer.weights.state import CHECKPOINTS
 
 VALIDATION = 4096  # most windows that the loss is measured on
 

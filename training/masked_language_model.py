@@ -26,11 +26,11 @@ from keras_transformer.data.pretraining_batches import INPUTS, PretrainingBatche
 from keras_transformer.data.sequence_batches import SequenceBatches
 from keras_transformer.data.text_files import read_texts
 from keras_transformer.evaluation.assess import save_metrics
-from keras_transformer.inference.mask_filler import MASKS, MaskFiller
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy, Perplexity
 from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.optimizers import adam
+from keras_transformer.tasks.mask_filler import MASKS, MaskFiller
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training import script_options as options
 from keras_transformer.training.fine_tuning import check_lora, fine_tuned, read_encoder, save_run

@@ -18,15 +18,15 @@ from keras_transformer.config import TransformerConfig, require
 from keras_transformer.data.pair_batches import TokenBatches
 from keras_transformer.data.trees import linearize, read_treebank, right_branching
 from keras_transformer.evaluation.assess import parsing_scores, save_metrics
-from keras_transformer.inference.parser import Parser
-from keras_transformer.inference.translator import Translator
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import Transformer
 from keras_transformer.optimizers import adam
+from keras_transformer.tasks.parser import Parser
 from keras_transformer.text import WordTokenizer
 from keras_transformer.training import script_options as options
 from keras_transformer.training.runs import facts, fit_epochs, main, run_into, schedule_for
+from keras_transformer.translate.translator import Translator
 
 
 @run_into()

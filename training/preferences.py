@@ -22,19 +22,19 @@ import typer
 from keras_transformer.backend import keep_compilations
 from keras_transformer.config import require
 from keras_transformer.data.preferences import PreferenceBatches, read_preferences
-from keras_transformer.inference.causal_lm import CausalLM
-from keras_transformer.inference.folder import read_config
-from keras_transformer.inference.preferences import encoded_answers, reference_log_probabilities
-from keras_transformer.inference.rewarder import Rewarder
-from keras_transformer.inference.translator import Translator
+from keras_transformer.language.causal_lm import CausalLM
+from keras_transformer.language.preferences import encoded_answers, reference_log_probabilities
+from keras_transformer.language.rewarder import Rewarder
 from keras_transformer.losses import KINDS, PreferenceLoss, RewardLoss
 from keras_transformer.metrics import PreferenceAccuracy
 from keras_transformer.models import DecoderOnly, RewardModel, enable_lora, merged
 from keras_transformer.optimizers import adam
+from keras_transformer.saved.folder import read_config
 from keras_transformer.system.files import write_json
 from keras_transformer.training import script_options as options
 from keras_transformer.training.fine_tuning import save_run
 from keras_transformer.training.runs import facts, fit_epochs, main, run_into, say, schedule_for
+from keras_transformer.translate.translator import Translator
 
 
 @run_into()

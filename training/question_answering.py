@@ -23,10 +23,10 @@ from keras_transformer.data.tagged import numbered
 from keras_transformer.data.text_files import read_pairs
 from keras_transformer.evaluation.assess import save_metrics
 from keras_transformer.evaluation.spans import answer_scores
-from keras_transformer.inference.question_answerer import QuestionAnswerer
 from keras_transformer.models import BERT, BERTConfig, DeBERTa
 from keras_transformer.models.vocabulary import with_config
 from keras_transformer.optimizers import adam
+from keras_transformer.tasks.question_answerer import QuestionAnswerer
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training import script_options as options
 from keras_transformer.training.fine_tuning import check_lora, fine_tuned, read_encoder, save_run

@@ -23,7 +23,6 @@ from keras_transformer.data.prefetching import Stream, for_keras
 from keras_transformer.data.text_files import read_texts
 from keras_transformer.data.windows import Windows
 from keras_transformer.evaluation.assess import save_metrics
-from keras_transformer.inference.translator import Translator
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import T5, T5Config
@@ -31,6 +30,7 @@ from keras_transformer.optimizers import WarmupSchedule, adam
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.training import script_options as options
 from keras_transformer.training.runs import facts, main, run_into, say
+from keras_transformer.translate.translator import Translator
 
 SENTINELS = 100
 

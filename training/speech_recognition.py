@@ -25,13 +25,13 @@ from keras_transformer.data.recordings import (
 )
 from keras_transformer.data.windows import NO_LABEL
 from keras_transformer.evaluation.assess import save_metrics
-from keras_transformer.inference.hearing import Hearing
-from keras_transformer.inference.transcriber import Transcriber
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import Speech, SpeechConfig
 from keras_transformer.models.vocabulary import with_config
 from keras_transformer.optimizers import WarmupSchedule, adam
+from keras_transformer.speech.hearing import Hearing
+from keras_transformer.speech.transcriber import Transcriber
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training import script_options as options
 from keras_transformer.training.fine_tuning import check_lora, save_run, with_lora

@@ -21,10 +21,10 @@ from keras_transformer.data.griffin_lim import from_log_mel
 from keras_transformer.data.recordings import DIGITS, read_spoken_digits
 from keras_transformer.data.synthesis_batches import SynthesisBatches
 from keras_transformer.evaluation.assess import save_metrics
-from keras_transformer.inference.synthesizer import Synthesizer
-from keras_transformer.inference.transcriber import Transcriber
 from keras_transformer.models import TextToSpeech, TextToSpeechConfig
 from keras_transformer.optimizers import WarmupSchedule, adam
+from keras_transformer.speech.synthesizer import Synthesizer
+from keras_transformer.speech.transcriber import Transcriber
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training import script_options as options
 from keras_transformer.training.runs import facts, main, run_into, say

@@ -18,10 +18,10 @@ from keras_transformer.config import require
 from keras_transformer.data.sequence_batches import SequenceBatches
 from keras_transformer.data.tagged import numbered
 from keras_transformer.data.text_files import read_pairs
-from keras_transformer.inference.text_classifier import TextClassifier
 from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.optimizers import adam
 from keras_transformer.system.files import write_json
+from keras_transformer.tasks.text_classifier import TextClassifier
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training import script_options as options
 from keras_transformer.training.fine_tuning import check_lora, fine_tuned, read_encoder, save_run

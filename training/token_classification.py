@@ -19,11 +19,11 @@ from keras_transformer.data.tagged import labels_of_tokens, numbered, read_tagge
 from keras_transformer.data.windows import NO_LABEL
 from keras_transformer.evaluation.assess import save_metrics
 from keras_transformer.evaluation.spans import span_f1
-from keras_transformer.inference.token_tagger import TokenTagger
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy
 from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.optimizers import adam
+from keras_transformer.tasks.token_tagger import TokenTagger
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training import script_options as options
 from keras_transformer.training.fine_tuning import check_lora, fine_tuned, read_encoder, save_run

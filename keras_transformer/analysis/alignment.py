@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.config import require
-from keras_transformer.inference.attention_weights import alignment_weights, attention_weights
-from keras_transformer.inference.translator import Translator
 from keras_transformer.models import EncoderDecoder
+from keras_transformer.running.attention_weights import alignment_weights, attention_weights
 from keras_transformer.text.pieces import SPACE
 from keras_transformer.text.tokenizer import Tokenizer, checked_texts
+from keras_transformer.translate.translator import Translator
 
 PARTS = ("encoder", "decoder", "cross")
 # In scripts without spaces between words, each character counts as a word.

@@ -13,7 +13,7 @@ from keras_transformer.analysis.alignment import PARTS, Attention, attention, me
 from keras_transformer.config import require
 from keras_transformer.data import grammar
 from keras_transformer.data.grammar.relations import linked_pairs
-from keras_transformer.inference.translator import Translator
+from keras_transformer.translate.translator import Translator
 
 Links = Sequence[Sequence[tuple[int, int]]]
 

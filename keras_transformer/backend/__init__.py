@@ -4,12 +4,6 @@ Each function has the same meaning on every backend, and a faster implementation
 """
 
 from keras_transformer.backend.ahead import packages
-from keras_transformer.backend.attention import (
-    attention,
-    attention_weights,
-    mask_bias,
-    masked_by,
-)
 from keras_transformer.backend.cache import (
     at_most,
     attend_cache,
@@ -35,8 +29,23 @@ from keras_transformer.backend.compilation import (
     training_step,
     without_gradients,
 )
+from keras_transformer.backend.data_parallel import (
+    first_part,
+    model_axis,
+    num_replicas,
+    replica_number,
+    replica_sum,
+    replica_sums,
+    with_rows,
+)
 from keras_transformer.backend.decoding import at, best_tokens, forbid, gather, put, row_loop
 from keras_transformer.backend.devices import constant, count_gpus
+from keras_transformer.backend.dot_product_attention import (
+    attention,
+    attention_weights,
+    mask_bias,
+    masked_by,
+)
 from keras_transformer.backend.dropout import dropout
 from keras_transformer.backend.gradients import gradients, pure_gradients
 from keras_transformer.backend.graphs import (
@@ -53,7 +62,7 @@ from keras_transformer.backend.loss import (
 from keras_transformer.backend.normalization import layer_norm, rms_norm
 from keras_transformer.backend.optimizer import adam_update, has_adam_update
 from keras_transformer.backend.precision import is_strict, usable_precision
-from keras_transformer.backend.processes import (
+from keras_transformer.backend.process_group import (
     assign_slices,
     copy_to_processes,
     differ_by_process,
@@ -63,15 +72,6 @@ from keras_transformer.backend.processes import (
     summed,
 )
 from keras_transformer.backend.rematerialization import rematerialized
-from keras_transformer.backend.replicas import (
-    first_part,
-    model_axis,
-    num_replicas,
-    replica_number,
-    replica_sum,
-    replica_sums,
-    with_rows,
-)
 from keras_transformer.backend.rows import (
     copy_row,
     is_by_row,

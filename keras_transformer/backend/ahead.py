@@ -10,11 +10,11 @@ import keras
 from keras_transformer.backend.compilation import BACKEND
 
 if TYPE_CHECKING:
-    from keras_transformer.backend.torch.ahead import Packages
+    from keras_transformer.backend.torch.packages import Packages
 
 
 def packages(model: keras.Model, folder: Path) -> Packages:
-    """Return what compiles functions over a model, on PyTorch, see `backend.torch.ahead`.
+    """Return what compiles functions over a model, on PyTorch, see `backend.torch.packages`.
 
     Args:
         model: The model.
@@ -26,6 +26,6 @@ def packages(model: keras.Model, folder: Path) -> Packages:
     """
     if BACKEND != "torch":
         raise ValueError(f"KERAS_BACKEND must be 'torch', got {BACKEND!r}, which always compiles")
-    from keras_transformer.backend.torch.ahead import Packages  # takes long to import
+    from keras_transformer.backend.torch.packages import Packages  # takes long to import
 
     return Packages(model, folder)

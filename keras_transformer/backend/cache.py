@@ -11,8 +11,8 @@ from typing import Any
 from keras import ops
 
 from keras_transformer.backend import private, quick
-from keras_transformer.backend.attention import attention
 from keras_transformer.backend.compilation import BACKEND, is_portable
+from keras_transformer.backend.dot_product_attention import attention
 from keras_transformer.backend.rows import is_by_row, write_rows
 
 if BACKEND == "jax":

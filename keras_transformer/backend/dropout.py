@@ -7,8 +7,8 @@ from typing import Any
 from keras import ops
 
 from keras_transformer.backend.compilation import BACKEND
+from keras_transformer.backend.data_parallel import num_replicas, replica_number
 from keras_transformer.backend.dispatch import by_kernel, by_loop
-from keras_transformer.backend.replicas import num_replicas, replica_number
 
 if BACKEND == "jax":
     import jax

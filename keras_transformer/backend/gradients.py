@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from keras_transformer.backend.compilation import BACKEND
-from keras_transformer.backend.replicas import replica_sums
+from keras_transformer.backend.data_parallel import replica_sums
 
 if BACKEND == "jax":
     import jax

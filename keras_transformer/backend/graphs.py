@@ -23,13 +23,13 @@ def recorded_search(begin: Callable, variables: Callable[[], Sequence[keras.Vari
     """Return the function from the arguments of a search to its ids and scores, recorded.
 
     It records the search for each new shape of its arguments as CUDA graphs, see
-    `backend.torch.graphs`, where these are on the current GPU.
+    `backend.torch.cuda_graphs`, where these are on the current GPU.
 
     Args:
         begin: Function from tensors and None to a `decoding.SearchLoop`.
         variables: Function that returns the variables that it reads.
     """
-    from keras_transformer.backend.torch.graphs import RecordedSearch
+    from keras_transformer.backend.torch.cuda_graphs import RecordedSearch
 
     @functools.cache
     def recorded() -> RecordedSearch:  # it needs the GPU

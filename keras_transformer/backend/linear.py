@@ -14,9 +14,9 @@ from keras_transformer.backend.dispatch import by_kernel
 if BACKEND == "torch":
     import torch
 
-    from keras_transformer.backend.torch import matmul
+    from keras_transformer.backend.torch import matrix_products
 elif BACKEND == "tensorflow":
-    from keras_transformer.backend.tensorflow import matmul
+    from keras_transformer.backend.tensorflow import matrix_products
 
 
 def linear(
@@ -37,13 +37,13 @@ def linear(
         transposed: Whether the kernel has the shape (F, D).
     """
     if by_kernel(x):
-        x, activation = matmul.linear(x, kernel, bias, activation, transposed)
+        x, activation = matrix_products.linear(x, kernel, bias, activation, transposed)
     elif BACKEND == "tensorflow":
-        x = matmul.linear(x, kernel, bias, transposed)
+        x = matrix_products.linear(x, kernel, bias, transposed)
     else:
         kernel = ops.cast(kernel, x.dtype)  # for callers without an autocast scope
         kernel = ops.transpose(kernel) if transposed else kernel
-        x = matmul.plain_linear(x, kernel) if BACKEND == "torch" else ops.matmul(x, kernel)
+        x = matrix_products.plain_linear(x, kernel) if BACKEND == "torch" else ops.matmul(x, kernel)
         if bias is not None:
             x = x + bias
     return x if activation is None else activation(x)
@@ -61,7 +61,7 @@ def int8_linear(x: Any, kernel: Any, scale: Any, bias: Any = None, transposed: b
         bias: Variable (F,), or None.
         transposed: Whether the kernel has the shape (F, D).
     """
-    return matmul.int8_linear(x, kernel, scale, bias, transposed)
+    return matrix_products.int8_linear(x, kernel, scale, bias, transposed)
 
 
 def has_int8_linear(x: Any) -> bool:
@@ -69,12 +69,12 @@ def has_int8_linear(x: Any) -> bool:
 
     Keras 3.15 multiplies 32-bit integers there, which takes five times as long as floats.
     """
-    is_there = by_kernel(x) and private.INT_MM is not None and matmul.multiplies_int8()
+    is_there = by_kernel(x) and private.INT_MM is not None and matrix_products.multiplies_int8()
     return is_there and x.device.type == "cpu" and not torch.is_grad_enabled()
 
 
 def lookup(table: Any, ids: Any) -> Any:
     """Return the rows (..., D) of the variable `table` (V, D) at `ids`, in the table's dtype."""
     if BACKEND == "torch":
-        return matmul.lookup(table, ids, itself=by_kernel(ids))
+        return matrix_products.lookup(table, ids, itself=by_kernel(ids))
     return ops.take(table, ids, axis=0)

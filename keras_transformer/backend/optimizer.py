@@ -55,6 +55,6 @@ def adam_update(
         amsgrad=False,
         maximize=False,
     )
-    # `backend.torch.matmul.kept` detects changed weights by their version, which this operation
-    # does not increment (PyTorch 2.13).
+    # `backend.torch.matrix_products.kept` detects changed weights by their version, which this
+    # operation does not increment (PyTorch 2.13).
     torch.autograd.graph.increment_version(parameters)

@@ -18,7 +18,7 @@ from keras_transformer.system.processor import processor_features
 if BACKEND == "torch":
     import torch
 
-    from keras_transformer.backend.torch import matmul
+    from keras_transformer.backend.torch import matrix_products
 
 VARIABLE = "KERAS_TRANSFORMER_PRECISION"
 # The processor's instructions with which a CPU's products in a type are faster than in float32.
@@ -95,4 +95,4 @@ def _computes_in(dtype: str) -> bool:
     except Exception:  # each backend raises its own type
         return False
     on_cpu = BACKEND == "torch" and x.device.type == "cpu"
-    return not on_cpu or dtype != "bfloat16" or matmul.computes_bfloat16()
+    return not on_cpu or dtype != "bfloat16" or matrix_products.computes_bfloat16()

@@ -15,7 +15,10 @@ import numpy as np
 
 from keras_transformer.backend import random_state, set_random_state
 from keras_transformer.backend.private import build_metrics
-from keras_transformer.checkpoints.state import (
+from keras_transformer.config import require
+from keras_transformer.distribution.processes import current
+from keras_transformer.system.files import replacing
+from keras_transformer.weights.state import (
     STATE,
     UNFINISHED,
     epoch_paths,
@@ -25,9 +28,6 @@ from keras_transformer.checkpoints.state import (
     restore_state,
     write_state,
 )
-from keras_transformer.config import require
-from keras_transformer.distribution.processes import current
-from keras_transformer.system.files import replacing
 
 LOG = "log.csv"  # in a run's folder
 # Entries of `run` that count its steps, over which the learning rate decays.

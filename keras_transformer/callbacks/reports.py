@@ -14,8 +14,8 @@ from keras_transformer.callbacks.checkpoints import Checkpoints
 from keras_transformer.config import require
 from keras_transformer.distribution.processes import current
 from keras_transformer.evaluation.scores import evaluate
-from keras_transformer.inference.translator import Translator
 from keras_transformer.system.extras import missing
+from keras_transformer.translate.translator import Translator
 
 
 class TranslationQuality(keras.callbacks.Callback):

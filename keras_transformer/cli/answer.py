@@ -65,7 +65,7 @@ def answer(
         keras-transformer answer saved_models/answers < questions.tsv
         keras-transformer answer saved_models/answers --json < questions.jsonl > answers.jsonl
     """
-    from keras_transformer.inference.question_answerer import QuestionAnswerer
+    from keras_transformer.tasks.question_answerer import QuestionAnswerer
 
     answerer, numbers = QuestionAnswerer.load(folder, precision), itertools.count(1)
     options = dict(min_score=min_score, stride=stride, strict=strict)

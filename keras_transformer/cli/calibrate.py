@@ -48,15 +48,15 @@ def calibrate(
     Example:
         keras-transformer calibrate saved_models/wmt --source dev.en --reference dev.de
     """
-    from keras_transformer.evaluation.quality import (
+    from keras_transformer.evaluation.scores import table
+    from keras_transformer.saved.folder import read_config
+    from keras_transformer.translate.quality_estimation import (
         QUALITY,
         QualityEstimator,
         correlation,
         sentence_chrf,
     )
-    from keras_transformer.evaluation.scores import table
-    from keras_transformer.inference.folder import read_config
-    from keras_transformer.inference.translator import Translator
+    from keras_transformer.translate.translator import Translator
 
     read_config(folder, "translator")  # an exported one has no place for the file
     translator = Translator.load(folder, precision, source_language, target_language)

@@ -52,7 +52,7 @@ def chat(
         keras-transformer chat saved_models/assistant --temperature 0.7
         keras-transformer chat saved_models/assistant < chats.jsonl
     """
-    from keras_transformer.inference.chat import Chat
+    from keras_transformer.language.chat import Chat
 
     loaded = Chat.load(folder, precision)
     options = dict(stop=stop or (), seed=seed, max_new_tokens=max_new_tokens, **search)

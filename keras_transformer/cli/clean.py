@@ -201,7 +201,7 @@ def _scoring(
         if (forward, reverse, keep) != (None, None, None):
             raise ValueError("--forward and --reverse go together, and --keep needs both")
         return None
-    from keras_transformer.evaluation.dual_cross_entropy import dual_scores
+    from keras_transformer.translate.dual_cross_entropy import dual_scores
 
     translators = directed(forward, *codes), directed(reverse, *codes[::-1])
     dual_scores(*translators, [], [])  # refuses translators of the same direction at once

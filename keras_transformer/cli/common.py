@@ -163,8 +163,8 @@ def loaded(folder: Path, others: list[Path] | None, **loading: Any) -> Any:
         others: Folders of further ones; None: there are none.
         loading: Further arguments of `Translator.load`.
     """
-    from keras_transformer.inference.ensemble import ensemble
-    from keras_transformer.inference.translator import Translator
+    from keras_transformer.translate.ensemble import ensemble
+    from keras_transformer.translate.translator import Translator
 
     translators = [Translator.load(x, **loading) for x in (folder, *(others or []))]
     return ensemble(translators) if others else translators[0]

@@ -50,8 +50,8 @@ def import_(
             --source-language eng_Latn --target-language deu_Latn --precision int8
         keras-transformer import gpt2 saved_models/gpt2
     """
-    from keras_transformer.inference.folder import CONFIG, MODEL
-    from keras_transformer.inference.pretrained import load_pretrained
+    from keras_transformer.pretrained import load_pretrained
+    from keras_transformer.saved.folder import CONFIG, MODEL
 
     for name in (CONFIG, MODEL):
         check_free(out / name, overwrite)
@@ -177,9 +177,9 @@ def average(
         keras-transformer average run/checkpoints/epoch-* --out average.safetensors
         keras-transformer average run/checkpoints/epoch-* --translator run --out averaged
     """
-    from keras_transformer.checkpoints import assign_weights, average_weights, save_weights
-    from keras_transformer.inference.translator import Translator
     from keras_transformer.models.lora import enable_lora, lora_rank, merged
+    from keras_transformer.translate.translator import Translator
+    from keras_transformer.weights import assign_weights, average_weights, save_weights
 
     if translator is None:
         save_weights(out, average_weights(checkpoints))
@@ -213,7 +213,7 @@ def merge(
     Example:
         keras-transformer merge saved_models/tuned/adapter saved_models/merged
     """
-    from keras_transformer.inference.adapters import merge
+    from keras_transformer.saved.adapter_sets import merge
 
     merge(adapter, out, overwrite=overwrite)
     typer.echo(out)
@@ -236,9 +236,9 @@ def info(
 
     from keras_transformer.evaluation.assess import read_metrics
     from keras_transformer.evaluation.scores import table
-    from keras_transformer.inference.description import describe, other_kind
-    from keras_transformer.inference.model_files import is_saved
-    from keras_transformer.inference.translator import METRICS
+    from keras_transformer.saved.description import describe, other_kind
+    from keras_transformer.saved.model_files import is_saved
+    from keras_transformer.translate.translator import METRICS
 
     if not is_saved(folder) and (kind := other_kind(folder)):
         typer.echo(f"{folder} is {kind}.")

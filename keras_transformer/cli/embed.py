@@ -69,7 +69,7 @@ def embed(
     """
     import numpy as np
 
-    from keras_transformer.inference.text_embedder import CANDIDATES, TextEmbedder
+    from keras_transformer.tasks.text_embedder import CANDIDATES, TextEmbedder
 
     is_array = output_file is not None and output_file.suffix == ".npy"
     if is_array and (as_json or similar_to):

@@ -41,10 +41,10 @@ def loadable(folder: str | Path) -> Path:
             fetched or imported.
     """
     from keras_transformer.cli.common import say
-    from keras_transformer.inference.model_files import checkpoint_type, is_hub_name
+    from keras_transformer.saved.model_files import checkpoint_type, is_hub_name
 
     if checkpoint_type(folder) or ("/" in str(folder) and is_hub_name(folder)):
-        from keras_transformer.inference.import_cache import imported
+        from keras_transformer.import_cache import imported
 
         return imported(folder, say)
     return Path(folder)

@@ -51,7 +51,7 @@ def generate(
         keras-transformer generate saved_models/shakespeare "ROMEO:" --temperature 0.8 --top-p 0.95
         keras-transformer generate saved_models/gpt2 --max-new-tokens 20 < prompts.txt
     """
-    from keras_transformer.inference.causal_lm import CausalLM
+    from keras_transformer.language.causal_lm import CausalLM
 
     writer = CausalLM.load(folder, precision)
     options = dict(stop=stop or (), seed=seed, parse_special=parse_special)

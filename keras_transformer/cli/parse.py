@@ -40,7 +40,7 @@ def parse(
     Example:
         echo "The cat sat on the mat ." | keras-transformer parse saved_models/parser
     """
-    from keras_transformer.inference.parser import Parser
+    from keras_transformer.tasks.parser import Parser
 
     parser = Parser.load(folder, precision)
     options = dict(tokens_per_batch=tokens_per_batch, strict=strict, **search)

@@ -104,7 +104,7 @@ def draw_attention(
     """
     from keras_transformer.analysis import plots
     from keras_transformer.analysis.alignment import attention
-    from keras_transformer.inference.translator import Translator
+    from keras_transformer.translate.translator import Translator
 
     require(lines or word is None, "--word", word, "given with --lines")
     require(not lines or len(layer or []) < 2, "--layer", layer, "one, with --lines")
@@ -215,7 +215,7 @@ def draw_lengths(
             -o lengths.png
     """
     from keras_transformer.analysis import plots
-    from keras_transformer.inference.translator import Translator
+    from keras_transformer.translate.translator import Translator
 
     checked(output)
     translator = Translator.load(folder, precision, source_language, target_language)
@@ -260,8 +260,12 @@ def draw_reliability(
     import numpy as np
 
     from keras_transformer.analysis import plots
-    from keras_transformer.evaluation.quality import QualityEstimator, confidences, sentence_chrf
-    from keras_transformer.inference.translator import Translator
+    from keras_transformer.translate.quality_estimation import (
+        QualityEstimator,
+        confidences,
+        sentence_chrf,
+    )
+    from keras_transformer.translate.translator import Translator
 
     checked(output)
     estimator = QualityEstimator.read(folder, **search) if calibrated else None

@@ -32,7 +32,7 @@ def draw_heads(
     """
     from keras_transformer.analysis import plots
     from keras_transformer.analysis.heads import grammar_rankings
-    from keras_transformer.inference.translator import Translator
+    from keras_transformer.translate.translator import Translator
 
     checked(output)
     rankings = grammar_rankings(Translator.load(folder), sentences, seed)

@@ -37,7 +37,7 @@ def rank(
     Example:
         keras-transformer rank saved_models/ms-marco-MiniLM-L6-v2 "How do I pay?" < answers.txt
     """
-    from keras_transformer.inference.text_scorer import TextScorer
+    from keras_transformer.tasks.text_scorer import TextScorer
 
     scorer = TextScorer.load(folder, precision)
     options: dict[str, Any] = dict(tokens_per_batch=tokens_per_batch, strict=strict)

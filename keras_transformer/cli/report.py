@@ -62,9 +62,9 @@ def report(
             --baseline other.de -o wmt.html
     """
     from keras_transformer.analysis.report import measure, page
-    from keras_transformer.evaluation.quality import QualityEstimator
-    from keras_transformer.inference.folder import read_config
-    from keras_transformer.inference.translator import Translator
+    from keras_transformer.saved.folder import read_config
+    from keras_transformer.translate.quality_estimation import QualityEstimator
+    from keras_transformer.translate.translator import Translator
 
     require(output.suffix in (".html", ".htm"), "--output", str(output), "an .html file")
     read_config(folder, "translator")  # an exported one shows neither tokens nor attention

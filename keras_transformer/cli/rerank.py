@@ -62,8 +62,8 @@ def reranker(
     Raises:
         ValueError: If a weight is no name and number; see also `Reranker`.
     """
-    from keras_transformer.evaluation.reranking import Reranker
-    from keras_transformer.inference.causal_lm import CausalLM
+    from keras_transformer.language.causal_lm import CausalLM
+    from keras_transformer.translate.reranking import Reranker
 
     numbers = {}
     for text in weights or ():
@@ -115,7 +115,7 @@ def tune_reranking(
         keras-transformer tune-reranking saved_models/en-de --source dev.en --reference dev.de
             --rerank-reverse saved_models/de-en --rerank-weight reverse=0 --rerank-weight length=0
     """
-    from keras_transformer.evaluation.reranking import tune_weights
+    from keras_transformer.translate.reranking import tune_weights
 
     languages = dict(source_language=source_language, target_language=target_language)
     translator = loaded(folder, ensemble, precision=precision, engine=engine, **languages)

@@ -40,9 +40,9 @@ def see(
     Example:
         keras-transformer see saved_models/vit-mnist digit.png
     """
-    from keras_transformer.inference.folder import read_config
-    from keras_transformer.inference.image_classifier import ImageClassifier
-    from keras_transformer.inference.image_embedder import ImageEmbedder
+    from keras_transformer.saved.folder import read_config
+    from keras_transformer.tasks.image_classifier import ImageClassifier
+    from keras_transformer.tasks.image_embedder import ImageEmbedder
 
     is_encoder = read_config(folder, "image model").get("task") == ImageEmbedder.task
     tool = (ImageEmbedder if is_encoder else ImageClassifier).load(folder, precision)

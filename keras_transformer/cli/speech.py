@@ -60,7 +60,7 @@ def transcribe(
         keras-transformer transcribe saved_models/whisper-tiny interview.wav --language en
         arecord -f S16_LE -r 16000 -t wav | keras-transformer transcribe saved_models/whisper-tiny -
     """
-    from keras_transformer.inference.transcriber import Transcriber
+    from keras_transformer.speech.transcriber import Transcriber
 
     live = STDIN in sounds
     require(not live or len(sounds) == 1, "SOUND", "- and others", "- alone, or files")
@@ -97,7 +97,7 @@ def speak(
         keras-transformer speak saved_models/voices "seven" --speaker theo -o seven.wav
     """
     from keras_transformer.data.audio import write_wav
-    from keras_transformer.inference.synthesizer import Synthesizer
+    from keras_transformer.speech.synthesizer import Synthesizer
 
     synthesizer = Synthesizer.load(folder, precision)
     (samples,) = synthesizer.speak([text], speaker=speaker)

@@ -68,7 +68,7 @@ def classify(
         echo "A gripping film." | keras-transformer classify saved_models/sentiment
         keras-transformer classify saved_models/sentiment --json < reviews.txt > classes.jsonl
     """
-    from keras_transformer.inference.text_classifier import TextClassifier
+    from keras_transformer.tasks.text_classifier import TextClassifier
 
     classifier = TextClassifier.load(folder, precision)
     options = dict(threshold=threshold, tokens_per_batch=tokens_per_batch, strict=strict)
@@ -108,7 +108,7 @@ def tag(
         echo "Ann lives in Rome." | keras-transformer tag saved_models/entities
         keras-transformer tag saved_models/entities --json < news.txt > entities.jsonl
     """
-    from keras_transformer.inference.token_tagger import TokenTagger
+    from keras_transformer.tasks.token_tagger import TokenTagger
 
     tagger = TokenTagger.load(folder, precision)
     options = dict(tokens_per_batch=tokens_per_batch, strict=strict)
@@ -144,7 +144,7 @@ def fill(
         echo "a [MASK] film" | keras-transformer fill saved_models/bert
         keras-transformer fill saved_models/esm --top-k 3 --json < proteins.txt
     """
-    from keras_transformer.inference.mask_filler import MaskFiller
+    from keras_transformer.tasks.mask_filler import MaskFiller
 
     filler = MaskFiller.load(folder, precision)
     options = dict(tokens_per_batch=tokens_per_batch, strict=strict)

@@ -245,11 +245,11 @@ def translate(
 def _method(translator, mbr, mbr_source, rerank, reranking, num_hypotheses, **modes):
     """Return the function from sources to their translations, which takes further options."""
     if modes["context_sentences"]:
-        from keras_transformer.inference.documents import translate_windows
+        from keras_transformer.translate.documents import translate_windows
 
         return functools.partial(translate_windows, translator)
     if mbr is not None:
-        from keras_transformer.evaluation.minimum_bayes_risk import translate_by_risk
+        from keras_transformer.translate.minimum_bayes_risk import translate_by_risk
 
         return functools.partial(translate_by_risk, translator, count=mbr, source=mbr_source)
     if rerank is not None:
@@ -263,7 +263,7 @@ def _changed(lines, inlined, context_sentences):
     """Return lines with terms and context, if asked for."""
     lines = map(inlined, lines) if inlined else lines
     if context_sentences:
-        from keras_transformer.text.documents import in_context
+        from keras_transformer.text.context import in_context
 
         return in_context(lines, context_sentences)
     return lines

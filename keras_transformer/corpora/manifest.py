@@ -16,7 +16,7 @@ from keras_transformer.system.files import complete, read_json, write_synced
 MANIFEST = "manifest.json"
 FORMAT = 1
 # The files that define a saved model; config.json holds the fingerprint of the tokenizer. Their
-# names are those of inference/folder.py, which would import a framework.
+# names are those of saved/folder.py, which would import a framework.
 _MODEL_FILES = ("config.json", "model.keras")
 
 

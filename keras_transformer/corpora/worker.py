@@ -22,8 +22,8 @@ from keras_transformer.backend import BACKEND, count_gpus, keep_compilations
 from keras_transformer.corpora.results import Results
 from keras_transformer.corpora.shards import Shard, ShardReader
 from keras_transformer.data.lines import one_line
-from keras_transformer.inference.translator import Translator
 from keras_transformer.system.failures import BAD_INPUT, FULL, in_one_line
+from keras_transformer.translate.translator import Translator
 
 TRIES = 3
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from keras_transformer.config import require
-from keras_transformer.inference.translator import Translator
+from keras_transformer.translate.translator import Translator
 
 
 class Sides(Protocol):

@@ -16,8 +16,8 @@ import numpy as np
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.data.text_files import iterate_lines
-from keras_transformer.inference.labels import check_threshold
-from keras_transformer.inference.text_classifier import TextClassifier
+from keras_transformer.tasks.labels import check_threshold
+from keras_transformer.tasks.text_classifier import TextClassifier
 
 Scorer = Callable[[Sequence[str]], Sequence[float]]
 

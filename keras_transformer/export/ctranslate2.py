@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from keras_transformer.checkpoints.ctranslate2 import write_model
 from keras_transformer.config import require
-from keras_transformer.inference.translator import Translator
+from keras_transformer.hub.ctranslate2 import write_model
 from keras_transformer.system.files import check_free, replacing
+from keras_transformer.translate.translator import Translator
 
 QUANTIZATIONS = (
     "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16",

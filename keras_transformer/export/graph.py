@@ -15,12 +15,12 @@ from keras_transformer.decoding import IMPOSSIBLE
 from keras_transformer.export.saved_model import BAD_INPUT
 from keras_transformer.export.tf_tokenizers import side_of
 from keras_transformer.export.warmup import WARMUP_FILE, write_warmup
-from keras_transformer.inference.pipeline import shortlist_arrays
-from keras_transformer.inference.runner import score_function
-from keras_transformer.inference.search_functions import translation_function
-from keras_transformer.inference.translator import Translator
+from keras_transformer.running.runner import score_function
+from keras_transformer.running.search_functions import translation_function
 from keras_transformer.search import Search
 from keras_transformer.text import MarianTokenizer
+from keras_transformer.translate.pipeline import shortlist_arrays
+from keras_transformer.translate.translator import Translator
 
 TEXTS = tf.TensorSpec([None], tf.string)
 IDS = tf.TensorSpec([None, None], tf.int32)

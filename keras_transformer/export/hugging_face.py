@@ -7,17 +7,17 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.checkpoints import weights_of
-from keras_transformer.checkpoints.generation import GENERATION
-from keras_transformer.checkpoints.hugging_face import CONFIG, write_checkpoint
-from keras_transformer.checkpoints.standard import standard_form
 from keras_transformer.config import TransformerConfig, require
-from keras_transformer.inference.causal_lm import CausalLM
-from keras_transformer.inference.folder import read_config
-from keras_transformer.inference.translator import Translator
+from keras_transformer.hub.generation_config import GENERATION
+from keras_transformer.hub.hugging_face import CONFIG, write_checkpoint
+from keras_transformer.hub.standard import standard_form
+from keras_transformer.language.causal_lm import CausalLM
+from keras_transformer.saved.folder import read_config
 from keras_transformer.search import Generation, Search, SearchOptions
 from keras_transformer.system.files import check_free, read_json, replacing, write_json
 from keras_transformer.text.hugging_face import OPTIONS, write_tokenizer
+from keras_transformer.translate.translator import Translator
+from keras_transformer.weights import weights_of
 
 
 def hugging_face(
@@ -36,7 +36,7 @@ def hugging_face(
 
     An imported model is written in its original family. A model trained here is written as Marian,
     with Marian's tokenizer; a pre-norm model as Pegasus, which is Marian with pre-norm.
-    `checkpoints.standard` describes how its weights are converted. A language model is written in
+    `hub.standard` describes how its weights are converted. A language model is written in
     its family, with `tokenizer.json` and all its end tokens.
 
     Args:

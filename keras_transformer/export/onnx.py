@@ -8,11 +8,11 @@ import shutil
 from pathlib import Path
 
 from keras_transformer.export.saved_model import run_elsewhere
-from keras_transformer.inference import engines
-from keras_transformer.inference.engines.carried import ONNX
-from keras_transformer.inference.translator import Translator
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import check_free, replacing, write_json
+from keras_transformer.translate import engines
+from keras_transformer.translate.engines.carried import ONNX
+from keras_transformer.translate.translator import Translator
 
 RUNNER = Path(engines.__file__).with_name("onnx_runner.py")  # needs no file of this package
 

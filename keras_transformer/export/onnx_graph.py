@@ -12,8 +12,8 @@ import torch
 
 from keras_transformer.backend import portable
 from keras_transformer.export.saved_model import BAD_INPUT
-from keras_transformer.inference.translator import Translator
 from keras_transformer.models import EncoderDecoder
+from keras_transformer.translate.translator import Translator
 
 OPSET = 18
 # Bytes of weights above which they are stored beside the graph's file, which is limited to 2 GB.

@@ -1,7 +1,7 @@
 """The Transformer's parts as Keras layers with plain arguments, for any functional model."""
 
 from keras_transformer.layers.attention import MultiHeadAttention, dot_product_attention
-from keras_transformer.layers.audio import AudioEmbedding, FramePrenet
+from keras_transformer.layers.audio_frontend import AudioEmbedding, FramePrenet
 from keras_transformer.layers.decoder import Decoder, DecoderBlock
 from keras_transformer.layers.disentangled import DisentangledAttention, DisentangledEncoder
 from keras_transformer.layers.embedding import PositionalEmbedding, sinusoids

@@ -19,7 +19,7 @@ from keras_transformer.models.lora import enable_lora, merged
 from keras_transformer.models.quantized import widened
 from keras_transformer.models.remat import enable_remat
 from keras_transformer.models.reward import RewardConfig, RewardModel
-from keras_transformer.models.speech import Speech, SpeechConfig
+from keras_transformer.models.speech_to_text import Speech, SpeechConfig
 from keras_transformer.models.t5 import T5, T5Config, T5Encoder, T5EncoderConfig
 from keras_transformer.models.text_to_speech import TextToSpeech, TextToSpeechConfig
 from keras_transformer.models.transformer import Transformer

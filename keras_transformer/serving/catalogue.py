@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require
-from keras_transformer.evaluation.quality import QualityEstimator
-from keras_transformer.inference.engines.exported import exported_engine
-from keras_transformer.inference.folder import CONFIG
-from keras_transformer.inference.translator import Translator
+from keras_transformer.saved.folder import CONFIG
 from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.serving.engines import ExportedEngine, TranslatorEngine
-from keras_transformer.serving.language_models import LanguageModel, is_language_model
 from keras_transformer.serving.task_models import TaskModel, tasks_of
 from keras_transformer.serving.versions import FIRST, Version, Versions, versions_of
+from keras_transformer.serving.writers import LanguageModel, is_language_model
 from keras_transformer.system.files import read_json
 from keras_transformer.text.languages import short_code
+from keras_transformer.translate.engines.exported import exported_engine
+from keras_transformer.translate.quality_estimation import QualityEstimator
+from keras_transformer.translate.translator import Translator
 
 Pair = tuple[str, str]
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from keras_transformer.analysis.alignment import align, attention, members_of, words
-from keras_transformer.evaluation.quality import QualityEstimator
-from keras_transformer.inference.engines.exported import OnnxEngine, SavedModelEngine, estimate
-from keras_transformer.inference.translator import Translator
 from keras_transformer.search import TRANSLATE
 from keras_transformer.text import Tokenizer
+from keras_transformer.translate.engines.exported import OnnxEngine, SavedModelEngine, estimate
+from keras_transformer.translate.quality_estimation import QualityEstimator
+from keras_transformer.translate.translator import Translator
 
 MOST_WEIGHTS = 400_000  # attention weights per answer, over all layers and heads: 3 MB of JSON
 Links = list[int | None]

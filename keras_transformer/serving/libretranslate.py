@@ -13,7 +13,7 @@ from fastapi import APIRouter, File, Form, HTTPException, Request, Response, Upl
 from fastapi.responses import RedirectResponse, StreamingResponse
 
 from keras_transformer.serving import answers
-from keras_transformer.serving.documents import SUFFIXES, translate_file
+from keras_transformer.serving.file_translation import SUFFIXES, translate_file
 from keras_transformer.serving.schemas import (
     AttentionRequest,
     AttentionResponse,

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keras_transformer.inference.pieces import Pieces
-from keras_transformer.inference.reply import Event
-from keras_transformer.inference.stops import Stops
+from keras_transformer.language.added_text import Pieces
+from keras_transformer.language.reply import Event
+from keras_transformer.language.stops import Stops
 from keras_transformer.serving.openai_forms import Form, usage
 from keras_transformer.serving.replies import Job, Replies
 from keras_transformer.serving.token_texts import Names, Token

@@ -13,14 +13,14 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from keras_transformer.serving.errors import Refusal, error_body
-from keras_transformer.serving.language_models import LanguageModel
 from keras_transformer.serving.openai_answer import Answer
 from keras_transformer.serving.openai_forms import ChatForm, CompletionForm
 from keras_transformer.serving.openai_schemas import ChatRequest, CompletionRequest
 from keras_transformer.serving.replies import Job
-from keras_transformer.serving.rows import rows_response
+from keras_transformer.serving.row_answers import rows_response
 from keras_transformer.serving.schemas import body_of, read
 from keras_transformer.serving.waiting import QueueFullError
+from keras_transformer.serving.writers import LanguageModel
 
 MOST_REPLIES = 1024  # of a request
 GONE = 499  # status of requests whose client has gone, in the metrics; nobody receives it

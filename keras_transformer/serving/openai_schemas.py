@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from keras_transformer.inference.causal_lm import CausalLM
+from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.search import Generation
 from keras_transformer.serving.errors import Refusal
 from keras_transformer.serving.schemas import Many, Text, writable

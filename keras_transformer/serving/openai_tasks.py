@@ -11,14 +11,14 @@ from fastapi.responses import PlainTextResponse
 from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 
-from keras_transformer.inference.sounds import samples_of
 from keras_transformer.serving.errors import Refusal, place_of, said
 from keras_transformer.serving.openai_api import admitted
-from keras_transformer.serving.rows import rows_response
+from keras_transformer.serving.row_answers import rows_response
 from keras_transformer.serving.schemas import body_of, read
 from keras_transformer.serving.task_api import check_size, searched
 from keras_transformer.serving.task_models import TaskModel
 from keras_transformer.serving.task_schemas import EmbeddingsRequest, TranscriptionForm, usage_of
+from keras_transformer.speech.sounds import samples_of
 
 router = APIRouter(prefix="/v1", tags=["tasks"])
 

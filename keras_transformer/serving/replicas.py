@@ -16,10 +16,10 @@ from keras_transformer.config import require, require_whole
 from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.serving.catalogue import Catalogue, Model, parse
 from keras_transformer.serving.engines import ReplicaEngine
-from keras_transformer.serving.language_models import is_language_model
 from keras_transformer.serving.replica import COMMAND, Replica, ReplicaEndedError
 from keras_transformer.serving.task_models import tasks_of
 from keras_transformer.serving.versions import Version
+from keras_transformer.serving.writers import is_language_model
 from keras_transformer.text import load_tokenizer
 
 log = logging.getLogger("keras_transformer.serving")

@@ -9,8 +9,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from keras_transformer.config import require
-from keras_transformer.inference.reply import Event
-from keras_transformer.inference.slots import Slots
+from keras_transformer.language.reply import Event
+from keras_transformer.language.slots import Slots
 from keras_transformer.models import DecoderOnly
 from keras_transformer.search import Generation
 from keras_transformer.serving import traces

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, File, Form, HTTPException, Request, UploadFile
 
 from keras_transformer.serving.libretranslate import ERRORS
-from keras_transformer.serving.rows import rows_response
+from keras_transformer.serving.row_answers import rows_response
 from keras_transformer.serving.schemas import body_of, read
 from keras_transformer.serving.task_models import TaskModel
 from keras_transformer.serving.task_schemas import (

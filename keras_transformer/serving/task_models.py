@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.inference.folder import read_config
-from keras_transformer.inference.image_classifier import ImageClassifier
-from keras_transformer.inference.kinds import kinds_of
-from keras_transformer.inference.mask_filler import MaskFiller
-from keras_transformer.inference.model_files import is_saved
-from keras_transformer.inference.parser import Parser
-from keras_transformer.inference.question_answerer import QuestionAnswerer
-from keras_transformer.inference.text_classifier import TextClassifier
-from keras_transformer.inference.text_embedder import TextEmbedder
-from keras_transformer.inference.text_scorer import TextScorer
-from keras_transformer.inference.token_tagger import TokenTagger
-from keras_transformer.inference.transcriber import Transcriber
+from keras_transformer.saved.folder import read_config
+from keras_transformer.saved.kinds import kinds_of
+from keras_transformer.saved.model_files import is_saved
 from keras_transformer.serving.engines import count_tokens
+from keras_transformer.speech.transcriber import Transcriber
+from keras_transformer.tasks.image_classifier import ImageClassifier
+from keras_transformer.tasks.mask_filler import MaskFiller
+from keras_transformer.tasks.parser import Parser
+from keras_transformer.tasks.question_answerer import QuestionAnswerer
+from keras_transformer.tasks.text_classifier import TextClassifier
+from keras_transformer.tasks.text_embedder import TextEmbedder
+from keras_transformer.tasks.text_scorer import TextScorer
+from keras_transformer.tasks.token_tagger import TokenTagger
 
 Items = Sequence[Any]
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keras_transformer.inference.pieces import Pieces, added_text, context_of
-from keras_transformer.inference.reply import Event
-from keras_transformer.inference.stops import Stops
+from keras_transformer.language.added_text import Pieces, added_text, context_of
+from keras_transformer.language.reply import Event
+from keras_transformer.language.stops import Stops
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 _BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")  # the piece of a byte in a SentencePiece model

@@ -15,7 +15,7 @@ from typing import Any
 PACKAGE = "keras_transformer"
 SERIALIZABLE = {  # modules, and their classes with `keras.saving.register_keras_serializable`
     "layers.attention": ("MultiHeadAttention",),
-    "layers.audio": ("AudioEmbedding", "FramePrenet"),
+    "layers.audio_frontend": ("AudioEmbedding", "FramePrenet"),
     "layers.basic": ("Bias", "Dense", "LayerNormalization", "RMSNormalization", "SoftCap"),
     "layers.decoder": ("Decoder", "DecoderBlock"),
     "layers.disentangled": ("DisentangledAttention", "DisentangledBlock", "DisentangledEncoder"),
@@ -39,7 +39,7 @@ SERIALIZABLE = {  # modules, and their classes with `keras.saving.register_keras
     "models.heads": ("Transform",),
     "models.llama": ("LLaMA",),
     "models.reward": ("RewardModel",),
-    "models.speech": ("Speech",),
+    "models.speech_to_text": ("Speech",),
     "models.t5": ("T5", "T5Encoder"),
     "models.text_to_speech": ("TextToSpeech",),
     "models.transformer": ("Transformer",),

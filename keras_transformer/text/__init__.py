@@ -1,7 +1,7 @@
 """Tokenizers: text to token ids and back."""
 
 from keras_transformer.text.hugging_face import read_tokenizer
-from keras_transformer.text.keras_hub import KerasHubTokenizer
+from keras_transformer.text.keras_hub_tokenizer import KerasHubTokenizer
 from keras_transformer.text.loading import load_tokenizer
 from keras_transformer.text.marian import MarianTokenizer
 from keras_transformer.text.multilingual import MultilingualTokenizer

@@ -7,8 +7,8 @@ from typing import Any
 
 from keras_transformer.config import require
 from keras_transformer.evaluation.tokenizers import bleu_metric
-from keras_transformer.inference.translator import Translator
 from keras_transformer.text.tokenizer import checked_texts
+from keras_transformer.translate.translator import Translator
 
 Pairs = list[tuple[str, str]]
 

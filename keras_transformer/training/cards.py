@@ -14,12 +14,12 @@ from typing import Any
 import keras
 
 from keras_transformer import __version__
-from keras_transformer.checkpoints.adapters import ADAPTER
 from keras_transformer.evaluation.assess import read_metrics
-from keras_transformer.inference.card import Run, write_card
-from keras_transformer.inference.folder import CONFIG, MODEL, read_config
+from keras_transformer.saved.card import Run, write_card
+from keras_transformer.saved.folder import CONFIG, MODEL, read_config
 from keras_transformer.training.corpus_options import CorpusOptions
 from keras_transformer.training.fine_tuning import ADAPTER_FOLDER
+from keras_transformer.weights.adapters import ADAPTER
 
 LARGE = 1 << 30  # bytes; larger files are named without their hash, which takes seconds per GiB
 

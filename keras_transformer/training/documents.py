@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keras_transformer.text.documents import in_context
+from keras_transformer.text.context import in_context
 from keras_transformer.text.tokenizer import checked_pairs
 
 Pairs = list[tuple[str, str]]

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.inference.folder import load_model, load_with_tokenizer, read_config
 from keras_transformer.models import EncoderOnly, ViT, enable_lora, resized
 from keras_transformer.models.encoder_only import SHARED
 from keras_transformer.models.vocabulary import with_config
+from keras_transformer.saved.folder import load_model, load_with_tokenizer, read_config
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 ADAPTER_FOLDER = "adapter"  # inside the folder of a run with LoRA

@@ -10,13 +10,13 @@ import keras
 
 from keras_transformer.config import require_whole
 from keras_transformer.data.windows import NO_LABEL
-from keras_transformer.inference.causal_lm import CausalLM
-from keras_transformer.inference.model_files import is_saved
+from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import DecoderOnly, enable_lora
 from keras_transformer.models.vocabulary import with_config
 from keras_transformer.optimizers import adam
+from keras_transformer.saved.model_files import is_saved
 from keras_transformer.text.chat_template import NAMED, ChatTemplate
 from keras_transformer.training.runs import say, schedule_for
 

@@ -14,10 +14,9 @@ from keras_transformer.data.built_in_corpora import Corpus, load_corpus
 from keras_transformer.data.cleaning import are_exchanged, clean
 from keras_transformer.data.formats import check_sides
 from keras_transformer.data.text_files import read_pairs
-from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer
 from keras_transformer.text import MarianTokenizer, SentencePieceTokenizer, Tokenizer
-from keras_transformer.text.documents import SEPARATOR, reads_context
+from keras_transformer.text.context import SEPARATOR, reads_context
 from keras_transformer.text.glossary import TERM_TAGS, reads_terms
 from keras_transformer.text.marian import tag_of
 from keras_transformer.training.corpus_options import checked
@@ -26,6 +25,7 @@ from keras_transformer.training.mixture import read_corpora
 from keras_transformer.training.recipe import TranslationRecipe
 from keras_transformer.training.runs import say
 from keras_transformer.training.terms import with_terms
+from keras_transformer.translate.translator import Translator
 
 Pairs = list[tuple[str, str]]
 OF_TRAINING = ("dropout", "layer_drop", "guided_alignment")  # fields of a config

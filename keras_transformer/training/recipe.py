@@ -52,7 +52,7 @@ class TranslationRecipe:
         inline_terms: Share of the training sources that carry translations of some of their words,
             so that the model learns to use a glossary, see `training.terms.with_terms`; 0: none.
         context_sentences: Sentences before each of its document that are read and translated with
-            it, see `text.documents.in_context`; an empty line of both text files ends a
+            it, see `text.context.in_context`; an empty line of both text files ends a
             document. Each sentence also occurs alone. 0: none.
         model: Fields of `TransformerConfig` other than vocabulary sizes and special ids. A run that
             starts from a translator has its sizes; only `dropout`, `layer_drop` and

@@ -21,13 +21,13 @@ import typer
 
 from keras_transformer.backend import usable_precision
 from keras_transformer.callbacks import Checkpoints, TrainingStopped
-from keras_transformer.checkpoints.state import CHECKPOINTS, latest, read_state
 from keras_transformer.distribution.places import place_in
 from keras_transformer.distribution.processes import current, leave
 from keras_transformer.optimizers import WarmupSchedule
 from keras_transformer.system.failures import BAD_INPUT, in_one_line, memory_errors
 from keras_transformer.system.files import locked
 from keras_transformer.training.cards import write_run_card
+from keras_transformer.weights.state import CHECKPOINTS, latest, read_state
 
 _Debug = Annotated[
     bool,

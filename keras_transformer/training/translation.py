@@ -13,18 +13,15 @@ import keras
 from keras_transformer.backend import keep_compilations, usable_precision
 from keras_transformer.callbacks import Checkpoints, Progress, TensorBoard, TranslationQuality
 from keras_transformer.callbacks.checkpoints import LOG
-from keras_transformer.checkpoints import assign_weights, average_weights, weights_of
-from keras_transformer.checkpoints.state import CHECKPOINTS, restore_state
 from keras_transformer.data.pair_batches import TokenBatches
 from keras_transformer.distribution import Spread, distribute, gather, processes
 from keras_transformer.evaluation.assess import assess, save_metrics
 from keras_transformer.evaluation.scores import table
-from keras_transformer.inference.folder import CONFIG, MODEL
-from keras_transformer.inference.translator import METRICS
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import enable_lora, enable_remat, merged
 from keras_transformer.optimizers import WarmupSchedule, adam
+from keras_transformer.saved.folder import CONFIG, MODEL
 from keras_transformer.system.files import removed
 from keras_transformer.text.tokenizer import MANIFEST
 from keras_transformer.training import runs
@@ -32,6 +29,9 @@ from keras_transformer.training.fine_tuning import ADAPTER_FOLDER, save_run
 from keras_transformer.training.preparation import begin, read_text
 from keras_transformer.training.recipe import read_recipe
 from keras_transformer.training.runs import run_into, say
+from keras_transformer.translate.translator import METRICS
+from keras_transformer.weights import assign_weights, average_weights, weights_of
+from keras_transformer.weights.state import CHECKPOINTS, restore_state
 
 # Files and folders of a run, which --overwrite removes.
 OF_A_RUN = (CHECKPOINTS, LOG, "tensorboard", ADAPTER_FOLDER, MODEL, CONFIG, METRICS, MANIFEST)

@@ -16,10 +16,10 @@ from keras_transformer.analysis.alignment import (
     words,
 )
 from keras_transformer.config import TransformerConfig
-from keras_transformer.inference.translator import Translator
 from keras_transformer.layers import record_attention
 from keras_transformer.models import Transformer
 from keras_transformer.text import SentencePieceTokenizer, WordTokenizer
+from keras_transformer.translate.translator import Translator
 from tests.backends import cases
 
 SOURCE, TARGET = "Two  old dogs… 犬", "Zwei alte Hunde"

@@ -7,8 +7,8 @@ from keras_transformer.analysis import heads
 from keras_transformer.analysis.alignment import Attention
 from keras_transformer.analysis.heads import grammar_rankings, neighbours, rank_heads
 from keras_transformer.data.grammar.relations import linked_pairs
-from keras_transformer.inference.translator import Translator
 from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.translate.translator import Translator
 
 SOURCE, TARGET = "a b c", "x yz"
 # The tokens are a, b, c, </s>, and x, y, z, </s>.

@@ -22,7 +22,7 @@ PATTERNS = {
 
 CAPPED = [("causal", 1.5), ("causal-window-global", 0.4)]
 
-attention_module = importlib.import_module("keras_transformer.backend.attention")
+attention_module = importlib.import_module("keras_transformer.backend.dot_product_attention")
 
 
 @pytest.fixture(autouse=True)

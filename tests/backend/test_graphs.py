@@ -33,7 +33,7 @@ def test_a_search_of_tensors_that_are_elsewhere_is_not_recorded(current, monkeyp
         device = torch.device("cuda", 1)
 
     monkeypatch.setattr(torch.cuda, "current_device", lambda: current)
-    monkeypatch.setattr("keras_transformer.backend.torch.graphs.RecordedSearch", Recorded)
+    monkeypatch.setattr("keras_transformer.backend.torch.cuda_graphs.RecordedSearch", Recorded)
     search = recorded_search(lambda *arguments: Loop(), [])
     assert search(Tensor(), None) == ("recorded" if current == 1 else "plain")
     assert search(torch.zeros(1), Tensor()) == "plain"

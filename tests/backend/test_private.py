@@ -132,7 +132,7 @@ def test_what_is_answered_without_them(monkeypatch):
 def test_pytorch_without_its_own(monkeypatch):
     import torch
 
-    from keras_transformer.backend.torch import matmul
+    from keras_transformer.backend.torch import matrix_products
 
     x, weight = torch.randn(3, 4), torch.randn(5, 4)
     expected = torch.relu(x @ weight.t() + 1)
@@ -144,7 +144,7 @@ def test_pytorch_without_its_own(monkeypatch):
         private.onednn_linear(x, weight, torch.ones(5), relu=True), expected, atol=1e-6
     )
     assert private.onednn_weight(weight) is None
-    monkeypatch.setattr(matmul, "multiplies_int8", lambda: True)
+    monkeypatch.setattr(matrix_products, "multiplies_int8", lambda: True)
     with torch.no_grad():
         assert has_int8_linear(x)
         monkeypatch.setattr(private, "INT_MM", None)

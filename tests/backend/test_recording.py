@@ -11,7 +11,7 @@ if BACKEND != "torch":
 import keras
 import torch
 
-from keras_transformer.backend.torch import matmul
+from keras_transformer.backend.torch import matrix_products
 from keras_transformer.layers import Decoder, Encoder, EncoderBlock, PositionalEmbedding
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
@@ -23,7 +23,7 @@ IDS = np.array([[3, 4, 5, 6], [1, 2, 7, 8], [9, 1, 2, 2]], "int32")
 @pytest.fixture(autouse=True)
 def by_onednn(monkeypatch):
     """Take the path of processors on which oneDNN's operations are used most."""
-    monkeypatch.setattr(matmul, "_BY_ONEDNN", True)
+    monkeypatch.setattr(matrix_products, "_BY_ONEDNN", True)
 
 
 @pytest.fixture(scope="module")

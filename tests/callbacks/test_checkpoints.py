@@ -14,9 +14,9 @@ from keras_transformer.callbacks import (
     Progress,
     TrainingStopped,
 )
-from keras_transformer.checkpoints import state, weights
 from keras_transformer.data.prefetching import Stream, for_keras
 from keras_transformer.system.files import write_json
+from keras_transformer.weights import state, weight_files
 from tests.backends import EVERY_CASE
 from tests.callbacks.common import fit, new_model
 
@@ -72,7 +72,7 @@ def test_a_disk_that_is_full_at_a_checkpoint_is_one_error(tmp_path, data, monkey
         path.write_bytes(b"half of the weig")
         raise safetensors.SafetensorError("I/O error: No space left on device (os error 28)")
 
-    monkeypatch.setattr(weights, "save_file", full_disk)
+    monkeypatch.setattr(weight_files, "save_file", full_disk)
     said = "No space left on device: .*epoch-0002 could not be written; its old content is intact"
     with pytest.raises(OSError, match=said):
         fit(new_model(), data, 2, Checkpoints(folder), initial_epoch=1)

@@ -11,8 +11,8 @@ from keras_transformer.callbacks import (
     TensorBoard,
     TranslationQuality,
 )
-from keras_transformer.inference.translator import Translator
 from keras_transformer.text import Tokenizer
+from keras_transformer.translate.translator import Translator
 from tests.callbacks.common import fit, new_model
 
 

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from keras_transformer import cli
-from keras_transformer.inference.translator import Translator
 from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.translate.translator import Translator
 
 load = functools.cache(Translator.load)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keras_transformer.inference.translator import Translator
+from keras_transformer.translate.translator import Translator
 
 LINES = ["one two", "", "three", "two two one"]
 

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from keras_transformer.evaluation.quality import QualityEstimator
+from keras_transformer.translate.quality_estimation import QualityEstimator
 
 SEARCH = ["--max-extra-length", 4, "--beam-size", 1]
 

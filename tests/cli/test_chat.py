@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from keras_transformer import cli, load_pretrained
 from keras_transformer.cli.chat import talk
-from keras_transformer.inference.chat import Chat
-from tests.inference.chats import chat_folder
+from keras_transformer.language.chat import Chat
+from tests.language.chats import chat_folder
 
 USER = [{"role": "user", "content": "and then"}]
 SHORT = ["--max-new-tokens", "6"]

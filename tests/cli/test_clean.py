@@ -5,7 +5,7 @@ import importlib
 
 import pytest
 
-from keras_transformer.inference.translator import Translator
+from keras_transformer.translate.translator import Translator
 
 module = importlib.import_module("keras_transformer.cli.clean")  # not the function
 
@@ -114,7 +114,7 @@ def scored(monkeypatch):
         assert (forward.name, reverse.name) == ("en-de", "de-en")
         return [len(x.split()) / 100 for x in sources]
 
-    monkeypatch.setattr("keras_transformer.evaluation.dual_cross_entropy.dual_scores", scores)
+    monkeypatch.setattr("keras_transformer.translate.dual_cross_entropy.dual_scores", scores)
     codes = ["--source-language", "en", "--target-language", "de"]
     skipped = ["--skip", "language", "--skip", "script"]  # the words are made up
     return [*codes, *skipped, "--forward", "en-de", "--reverse", "de-en"]

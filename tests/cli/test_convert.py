@@ -11,11 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 from keras_transformer import cli
-from keras_transformer.checkpoints import read_weights, save_weights, weights_of, write_weights
-from keras_transformer.checkpoints.state import write_state
-from keras_transformer.inference.folder import save_folder
-from keras_transformer.inference.model_files import count_parameters
-from keras_transformer.inference.translator import Translator
 from keras_transformer.models import (
     BERT,
     GPT,
@@ -26,8 +21,13 @@ from keras_transformer.models import (
     enable_lora,
     merged,
 )
+from keras_transformer.saved.folder import save_folder
+from keras_transformer.saved.model_files import count_parameters
 from keras_transformer.system.files import write_json
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.translate.translator import Translator
+from keras_transformer.weights import read_weights, save_weights, weights_of, write_weights
+from keras_transformer.weights.state import write_state
 
 
 def test_export_hands_its_options_on(run, folder, monkeypatch):

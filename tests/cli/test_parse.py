@@ -2,7 +2,7 @@
 
 import json
 
-from tests.inference.small_parser import SENTENCES, make_parser
+from tests.tasks.small_parser import SENTENCES, make_parser
 
 
 def test_trees(run, failure, randomize, tmp_path):

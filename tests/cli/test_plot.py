@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from keras_transformer import cli
-from keras_transformer.evaluation.quality import QualityEstimator
-from keras_transformer.inference.translator import Translator
 from keras_transformer.search import TRANSLATE, Search
 from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.translate.quality_estimation import QualityEstimator
+from keras_transformer.translate.translator import Translator
 
 pytest.importorskip("matplotlib")
 

@@ -4,8 +4,8 @@ import pytest
 from typer.testing import CliRunner
 
 from keras_transformer import cli
-from keras_transformer.inference.translator import Translator
 from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.translate.translator import Translator
 
 pytest.importorskip("matplotlib")
 pytestmark = pytest.mark.once("tests/analysis/test_heads.py runs on every backend")

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from keras_transformer import TextScorer, cli, load_pretrained
-from tests.inference.test_labels import write_text_model
+from tests.tasks.test_labels import write_text_model
 
 QUERIES = ["a good film"]
 TEXTS = ["the film", "the bad film the film", "the good bad film"]

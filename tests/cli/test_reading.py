@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from keras_transformer.cli.reading import read_lines, read_whole_lines
-from keras_transformer.inference.translator import Translator
+from keras_transformer.translate.translator import Translator
 
 PAIRS = [("one two", "eins zwei"), ("three", "drei")]
 

@@ -3,10 +3,10 @@
 import pytest
 
 from keras_transformer import CausalLM
-from keras_transformer.evaluation.reranking import Reranker, tune_weights
-from keras_transformer.inference.translator import Translator
 from keras_transformer.models import GPT, GPTConfig
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.translate.reranking import Reranker, tune_weights
+from keras_transformer.translate.translator import Translator
 
 LINES = ["one two", "", "three", "two two one"]
 SHORT = dict(max_extra_length=4)

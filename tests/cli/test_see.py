@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 from keras_transformer import ImageClassifier, ImageEmbedder
-from keras_transformer.inference.image_format import ImageFormat
 from keras_transformer.models import ViT, ViTConfig
+from keras_transformer.tasks.image_format import ImageFormat
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from keras_transformer import Transcriber, cli
 from keras_transformer.data.audio import read_wav, sound_chunks, write_wav
-from keras_transformer.inference.hearing import Hearing
-from keras_transformer.inference.synthesizer import Synthesizer
 from keras_transformer.models import Speech, SpeechConfig, TextToSpeech, TextToSpeechConfig
+from keras_transformer.speech.hearing import Hearing
+from keras_transformer.speech.synthesizer import Synthesizer
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 pytestmark = pytest.mark.once("files and pipes: no tensor differs")

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from keras_transformer import MaskFiller, TextClassifier, TokenTagger, cli
 from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.text.text_tokenizer import TextTokenizer
-from tests.inference.encoder_folders import classifier_folder, tagger_folder
+from tests.tasks.encoder_folders import classifier_folder, tagger_folder
 
 TEXTS = ["ba good", "bad be bo", ""]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from keras_transformer.evaluation.minimum_bayes_risk import translate_by_risk
-from keras_transformer.inference.translator import Translator
 from keras_transformer.text.glossary import Glossary
+from keras_transformer.translate.minimum_bayes_risk import translate_by_risk
+from keras_transformer.translate.translator import Translator
 
 ROOT = Path(__file__).parents[2]
 LINES = ["one two", "", "three", "two two one"]
@@ -216,7 +216,7 @@ def test_sentences_with_those_before_them(run, failure, folder, translator, monk
     assert "--context-sentences must be left out if --output is a folder" in failure(result)
     result = run("translate", folder, *given, stdin="a <sep> b\n", status=2)
     assert "texts must be text without <sep>" in failure(result)
-    monkeypatch.setattr("keras_transformer.inference.documents.reads_context", lambda x: True)
+    monkeypatch.setattr("keras_transformer.translate.documents.reads_context", lambda x: True)
     found = run("translate", folder, *given, stdin="one\ntwo\n\nthree\n").stdout
     # The words of the test never have the separator in their translations: all are made alone.
     one, two, three = translator.translate(["one", "two", "three"])

@@ -22,8 +22,6 @@ from sentencepiece import sentencepiece_model_pb2
 
 import keras_transformer as kt
 from keras_transformer.callbacks import Checkpoints
-from keras_transformer.checkpoints import save_weights, weights_of
-from keras_transformer.inference.folder import save_folder
 from keras_transformer.models import (
     BERT,
     BERTConfig,
@@ -33,7 +31,9 @@ from keras_transformer.models import (
     ViTConfig,
     enable_lora,
 )
+from keras_transformer.saved.folder import save_folder
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.weights import save_weights, weights_of
 from tests import pretrained_files
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]

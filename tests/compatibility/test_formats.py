@@ -15,9 +15,9 @@ import pytest
 
 import keras_transformer as kt
 from keras_transformer.callbacks import Checkpoints
-from keras_transformer.checkpoints import load_weights
-from keras_transformer.checkpoints.state import restore_state
 from keras_transformer.models import enable_lora
+from keras_transformer.weights import load_weights
+from keras_transformer.weights.state import restore_state
 from tests.backends import EVERY_CASE, cases
 
 FOLDERS = [Path(__file__).parent / "format-2"]
@@ -45,9 +45,7 @@ def assert_same_outputs(model, path):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=atol)
 
 
-@pytest.mark.parametrize(
-    "name", cases(["float32", "int8", "marian"], "float32", "int8")
-)
+@pytest.mark.parametrize("name", cases(["float32", "int8", "marian"], "float32", "int8"))
 def test_translators(folder, expected, name, monkeypatch):
     if name == "int8":  # the results are of products in 8 bits
         monkeypatch.setenv("KERAS_TRANSFORMER_PRECISION", "strict")
@@ -69,7 +67,7 @@ def test_language_model(folder, expected):
         assert writer.generate(expected["prompts"], max_new_tokens=12, beam_size=beam_size) == texts
 
 
-@pytest.mark.once("tests/inference/test_transcriber.py transcribes under each")
+@pytest.mark.once("tests/speech/test_transcriber.py transcribes under each")
 def test_transcriber(folder, expected):
     rng, expected = np.random.default_rng(0), expected["whisper"]
     clips = [(0.1 * rng.standard_normal(n)).astype("float32") for n in expected["lengths"]]

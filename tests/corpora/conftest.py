@@ -1,11 +1,8 @@
-"""The small translator of the tests of inference, in a folder, and its sentences in a file."""
+"""The small translator in a folder, and its sentences in a file."""
 
 import pytest
 
-from tests.inference.conftest import alone, tokenizer, translator
-from tests.inference.small_translator import SHORT, TEXTS
-
-__all__ = ["alone", "tokenizer", "translator"]
+from tests.small_translator import SHORT, TEXTS
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import pytest
 
 from keras_transformer.corpora import ShardError, job, score_corpus, translate_corpus
 from keras_transformer.corpora.worker import METHODS, Worker
-from keras_transformer.inference.translator import Translator
+from keras_transformer.translate.translator import Translator
 
 
 @pytest.fixture(autouse=True)

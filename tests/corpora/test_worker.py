@@ -10,8 +10,8 @@ import pytest
 from keras_transformer.corpora import worker as module
 from keras_transformer.corpora.shards import counted, split
 from keras_transformer.corpora.worker import METHODS, Worker
-from keras_transformer.inference.translator import Translator
-from tests.inference.small_translator import MAX_LENGTH, SHORT, TEXTS
+from keras_transformer.translate.translator import Translator
+from tests.small_translator import MAX_LENGTH, SHORT, TEXTS
 
 
 @pytest.fixture

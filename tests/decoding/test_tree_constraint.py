@@ -12,8 +12,8 @@ from keras import ops
 
 from keras_transformer.data.trees import Tree, linearize, tree_of
 from keras_transformer.decoding import TreeConstraint
-from keras_transformer.inference.translator import Translator
 from keras_transformer.text.words import WordTokenizer
+from keras_transformer.translate.translator import Translator
 from tests.backends import cases
 
 WORDS = ["the", "cat", "sat", "on", "(", "XX", "."]

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import keras_transformer as kt
 from keras_transformer.backend import dropout, replica_number
-from keras_transformer.checkpoints.state import restore_state, write_state
+from keras_transformer.weights.state import restore_state, write_state
 from tests.tiny import inputs_of, tiny
 
 OPTIMIZERS = {

@@ -9,10 +9,10 @@ import keras
 import numpy as np
 
 from keras_transformer.backend import BACKEND, replica_sum
-from keras_transformer.checkpoints.state import RANDOM, latest, restore_state
-from keras_transformer.checkpoints.values import file_of
 from keras_transformer.distribution import distribute
 from keras_transformer.distribution.processes import current
+from keras_transformer.weights.state import RANDOM, latest, restore_state
+from keras_transformer.weights.values import file_of
 from tests.distribution.training import trained
 from tests.tiny import tiny
 

@@ -15,10 +15,10 @@ from keras_transformer.data.trees import linearize, read_trees
 from keras_transformer.models import BERT, GPT, BERTConfig, GPTConfig
 from keras_transformer.text import WordTokenizer
 from keras_transformer.text.chat_template import ChatTemplate
-from keras_transformer.text.documents import SEPARATOR
+from keras_transformer.text.context import SEPARATOR
 from keras_transformer.text.glossary import TERM_TAGS
 from keras_transformer.text.text_tokenizer import TextTokenizer
-from tests.inference.chats import chat_folder
+from tests.language.chats import chat_folder
 
 from . import data_sets, senses
 

@@ -8,8 +8,8 @@ from PIL import Image
 
 from keras_transformer import ImageClassifier, TextClassifier, TokenTagger
 from keras_transformer.data.biology import overlapping_words
-from keras_transformer.inference.image_format import ImageFormat
 from keras_transformer.models import BERT, ESM, BERTConfig, ESMConfig, ViT, ViTConfig
+from keras_transformer.tasks.image_format import ImageFormat
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 SIZES = dict(d_model=16, num_layers=1, num_heads=2)

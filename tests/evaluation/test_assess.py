@@ -14,9 +14,9 @@ from keras_transformer.evaluation.assess import (
     save_metrics,
 )
 from keras_transformer.evaluation.scores import evaluate, rouge
-from keras_transformer.inference.translator import Translator
 from keras_transformer.search import Search
 from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.translate.translator import Translator
 
 PAIRS = [("one two", "three"), ("two", "two two one"), ("three", "")]
 SHORT = dict(max_extra_length=4)

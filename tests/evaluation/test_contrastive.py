@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from keras_transformer.evaluation.contrastive import contrastive_accuracy
-from tests.inference.small_translator import made_tokenizer, make
+from tests.small_translator import made_tokenizer, make
 
 
 class Pair(NamedTuple):

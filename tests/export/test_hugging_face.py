@@ -10,14 +10,14 @@ from safetensors.numpy import load_file
 from keras_transformer import load_pretrained
 from keras_transformer.config import TransformerConfig
 from keras_transformer.export import hugging_face
-from keras_transformer.inference.causal_lm import CausalLM
-from keras_transformer.inference.runner import until_end
-from keras_transformer.inference.translator import Translator
+from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.models import Gemma, GemmaConfig, LLaMA, LLaMAConfig, Transformer
+from keras_transformer.running.runner import until_end
 from keras_transformer.system.files import read_json
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.text.text_tokenizer import TextTokenizer
-from tests.inference.chats import chat_folder
+from keras_transformer.translate.translator import Translator
+from tests.language.chats import chat_folder
 from tests.text.chat_formats import MESSAGES
 
 ENGLISH = ["The old man sees the dog.", "A dog sleeps here.", "I see 3 dogs, don't I?"] * 20

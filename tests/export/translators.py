@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer
 from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.translate.translator import Translator
 
 MAX_LENGTH = 32
 

@@ -3,11 +3,9 @@
 import sys
 
 from tests.faults.faults import COUNTS
-from tests.inference.conftest import tokenizer, translator
 
 # Forks, limits of a process and /proc.
 collect_ignore_glob = [] if sys.platform == "linux" else ["test_*.py"]
-__all__ = ["tokenizer", "translator"]
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -11,8 +11,16 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.callbacks import Checkpoints
-from keras_transformer.checkpoints import load_weights, read_weights
-from keras_transformer.checkpoints.state import (
+from keras_transformer.corpora.manifest import MANIFEST, planned
+from keras_transformer.corpora.results import Results
+from keras_transformer.data.resumable import write_in_chunks
+from keras_transformer.evaluation.assess import read_metrics, save_metrics
+from keras_transformer.hub.tensors import Checkpoint
+from keras_transformer.text import load_tokenizer
+from keras_transformer.text.shortlist import Shortlist
+from keras_transformer.translate.translator import Translator
+from keras_transformer.weights import load_weights, read_weights
+from keras_transformer.weights.state import (
     OPTIMIZER,
     RANDOM,
     STATE,
@@ -20,16 +28,8 @@ from keras_transformer.checkpoints.state import (
     restore_state,
     write_state,
 )
-from keras_transformer.checkpoints.tensors import Checkpoint
-from keras_transformer.corpora.manifest import MANIFEST, planned
-from keras_transformer.corpora.results import Results
-from keras_transformer.data.resumable import write_in_chunks
-from keras_transformer.evaluation.assess import read_metrics, save_metrics
-from keras_transformer.inference.translator import Translator
-from keras_transformer.text import load_tokenizer
-from keras_transformer.text.shortlist import Shortlist
-from tests.checkpoints.test_state import new_model, values
 from tests.faults.saves import SHARD, of_model
+from tests.weights.test_state import new_model, values
 
 
 @dataclasses.dataclass(frozen=True)

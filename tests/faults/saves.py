@@ -13,8 +13,17 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from keras_transformer import export
-from keras_transformer.checkpoints import read_weights, write_weights
-from keras_transformer.checkpoints.state import (
+from keras_transformer.corpora.results import Results
+from keras_transformer.corpora.shards import Shard
+from keras_transformer.evaluation.assess import read_metrics, save_metrics
+from keras_transformer.models import enable_lora
+from keras_transformer.saved.adapter_sets import merge
+from keras_transformer.system.files import complete
+from keras_transformer.text import SentencePieceTokenizer, load_tokenizer
+from keras_transformer.text.shortlist import Shortlist
+from keras_transformer.translate.translator import Translator
+from keras_transformer.weights import read_weights, write_weights
+from keras_transformer.weights.state import (
     OPTIMIZER,
     STATE,
     WEIGHTS,
@@ -22,17 +31,8 @@ from keras_transformer.checkpoints.state import (
     read_state,
     write_state,
 )
-from keras_transformer.corpora.results import Results
-from keras_transformer.corpora.shards import Shard
-from keras_transformer.evaluation.assess import read_metrics, save_metrics
-from keras_transformer.inference.adapters import merge
-from keras_transformer.inference.translator import Translator
-from keras_transformer.models import enable_lora
-from keras_transformer.system.files import complete
-from keras_transformer.text import SentencePieceTokenizer, load_tokenizer
-from keras_transformer.text.shortlist import Shortlist
-from tests.checkpoints.test_state import new_model
-from tests.inference.small_translator import WORDS, make
+from tests.small_translator import WORDS, make
+from tests.weights.test_state import new_model
 
 SHARD = Shard(12, 0, 2, (("a.txt", ("text",), 0),))
 

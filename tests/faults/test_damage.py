@@ -19,7 +19,7 @@ HEADER = 512
 
 @pytest.fixture(scope="module")
 def kinds(tokenizer, tmp_path_factory):
-    from tests.inference.small_translator import make
+    from tests.small_translator import make
 
     return damage.kinds(make(tokenizer, seed=4), tmp_path_factory.mktemp("whole"))
 

@@ -13,7 +13,7 @@ from keras_transformer import cli
 from keras_transformer.corpora import job, translate_corpus
 from keras_transformer.corpora.worker import Worker
 from keras_transformer.data.resumable import write_in_chunks
-from keras_transformer.inference.translator import Translator
+from keras_transformer.translate.translator import Translator
 from tests.faults.faults import (
     ALL,
     COUNTS,
@@ -25,7 +25,7 @@ from tests.faults.faults import (
     signalled,
     some,
 )
-from tests.inference.small_translator import SHORT, TEXTS
+from tests.small_translator import SHORT, TEXTS
 
 pytestmark = pytest.mark.once("files: no backend writes them")
 CHUNKS = [["a", "b"], [], ["ä"], ["c", "d", "e"]]

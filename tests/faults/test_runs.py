@@ -12,10 +12,10 @@ import pytest
 from safetensors.numpy import load_file
 
 from keras_transformer.callbacks import Progress
-from keras_transformer.checkpoints.state import latest
 from keras_transformer.system.files import locked
 from keras_transformer.training import translation as module
 from keras_transformer.training.translation import train
+from keras_transformer.weights.state import latest
 from tests.faults.faults import (
     ALL,
     BROKEN,

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from keras_transformer.checkpoints.families import FAMILIES
-from keras_transformer.checkpoints.hugging_face import read_config, read_model, write_checkpoint
-from keras_transformer.checkpoints.weights import weights_of
-from tests.checkpoints.families.minimal import minimal
+from keras_transformer.hub.families import FAMILIES
+from keras_transformer.hub.hugging_face import read_config, read_model, write_checkpoint
+from keras_transformer.weights.weight_files import weights_of
 from tests.fuzz.mutations import altered, json_files, scalars
 from tests.fuzz.outcome import EXAMPLES, fuzz, outcome
+from tests.hub.families.minimal import minimal
 
 pytestmark = pytest.mark.once("the fields are checked before any tensor is made")
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from keras_transformer.checkpoints.tensors import Checkpoint
-from keras_transformer.checkpoints.weights import read_weights
 from keras_transformer.config import TransformerConfig
-from keras_transformer.inference.model_files import _whole, count_parameters
+from keras_transformer.hub.tensors import Checkpoint
 from keras_transformer.models import Transformer
+from keras_transformer.saved.model_files import _whole, count_parameters
+from keras_transformer.weights.weight_files import read_weights
 from tests.fuzz.mutations import damaged, json_files
 from tests.fuzz.outcome import fuzz, outcome
 

@@ -8,7 +8,6 @@ from keras import ops
 from keras_transformer.backend import compiled
 from keras_transformer.config import TransformerConfig
 from keras_transformer.data.windows import NO_LABEL
-from keras_transformer.inference.search_functions import generation_function, translation_function
 from keras_transformer.layers import (
     Decoder,
     Encoder,
@@ -21,6 +20,7 @@ from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.models import GPT, EncoderDecoder, GPTConfig, LLaMA, LLaMAConfig
 from keras_transformer.models.encoder_decoder import Parts
 from keras_transformer.optimizers import adam
+from keras_transformer.running.search_functions import generation_function, translation_function
 from keras_transformer.search import Generation, Search
 from tests.backends import cases
 

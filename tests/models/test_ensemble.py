@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.inference.runner import score_function
 from keras_transformer.models import Ensemble
+from keras_transformer.running.runner import score_function
 
 SOURCE = np.array([[4, 7, 5, 3], [8, 9, 3, 0]], "int32")
 FIRST = np.full((2, 1), 2, "int32")

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.checkpoints.state import restore_state, write_state
 from keras_transformer.losses import LabelSmoothedCrossentropy, PreferenceLoss
 from keras_transformer.metrics import MaskedAccuracy, Perplexity
 from keras_transformer.optimizers import adam
+from keras_transformer.weights.state import restore_state, write_state
 from tests.backends import cases
 from tests.tiny import inputs_of, tiny
 

@@ -1,4 +1,4 @@
-"""T5 beside what tests/checkpoints/test_hugging_face.py compares with `transformers`."""
+"""T5 beside what tests/hub/test_hugging_face.py compares with `transformers`."""
 
 import dataclasses
 
@@ -9,9 +9,9 @@ from keras import ops
 
 from keras_transformer import LabelSmoothedCrossentropy, adam
 from keras_transformer.backend import BACKEND, compiled
-from keras_transformer.inference.search_functions import translation_function
 from keras_transformer.layers.head_groups import unfuse
 from keras_transformer.models import T5, T5Config, T5Encoder, T5EncoderConfig
+from keras_transformer.running.search_functions import translation_function
 from keras_transformer.search import Search
 
 SIZES = dict(d_model=12, d_ff=16, num_encoder_layers=2, num_decoder_layers=2, num_heads=2)

@@ -10,9 +10,7 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 
-from keras_transformer.evaluation.quality import QualityEstimator
-from keras_transformer.inference.causal_lm import CausalLM
-from keras_transformer.inference.translator import Translator
+from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.models import LLaMA, LLaMAConfig
 from keras_transformer.search import TRANSLATE, Search
 from keras_transformer.serving import Catalogue, Settings, connections, create_app
@@ -20,6 +18,8 @@ from keras_transformer.serving.crowd import Crowd
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.translate.quality_estimation import QualityEstimator
+from keras_transformer.translate.translator import Translator
 from tests.serving.task_folders import make_folders
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]

@@ -1,17 +1,17 @@
 """Folders of small models of random weights, one for each task of a server."""
 
 from keras_transformer import load_pretrained
-from keras_transformer.inference.image_classifier import ImageClassifier
-from keras_transformer.inference.image_format import ImageFormat
-from keras_transformer.inference.mask_filler import MaskFiller
-from keras_transformer.inference.question_answerer import QuestionAnswerer
-from keras_transformer.inference.text_classifier import TextClassifier
-from keras_transformer.inference.text_scorer import TextScorer
-from keras_transformer.inference.token_tagger import TokenTagger
 from keras_transformer.models import BERT, BERTConfig, ViT, ViTConfig
+from keras_transformer.tasks.image_classifier import ImageClassifier
+from keras_transformer.tasks.image_format import ImageFormat
+from keras_transformer.tasks.mask_filler import MaskFiller
+from keras_transformer.tasks.question_answerer import QuestionAnswerer
+from keras_transformer.tasks.text_classifier import TextClassifier
+from keras_transformer.tasks.text_scorer import TextScorer
+from keras_transformer.tasks.token_tagger import TokenTagger
 from keras_transformer.text.text_tokenizer import TextTokenizer
-from tests.inference.small_parser import make_parser
 from tests.pretrained_files import whisper_folder
+from tests.tasks.small_parser import make_parser
 
 SIZES = dict(d_model=16, d_ff=24, num_layers=1, num_heads=2, dropout=0.0)
 ENCODERS = {

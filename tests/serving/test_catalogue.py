@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from keras_transformer.inference.translator import Translator
 from keras_transformer.serving import Catalogue
 from keras_transformer.serving.catalogue import parse
+from keras_transformer.translate.translator import Translator
 
 
 def test_routes(catalogue):

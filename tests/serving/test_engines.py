@@ -5,12 +5,12 @@ import pytest
 from fastapi.testclient import TestClient
 
 from keras_transformer import export
-from keras_transformer.inference.engines import exported
-from keras_transformer.inference.pipeline import Hypothesis
 from keras_transformer.serving import Catalogue, Replicas, Settings, create_app
 from keras_transformer.serving import catalogue as catalogue_module
 from keras_transformer.serving.engines import ReplicaEngine, TranslatorEngine, count_tokens
 from keras_transformer.serving.queue import Batcher
+from keras_transformer.translate.engines import exported
+from keras_transformer.translate.pipeline import Hypothesis
 
 
 @pytest.mark.once("names, folders and languages: no tensor differs")

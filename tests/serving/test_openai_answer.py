@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from keras_transformer.inference.reply import Event
+from keras_transformer.language.reply import Event
 from keras_transformer.search import Generation
 from keras_transformer.serving.openai_answer import Answer
 from keras_transformer.serving.openai_forms import ChatForm, CompletionForm

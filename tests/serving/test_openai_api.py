@@ -11,7 +11,7 @@ import openai
 import pytest
 from fastapi.testclient import TestClient
 
-from keras_transformer.inference.chat import Chat
+from keras_transformer.language.chat import Chat
 from keras_transformer.serving import Catalogue, Settings, create_app
 
 CHAT = [{"role": "user", "content": "one two"}]

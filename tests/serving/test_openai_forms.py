@@ -4,7 +4,7 @@ import pytest
 from openai.types import Completion
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from keras_transformer.inference.reply import Event
+from keras_transformer.language.reply import Event
 from keras_transformer.serving.openai_forms import ChatForm, CompletionForm, usage
 from keras_transformer.serving.token_texts import Names, Token
 from keras_transformer.text.text_tokenizer import TextTokenizer

@@ -9,9 +9,9 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from keras_transformer.inference.text_classifier import TextClassifier
 from keras_transformer.serving import Catalogue, Settings, create_app
 from keras_transformer.serving.task_models import TaskModel
+from keras_transformer.tasks.text_classifier import TextClassifier
 
 VOCABULARY = ["a", "good", "bad", "film", "the"]
 TEXTS = [" ".join(VOCABULARY[i % 5 :: 1 + i % 3] * (1 + i % 4)) for i in range(32)]

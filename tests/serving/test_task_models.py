@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from keras_transformer.inference.text_embedder import TextEmbedder
 from keras_transformer.models.sentence import Embedding
 from keras_transformer.serving import Catalogue, Replicas, create_app
 from keras_transformer.serving.task_models import TASKS, TaskModel, tasks_of
+from keras_transformer.tasks.text_embedder import TextEmbedder
 
 OF = {
     "classes": ["classify", "embed"],

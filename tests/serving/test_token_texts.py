@@ -2,8 +2,8 @@
 
 import pytest
 
-from keras_transformer.inference.reply import Event
-from keras_transformer.inference.stops import Stops
+from keras_transformer.language.reply import Event
+from keras_transformer.language.stops import Stops
 from keras_transformer.serving.token_texts import Names
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.pretrained_files import llama_tokenizer

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 from fastapi.testclient import TestClient
 
-from keras_transformer.inference.translator import Translator
 from keras_transformer.serving import Catalogue, create_app, replica
 from keras_transformer.serving.versions import FILE, Version, Versions, versions_of
+from keras_transformer.translate.translator import Translator
 
 PLAN = """
 [labels]

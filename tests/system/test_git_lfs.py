@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from keras_transformer import CausalLM, Translator
-from keras_transformer.checkpoints.tensors import Checkpoint
-from keras_transformer.checkpoints.weights import read_weights
-from keras_transformer.inference.description import describe
-from keras_transformer.inference.engines.exported import OnnxEngine
-from keras_transformer.inference.model_files import count_parameters
+from keras_transformer.hub.tensors import Checkpoint
+from keras_transformer.saved.description import describe
+from keras_transformer.saved.model_files import count_parameters
 from keras_transformer.text.hugging_face import read_tokenizer
 from keras_transformer.text.shortlist import Shortlist
+from keras_transformer.translate.engines.exported import OnnxEngine
+from keras_transformer.weights.weight_files import read_weights
 
 POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 298763321\n"
 SAVED = Path(__file__).parents[1] / "compatibility/format-2"

@@ -5,9 +5,9 @@ import threading
 import pytest
 
 from keras_transformer.backend import BACKEND
-from keras_transformer.inference.translator import Translator
 from keras_transformer.system.interruption import GivenUpError, check, given_up_if
 from keras_transformer.text.words import WordTokenizer
+from keras_transformer.translate.translator import Translator
 
 
 def test_the_innermost_condition_of_this_thread_counts():

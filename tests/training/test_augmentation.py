@@ -3,7 +3,7 @@
 import pytest
 
 from keras_transformer.training.augmentation import back_translated, distilled
-from tests.inference.small_translator import SHORT, TEXTS, made_tokenizer, make
+from tests.small_translator import SHORT, TEXTS, made_tokenizer, make
 
 
 @pytest.fixture(scope="module")

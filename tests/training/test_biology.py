@@ -9,11 +9,11 @@ import pytest
 
 from keras_transformer import TextClassifier, TokenTagger, load_pretrained
 from keras_transformer.backend import BACKEND
-from keras_transformer.checkpoints.hugging_face import write_model
 from keras_transformer.data.biology import read_structures
 from keras_transformer.evaluation.assess import read_metrics
-from keras_transformer.inference.folder import load_with_tokenizer
+from keras_transformer.hub.hugging_face import write_model
 from keras_transformer.models import ESM, ESMConfig
+from keras_transformer.saved.folder import load_with_tokenizer
 from training import dna, protein
 
 SIZES = dict(d_model=16, num_layers=1, num_heads=2, dropout=0.0)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_transformer.inference.causal_lm import CausalLM
+from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.models import GPT, GPTConfig
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training import cards

@@ -5,10 +5,10 @@ import random
 import pytest
 
 from keras_transformer.evaluation.assess import read_metrics
-from keras_transformer.inference.documents import translate_documents
-from keras_transformer.inference.translator import Translator
 from keras_transformer.training.documents import separated, with_context
 from keras_transformer.training.translation import train
+from keras_transformer.translate.documents import translate_documents
+from keras_transformer.translate.translator import Translator
 from tests.training.made_up import SETTINGS, WORDS
 
 

@@ -14,17 +14,17 @@ from keras_transformer import (
     Transcriber,
     load_pretrained,
 )
-from keras_transformer.checkpoints.hugging_face import write_model
 from keras_transformer.evaluation.assess import read_metrics
-from keras_transformer.inference.folder import (
+from keras_transformer.hub.hugging_face import write_model
+from keras_transformer.models import Speech, SpeechConfig, ViT, ViTConfig, merged
+from keras_transformer.saved.folder import (
     load_model,
     load_with_tokenizer,
     read_config,
     save_folder,
 )
-from keras_transformer.inference.hearing import Hearing
-from keras_transformer.inference.image_format import ImageFormat
-from keras_transformer.models import Speech, SpeechConfig, ViT, ViTConfig, merged
+from keras_transformer.speech.hearing import Hearing
+from keras_transformer.tasks.image_format import ImageFormat
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training.fine_tuning import (
     check_lora,
@@ -33,7 +33,7 @@ from keras_transformer.training.fine_tuning import (
     read_encoder,
     save_run,
 )
-from tests.inference import test_pretrained_encoders as encoders
+from tests.pretrained import test_pretrained_encoders as encoders
 from tests.tiny import tiny
 from tests.training import test_biology as biology
 from tests.training import test_senses as senses

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_transformer import CausalLM
-from keras_transformer.inference.chat import Chat
+from keras_transformer.language.chat import Chat
 from keras_transformer.models import GPT, GPTConfig
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training.language_models import (
@@ -14,7 +14,7 @@ from keras_transformer.training.language_models import (
     to_train,
     with_chat_template,
 )
-from tests.inference.chats import chat_folder
+from tests.language.chats import chat_folder
 
 TEXT = "to be or not to be"
 IDS = np.array([[70, 71, 72, 73]])

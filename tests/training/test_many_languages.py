@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from keras_transformer.inference.description import describe
-from keras_transformer.inference.translator import Translator
+from keras_transformer.saved.description import describe
 from keras_transformer.serving import Catalogue
 from keras_transformer.training.translation import train
+from keras_transformer.translate.translator import Translator
 from tests.training.made_up import SETTINGS, write_corpus
 
 RECIPE = """

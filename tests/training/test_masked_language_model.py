@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_transformer import MaskFiller
 from keras_transformer.data.documents import read_sentences
-from keras_transformer.inference.folder import load_with_tokenizer
+from keras_transformer.saved.folder import load_with_tokenizer
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.text.test_encodings import folder_of
 from training.masked_language_model import _batches, train

@@ -6,11 +6,11 @@ import pytest
 
 from keras_transformer import CausalLM, Translator
 from keras_transformer.data.preferences import PreferenceBatches
-from keras_transformer.inference.preferences import encoded_answers, reference_log_probabilities
-from keras_transformer.inference.rewarder import Rewarder
+from keras_transformer.language.preferences import encoded_answers, reference_log_probabilities
+from keras_transformer.language.rewarder import Rewarder
 from keras_transformer.models import GPT, GPTConfig
 from keras_transformer.text.text_tokenizer import TextTokenizer
-from tests.inference.small_translator import TEXTS, made_tokenizer, make
+from tests.small_translator import TEXTS, made_tokenizer, make
 from training.preferences import train
 
 OPTIONS = dict(tokens_per_batch=128, peak_learning_rate=0.01, warmup_steps=2, epochs=6)

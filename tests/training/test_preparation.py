@@ -6,11 +6,11 @@ import warnings
 import pytest
 
 from keras_transformer.models import T5Config, Transformer
-from keras_transformer.text.documents import reads_context
+from keras_transformer.text.context import reads_context
 from keras_transformer.training import preparation
 from keras_transformer.training.preparation import begin, read_text
 from keras_transformer.training.recipe import TranslationRecipe
-from tests.inference.small_translator import made_tokenizer, make
+from tests.small_translator import made_tokenizer, make
 
 OPTIONS = dict(vocab_size=400, model=dict(d_model=16, d_ff=32, num_heads=2), train_size=200)
 FILES = dict(train=None, validation=None, test=None)

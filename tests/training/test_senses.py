@@ -11,7 +11,7 @@ import pytest
 from keras_transformer import ImageClassifier, Synthesizer, Transcriber
 from keras_transformer.data.images import read_idx
 from keras_transformer.evaluation.assess import read_metrics
-from keras_transformer.inference.word_times import Word
+from keras_transformer.speech.word_times import Word
 from tests.backends import BACKEND
 from training import image_classification, speech_recognition, speech_synthesis
 

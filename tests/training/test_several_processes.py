@@ -10,10 +10,10 @@ import keras
 import numpy as np
 import pytest
 
-from keras_transformer.checkpoints import read_weights
-from keras_transformer.checkpoints.state import read_state
 from keras_transformer.training import translation
 from keras_transformer.training.recipe import read_recipe
+from keras_transformer.weights import read_weights
+from keras_transformer.weights.state import read_state
 from tests.training.made_up import finish, start, train_here, write_corpus
 
 SHARDED = "true" if keras.backend.backend() == "jax" else "false"

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from keras_transformer.inference.translator import Translator
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.text.glossary import TERM_TAGS, Glossary, is_kept, reads_terms
 from keras_transformer.training import terms
 from keras_transformer.training.terms import with_terms
+from keras_transformer.translate.translator import Translator
 from tests.training.made_up import WORDS, train_here
 
 BEGIN, MIDDLE, END = TERM_TAGS

@@ -8,8 +8,8 @@ import keras
 import pytest
 
 from keras_transformer import CausalLM, MaskFiller
-from keras_transformer.inference.folder import load_with_tokenizer
 from keras_transformer.models import GPT, GPTConfig
+from keras_transformer.saved.folder import load_with_tokenizer
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from training.masked_language_model import train as pretrain
 from training.text_classification import train

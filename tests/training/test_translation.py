@@ -12,9 +12,9 @@ import pytest
 from safetensors.numpy import load_file
 
 from keras_transformer.callbacks import Progress
-from keras_transformer.inference.translator import Translator
 from keras_transformer.training import translation as module
 from keras_transformer.training.translation import train
+from keras_transformer.translate.translator import Translator
 from tests.backends import cases
 from tests.training.made_up import SETTINGS, finish, start, write_corpus
 

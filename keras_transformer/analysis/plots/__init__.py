@@ -3,8 +3,8 @@
 The figures do not use pyplot, which would keep them in memory and is not thread-safe.
 """
 
-from keras_transformer.analysis.plots.attention import attention_lines, attention_maps
-from keras_transformer.analysis.plots.heads import head_accuracies
+from keras_transformer.analysis.plots.attention_maps import attention_lines, attention_maps
+from keras_transformer.analysis.plots.head_maps import head_accuracies
 from keras_transformer.analysis.plots.history import (
     learning_rate,
     positional_encoding,

@@ -12,10 +12,10 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.analysis.plots.figures import COLORS, new_figure, plain
-from keras_transformer.checkpoints.state import STATE
 from keras_transformer.config import require, require_whole
 from keras_transformer.layers import sinusoids
 from keras_transformer.system.files import read_json
+from keras_transformer.weights.state import STATE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,18 +16,18 @@ from keras_transformer.analysis.plots.quality import parts_by_length
 from keras_transformer.analysis.suspects import suspects
 from keras_transformer.config import require, require_whole
 from keras_transformer.evaluation.assess import measured
-from keras_transformer.evaluation.quality import (
+from keras_transformer.evaluation.significance import Compared, compare, intervals
+from keras_transformer.evaluation.tokenizers import bleu_metric
+from keras_transformer.running.attention_weights import alignment_weights
+from keras_transformer.search import TRANSLATE, Search, spelled_out
+from keras_transformer.text.tokenizer import checked_texts
+from keras_transformer.translate.quality_estimation import (
     QualityEstimator,
     confidences,
     correlation,
     sentence_chrf,
 )
-from keras_transformer.evaluation.significance import Compared, compare, intervals
-from keras_transformer.evaluation.tokenizers import bleu_metric
-from keras_transformer.inference.attention_weights import alignment_weights
-from keras_transformer.inference.translator import Translator
-from keras_transformer.search import TRANSLATE, Search, spelled_out
-from keras_transformer.text.tokenizer import checked_texts
+from keras_transformer.translate.translator import Translator
 
 BINS = 5  # parts by length
 MOST_SHOWN = 60  # words of a sentence whose attention is drawn, on each side

@@ -89,7 +89,7 @@ def _drop_and_add(x, random_bytes, dropped, residual):
 
 
 def attention(query_BNTH: Any, key_BNSH: Any, value_BNSH: Any, mask: Any) -> Any:
-    """Kernel of `backend.attention`, with a boolean mask or None, and no bias."""
+    """Kernel of `backend.dot_product_attention`, with a boolean mask or None, and no bias."""
     logits_BNTS = tf.matmul(query_BNTH, key_BNSH, transpose_b=True)
     mask = tf.ones((1, 1, 1, 1), tf.bool) if mask is None else mask
     return tf.matmul(_softmax(logits_BNTS, mask, query_BNTH.shape[-1] ** -0.5), value_BNSH)

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from keras_transformer.backend.torch.matmul import product
+from keras_transformer.backend.torch.matrix_products import product
 
 _CHUNK = 1 << 19  # logits to process at a time: 2 MiB in float32, which stays in cache
 

@@ -13,7 +13,7 @@ import torch
 from keras import ops
 
 from keras_transformer.backend.chunked import Pattern
-from keras_transformer.backend.torch.matmul import computes_bfloat16, in_dtype
+from keras_transformer.backend.torch.matrix_products import computes_bfloat16, in_dtype
 
 
 def layer_norm(x: torch.Tensor, gamma: Any, beta: Any, epsilon: float) -> torch.Tensor:
@@ -72,7 +72,7 @@ def attention(
     bias: torch.Tensor | None,
     causal: bool = False,
 ) -> torch.Tensor:
-    """Kernel of `backend.attention`, the fastest for these inputs; `causal` excludes mask and bias.
+    """Kernel of `backend.dot_product_attention`, the fastest; `causal` excludes mask and bias.
 
     On a CPU the backward pass of PyTorch's fused kernel is slow in 16 bits (PyTorch 2.13: seven
     times as slow as matmul, softmax, matmul at 32 tokens, five times at 128).

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from keras_transformer.backend.torch.cross_entropy import chunk_rows, real_tokens, workspace
-from keras_transformer.backend.torch.matmul import product
+from keras_transformer.backend.torch.matrix_products import product
 
 
 class ProjectedRDrop(torch.autograd.Function):

@@ -17,9 +17,9 @@ import zlib
 from lxml import etree
 
 if __package__:
-    from keras_transformer.serving.readers import paragraphs, slots
+    from keras_transformer.serving.readers import paragraphs, text_places
 else:  # run by `__main__`, without the package
-    paragraphs, slots = map(importlib.import_module, ("paragraphs", "slots"))
+    paragraphs, text_places = map(importlib.import_module, ("paragraphs", "text_places"))
 
 MOST_UNPACKED = 200_000_000  # bytes
 MOST_TAGS = 2_000_000  # a tag takes up to some hundred bytes of memory
@@ -59,14 +59,14 @@ def read(content: bytes) -> tuple[list[str], list[str]]:
         ValueError: If the content is no document of this kind, or too large.
     """
     document = _Document(content)
-    return [slots.marked(x) for x in document.texts()], sorted(document.left())
+    return [text_places.marked(x) for x in document.texts()], sorted(document.left())
 
 
 def filled(content: bytes, texts: list[str]) -> bytes:
     """Return the document with other HTML, of the same spans, in each text."""
     document = _Document(content)
     for places, text in zip(document.texts(), texts, strict=True):
-        slots.fill(places, text)
+        text_places.fill(places, text)
     return document.closed()
 
 
@@ -121,7 +121,7 @@ class _Document:
         }
         return {name: kind for name, kind in kinds.items() if _TEXT_TYPES.fullmatch(kind)}
 
-    def texts(self) -> list[list[slots.Slot]]:
+    def texts(self) -> list[list[text_places.Slot]]:
         """Return the slots of each text."""
         return [text for one in self._read.values() for text in one.texts]
 

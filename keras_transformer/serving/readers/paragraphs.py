@@ -14,17 +14,17 @@ from typing import Any
 from lxml import etree
 
 if __package__:
-    from keras_transformer.serving.readers import slots
+    from keras_transformer.serving.readers import text_places
 else:  # run by `__main__`, without the package
-    slots = importlib.import_module("slots")
+    text_places = importlib.import_module("text_places")
 
 Slot, name_of, HIDDEN, LEFT, OFFICE, WORDS = (
-    slots.Slot,
-    slots.name_of,
-    slots.HIDDEN,
-    slots.LEFT,
-    slots.OFFICE,
-    slots.WORDS,
+    text_places.Slot,
+    text_places.name_of,
+    text_places.HIDDEN,
+    text_places.LEFT,
+    text_places.OFFICE,
+    text_places.WORDS,
 )
 _TEXT = f"{{{OFFICE}:text:1.0}}"
 _PLACEHOLDER = f"{{{OFFICE}:presentation:1.0}}placeholder"

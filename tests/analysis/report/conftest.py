@@ -3,8 +3,8 @@
 import pytest
 
 from keras_transformer.analysis.report import measure
-from keras_transformer.inference.translator import Translator
 from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.translate.translator import Translator
 
 EVIL = "<script>alert(1)</script> & \"two\" 'one'"
 PAIRS = [

@@ -9,8 +9,8 @@ import sacrebleu
 from keras_transformer.analysis.alignment import attention, between_words
 from keras_transformer.analysis.report import measure
 from keras_transformer.evaluation.assess import assess
-from keras_transformer.evaluation.quality import QualityEstimator
 from keras_transformer.search import TRANSLATE, Search
+from keras_transformer.translate.quality_estimation import QualityEstimator
 
 from .conftest import PAIRS, SHORT
 

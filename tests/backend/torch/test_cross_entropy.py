@@ -5,12 +5,12 @@ import pytest
 import torch
 
 from keras_transformer.backend import projected_cross_entropy
-from keras_transformer.backend.torch import matmul
+from keras_transformer.backend.torch import matrix_products
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "onednn"], autouse=True)
 def library(request, monkeypatch):
-    monkeypatch.setattr(matmul, "_BY_ONEDNN", request.param)
+    monkeypatch.setattr(matrix_products, "_BY_ONEDNN", request.param)
 
 
 def tensors(rng, *shapes):

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from keras_transformer.inference.chat import Chat
+from keras_transformer.language.chat import Chat
 from keras_transformer.serving import Catalogue, Settings, create_app
 
 

@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from keras_transformer.serving.readers import office
-from tests.serving.test_documents import word
+from tests.serving.test_file_translation import word
 
 MAIN = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
 TYPES = (

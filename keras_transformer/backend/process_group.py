@@ -1,0 +1,153 @@
+"""Several processes of one training run: join them, and sum tensors over them."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+from collections.abc import Callable, Iterator, Sequence
+
+import keras
+import numpy as np
+
+from keras_transformer.backend.compilation import BACKEND
+from keras_transformer.backend.data_parallel import num_replicas, replica_sums
+from keras_transformer.config import require
+
+if BACKEND == "jax":
+    import jax
+elif BACKEND == "torch":
+    import torch
+    import torch.distributed
+
+
+def join_processes(index: int, count: int, address: str, local: int | None) -> None:
+    """Join the processes of a run, which then have one backend; before any computation.
+
+    Args:
+        index: Number of this process.
+        count: Number of processes.
+        address: "host:port" of process 0.
+        local: Number of this process on its host, which then uses the GPU of this number alone,
+            or the only one that it sees; None: all devices with JAX, the first GPU with PyTorch.
+
+    Raises:
+        ValueError: If this process sees several GPUs, and none of this number.
+        NotImplementedError: With TensorFlow.
+    """
+    if BACKEND == "jax":
+        # On CPUs, collectives of two programs at a time would wait for each other (JAX 0.10).
+        jax.config.update("jax_cpu_enable_async_dispatch", False)
+        # JAX would take SIGTERM, with which a run saves its state.
+        jax.config.update("jax_enable_preemption_service", False)
+        gpu = _own_gpu(local, _visible_gpus())
+        own = None if gpu is None else [gpu]
+        # Without detection: under Slurm, JAX would take one device where all are meant.
+        jax.distributed.initialize(
+            address, count, index, own, cluster_detection_method="deactivate"
+        )
+    elif BACKEND == "torch":
+        on_gpu = torch.cuda.is_available()
+        if on_gpu:
+            torch.cuda.set_device(_own_gpu(local, torch.cuda.device_count()) or 0)
+        torch.distributed.init_process_group(
+            "nccl" if on_gpu else "gloo",
+            init_method=f"tcp://{address}",
+            world_size=count,
+            rank=index,
+        )
+    else:
+        raise NotImplementedError("several processes need JAX or PyTorch, got TensorFlow")
+
+
+def leave_processes() -> None:
+    """End what `join_processes` began: this process computes alone from now on."""
+    if BACKEND == "jax":
+        jax.distributed.shutdown()
+    elif BACKEND == "torch":
+        torch.distributed.destroy_process_group()
+
+
+def _own_gpu(local, visible):
+    """Return the number of the GPU of a process; None: whatever there is."""
+    if local is None or visible == 1:  # such as that of Slurm's `--gpus-per-task 1`
+        return None
+    fits = local < visible or not visible
+    require(fits, "number of the process on its host", local, f"below {visible}, its GPUs")
+    return local
+
+
+def _visible_gpus():
+    """Return how many of Nvidia's GPUs JAX will see, which cannot be asked before it has joined."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return len(glob.glob("/dev/nvidia[0-9]*") if named is None else named.split(","))
+
+
+def copy_to_processes(variables: Sequence[keras.Variable]) -> None:
+    """Give the variables of all of PyTorch's processes the values of process 0."""
+    if BACKEND == "torch" and num_replicas() > 1:
+        for variable in variables:
+            value = variable.value.detach().clone().contiguous()
+            torch.distributed.broadcast(value, 0)
+            variable.assign(value)
+
+
+def differ_by_process() -> None:
+    """Give the dropout of each of PyTorch's processes its own random numbers."""
+    if BACKEND == "torch" and num_replicas() > 1 and (rank := torch.distributed.get_rank()):
+        torch.manual_seed(int(torch.randint(1 << 62, ())) + rank)
+
+
+@contextlib.contextmanager
+def summed(variables: Sequence[keras.Variable]) -> Iterator[None]:
+    """Let variables hold their sums over PyTorch's processes inside the context."""
+    if BACKEND != "torch" or num_replicas() == 1:
+        yield
+        return
+    own = [variable.value.clone() for variable in variables]
+    try:
+        for variable, total in zip(variables, replica_sums(own), strict=True):
+            variable.assign(total)
+        yield
+    finally:
+        for variable, value in zip(variables, own, strict=True):
+            variable.assign(value)
+
+
+def slices_of(variable: keras.Variable, index: int) -> list[tuple[tuple[int, ...], np.ndarray]]:
+    """Return the slices of a variable that a process writes into a checkpoint.
+
+    Together the processes write each value once.
+
+    Args:
+        variable: The variable.
+        index: Number of this process.
+
+    Returns:
+        For each slice the place of its first value, and the values.
+    """
+    value = variable.value
+    if BACKEND != "jax" or value.is_fully_addressable:
+        whole = np.asarray(keras.ops.convert_to_numpy(variable))
+        return [] if index else [((0,) * whole.ndim, whole)]
+    return [
+        (tuple(axis.start or 0 for axis in shard.index), np.asarray(shard.data))
+        for shard in value.addressable_shards
+        if shard.replica_id == 0
+    ]
+
+
+def assign_slices(
+    variable: keras.Variable, read: Callable[[tuple[slice, ...]], np.ndarray]
+) -> None:
+    """Assign values to a variable; each process reads the slices that its devices hold.
+
+    Args:
+        variable: The variable.
+        read: Function from a slice of each axis to the values.
+    """
+    if BACKEND != "jax" or variable.value.is_fully_addressable:
+        variable.assign(read((slice(None),) * len(variable.shape)))
+        return
+    value = variable.value
+    variable.assign(jax.make_array_from_callback(value.shape, value.sharding, read))

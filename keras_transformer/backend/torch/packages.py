@@ -1,0 +1,237 @@
+"""Functions over a model that PyTorch's compiler makes programs of, which are kept on disk.
+
+A step of a search is hundreds of small operations, and Python takes longer to call them than they
+take themselves. TorchInductor (Ansel et al. 2024, PyTorch 2) writes a recorded function as C++.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import shutil
+import sys
+import warnings
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import torch
+from safetensors.torch import load, save
+
+from keras_transformer.backend import private
+from keras_transformer.backend.compilation import portable
+from keras_transformer.backend.torch.matrix_products import whole_blocks
+from keras_transformer.system.files import replacing
+from keras_transformer.system.locks import waiting
+from keras_transformer.system.processor import processor_features
+
+FORMAT = 2  # of the packages; those of another number are compiled again
+# Frozen weights are packed for the code, which has one thread: more would cost small models much.
+# What all layers read, such as a mask, is computed once, else with each element of each softmax.
+_CONFIG = {
+    "freezing": True,
+    "realize_reads_threshold": 0,
+    "cpp.threads": 1,
+    "compile_threads": 1,
+}
+_WEIGHTS = "weights.safetensors"  # those that the compiler computed, in the package
+_LAYOUT = ".layout"  # name of the sizes and strides of a weight, after its own
+_ALIGNMENT = 64  # bytes; vectors that lie across two lines of a cache take twice as long to read
+
+
+class Packages:
+    """Compiles functions over a model, each once for all later processes.
+
+    Args:
+        model: The model, whose weights the code reads as they are, or as the compiler packed them.
+        folder: Folder of the compiled functions; made if it is missing.
+
+    Raises:
+        ImportError: If there is no C++ compiler.
+        ValueError: If the model is not on the processor.
+    """
+
+    def __init__(self, model: keras.Model, folder: Path):
+        _require_compiler()
+        device = torch.device(private.device()).type
+        if device != "cpu":
+            raise ValueError(f"the device must be cpu for compiled functions, got {device!r}")
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+        self._variables, self._folder = model.variables, folder
+        self._packed: dict[Any, torch.Tensor] = {}  # of all functions, once each
+
+    def compiled(
+        self, name: str, function: Callable, examples: Sequence[Sequence[Any]]
+    ) -> Callable[[Sequence[Any]], list[Any]]:
+        """Return `function`, compiled: from the leaves of its arguments to those of its result.
+
+        Args:
+            name: What the function computes, as far as weights and shapes of arguments leave open.
+            function: Function from trees of tensors and positive numbers to a tree of tensors.
+            examples: Two calls, which differ in each number and each size that may differ.
+
+        Raises:
+            ValueError: If the compiler cannot compile the function.
+        """
+        leaves = [[*map(_carrier, keras.tree.flatten(example))] for example in examples]
+        variables = _variables_of(function, examples[0])
+        sizes = [[(*x.shape, str(x.dtype)) for x in example] for example in leaves]
+        key = json.dumps([name, sizes, [*map(_digest, variables)], _environment()])
+        path = self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.pt2"
+        with waiting(path.with_suffix(".lock")):
+            flat = _flat(function, examples[0], variables)
+            if not _is_whole(path):
+                with replacing(path) as temporary:
+                    self._compile(flat, leaves, temporary)
+            weights = self._weights_of(path, flat)
+            run = private.package_runner(path, weights)
+
+        def call(leaves, weights=weights):  # the code does not keep them
+            return run([x if type(x) is torch.Tensor else _carrier(x) for x in leaves])
+
+        return call
+
+    def _compile(self, function, leaves, path):
+        same, any_size = torch.export.Dim.STATIC, torch.export.Dim.DYNAMIC
+        sizes = [
+            {
+                axis: same if size == other else any_size
+                for axis, (size, other) in enumerate(zip(x.shape, y.shape, strict=True))
+            }
+            for x, y in zip(*leaves, strict=True)
+        ]
+        told = "compiling a part of the search for this processor, once, which takes minutes"
+        warnings.warn(told, stacklevel=2)
+        try:
+            with torch.no_grad(), portable(), whole_blocks(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of PyTorch about itself
+                program = torch.export.export(
+                    function, (leaves[0],), dynamic_shapes=(sizes,), strict=False
+                )
+                own = {x.value.data_ptr() for x in self._variables}
+                # The name of the package would not tell it from that of another model.
+                if any(x.data_ptr() in own for x in program.constants.values()):
+                    raise ValueError("it reads weights past their variables")
+                if weights := private.write_package(program, path, _CONFIG):
+                    of_model = {name for name, _ in function.named_buffers()}
+                    packed = {name: x for name, x in weights.items() if name not in of_model}
+                    _add_weights(path, packed)
+        except Exception as error:  # of many kinds
+            raise ValueError(f"PyTorch cannot compile the search: {error}") from error
+
+    def _weights_of(self, path, function):
+        """Return the weights of a package, where its code reads them fast; none if it has them."""
+        with zipfile.ZipFile(path) as archive:
+            if (name := _name_of_weights(archive)) not in archive.namelist():
+                return {}
+            stored = load(archive.read(name))
+        weights = {name: _aligned(weight) for name, weight in function.named_buffers()}
+        for name in [name for name in stored if name + _LAYOUT in stored]:
+            layout = stored[name + _LAYOUT].tolist()
+            key = repr(layout), _digest(stored[name])
+            if key not in self._packed:
+                self._packed[key] = _aligned(stored[name]).as_strided(*layout)
+            weights[name] = self._packed[key]
+        return weights
+
+
+def _is_whole(path):
+    """Return whether there is such a package and each byte is as it was written."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is None
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def _add_weights(path, weights):
+    """Put weights that are not the model's into a package, each as it lies in memory."""
+    stored = {}
+    for name, weight in weights.items():
+        sizes, strides = weight.shape, weight.stride()
+        stop = 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+        stored[name] = weight.as_strided((stop,), (1,)).clone()
+        stored[name + _LAYOUT] = torch.tensor([sizes, strides], dtype=torch.int64)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(_name_of_weights(archive), save(stored))
+
+
+def _aligned(weight):
+    return weight if weight.data_ptr() % _ALIGNMENT == 0 else weight.clone()
+
+
+def _name_of_weights(archive):
+    folder, _, _ = archive.namelist()[0].partition("/")  # of all files in a package
+    return f"{folder}/{_WEIGHTS}"
+
+
+def _digest(numbers):
+    values = keras.ops.convert_to_numpy(numbers)
+    return hashlib.sha256(np.ascontiguousarray(values)).hexdigest()
+
+
+def _require_compiler():
+    name = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
+    if sys.platform != "win32" and shutil.which(name) is None:
+        raise ImportError(
+            f"a C++ compiler is needed, and {name} is missing: install it, or set CXX"
+        )
+
+
+def _carrier(x):
+    """Return a tensor in the order that compiled code expects; of a number, one of its size."""
+    if isinstance(x, np.ndarray):
+        return torch.from_numpy(np.ascontiguousarray(x))
+    return x.contiguous() if torch.is_tensor(x) else torch.empty(x + 1, 0)
+
+
+def _variables_of(function, example):
+    """Return the variables that a function reads."""
+    read = {}
+
+    class Reading(keras.StatelessScope):
+        def get_current_value(self, variable):
+            read.setdefault(id(variable), variable)
+            return super().get_current_value(variable)
+
+    with torch.no_grad(), portable(), Reading():
+        function(*example)
+    return list(read.values())
+
+
+def _flat(function, example, variables):
+    """Return a module that holds the weights and computes the function from its leaves."""
+    are_numbers = [isinstance(x, int) for x in keras.tree.flatten(example)]
+
+    class Function(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            for number, variable in enumerate(variables):
+                self.register_buffer(f"weight_{number}", variable.value.detach())
+
+        def forward(self, leaves):
+            given = [
+                x.shape[0] - 1 if is_number else x
+                for x, is_number in zip(leaves, are_numbers, strict=True)
+            ]
+            mapping = list(zip(variables, self.buffers(), strict=True))
+            with keras.StatelessScope(state_mapping=mapping):
+                found = function(*keras.tree.pack_sequence_as(example, given))
+            return [x.contiguous() for x in keras.tree.flatten(found)]
+
+    return Function()
+
+
+@functools.cache
+def _environment():
+    """Return what compiled code depends on beside its function."""
+    sources = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[2].rglob("*.py")):
+        sources.update(path.read_bytes())
+    versions = [FORMAT, torch.version.__version__, keras.__version__, sources.hexdigest()]
+    return [*versions, *sorted(processor_features())]

@@ -1,0 +1,293 @@
+"""Map of BART, Marian (OPUS-MT), Pegasus, M2M-100, NLLB-200 and mBART-50 checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from keras_transformer.config import TransformerConfig, require
+from keras_transformer.hub.families.family import (
+    Family,
+    Rule,
+    dense,
+    norm,
+    their_activation,
+    token_id,
+    token_ids,
+)
+from keras_transformer.hub.families.fields import (
+    ACTIVATIONS,
+    OF_SIDES,
+    SIDE_NAMES,
+    SIDE_SYNONYMS,
+    activation,
+    flag,
+    pair_tokens,
+    rate,
+    size,
+)
+from keras_transformer.hub.families.general_fields import ENCODER_DECODER
+from keras_transformer.models import Transformer
+
+_FIELDS = ENCODER_DECODER | {name: size() for name in ("vocab_size", "d_model", *OF_SIDES)}
+_FIELDS |= dict(
+    max_position_embeddings=size(1024),
+    dropout=rate(0.1),
+    activation_function=activation("gelu"),
+    scale_embedding=flag(False),
+    tie_word_embeddings=flag(True),
+    **pair_tokens(1, 2, 2),
+)
+_MARIAN_FIELDS = _FIELDS | dict(
+    decoder_vocab_size=size(None),
+    share_encoder_decoder_embeddings=flag(True),
+    **pair_tokens(58100, 58100, 0),
+)
+_PEGASUS_FIELDS = _FIELDS | pair_tokens(0, 0, 1)
+FIELDS = _FIELDS | dict(max_position_embeddings=size())  # positions are weights
+_MBART_FIELDS = FIELDS | pair_tokens(1, None, 2)
+_M2M_FIELDS = _FIELDS | dict(activation_function=activation("relu"), scale_embedding=flag(True))
+
+NAMES = SIDE_NAMES | dict(
+    source_vocab_size="vocab_size",
+    target_vocab_size="vocab_size",
+    scale_embeddings="scale_embedding",
+    max_length="max_position_embeddings",
+)
+_CLASSES = dict(marian="Marian", pegasus="Pegasus", m2m_100="M2M100", mbart="MBart", bart="Bart")
+_START = "decoder_start_token_id"
+_ENDS = ("ForConditionalGeneration", "MTModel", "Model")
+
+_SHARED, _BIAS = "model.shared.weight", "final_logits_bias"
+_ENCODER, _DECODER = (f"model.{side}.embed_tokens.weight" for side in ("encoder", "decoder"))
+
+
+def _config(
+    theirs: Mapping[str, Any],
+    names: Iterable[str],
+    target_vocab_size: int | None = None,
+    shared: bool = True,
+    config_class: type[TransformerConfig] = TransformerConfig,
+    **family: Any,
+):
+    # Without a tied output, each side may have a table of its own.
+    has_own = not theirs["tie_word_embeddings"] and not {_ENCODER, _DECODER}.isdisjoint(names)
+    return config_class(
+        source_vocab_size=theirs["vocab_size"],
+        target_vocab_size=target_vocab_size or theirs["vocab_size"],
+        share_embeddings=shared and not has_own,
+        d_model=theirs["d_model"],
+        d_ff=theirs["encoder_ffn_dim"],
+        decoder_d_ff=theirs["decoder_ffn_dim"],
+        num_encoder_layers=theirs["encoder_layers"],
+        num_decoder_layers=theirs["decoder_layers"],
+        num_heads=theirs["encoder_attention_heads"],
+        num_decoder_heads=theirs["decoder_attention_heads"],
+        dropout=theirs["dropout"],
+        activation=ACTIVATIONS[theirs["activation_function"]],
+        scale_embeddings=theirs["scale_embedding"],
+        max_length=theirs["max_position_embeddings"],
+        epsilon=1e-5,
+        tie_output=theirs["tie_word_embeddings"],
+        pad_id=token_id(theirs, "pad_token_id"),
+        eos_id=token_ids(theirs, "eos_token_id"),
+        **family,
+    )
+
+
+def _marian_config(theirs, names):
+    source, target = theirs["vocab_size"], theirs["decoder_vocab_size"]
+    name = "share_encoder_decoder_embeddings"
+    accepted = f"false for vocab_size={source} and decoder_vocab_size={target}"
+    require(not theirs[name] or source == (target or source), name, theirs[name], accepted)
+    return _config(
+        theirs,
+        names,
+        target_vocab_size=theirs["decoder_vocab_size"],
+        shared=theirs["share_encoder_decoder_embeddings"],
+        positions="sinusoidal_halves",
+        output_bias=True,
+        bos_id=token_id(theirs, _START, "pad_token_id"),
+    )
+
+
+def _m2m_config(theirs, names):
+    return _config(
+        theirs,
+        names,
+        positions="sinusoidal_tensor2tensor",
+        position_offset=token_id(theirs, "pad_token_id") + 1,
+        norm_first=True,
+        bos_id=token_id(theirs, _START),
+    )
+
+
+def bart_config(theirs: Mapping[str, Any], names: Iterable[str], **family: Any) -> Any:
+    """Return our config of a BART, with these fields besides."""
+    # `transformers` takes a missing bias for zeros; the bare model (BartModel) has none.
+    names = set(names)
+    options = dict(output_bias=_BIAS in names) | family
+    return _config(
+        theirs,
+        names,
+        positions="learned",
+        position_offset=2,
+        norm_embeddings=True,
+        bos_id=token_id(theirs, _START),
+        **options,
+    )
+
+
+def _mbart_config(theirs, names):
+    # mBART-25 has none: each text begins with the token of its language.
+    theirs = theirs | {_START: token_id(theirs, _START, "eos_token_id")}
+    return bart_config(theirs, names, norm_first=True, output_bias=True)
+
+
+def _pegasus_config(theirs, names):
+    return _config(
+        theirs,
+        names,
+        positions="sinusoidal_halves",
+        norm_first=True,
+        output_bias=True,
+        bos_id=token_id(theirs, _START, "pad_token_id"),
+    )
+
+
+def _file(config: TransformerConfig) -> dict[str, Any]:
+    decoder = config.decoder_sizes
+    return dict(
+        is_encoder_decoder=True,
+        vocab_size=config.source_vocab_size,
+        d_model=config.d_model,
+        encoder_ffn_dim=config.d_ff,
+        decoder_ffn_dim=decoder["d_ff"],
+        encoder_layers=config.num_encoder_layers,
+        decoder_layers=config.num_decoder_layers,
+        encoder_attention_heads=config.num_heads,
+        decoder_attention_heads=decoder["num_heads"],
+        dropout=config.dropout,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        activation_function=their_activation(config.activation),
+        scale_embedding=config.scale_embeddings,
+        max_position_embeddings=config.max_length,
+        tie_word_embeddings=config.tie_output,
+        pad_token_id=config.pad_id,
+        eos_token_id=config.eos_id,
+        decoder_start_token_id=config.bos_id,
+    )
+
+
+def _marian_file(config):
+    return _file(config) | dict(
+        architectures=["MarianMTModel"],
+        decoder_vocab_size=config.target_vocab_size,
+        share_encoder_decoder_embeddings=config.share_embeddings,
+        forced_eos_token_id=config.eos_id,
+    )
+
+
+def _pegasus_file(config):
+    return _file(config) | dict(
+        architectures=["PegasusForConditionalGeneration"], forced_eos_token_id=config.eos_id
+    )
+
+
+def _m2m_file(config):
+    architectures = ["M2M100ForConditionalGeneration"]
+    return _file(config) | dict(architectures=architectures)
+
+
+def bart_file(config: TransformerConfig) -> dict[str, Any]:
+    """Return the `config.json` of a BART, without `model_type`."""
+    architectures = ["BartForConditionalGeneration"]
+    return _file(config) | dict(architectures=architectures, forced_eos_token_id=config.eos_id)
+
+
+def _mbart_file(config):
+    return _file(config) | dict(
+        architectures=["MBartForConditionalGeneration"],
+        forced_eos_token_id=config.eos_id,
+        add_final_layer_norm=True,
+    )
+
+
+def _attention(ours: str, theirs: str, heads: int, cross: bool = False) -> list[Rule]:
+    query, key, value = (f"{theirs}.{name}_proj" for name in "qkv")
+    rules = dense(f"{ours}/output", f"{theirs}.out_proj")
+    if cross:
+        rules += dense(f"{ours}/query", query)
+        return rules + dense(f"{ours}/key_value", key, value, heads=(heads,) * 2)
+    return rules + dense(f"{ours}/query_key_value", query, key, value, heads=(heads,) * 3)
+
+
+def rules_of(config: TransformerConfig) -> list[Rule]:
+    """Return the rules of BART, Marian, Pegasus, M2M-100, NLLB-200 and mBART-50."""
+    rules = []
+    sides = dict(encoder=config.num_encoder_layers, decoder=config.num_decoder_layers)
+    for side, layers in sides.items():
+        attention, heads = "attention", config.num_heads
+        if side == "decoder":
+            attention, heads = "self_attention", config.decoder_sizes["num_heads"]
+        for i in range(layers):
+            ours, theirs = f"{side}/block_{i}", f"model.{side}.layers.{i}"
+            rules += _attention(f"{ours}/{attention}", f"{theirs}.self_attn", heads)
+            rules += norm(f"{ours}/{attention}_norm/norm", f"{theirs}.self_attn_layer_norm")
+            if side == "decoder":
+                names = f"{ours}/cross_attention", f"{theirs}.encoder_attn"
+                rules += _attention(*names, heads, cross=True)
+                rules += norm(f"{names[0]}_norm/norm", f"{names[1]}_layer_norm")
+            rules += dense(f"{ours}/feed_forward/hidden", f"{theirs}.fc1")
+            rules += dense(f"{ours}/feed_forward/output", f"{theirs}.fc2")
+            rules += norm(f"{ours}/feed_forward_norm/norm", f"{theirs}.final_layer_norm")
+        if config.norm_first:
+            rules += norm(f"{side}/norm", f"model.{side}.layer_norm")
+        embedding = "source_embedding" if side == "encoder" else "target_embedding"
+        if config.positions == "learned":
+            positions = f"model.{side}.embed_positions.weight"
+            rules.append(Rule(f"{embedding}/positions/embeddings", (positions,)))
+        if config.norm_embeddings:
+            rules += norm(f"{embedding}/norm", f"model.{side}.layernorm_embedding")
+    if not config.share_embeddings:
+        rules.append(Rule("source_embedding/tokens/embeddings", (_ENCODER,)))
+    target = _SHARED if config.share_embeddings else _DECODER
+    rules.append(Rule("target_embedding/tokens/embeddings", (target,)))
+    if not config.tie_output:
+        rules += dense("output", "lm_head", bias=False)
+    if config.output_bias:
+        rules.append(Rule("output_bias/bias", (_BIAS,), "row"))
+    return rules
+
+
+ALIASES = {_ENCODER: (_SHARED,), _DECODER: (_SHARED,), "lm_head.weight": (_SHARED, _DECODER)}
+# A table that no side reads, positions that are computed, and a number in older files.
+UNUSED = (_SHARED, "embed_positions.weight", "embed_positions.weights", "coder.version")
+# Without a tied output, `transformers` (5.23) ties none of these tables.
+_MARIAN_UNTIED = {_ENCODER: _SHARED, _DECODER: _SHARED}
+_UNTIED = _MARIAN_UNTIED | {_SHARED: _ENCODER}
+
+FAMILIES = {
+    kind: Family(
+        Transformer,
+        config,
+        rules_of,
+        file,
+        ALIASES,
+        UNUSED,
+        prefix="model.",
+        fields=fields,
+        untied=_MARIAN_UNTIED if kind == "marian" else _UNTIED,
+        synonyms=SIDE_SYNONYMS,
+        names=NAMES,
+        architectures=tuple(_CLASSES[kind] + end for end in _ENDS),
+    )
+    for kind, config, file, fields in (
+        ("marian", _marian_config, _marian_file, _MARIAN_FIELDS),
+        ("pegasus", _pegasus_config, _pegasus_file, _PEGASUS_FIELDS),
+        ("m2m_100", _m2m_config, _m2m_file, _M2M_FIELDS),
+        ("mbart", _mbart_config, _mbart_file, _MBART_FIELDS),
+        ("bart", bart_config, bart_file, FIELDS),
+    )
+}

@@ -1,0 +1,63 @@
+"""Map of checkpoints of a BART with a classifier, such as bart-large-mnli."""
+
+from __future__ import annotations
+
+from keras_transformer.hub.families import bart
+from keras_transformer.hub.families.encoders import FIELDS
+from keras_transformer.hub.families.family import Family, Rule, dense
+from keras_transformer.hub.families.fields import SIDE_SYNONYMS, rate
+from keras_transformer.hub.families.label_names import (
+    labels_of,
+    problem_fields,
+    problem_type_of,
+)
+from keras_transformer.models import TransformerClassifier, TransformerClassifierConfig
+
+_CLASS = "BartForSequenceClassification"
+_HEAD = "classification_head"
+_FIELDS = bart.FIELDS | {x: FIELDS[x] for x in ("id2label", "num_labels", "problem_type")}
+_FIELDS |= {"classifier_dropout": rate(0.0)}
+
+
+def _config(theirs, names):
+    return bart.bart_config(
+        theirs,
+        names,
+        config_class=TransformerClassifierConfig,
+        output_bias=False,
+        labels=labels_of(theirs),
+        problem_type=problem_type_of(theirs),
+        head_dropout=theirs["classifier_dropout"],
+    )
+
+
+def _config_file(config):
+    return bart.bart_file(config) | dict(
+        architectures=[_CLASS],
+        id2label={str(i): name for i, name in enumerate(config.labels)},
+        label2id={name: i for i, name in enumerate(config.labels)},
+        classifier_dropout=config.head_dropout,
+        **problem_fields(config.problem_type, len(config.labels)),
+    )
+
+
+def _rules(config: TransformerClassifierConfig) -> list[Rule]:
+    rules = bart.rules_of(config)
+    return rules + dense("pooler", f"{_HEAD}.dense") + dense("classifier", f"{_HEAD}.out_proj")
+
+
+VARIANTS = {
+    ("bart", _CLASS): Family(
+        TransformerClassifier,
+        _config,
+        _rules,
+        _config_file,
+        bart.ALIASES,
+        (*bart.UNUSED, "final_logits_bias"),
+        prefix="model.",
+        fields=_FIELDS,
+        synonyms=SIDE_SYNONYMS,
+        names=bart.NAMES,
+        architectures=(_CLASS,),
+    )
+}

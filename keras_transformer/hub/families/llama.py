@@ -1,0 +1,282 @@
+"""Maps of LLaMA (1 to 3, SmolLM2), Mistral and SmolLM3 checkpoints, and what relatives share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras_transformer.hub.families.family import (
+    Family,
+    Rule,
+    dense,
+    scale,
+    table,
+    token_id,
+    token_ids,
+)
+from keras_transformer.hub.families.fields import (
+    TOKEN_NAMES,
+    TOKENS,
+    Field,
+    exactly,
+    flag,
+    mapping,
+    positive,
+    size,
+    token,
+)
+from keras_transformer.hub.families.general_fields import ONE_STACK
+from keras_transformer.hub.families.rotary_fields import (
+    ROTARY,
+    longest_of,
+    read_rotary,
+    rotary_fields,
+)
+from keras_transformer.hub.families.window_fields import (
+    layer_types,
+    read_windows,
+    window_fields,
+)
+from keras_transformer.models import LLaMA, LLaMAConfig
+
+_SIZES = "vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads"
+SHARED_FIELDS = (
+    ONE_STACK
+    | {name: size() for name in _SIZES.split()}
+    | dict(
+        head_dim=size(None),
+        rms_norm_eps=positive(1e-6),
+        tie_word_embeddings=flag(False),
+        rope_parameters=mapping(),
+        rope_scaling=mapping(),
+        hidden_act=exactly("silu"),
+        eos_token_id=token(2),
+    )
+)
+NAMES = TOKEN_NAMES | dict(  # ours -> theirs, of all relatives
+    d_model="hidden_size",
+    d_ff="intermediate_size",
+    num_layers="num_hidden_layers",
+    num_heads="num_attention_heads",
+    num_kv_heads="num_key_value_heads",
+    epsilon="rms_norm_eps",
+    theta="rope_theta",
+    window="sliding_window",
+    max_length="max_position_embeddings",
+)
+_NO_ROPE_LAYERS = Field(
+    "a list of 0 and 1, or null",
+    lambda x: isinstance(x, list) and all(type(y) is int and y in (0, 1) for y in x),
+    None,
+)
+FIELDS = {
+    "llama": SHARED_FIELDS
+    | dict(
+        num_key_value_heads=size(None),
+        max_position_embeddings=size(2048),
+        bos_token_id=token(1),
+        attention_bias=flag(False),
+        mlp_bias=exactly(False),
+    ),
+    "mistral": SHARED_FIELDS
+    | dict(
+        num_key_value_heads=size(8, null=True),
+        max_position_embeddings=size(4096 * 32),
+        bos_token_id=token(1),
+        attention_bias=exactly(False),
+        mlp_bias=exactly(False),
+        sliding_window=size(4096, null=True),
+    ),
+    "smollm3": SHARED_FIELDS
+    | dict(
+        num_key_value_heads=size(4, null=True),
+        max_position_embeddings=size(32768),
+        pad_token_id=token(128004),
+        bos_token_id=token(128000),
+        eos_token_id=token(128001),
+        tie_word_embeddings=flag(True),
+        attention_bias=flag(False),
+        mlp_bias=exactly(False),
+        no_rope_layers=_NO_ROPE_LAYERS,
+        no_rope_layer_interval=size(4),
+        use_sliding_window=flag(False),
+        sliding_window=size(None),
+        layer_types=layer_types(),
+    ),
+}
+
+
+def read_config(theirs: Any, default_theta: float = 10000.0, **own: Any) -> LLaMAConfig:
+    """Return our config of a LLaMA or a relative.
+
+    Args:
+        theirs: Complete `config.json`.
+        default_theta: Base of the rotary rates where the file has none.
+        own: Fields of our config that the relative has besides.
+    """
+    theta, scaling = read_rotary(theirs, default_theta)
+    return LLaMAConfig(
+        vocab_size=theirs["vocab_size"],
+        d_model=theirs["hidden_size"],
+        d_ff=theirs["intermediate_size"],
+        num_layers=theirs["num_hidden_layers"],
+        num_heads=theirs["num_attention_heads"],
+        num_kv_heads=theirs["num_key_value_heads"],
+        head_dim=theirs["head_dim"],
+        theta=theta,
+        scaling=scaling,
+        epsilon=theirs["rms_norm_eps"],
+        max_length=longest_of(theirs, scaling),
+        tie_output=theirs["tie_word_embeddings"],
+        pad_id=token_id(theirs, "pad_token_id", "eos_token_id"),
+        bos_id=token_id(theirs, "bos_token_id", "eos_token_id"),
+        eos_id=token_ids(theirs, "eos_token_id"),  # Llama 3 lists several
+        **own,
+    )
+
+
+def write_config(config: LLaMAConfig, kind: str, **own: Any) -> dict[str, Any]:
+    """Return the `config.json` of a LLaMA or a relative, without `model_type`.
+
+    Args:
+        config: Our config.
+        kind: Name of the family in the names of its classes, such as "Qwen2".
+        own: Fields that the relative has besides.
+    """
+    return dict(
+        architectures=[f"{kind}ForCausalLM"],
+        hidden_act="silu",
+        vocab_size=config.vocab_size,
+        hidden_size=config.d_model,
+        intermediate_size=config.d_ff,
+        num_hidden_layers=config.num_layers,
+        num_attention_heads=config.num_heads,
+        num_key_value_heads=config.num_kv_heads or config.num_heads,
+        head_dim=config.head_dim or config.d_model // config.num_heads,
+        rms_norm_eps=config.epsilon,
+        tie_word_embeddings=config.tie_output,
+        attention_dropout=0.0,
+        pad_token_id=config.pad_id,
+        bos_token_id=config.bos_id,
+        eos_token_id=config.eos_id,
+        **rotary_fields(config.theta, config.scaling, config.max_length),
+        **own,
+    )
+
+
+def rules_of(config: LLaMAConfig, joined: bool = False) -> list[Rule]:
+    """Return the rules of all weights of a LLaMA or a relative.
+
+    Args:
+        config: Our config.
+        joined: Whether their file has the projections to queries, keys and values in one tensor,
+            and the two that the gate multiplies in another.
+    """
+    rules = table("embedding/tokens", "model.embed_tokens")
+    kv_heads = config.num_kv_heads or config.num_heads
+    for i in range(config.num_layers):
+        ours, theirs = f"decoder/block_{i}", f"model.layers.{i}"
+        names = ["qkv"] if joined else "qkv"
+        rules += dense(
+            f"{ours}/self_attention/query_key_value",
+            *(f"{theirs}.self_attn.{x}_proj" for x in names),
+            bias=config.qkv_bias,
+            heads=(config.num_heads, kv_heads, kv_heads),
+        )
+        output = f"{ours}/self_attention/output"
+        rules += dense(output, f"{theirs}.self_attn.o_proj", bias=config.output_bias)
+        gated = ("gate_up", "gate_up") if joined else ("gate", "up")
+        for k, layer in enumerate(("hidden", "gate")):
+            kernel, name = f"{ours}/feed_forward/{layer}/kernel", f"{theirs}.mlp.{gated[k]}_proj"
+            share = (k, 2) if joined else (0, 1)
+            rules.append(Rule(kernel, (f"{name}.weight",), "transposed", share=share))
+        rules += dense(f"{ours}/feed_forward/output", f"{theirs}.mlp.down_proj", bias=False)
+        rules += scale(f"{ours}/self_attention_norm/norm", f"{theirs}.input_layernorm")
+        rules += scale(f"{ours}/feed_forward_norm/norm", f"{theirs}.post_attention_layernorm")
+        if config.qk_norm:
+            for x, part in (("q", "query"), ("k", "key")):
+                name = f"{theirs}.self_attn.{x}_norm"
+                rules += scale(f"{ours}/self_attention/{part}_norm", name)
+    rules += scale("decoder/norm", "model.norm")
+    if not config.tie_output:
+        rules += dense("output", "lm_head", bias=False)
+    return rules
+
+
+def family(name: str, read: Any, write: Any, fields: Any, rules: Any = rules_of) -> Family:
+    """Return the family of a relative of LLaMA, from the functions of `Family`.
+
+    Args:
+        name: Name of the family in the names of its classes, such as "Qwen2".
+        read, write, fields, rules: See `Family`.
+    """
+    return Family(
+        LLaMA,
+        read,
+        rules,
+        write,
+        aliases={"lm_head.weight": ("model.embed_tokens.weight",)},
+        unused=(".rotary_emb.inv_freq",),
+        free=frozenset({"dropout", "num_kv_heads", "head_dim"}),
+        prefix="model.",
+        fields=fields,
+        also_read=(*TOKENS, *ROTARY),
+        harmless=("pretraining_tp",),  # how products are split
+        names=NAMES,
+        architectures=tuple(f"{name}{end}" for end in ("ForCausalLM", "Model")),
+    )
+
+
+def _llama(theirs, names):
+    bias = theirs["attention_bias"]
+    return read_config(theirs, qkv_bias=bias, output_bias=bias)
+
+
+def _mistral(theirs, names):
+    return read_config(theirs, window=theirs["sliding_window"])
+
+
+def _smollm3(theirs, names):
+    count, bias = theirs["num_hidden_layers"], theirs["attention_bias"]
+    rotates = theirs["no_rope_layers"]  # 1 for layers that rotate, whatever its name says
+    if rotates is None:
+        rotates = [int((i + 1) % theirs["no_rope_layer_interval"] != 0) for i in range(count)]
+    if len(rotates) < count:
+        raise ValueError(f"no_rope_layers must have {count} entries, one a layer, got {rotates}")
+    still = [not rotates[i] for i in range(count)]
+    window, layers = read_windows(theirs, still, theirs["use_sliding_window"])
+    return read_config(
+        theirs,
+        2e6,
+        qkv_bias=bias,
+        output_bias=bias,
+        no_rotary=tuple(i for i in range(count) if still[i]),
+        window=window,
+        window_layers=layers,
+    )
+
+
+def _smollm3_file(config):
+    rotates = [int(i not in config.no_rotary) for i in range(config.num_layers)]
+    return write_config(
+        config,
+        "SmolLM3",
+        attention_bias=config.qkv_bias,
+        no_rope_layers=rotates,
+        use_sliding_window=config.window is not None,
+        **window_fields(config),
+    )
+
+
+def _llama_file(config):
+    return write_config(config, "Llama", attention_bias=config.qkv_bias)
+
+
+def _mistral_file(config):
+    return write_config(config, "Mistral", sliding_window=config.window)
+
+
+FAMILIES = {
+    "llama": family("Llama", _llama, _llama_file, FIELDS["llama"]),
+    "mistral": family("Mistral", _mistral, _mistral_file, FIELDS["mistral"]),
+    "smollm3": family("SmolLM3", _smollm3, _smollm3_file, FIELDS["smollm3"]),
+}

@@ -1,0 +1,296 @@
+"""Read `generation_config.json`, the search of a checkpoint's authors, as options of ours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.config import is_number, require
+from keras_transformer.hub.families.family import token_ids
+from keras_transformer.hub.families.fields import Field, count, positive, size
+from keras_transformer.search import Generation, Search, SearchOptions, Transcription
+from keras_transformer.system.files import read_json
+from keras_transformer.system.foreign_fields import FieldTable
+
+CONFIG, GENERATION = "config.json", "generation_config.json"
+OF_TOKENS = ("eos_token_id", "bos_token_id", "decoder_start_token_id")
+# A maximum length from here on only guards against translations without an end, such as 512 of
+# OPUS-MT and 200 of NLLB. `max_extra_length` does so, too, with less memory and computation.
+GUARD = 128
+# With these, `renormalize_logits` leaves out other tokens at each position.
+_CHANGING = ("no_repeat_ngram_size", "repetition_penalty", "min_length", "min_new_tokens")
+
+
+def _is_id(x):
+    return type(x) is int
+
+
+def _is_ids(x):
+    return isinstance(x, list) and all(map(_is_id, x))
+
+
+def _is_forced(x):
+    return isinstance(x, list) and len(x) == 2 and _is_id(x[0]) and (x[1] is None or _is_id(x[1]))
+
+
+_IDS = Field("a list of token ids or null", _is_ids, None)
+
+
+def _share(default):
+    return Field("a number in [0, 1]", lambda x: is_number(x) and 0 <= x <= 1, default, null=True)
+
+
+# What is read, with the defaults of `generate()` (5.23). A maximum length has none here.
+_READ = {
+    "num_beams": size(1, null=True),
+    "length_penalty": Field("at least 0", lambda x: is_number(x) and x >= 0, 1.0, null=True),
+    "early_stopping": Field("true, false or null", lambda x: isinstance(x, bool), None),
+    "no_repeat_ngram_size": count(None),
+    "repetition_penalty": positive(1.0, null=True),
+    "max_length": Field("at least 2", lambda x: type(x) is int and x >= 2, None),
+    "max_new_tokens": size(None),
+    "min_length": count(None),
+    "min_new_tokens": count(None),
+    "do_sample": Field("true, false or null", lambda x: isinstance(x, bool), None),
+    "temperature": positive(1.0, null=True),
+    "top_k": Field("at least 0", lambda x: type(x) is int and x >= 0, 50, null=True),
+    "top_p": _share(1.0),
+    "min_p": _share(None),
+    "forced_bos_token_id": Field("a token id or null", _is_id, None),
+    "forced_eos_token_id": Field(
+        "a token id, a list of them, or null",
+        lambda x: _is_id(x) or (_is_ids(x) and len(x) > 0),
+        None,
+    ),
+    "suppress_tokens": _IDS,
+    "begin_suppress_tokens": _IDS,
+    "bad_words_ids": Field(
+        "a list of lists of one token id each",
+        lambda x: isinstance(x, list) and all(_is_ids(y) and len(y) == 1 for y in x),
+        None,
+    ),
+    "renormalize_logits": Field("true, false or null", lambda x: isinstance(x, bool), None),
+    "language": Field("a text or null", lambda x: isinstance(x, str), None),
+    "forced_decoder_ids": Field(
+        "a list of pairs of a position and a token id or null",
+        lambda x: isinstance(x, list) and all(_is_forced(y) for y in x),
+        None,
+    ),
+    "is_multilingual": Field("true, false or null", lambda x: isinstance(x, bool), None),
+    "alignment_heads": Field("a list of pairs or null", lambda x: isinstance(x, list), None),
+}
+_SAMPLING = {  # without effect unless do_sample
+    "typical_p": (None, 1.0, 1),
+    "top_h": (None,),
+    "epsilon_cutoff": (None, 0.0, 0),
+    "eta_cutoff": (None, 0.0, 0),
+}
+FIELDS = FieldTable(
+    read=(*_READ, *OF_TOKENS, "pad_token_id"),
+    harmless=(
+        # How it is computed, and what else is returned.
+        *("use_cache", "cache_implementation", "cache_config", "max_cache_len", "compile_config"),
+        *("disable_compile", "continuous_batching_config", "prefill_chunk_size", "low_memory"),
+        *("num_return_sequences", "output_attentions", "output_hidden_states", "output_scores"),
+        *("output_logits", "return_dict_in_generate", "remove_invalid_values"),
+        # Drafts, which the model itself verifies.
+        *("is_assistant", "num_assistant_tokens", "num_assistant_tokens_schedule", "use_mtp"),
+        *("assistant_confidence_threshold", "prompt_lookup_num_tokens", "speculation_type"),
+        *("max_matching_ngram_size", "assistant_early_exit", "assistant_lookbehind"),
+        *("target_lookbehind", "assistant_ensemble_weight"),
+        # Of Whisper: names of its tokens, and options of other outputs than the text.
+        *("lang_to_id", "task_to_id", "no_timestamps_token_id", "prev_sot_token_id"),
+        *("max_initial_timestamp_index", "median_filter_width", "return_token_timestamps"),
+        *("transformers_version", "trust_remote_code"),
+    ),
+    refused={
+        **_SAMPLING,
+        "encoder_repetition_penalty": (None, 1.0, 1),
+        "encoder_no_repeat_ngram_size": (None, 0),
+        "exponential_decay_length_penalty": (None,),
+        "sequence_bias": (None,),
+        "guidance_scale": (None, 1.0, 1),
+        "watermarking_config": (None,),
+        "penalty_alpha": (None, 0.0, 0),
+        "dola_layers": (None,),
+        "diversity_penalty": (None, 0.0, 0),
+        "num_beam_groups": (None, 1),
+        "constraints": (None,),
+        "force_words_ids": (None,),
+        "max_time": (None,),
+        "stop_strings": (None,),
+        "token_healing": (None, False),
+        # Of Whisper.
+        "return_timestamps": (None, False),
+        "task": (None, "transcribe"),
+        "condition_on_prev_tokens": (None, False),
+        "compression_ratio_threshold": (None,),
+        "logprob_threshold": (None,),
+        "no_speech_threshold": (None,),
+        "prompt_condition_type": (None, "first-segment"),
+    },
+)
+NAMES = {*FIELDS.read, *FIELDS.harmless, *FIELDS.refused}
+
+
+def generation_facts(folder: str | os.PathLike) -> tuple[dict[str, Any], Path]:
+    """Return what a folder says of generation, and the file that says it.
+
+    That is `generation_config.json`; without it, the fields of `config.json` that belong there, as
+    in older folders.
+
+    Raises:
+        ValueError: If a file does not hold an object.
+    """
+    path = Path(folder, GENERATION)
+    is_own = path.is_file()
+    path = path if is_own else Path(folder, CONFIG)
+    facts = read_json(path) if path.is_file() else {}
+    if not isinstance(facts, dict):
+        raise ValueError(f"{path} must hold an object, got {type(facts).__name__}")
+    if is_own:
+        return facts, path
+    fields = {name: x for name, x in facts.items() if name in NAMES and x is not None}
+    fields.pop("language", None)
+    fields.pop("task", None)
+    if facts.get("force_bos_token_to_be_generated"):
+        fields["forced_bos_token_id"] = fields.get("bos_token_id")
+    return fields, path
+
+
+def checked_facts(folder: str | os.PathLike) -> tuple[dict[str, Any], Path]:
+    """Return what a folder says of generation, with defaults filled in, and the file that says it.
+
+    Raises:
+        ValueError: If a field has a value that is not supported; names file and field.
+    """
+    facts, path = generation_facts(folder)
+    samples = facts.get("do_sample") is True
+    checked = {name: x for name, x in facts.items() if samples or name not in _SAMPLING}
+    FIELDS.check(checked, path)
+    try:
+        values = {name: field.read(name, facts) for name, field in _READ.items()}
+    except ValueError as error:
+        raise ValueError(f"{path} does not fit: {error}") from error
+    defaults = {name: field.default for name, field in _READ.items() if field.null}
+    return {x: defaults.get(x) if value is None else value for x, value in values.items()}, path
+
+
+def suppressed(facts: Mapping[str, Any], vocab_size: int, ends: Iterable[int]) -> list[int]:
+    """Return the tokens that the checked facts of a folder never let be generated."""
+    bad = [one for (one,) in facts["bad_words_ids"] or () if one not in ends]
+    ids = {*bad, *(facts["suppress_tokens"] or ())}
+    return sorted(one for one in ids if 0 <= one < vocab_size)
+
+
+def left_out(folder: str | os.PathLike, config: Mapping[str, Any]) -> list[int]:
+    """Return the tokens that `renormalize_logits` of a folder leaves out of all probabilities."""
+    facts, _ = checked_facts(folder)
+    if not facts["renormalize_logits"]:
+        return []
+    return suppressed(facts, config["vocab_size"], token_ids(config, "eos_token_id"))
+
+
+def _sampling(facts):
+    found = {name: facts[name] for name in ("temperature", "top_k", "top_p", "min_p")}
+    return found | {"top_p": max(found["top_p"], 1e-9)}  # 0 takes the first token, too
+
+
+def search_of(
+    folder: str | os.PathLike,
+    kind: type[SearchOptions],
+    config: Mapping[str, Any],
+    first: Iterable[int] = (),
+    languages: Iterable[int] = (),
+) -> dict[str, Any]:
+    """Return the options by which our search finds what `generate()` finds with this folder.
+
+    `generate()` ends after 20 tokens if the folder gives no maximum length. Our own defaults hold
+    in its place.
+
+    Args:
+        folder: Folder in Hugging Face's layout.
+        kind: `Search`, `Generation` or `Transcription`.
+        config: Its checked `config.json`, with the token ids of `generation_config.json`.
+        first: Tokens that our tokenizer begins each target with.
+        languages: Tokens of languages, one of which begins each target.
+
+    Raises:
+        ValueError: If a field has a value that is not supported; names file and field.
+    """
+    facts, path = checked_facts(folder)
+    ends, vocab_size = token_ids(config, "eos_token_id"), config["vocab_size"]
+
+    def only(name, accepted, fits):
+        require(fits, f"{name} in {path}", facts[name], accepted)
+
+    samples, beams = bool(facts["do_sample"]), facts["num_beams"]
+    forced = facts["forced_eos_token_id"]
+    forced = {*forced} if isinstance(forced, list) else {forced} - {None}
+    only("forced_eos_token_id", f"among {ends}, or null", forced <= {*ends})
+    never = suppressed(facts, vocab_size, ends)
+    if facts["renormalize_logits"] and beams > 1:
+        others = (*(facts[x] for x in _CHANGING), facts["begin_suppress_tokens"])
+        same = kind is Search and all(x in (None, 0, 1.0, []) for x in others)
+        only("renormalize_logits", f"null with beams and one of {_CHANGING}", same)
+    only("suppress_tokens", "a list without EOS", not {*never} & {*ends})
+    found = dict(
+        beam_size=beams,
+        length_penalty=float(facts["length_penalty"]),
+        scoring="transformers",
+        early_stopping=bool(facts["early_stopping"]),
+        no_repeat_ngram_size=facts["no_repeat_ngram_size"] or 0,
+        repetition_penalty=float(facts["repetition_penalty"]),
+        forced_eos=bool(forced),
+    )
+    most, least = facts["max_new_tokens"], facts["min_new_tokens"]
+    if kind is Transcription:  # `hearing` keeps the suppressed tokens
+        for name in ("min_length", "min_new_tokens"):
+            only(name, "0 or null", not facts[name])
+        # Whisper's `generate` adds the tokens of language and task to the maximum length.
+        found |= dict(max_new_tokens=most or facts["max_length"])
+    else:
+        first_never = {*(facts["begin_suppress_tokens"] or ())}
+        found |= dict(
+            suppress_tokens=tuple(never),
+            begin_suppress_tokens=tuple(sorted(x for x in first_never if 0 <= x < vocab_size)),
+        )
+    if kind is Generation:
+        only("min_length", "0 or null: use min_new_tokens", not facts["min_length"])
+        only("num_beams", "1 with do_sample", not samples or beams == 1)
+        if most is None and facts["max_length"]:
+            most, found["max_length"] = facts["max_length"], facts["max_length"]
+        found |= dict(max_new_tokens=most, min_new_tokens=least)
+        found |= _sampling(facts) if samples else {}
+    else:
+        only("do_sample", "false or null", not samples)
+    if kind is Search:
+        found |= _of_translator(facts, config, never, only, first, languages)
+    else:
+        only("forced_bos_token_id", "null", facts["forced_bos_token_id"] is None)
+    kept = kind.changed({name: x for name, x in found.items() if x is not None})
+    kept = {**kept, **{name: found[name] for name in ("beam_size", "length_penalty")}}
+    return {field: kept[field] for field in found if field in kept}
+
+
+def _of_translator(facts, config, never, only, first, languages):
+    most, least = facts["max_new_tokens"], facts["min_new_tokens"]
+    if least is None:  # `generate` counts the token that the decoder begins with
+        least = max((facts["min_length"] or 0) - 1, 0)
+    if most is None and facts["max_length"]:
+        most = facts["max_length"] - 1
+        is_guard = most >= GUARD - 1 and (languages or config.get("model_type") == "marian")
+        most = None if is_guard else most
+    # Padding and the decoder's first token are never generated anyway.
+    usual = {config.get("pad_token_id"), config.get("decoder_start_token_id")}
+    allowed = tuple(one for one in never if one not in usual)
+    begun = () if facts["forced_bos_token_id"] is None else (facts["forced_bos_token_id"],)
+    only("suppress_tokens", "a list without forced tokens", not {*never} & {*begun})
+    found = dict(suppress_tokens=allowed, max_length=most, min_length=least)
+    if languages:
+        only("forced_bos_token_id", "the token of a language", {*begun} <= {*languages})
+    elif begun != tuple(first):
+        found |= dict(forced_first=begun)
+    return found

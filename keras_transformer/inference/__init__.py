@@ -1,1 +1,0 @@
-"""Inference with saved models: translators, language models, transcribers."""

@@ -1,0 +1,1 @@
+"""Language models that continue texts, chat and judge answers."""

@@ -1,0 +1,121 @@
+"""The text that tokens add to a prompt: at once, and token by token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from keras_transformer.language.reply import common
+from keras_transformer.language.stops import Stops
+from keras_transformer.text.text_tokenizer import TextTokenizer
+
+_LEAST = 8  # earlier ids that are decoded with each token of a reply
+_MOST = 64  # the same while they have no text, or end in a part of a character
+
+
+def added_text(before: str, after: str) -> str:
+    """Return what a text has that its beginning has not.
+
+    Args:
+        before: The beginning; it may end in U+FFFD for a character that `after` completes.
+        after: The text.
+    """
+    return after[common(before, after) :]
+
+
+def continuations(
+    tokenizer: TextTokenizer, prompts: Sequence[Sequence[int]], ids: Sequence[Sequence[int]]
+) -> list[str]:
+    """Return the text that ids add to the text of each prompt, with the space before a first word.
+
+    Args:
+        tokenizer: The tokenizer.
+        prompts: Token ids of each prompt.
+        ids: Token ids that follow each prompt.
+    """
+    wholes = [[*prompt, *more] for prompt, more in zip(prompts, ids, strict=True)]
+    texts = zip(tokenizer.decode(prompts), tokenizer.decode(wholes), strict=True)
+    return [added_text(before, after) for before, after in texts]
+
+
+def context_of(tokenizer: TextTokenizer, prompt: Sequence[int]) -> list[int]:
+    """Return the last ids of a prompt, after which tokens have the text that they have after it.
+
+    A tokenizer may leave out the space before the first word of a text: so the ids have a text,
+    and do not begin within a character.
+    """
+    prompt, size = prompt[-_MOST:], _LEAST
+    while size < len(prompt):
+        (text,) = tokenizer.decode([prompt[-size:]])
+        if text and not text.startswith("\ufffd"):
+            break
+        # Where each byte is a token, a character has up to four.
+        size = size + 1 if size < _LEAST + 4 else 2 * size
+    return list(prompt[-size:])
+
+
+class Pieces:
+    """Makes pieces of text of the tokens of a reply, up to a stop text.
+
+    A piece is held back while it may be the beginning of a stop text or of a character. The work
+    for a token does not grow with the reply.
+
+    Args:
+        tokenizer: The tokenizer.
+        prompt: Token ids that the reply follows.
+        stop: Texts that end the reply; they are not part of it.
+
+    Attributes:
+        ids: The last ids of the prompt and the reply.
+        stopped: Whether a stop text was found; further tokens are ignored.
+        length: Number of characters of all tokens so far, a stop text included.
+        whole: That number without those at the end that tokens have only begun.
+    """
+
+    def __init__(
+        self, tokenizer: TextTokenizer, prompt: Sequence[int] = (), stop: Stops | None = None
+    ):
+        self._tokenizer, self._stop = tokenizer, stop or Stops()
+        self.length, self.whole, self.stopped = 0, 0, False
+        self._settled = 0  # characters that no further token changes
+        self._matched: list[int] = []  # of the stop texts, at the end of these
+        self._known, self._given, self._end = "", 0, 0
+        self._settle(prompt)
+
+    def _settle(self, ids):
+        """Take the text so far as settled; what follows these ids is decoded after the last."""
+        self.ids = context_of(self._tokenizer, ids)
+        self._num_settled = len(self.ids)
+        (self._before,) = self._tokenizer.decode([self.ids])
+        self._late = self._known[max(len(self._known) - self.length + self._given, 0) :]
+        self._settled = self.length
+
+    def add(self, token: int) -> str:
+        """Add a token; return the text that is certain now, or "" if there is none."""
+        if self.stopped:
+            return ""
+        self.ids.append(token)
+        (after,) = self._tokenizer.decode([self.ids])
+        new = added_text(self._before, after)
+        size = len(self.ids) - self._num_settled
+        sound = new if size >= _MOST else new.rstrip("\ufffd")
+        self._known, self.length = self._late + new, self._settled + len(new)
+        self.whole = max(self.whole, self._settled + len(sound))
+        begin, matched = self._stop.search(self._matched, sound)
+        self.stopped = begin is not None
+        self._end = self.length if begin is None else self._settled + begin
+        held = 0 if self.stopped else len(new) - len(sound) + max(matched, default=0)
+        piece = self._until(self._end - held)
+        if size >= _MOST or (size >= _LEAST and new and sound == new):
+            self._matched = matched
+            self._settle(self.ids if new else self.ids[:-size])  # some tokens have no text
+        return piece
+
+    def rest(self) -> str:
+        """Return the text that was held back, after the last token."""
+        return self._until(self._end)
+
+    def _until(self, end):
+        """Return the known text from what was given to a place in the whole text."""
+        begin, self._given = self._given, max(self._given, end)
+        start = self.length - len(self._known)
+        return self._known[max(begin - start, 0) : max(self._given - start, 0)]

@@ -1,0 +1,126 @@
+"""Scores of answers by a reward model, and the best of several answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.config import require
+from keras_transformer.data.preferences import PreferenceBatches
+from keras_transformer.language.preferences import encoded_answers
+from keras_transformer.models.reward import RewardModel
+from keras_transformer.running.runner import Runner
+from keras_transformer.saved.folder import (
+    load_with_sides,
+    load_with_tokenizer,
+    read_config,
+    save_folder,
+)
+from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
+
+
+class Rewarder:
+    """Scores answers to prompts, or translations, as people or a metric would prefer them.
+
+    ```python
+    rewarder = Rewarder.load("saved_models/reward")
+    candidates = [writer.generate(prompts, temperature=1.0, seed=seed) for seed in range(8)]
+    best = rewarder.best_of(prompts, list(zip(*candidates)))
+    ```
+
+    Args:
+        model: A `RewardModel`.
+        tokenizer: Tokenizer of the model below it.
+    """
+
+    def __init__(self, model: RewardModel, tokenizer: Any):
+        self.model, self.tokenizer = model, tokenizer
+        self._runner = Runner()
+
+    def score(
+        self, prompts: Sequence[str], answers: Sequence[str], *, tokens_per_batch: int = 8192
+    ) -> list[float]:
+        """Return the score of each answer to its prompt, of any real value; higher is better.
+
+        Args:
+            prompts: Prompts, or texts to translate.
+            answers: Answers, one per prompt.
+            tokens_per_batch: Maximum tokens in a batch, padding included.
+
+        Raises:
+            ValueError: If the numbers of texts differ, or a text is longer than the model's
+                `max_length`.
+        """
+        accepted = f"{len(prompts)}, one for each of the prompts"
+        require(len(answers) == len(prompts), "answers", len(answers), accepted)
+        if not len(prompts):
+            return []
+        config = self.model.base.config
+        ids, replies = encoded_answers(self.tokenizer, config, prompts, answers)
+        joined = isinstance(self.tokenizer, TextTokenizer)
+        batches = PreferenceBatches(
+            ids,
+            replies,
+            replies,
+            bos_id=None if joined else config.bos_id,
+            tokens_per_batch=max(tokens_per_batch, 2 * config.max_length),
+            max_length=config.max_length,
+            pad_id=config.pad_id,
+            last=True,
+            shuffle=False,
+        )
+        scores = np.zeros(len(prompts))
+        for step in range(len(batches)):
+            inputs, _ = batches.batch(step)
+            rows = {name: x[::2] for name, x in inputs.items()}  # both answers of a pair are one
+            (found,) = self._runner.arrays(self.model, "score", lambda: self.model, [rows])
+            scores[batches.pairs(step)] = found[:, 0]
+        return scores.tolist()
+
+    def best_of(self, prompts: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[str]:
+        """Return the answer with the highest score to each prompt (Stiennon et al. 2020).
+
+        Args:
+            prompts: Prompts, or texts to translate.
+            candidates: Answers to each prompt, one or more.
+
+        Raises:
+            ValueError: If the numbers differ, or a prompt has no answer.
+        """
+        accepted = f"{len(prompts)} sequences, one for each of the prompts"
+        require(len(candidates) == len(prompts), "candidates", len(candidates), accepted)
+        counts = [len(own) for own in candidates]
+        require(
+            min(counts, default=1) > 0, "candidates", min(counts, default=1), "one or more each"
+        )
+        asked = [prompt for prompt, own in zip(prompts, candidates, strict=True) for _ in own]
+        scores = self.score(asked, [answer for own in candidates for answer in own])
+        ends = np.cumsum(counts)[:-1]
+        own_scores = np.split(np.array(scores), ends)
+        both = zip(candidates, own_scores, strict=True)
+        return [own[int(found.argmax())] for own, found in both]
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Write `model.keras`, the tokenizer's files and `config.json`."""
+        save_folder(folder, self.model, self.tokenizer, {"task": "reward"})
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Rewarder:
+        """Load what `save` wrote, on any backend.
+
+        Args:
+            folder: Folder that `save` wrote.
+            precision: See `Translator.load`; None: as saved.
+
+        Raises:
+            ValueError: If the folder is not a saved reward model, or a file in it is broken.
+        """
+        what = "reward model"
+        config = read_config(folder, what, FILE, precision)
+        if config["model"].get("family") in ("GPT", "LLaMA"):
+            return cls(*load_with_tokenizer(folder, what, RewardModel, precision))
+        model, tokenizer, _ = load_with_sides(folder, what, precision)
+        return cls(model, tokenizer)

@@ -1,0 +1,253 @@
+"""Pretrained models in Hugging Face's layout, loaded as objects for their tasks."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keras_transformer.backend import usable_precision
+from keras_transformer.config import require
+from keras_transformer.hub import hugging_face
+from keras_transformer.hub.families.label_names import labels_of
+from keras_transformer.hub.generation_config import generation_facts, left_out, search_of
+from keras_transformer.hub.sentence_transformers import read_scorer, read_sentence_model
+from keras_transformer.language.causal_lm import CausalLM
+from keras_transformer.models import DecoderOnly, EncoderDecoder, Speech, ViT
+from keras_transformer.saved.folder import FLOATS, PRECISIONS, in_precision, save_folder
+from keras_transformer.search import Generation, Search, Transcription
+from keras_transformer.speech.hearing import check_feature_extractor, hearing_of
+from keras_transformer.speech.transcriber import Transcriber
+from keras_transformer.system.extras import missing
+from keras_transformer.system.files import read_json
+from keras_transformer.tasks.image_classifier import ImageClassifier
+from keras_transformer.tasks.image_embedder import ImageEmbedder
+from keras_transformer.tasks.image_format import image_format_of
+from keras_transformer.tasks.image_task import ImageTask
+from keras_transformer.tasks.text_embedder import TextEmbedder
+from keras_transformer.tasks.text_scorer import TextScorer
+from keras_transformer.text import read_tokenizer
+from keras_transformer.text.chat_template import ChatTemplate
+from keras_transformer.text.hugging_face import KINDS
+from keras_transformer.text.lowercase import lowercased
+from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.translate.translator import Translator
+
+CONFIG = hugging_face.CONFIG
+NO_LOGIT = -1e4  # makes a probability 0; float16 has it
+FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "*.jinja", "merges.txt", "vocab.txt"]
+PICKLED = "pytorch_model*.bin"
+FILES += ["[0-9]*_*/pytorch_model.bin"]  # modules of older folders of sentence-transformers
+
+
+@dataclass(frozen=True)
+class PretrainedModel:
+    """A BERT, a variant of it (`models.BERT`) or another encoder to fine-tune.
+
+    Args:
+        model: Model with its `config`; `with_head` gives it another head.
+        tokenizer: Tokenizer of the model.
+
+    Raises:
+        ValueError: If the tokenizer has more pieces than the model.
+    """
+
+    model: keras.Model
+    tokenizer: TextTokenizer
+
+    def __post_init__(self):
+        if self.tokenizer.vocab_size > self.model.config.vocab_size:
+            raise ValueError(
+                f"the tokenizer does not match the model: it has {self.tokenizer.vocab_size} "
+                f"pieces, the model {self.model.config.vocab_size}"
+            )
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Write `model.keras`, `tokenizer.json` and `config.json`.
+
+        `folder.load_with_tokenizer` reads them, and so does `--start-from` of the scripts that
+        train classifiers, taggers and question answering; so do the objects for the head that the
+        model has, such as `TextClassifier`.
+        """
+        save_folder(folder, self.model, self.tokenizer, {"task": "pretrained"})
+
+
+def load_pretrained(
+    source: str | os.PathLike,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    precision: str | None = None,
+) -> Translator | CausalLM | Transcriber | ImageTask | TextEmbedder | TextScorer | PretrainedModel:
+    """Load a model in Hugging Face's layout as an object for its task.
+
+    Marian (the 1,400 models of OPUS-MT), M2M-100, NLLB-200, mBART, BART, T5, T5 v1.1, mT5,
+    UMT5 and MADLAD-400 become a `Translator`; GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3 and Gemma
+    a `CausalLM`; Whisper a `Transcriber`; ViT and DeiT an `ImageClassifier`, without a classifier
+    an `ImageEmbedder`; BERT, its variants (`models.BERT`), DeBERTa-v2 and v3, ESM-2, a BART with a
+    classifier and the encoder of a T5 alone a `PretrainedModel`, or, in a folder of
+    sentence-transformers, a `TextEmbedder` with its pooling. All have `save(folder)`.
+
+    ```python
+    translator = load_pretrained("Helsinki-NLP/opus-mt-en-de")
+    translator.translate(["My name is Sarah."])
+    translator.save("saved_models/opus-mt-en-de")  # from now on like any saved translator
+
+    many = load_pretrained("facebook/nllb-200-distilled-600M", "eng_Latn", "deu_Latn")
+    many.between("deu_Latn", "fra_Latn").translate(["Ich heiße Sarah."])
+    ```
+
+    Args:
+        source: Folder with `config.json`, weights and tokenizer files; or the name of a model on
+            the hub, which is downloaded once and kept in the cache of `huggingface_hub`.
+        source_language, target_language: Language codes of a multilingual model, such as "de"
+            (M2M-100), "deu_Latn" (NLLB-200), "de_DE" (mBART-50), "deu" (a tag of Marian) or "de"
+            (T5, MADLAD-400); None: the languages in its files. `Translator.between` chooses others.
+        precision: See `Translator.load`; None: float32.
+
+    Returns:
+        The object for the family of the model.
+
+    Raises:
+        ImportError: If a model name is given and `huggingface_hub` is not installed.
+        FileNotFoundError: If there is neither such a folder nor such a model, or a file is
+            missing.
+        ConnectionError: If the model is not in the cache and the hub cannot be reached.
+        PermissionError: If the model requires a login.
+        ValueError: If the family, a language or the precision is unknown, or a file is broken or
+            does not match the others.
+    """
+    require(
+        precision in (*PRECISIONS, None), "precision", precision, f"one of {PRECISIONS} or None"
+    )
+    precision = precision and usable_precision(precision)
+    config = _config_of(source)
+    theirs = read_json(config)
+    kind: Any = theirs.get("model_type") if isinstance(theirs, dict) else None
+    family = hugging_face.family_of(theirs if kind else {}, config)
+    translates = kind in KINDS and issubclass(family.model, EncoderDecoder)
+    languages = dict(source_language=source_language, target_language=target_language)
+    for name, language in languages.items():
+        require(translates or language is None, name, language, f"None: {source} is a {kind!r}")
+    folder = _whole(source, config)
+    # The tokenizer first: it fails before gigabytes are read.
+    if translates:
+        theirs, _ = hugging_face.read_config(folder)
+        tokenizer = read_tokenizer(folder, theirs)
+        usual = _usual_languages(folder, tokenizer)
+        chosen = source_language or usual[0], target_language or usual[1]
+        tokenizer.between(*chosen)
+        codes = getattr(tokenizer, "languages", {})
+        first = () if codes else tokenizer.target_frame.before
+        search = search_of(folder, Search, theirs, first, codes.values())
+        model = _model(folder, precision, without=left_out(folder, theirs))
+        return Translator(model, tokenizer, *chosen, search)
+    if family.model is ViT:
+        model = _model(folder, precision)
+        channels, size = model.config.num_channels, model.config.image_size
+        image_format = image_format_of(folder, channels, size, str(kind))
+        if not model.config.num_classes:
+            return ImageEmbedder(model, image_format)
+        return ImageClassifier(model, labels_of(family.complete(theirs)), image_format)
+    texts = TextTokenizer.read(folder)
+    search = {}
+    if issubclass(family.model, Speech | DecoderOnly):
+        options = Transcription if issubclass(family.model, Speech) else Generation
+        search = search_of(folder, options, hugging_face.read_config(folder)[0])
+    model = _model(folder, precision)
+    if isinstance(model, Speech):
+        check_feature_extractor(folder, model.config)
+        return Transcriber(model, texts, hearing_of(folder, texts, model.config), search)
+    if isinstance(model, DecoderOnly):
+        return CausalLM(model, texts, ChatTemplate.read(folder), search)
+    if found := read_sentence_model(folder, model.config.d_model):
+        pooling, embedding, lowercase = found
+        return TextEmbedder(model, lowercased(texts) if lowercase else texts, pooling, embedding)
+    own = model.config
+    if own.head == "sequence_classification" and len(own.labels) == 1 and own.takes_pairs:
+        length, lowercase = read_scorer(folder)
+        return TextScorer(model, lowercased(texts) if lowercase else texts, length)
+    return PretrainedModel(model, texts)
+
+
+def checkpoint_folder(source: str | os.PathLike) -> Path:
+    """Return the folder of a checkpoint; that of a model on the hub, once it is downloaded.
+
+    Args:
+        source: See `load_pretrained`.
+
+    Raises:
+        ConnectionError, FileNotFoundError, ImportError, PermissionError: See `load_pretrained`.
+        ValueError: If its `config.json` is broken, or of no family that is supported.
+    """
+    return _whole(source, _config_of(source))
+
+
+def _whole(source, config):
+    hugging_face.read_config(config.parent)  # fails before gigabytes are downloaded
+    if Path(source).is_dir():
+        return Path(source)
+    folder = _fetched(os.fspath(source), FILES)
+    return folder if any(folder.glob("*.safetensors")) else _fetched(os.fspath(source), [PICKLED])
+
+
+def _config_of(source):
+    folder = Path(source) if Path(source).is_dir() else _fetched(os.fspath(source), [CONFIG])
+    if not (folder / CONFIG).is_file():
+        raise FileNotFoundError(f"{source} is not a checkpoint: it has no {CONFIG}")
+    return folder / CONFIG
+
+
+def _model(folder, precision, without=()):
+    """Read the model; the tokens in `without` get no probability."""
+    model = hugging_face.read_model(folder, precision if precision in FLOATS else "float32")
+    if without:
+        bias = next((x for x in model.weights if x.path == "output_bias/bias"), None)
+        where = f"renormalize_logits of {folder}"
+        require(bias is not None, where, True, "false or null: the model has no bias of logits")
+        value = keras.ops.convert_to_numpy(keras.ops.cast(bias, "float32")).copy()
+        value[list(without)] = NO_LOGIT
+        bias.assign(value)
+    return in_precision(model, precision, folder) if precision == "int8" else model
+
+
+def _usual_languages(folder, tokenizer):
+    """Return the languages named in the folder; None for one that cannot be chosen.
+
+    A target begins with the token of its language, which may be in `generation_config.json`.
+    """
+    forced = generation_facts(folder)[0].get("forced_bos_token_id")
+    codes = getattr(tokenizer, "languages", {})
+    code = next((code for code, i in codes.items() if i == forced), None)
+    options = folder / "tokenizer_config.json"
+    options = read_json(options) if options.is_file() else {}
+    options = options if isinstance(options, dict) else {}
+    source = options.get("source_lang") or options.get("src_lang")
+    target = code or options.get("target_lang") or options.get("tgt_lang")
+    sources, targets = tokenizer.source_languages, tokenizer.target_languages
+    return (
+        source if not sources or source in sources else None,
+        target if not targets or target in targets else targets[0] if len(targets) == 1 else None,
+    )
+
+
+def _fetched(name: str, patterns: list[str]) -> Path:
+    """Return the cache folder of a model on the hub after downloading these files of it."""
+    try:
+        import huggingface_hub
+        from huggingface_hub import errors
+    except ImportError as error:
+        raise missing(f"there is no folder {name}, and fetching a model", "pretrained") from error
+    try:
+        return Path(huggingface_hub.snapshot_download(name, allow_patterns=patterns))
+    except errors.GatedRepoError as error:
+        raise PermissionError(f"the model {name} requires a login: {error}") from error
+    except (errors.HFValidationError, errors.RepositoryNotFoundError) as error:
+        raise FileNotFoundError(f"there is no folder {name} and no model of that name") from error
+    except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, OSError) as error:
+        raise ConnectionError(
+            f"there is no folder {name}; a model of that name is not in the cache of "
+            f"huggingface_hub, and the hub cannot be reached: {error}"
+        ) from error

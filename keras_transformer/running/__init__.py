@@ -1,0 +1,1 @@
+"""From ids to ids with a model: batches, padding, compiled searches."""

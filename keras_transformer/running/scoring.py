@@ -1,0 +1,61 @@
+"""Log-probabilities of given translations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from keras_transformer.models import Transformer
+from keras_transformer.running.inputs import encoded, padded
+from keras_transformer.running.runner import Runner, score_function, search_batches
+from keras_transformer.text import Tokenizer
+
+
+def score_pairs(
+    runner: Runner,
+    model: Transformer,
+    tokenizer: Tokenizer,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    tokens_per_batch: int = 4096,
+) -> list[float]:
+    """Return log p(target | source) of each pair, summed over the target's tokens and its EOS.
+
+    Args:
+        runner: Runner that keeps the compiled function.
+        model: The model.
+        tokenizer: Its tokenizer.
+        sources: Source texts.
+        targets: Target texts, one per source.
+        tokens_per_batch: Maximum tokens per side of a batch, padding included.
+
+    Raises:
+        ValueError: If the numbers of texts differ, or a text is longer than the model's
+            `max_length`.
+    """
+    limit, pad_id = model.config.max_length, model.config.pad_id
+    source_ids = encoded(tokenizer, sources, "sources", limit, strict=True)
+    target_ids = encoded(tokenizer, targets, "targets", limit, strict=True)
+    same_number(source_ids, target_ids)
+
+    def make():
+        # The forced start of a target has the same length for all languages of a tokenizer.
+        return score_function(model, len(tokenizer.target_frame.before))
+
+    scores = np.zeros(len(source_ids))
+    longest = [max(len(s), len(t)) for s, t in zip(source_ids, target_ids, strict=True)]
+    for chosen, rows, length in search_batches(longest, tokens_per_batch, limit):
+        source = padded([source_ids[i] for i in chosen], rows, length, pad_id)
+        labels = padded([target_ids[i] for i in chosen], rows, length, pad_id)
+        (result,) = runner.arrays(model, "score", make, [source, labels], varying=(0, 1))
+        scores[chosen] = result[: len(chosen)]
+    return scores.tolist()
+
+
+def same_number(sources: Sequence, targets: Sequence) -> None:
+    """Raise ValueError if the numbers of sources and targets differ."""
+    if len(sources) != len(targets):
+        raise ValueError(
+            f"sources and targets must have the same length, got {len(sources)} and {len(targets)}"
+        )

@@ -1,0 +1,1 @@
+"""Saved folders: a model with its tokenizer, config and card."""

@@ -1,0 +1,64 @@
+"""The language models of a server."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from keras_transformer.config import require
+from keras_transformer.language.causal_lm import CausalLM
+from keras_transformer.language.chat import Chat
+from keras_transformer.saved.folder import CONFIG
+from keras_transformer.saved.model_files import is_saved
+from keras_transformer.serving.token_texts import Names
+from keras_transformer.system.files import read_json
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """A language model that a server has loaded.
+
+    Args:
+        name: Name of the model.
+        writer: The model with its tokenizer.
+        chat: Makes prompts of messages: `encode(messages) -> ids`, and `ends`, the ids that end a
+            reply; None: the model knows no chats.
+        loaded: When it was loaded, in seconds since 1970.
+    """
+
+    name: str
+    writer: CausalLM
+    chat: Chat | None = None
+    loaded: int = field(default_factory=lambda: int(time.time()))
+
+    @classmethod
+    def load(cls, folder: Path, precision: str | None = None) -> LanguageModel:
+        """Load a saved language model, with its chat template if it has one.
+
+        Raises:
+            ValueError, ImportError: See `CausalLM.load` and `Chat`.
+        """
+        writer = CausalLM.load(folder, precision)
+        beams, name = writer.options({}).beam_size, f'beam_size in "search" of {folder / CONFIG}'
+        require(beams == 1, name, beams, "1 to be served: replies are made token by token")
+        chat = Chat(writer) if writer.template else None
+        return cls(folder.resolve().name, writer, chat)
+
+    @cached_property
+    def names(self) -> Names:
+        """The texts of its tokens."""
+        return Names(self.writer.tokenizer)
+
+
+def is_language_model(folder: Path) -> bool:
+    """Return whether a folder is a saved language model.
+
+    Raises:
+        ValueError: If its `config.json` is broken.
+    """
+    if not is_saved(folder):
+        return False
+    config = read_json(folder / CONFIG)
+    return isinstance(config, dict) and config.get("task") == "causal_lm"

@@ -1,0 +1,1 @@
+"""From speech to text and back."""

@@ -1,0 +1,162 @@
+"""The input format and the special tokens of a speech model."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from keras_transformer.config import require, require_whole
+from keras_transformer.hub.generation_config import checked_facts, suppressed
+from keras_transformer.hub.preprocessor import read_preprocessor
+from keras_transformer.models import SpeechConfig
+from keras_transformer.system.foreign_fields import FieldTable
+from keras_transformer.text.text_tokenizer import TextTokenizer
+
+HOP, WINDOW = 0.01, 0.025  # seconds from frame to frame, and of a frame
+
+
+@dataclass(frozen=True)
+class Hearing:
+    """The input that a speech model was trained on, and rules for the tokens of its output.
+
+    Args:
+        sample_rate: Sample rate in Hz.
+        pads_clips: Whether each clip is padded with silence to the model's limit (Whisper).
+        is_multilingual: Whether tokens of language and task precede a text.
+        suppressed: Ids that a text never contains.
+        suppressed_first: Ids that a text never begins with.
+        alignment_heads: Layer and head of each cross-attention that follows the speech, for the
+            times of words; none: all heads of the later half of the layers.
+        language: Code of the language of sounds for which nobody names one; None: it is detected.
+    """
+
+    sample_rate: int = 16_000
+    pads_clips: bool = True
+    is_multilingual: bool = True
+    suppressed: tuple[int, ...] = ()
+    suppressed_first: tuple[int, ...] = ()
+    alignment_heads: tuple[tuple[int, int], ...] = ()
+    language: str | None = None
+
+    def __post_init__(self):
+        require_whole("sample_rate", self.sample_rate, 1)
+        for name in ("pads_clips", "is_multilingual"):
+            value = getattr(self, name)
+            require(isinstance(value, bool), name, value, "true or false")
+        for name in ("suppressed", "suppressed_first"):
+            ids = getattr(self, name)
+            whole = isinstance(ids, tuple) and all(type(x) is int for x in ids)
+            require(whole, name, ids, "a tuple of token ids (whole numbers)")
+        heads = self.alignment_heads
+        whole = isinstance(heads, tuple) and all(_is_pair(x) for x in heads)
+        require(whole, "alignment_heads", heads, "a tuple of pairs (layer, head)")
+        text = self.language is None or isinstance(self.language, str)
+        require(text, "language", self.language, "a language code or None")
+
+    @classmethod
+    def of(cls, facts: Any) -> Hearing:
+        """Make the object from JSON values; the first five fields are required."""
+        names = {field.name for field in fields(cls)}
+        if isinstance(facts, Mapping):  # older folders lack these
+            facts = {"alignment_heads": [], "language": None, **facts}
+        whole = isinstance(facts, Mapping) and facts.keys() == names
+        require(whole, "hearing", facts, f"an object with the fields {sorted(names)}")
+        values: dict[str, Any] = {name: _as_tuples(x) for name, x in facts.items()}
+        return cls(**values)
+
+
+def _is_pair(x):
+    return isinstance(x, tuple) and len(x) == 2 and all(type(i) is int and i >= 0 for i in x)
+
+
+def _as_tuples(x):
+    return tuple(map(_as_tuples, x)) if isinstance(x, list) else x
+
+
+def time_ids(hearing: Hearing, tokenizer: TextTokenizer) -> set[int]:
+    """Return the ids of Whisper's times, such as `<|1.20|>`, which are no part of a text."""
+    pieces = tokenizer.pieces().items() if hearing.pads_clips else ()
+    return {i for piece, i in pieces if re.fullmatch(r"<\|\d+\.\d+\|>", piece)}
+
+
+def hearing_of(folder: str | os.PathLike, tokenizer: TextTokenizer, config: Any) -> Hearing:
+    """Return the `Hearing` of a Whisper folder.
+
+    Args:
+        folder: Folder with `generation_config.json`, or an older one with its fields in
+            `config.json`.
+        tokenizer: Its tokenizer.
+        config: The config of the model.
+    """
+    facts, path = checked_facts(folder)
+    is_multilingual = facts["is_multilingual"]
+    if is_multilingual is None:
+        is_multilingual = tokenizer.id_of("<|transcribe|>") is not None
+    first = facts["begin_suppress_tokens"] or ()
+    return Hearing(
+        is_multilingual=is_multilingual,
+        suppressed=tuple(suppressed(facts, config.vocab_size, config.eos_ids)),
+        suppressed_first=tuple(one for one in first if 0 <= one < config.vocab_size),
+        alignment_heads=_as_tuples(facts["alignment_heads"] or []),
+        language=_language(facts, tokenizer, path) if is_multilingual else None,
+    )
+
+
+def _language(facts, tokenizer, path):
+    """Return the code of the language that the authors chose in one of two fields, if any."""
+    pieces = {i: piece for piece, i in tokenizer.pieces().items()}
+    forced = [pieces.get(i, i) for _, i in facts["forced_decoder_ids"] or () if i is not None]
+    name, found = "language", facts["language"]
+    if found is None and forced:
+        accepted = (
+            "null or ids of a language and of <|transcribe|>: pass another `task` to each call"
+        )
+        name = "forced_decoder_ids"
+        fits = "<|translate|>" not in forced and all(isinstance(x, str) for x in forced)
+        require(fits, f"{name} in {path}", facts[name], accepted)
+        found = forced[0] if forced[0] not in ("<|transcribe|>", "<|notimestamps|>") else None
+    if found is None:
+        return None
+    code = found.lower().removeprefix("<|").removesuffix("|>")
+    is_known = tokenizer.id_of(f"<|{code}|>") is not None
+    require(is_known, f"{name} in {path}", facts[name], 'the code of a language, such as "en"')
+    return code
+
+
+def check_feature_extractor(folder: str | os.PathLike, config: SpeechConfig) -> None:
+    """Check that the sounds of a Whisper folder become the features that ours become.
+
+    Args:
+        folder: Folder of the checkpoint, with a `preprocessor_config.json` or without.
+        config: Config of its model.
+
+    Raises:
+        ValueError: If the file is broken, or a field has a value that is not supported; names it.
+    """
+    read_preprocessor(folder, "feature_extractor", feature_table(config))
+
+
+def feature_table(config: SpeechConfig) -> FieldTable:
+    """Return what is done with each field of `WhisperFeatureExtractor` (5.23)."""
+    rate, seconds = Hearing.sample_rate, config.max_frames * HOP
+    return FieldTable(
+        read=(),
+        harmless=(
+            *("feature_extractor_type", "processor_class", "auto_map", "return_attention_mask"),
+            *("mel_filters", "n_samples", "nb_max_frames"),  # computed from the others
+            "do_normalize",  # only an argument of a call counts
+        ),
+        refused={
+            "feature_size": (config.num_mels,),
+            "sampling_rate": (rate,),
+            "hop_length": (round(HOP * rate),),
+            "n_fft": (round(WINDOW * rate),),
+            "chunk_length": (int(seconds), seconds) if seconds % 1 == 0 else (seconds,),
+            "padding_value": (0.0, 0),
+            "padding_side": ("right",),
+            "dither": (0.0, 0),
+        },
+    )

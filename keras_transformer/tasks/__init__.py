@@ -1,0 +1,1 @@
+"""Encoders and vision models for one task each: classes, tags, answers, vectors, trees."""

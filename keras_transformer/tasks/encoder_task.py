@@ -1,0 +1,175 @@
+"""Base class of the objects that run an encoder: loading, batches, one function."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_transformer.config import require
+from keras_transformer.models.encoder_only import EncoderOnly
+from keras_transformer.running.inputs import padded
+from keras_transformer.running.runner import Runner, search_batches
+from keras_transformer.saved.folder import load_with_tokenizer, save_folder
+from keras_transformer.saved.kinds import kinds_with
+from keras_transformer.text.text_tokenizer import TextTokenizer
+
+
+class EncoderTask:
+    """An encoder with its tokenizer, and the function that it computes.
+
+    A subclass says in `head` which head the model must have; None: any.
+
+    Texts are sorted by length and processed in batches of a token budget. Padding is masked, so
+    the result for a text does not depend on the others in its batch.
+
+    Args:
+        model: A `BERT`, an `ESM` or another `EncoderOnly` with the head that the class needs.
+        tokenizer: Tokenizer that the model was trained with.
+
+    Raises:
+        ValueError: If the model has another head, or the tokenizer has more pieces than the model.
+    """
+
+    what: ClassVar[str]
+    families: ClassVar[tuple[type[keras.Model], ...]] = (EncoderOnly,)
+    head: ClassVar[str | None]
+    task: ClassVar[str]
+
+    def __init__(self, model: EncoderOnly, tokenizer: TextTokenizer):
+        config = model.config
+        fitting = kinds_with(config.head)
+        accepted = repr(self.head) + (f" (use {fitting[0].users})" if fitting else "")
+        require(self.head in (None, config.head), "the model's head", config.head, accepted)
+        if tokenizer.vocab_size > config.vocab_size:
+            raise ValueError(
+                f"the tokenizer does not match the model: it has {tokenizer.vocab_size} pieces, "
+                f"the model {config.vocab_size}"
+            )
+        self.model, self.tokenizer = model, tokenizer
+        self.max_length = config.max_length  # of a text in tokens
+        self._runner = Runner()
+
+    def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
+        """Write `model.keras`, `tokenizer.json` and `config.json`; any backend can load them.
+
+        With a `base`, the folder that training with LoRA started from, write an adapter of it.
+        """
+        save_folder(folder, self.model, self.tokenizer, {"task": self.task}, base=base)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Self:
+        """Load what `save`, a training script or `keras-transformer import` wrote.
+
+        Args:
+            folder: Folder of the saved model.
+            precision: See `Translator.load`; None: as saved.
+
+        Raises:
+            ValueError: If the folder is not such a model, or a file in it is broken.
+        """
+        model, tokenizer = load_with_tokenizer(folder, cls.what, cls.families, precision)
+        try:
+            return cls.of(folder, model, tokenizer)
+        except ValueError as error:
+            raise ValueError(f"{folder} is not a saved {cls.what}: {error}") from error
+
+    @classmethod
+    def of(cls, folder: str | os.PathLike, model: EncoderOnly, tokenizer: TextTokenizer) -> Self:
+        """Return the object of a saved folder whose model and tokenizer are already loaded."""
+        return cls(model, tokenizer)
+
+    def _function(self) -> Callable:
+        """Return the function from the model's inputs to arrays whose first axis is the batch."""
+        return lambda inputs: ops.softmax(ops.cast(self.model(inputs), "float32"), axis=-1)
+
+    def _encoded(
+        self, texts: Sequence[str], strict: bool, special: Collection[str] = ()
+    ) -> list[list[int]]:
+        """Return the ids of texts; those that are too long are cut with a warning, or fail.
+
+        A text is cut before its last special tokens, such as [SEP], as in `transformers`.
+        """
+        found = self.tokenizer.encode(texts, special=special)
+        long = [i for i, text in enumerate(texts) if self._is_long(found[i], text, strict)]
+        options = dict(special=special, max_length=self.max_length)
+        cut = self.tokenizer.encode([texts[i] for i in long], **options)  # type: ignore[arg-type]
+        for i, ids in zip(long, cut, strict=True):
+            found[i] = ids
+        return found
+
+    def _encoded_pairs(
+        self, pairs: Sequence[tuple[str, str]], strict: bool
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """Return the ids of pairs, and the types of the ids; of long pairs the longer text is cut.
+
+        Raises:
+            ValueError: If the model does not take pairs, or a pair is too long and `strict`.
+        """
+        only = "strings, not pairs: the model has one token type"
+        require(self.model.config.takes_pairs or not pairs, "texts", pairs[:1], only)
+        found = self.tokenizer.encode_pairs(pairs, 1 << 30)
+        long = [i for i, own in enumerate(found) if self._is_long(own[0], pairs[i], strict)]
+        if long:
+            options = dict(max_length=self.max_length, strategy="longest_first")
+            cut = self.tokenizer.encode_pairs([pairs[i] for i in long], **options)  # type: ignore[arg-type]
+            for i, own in zip(long, cut, strict=True):
+                found[i] = own
+        return [x[0] for x in found], [x[1] for x in found]
+
+    def _is_long(self, ids: Sequence[int], text: Any, strict: bool) -> bool:
+        """Return whether a text has to be cut, with a warning; if it is strict, that fails."""
+        limit = self.max_length
+        require(len(ids) > 0, "the tokens of a text", f"none in {text!r:.60}", "one or more")
+        if len(ids) <= limit:
+            return False
+        problem = (
+            f"texts must have at most {limit} tokens each, the model's max_length, got "
+            f"{len(ids)} in {text!r:.60}"
+        )
+        if strict:
+            raise ValueError(problem)
+        warnings.warn(f"{problem}: it is cut", stacklevel=4)
+        return True
+
+    def _run(
+        self,
+        ids: Sequence[Sequence[int]],
+        tokens_per_batch: int,
+        types: Sequence[Sequence[int]] | None = None,
+        extra: Mapping[str, int] | None = None,
+    ) -> list[Any]:
+        """Return the function's result for each text, padded to the length of its batch.
+
+        Args:
+            ids: Token ids of each text, one or more and at most `max_length`.
+            tokens_per_batch: Maximum tokens in a batch, padding included.
+            types: Token type of each id; None: all are 0.
+            extra: Further inputs of the function (B,), of the same value for each text.
+        """
+        config, found = self.model.config, [None] * len(ids)
+        lengths = [len(row) for row in ids]
+        for chosen, rows, length in search_batches(lengths, tokens_per_batch, config.max_length):
+            shape = rows, length
+            inputs = {"token_ids": padded([ids[i] for i in chosen], *shape, config.pad_id)}
+            if getattr(config, "num_types", 1) > 1:
+                own = [types[i] for i in chosen] if types is not None else []
+                inputs["type_ids"] = padded(own, *shape, 0)
+            more = {name: np.full(rows, x, "int32") for name, x in (extra or {}).items()}
+            key = ("outputs", *more)
+            result = self._runner(self.model, key, self._function, [inputs | more])
+            result = keras.tree.map_structure(ops.convert_to_numpy, result)
+            if not all(np.isfinite(x).all() for x in _rows(result, len(chosen))):
+                raise ValueError("model must give finite outputs, got none: are weights NaN?")
+            for row, i in enumerate(chosen):
+                found[i] = keras.tree.map_structure(lambda x, row=row: x[row], result)
+        return found
+
+
+def _rows(tree, count):
+    return [x[:count] for x in keras.tree.flatten(tree)]

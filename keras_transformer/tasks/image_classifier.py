@@ -1,0 +1,93 @@
+"""Classes of images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from keras_transformer.config import require
+from keras_transformer.models import ViT
+from keras_transformer.models.problems import problem_of
+from keras_transformer.tasks.image_format import ImageFormat
+from keras_transformer.tasks.image_task import Images, ImageTask
+from keras_transformer.tasks.labels import (
+    Label,
+    Value,
+    activated,
+    check_threshold,
+    labelled,
+)
+
+
+class ImageClassifier(ImageTask):
+    """Finds the class of each image with what `training.image_classification` or `import` saved.
+
+    ```python
+    classifier = ImageClassifier.load("saved_models/vit-mnist")
+    (labels,) = classifier.classify(["digit.png"])
+    print(labels[0].label, labels[0].probability)
+    ```
+
+    Images are resized to the model's size, without regard to their proportions, and normalized
+    like those that it was trained on.
+
+    Args:
+        model: A `ViT`.
+        classes: Name of each class.
+        image_format: Format of the images that the model was trained on.
+
+    Raises:
+        ValueError: If the numbers of classes or of channels are not the model's.
+    """
+
+    what, task = "image classifier", "image_classification"
+
+    def __init__(self, model: ViT, classes: Sequence[str], image_format: ImageFormat):
+        count = model.config.num_classes
+        fits = isinstance(classes, list | tuple) and all(isinstance(x, str) for x in classes)
+        accepted = f"{count} names, one for each of the model's classes"
+        require(fits and len(classes) == count, "classes", classes, accepted)
+        super().__init__(model, image_format)
+        self.classes = tuple(classes)
+
+    def classify(
+        self, images: Images, *, threshold: float | None = None, batch_size: int = 32
+    ) -> list[list[Label]] | list[list[Value]]:
+        """Return the classes of each image with their probabilities, the most probable first.
+
+        A regression gives a `Value` for each class instead, in their order.
+
+        Args:
+            images: Arrays (height, width[, channels]) of bytes, or of floats from 0 to 1; one
+                array (B, height, width, channels) of them; or image files, PNG, JPEG and all that
+                Pillow reads. A grey file fits a model of colours, too.
+            threshold: See `TextClassifier.classify`.
+            batch_size: Images per batch.
+
+        Raises:
+            ImportError: If Pillow is missing, which reads files and resizes.
+            FileNotFoundError: If there is no such file.
+            ValueError: If an argument is out of range, a file cannot be read, or an image has
+                other channels than those that the model was trained on.
+        """
+        check_threshold(threshold, self.problem)
+        rows = dict(self._run(images, batch_size))
+        return [
+            labelled(self.classes, rows[i], self.problem, threshold) for i in range(len(images))
+        ]
+
+    @property
+    def problem(self) -> str:
+        """The meaning of the model's outputs, one of `models.problems.PROBLEM_TYPES`."""
+        return problem_of(self.model.config.problem_type, len(self.classes))
+
+    def _function(self):
+        return lambda images: activated(self.model(images), self.problem)
+
+    def _facts(self):
+        return {"classes": list(self.classes)}
+
+    @classmethod
+    def _of(cls, model, image_format, config):
+        classes: Any = config.get("classes")
+        return cls(model, classes, image_format)

@@ -1,0 +1,132 @@
+"""Classes of texts or of pairs of texts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Self
+
+from keras_transformer.config import require, require_whole
+from keras_transformer.data.biology import overlapping_words
+from keras_transformer.models.encoder_only import EncoderOnly
+from keras_transformer.models.problems import problem_of
+from keras_transformer.models.transformer_classifier import TransformerClassifier
+from keras_transformer.saved.folder import read_config, save_folder
+from keras_transformer.tasks.encoder_task import EncoderTask
+from keras_transformer.tasks.labels import (
+    Label,
+    Value,
+    activated,
+    check_threshold,
+    labelled,
+)
+from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.text.tokenizer import checked_texts
+
+
+class TextClassifier(EncoderTask):
+    """Finds the class of each text with what `training.text_classification` or `import` saved.
+
+    ```python
+    classifier = TextClassifier.load("saved_models/sentiment")
+    (labels,) = classifier.classify(["A gripping film."])
+    print(labels[0].label, labels[0].probability)
+    ```
+
+    The `problem_type` of the model's config says what its outputs mean: one of several labels, any
+    number of several labels, or the values of a regression.
+
+    Texts are sorted by length and processed in batches of a token budget. Padding is masked, so
+    the result for a text does not depend on the others in its batch.
+
+    Args:
+        model: Encoder with the head "sequence_classification", or a `TransformerClassifier`.
+        tokenizer: Tokenizer that the model was trained with.
+        letters_per_word: Letters per word of a model of sequences without spaces, such as DNA,
+            which reads each text as its overlapping words of so many letters (Ji et al. 2021);
+            None: texts are read as they are.
+
+    Raises:
+        ValueError: If the model has another head, the tokenizer has more pieces than the model, or
+            `letters_per_word` is out of range.
+    """
+
+    what, head, task = "text classifier", "sequence_classification", "text_classification"
+    families = (EncoderOnly, TransformerClassifier)
+
+    def __init__(
+        self,
+        model: EncoderOnly | TransformerClassifier,
+        tokenizer: TextTokenizer,
+        letters_per_word: int | None = None,
+    ):
+        super().__init__(model, tokenizer)
+        if letters_per_word is not None:
+            require_whole("letters_per_word", letters_per_word, 1)
+        self.letters_per_word = letters_per_word
+
+    def classify(
+        self,
+        texts: Sequence[str | tuple[str, str]],
+        *,
+        threshold: float | None = None,
+        tokens_per_batch: int = 8192,
+        strict: bool = False,
+    ) -> list[list[Label]] | list[list[Value]]:
+        """Return the labels of each text with their probabilities, the most probable first.
+
+        A regression gives a `Value` for each label instead, in their order.
+
+        Args:
+            texts: Texts; or pairs of texts, such as a premise and a hypothesis, for a model with
+                two token types, a RoBERTa, a DeBERTa or a BART. Of a pair that is too long, the
+                longer text is cut.
+            threshold: Labels with a lower probability are left out; None: 0.5 if a text may have
+                any number of labels, else 0.
+            tokens_per_batch: Maximum tokens in a batch, padding included.
+            strict: Whether a text that is too long raises ValueError; else it is cut with a
+                warning.
+
+        Raises:
+            ValueError: If an argument is out of range, a text is neither a string nor a pair, or
+                the model does not take pairs.
+        """
+        check_threshold(threshold, self.problem)
+        if isinstance(texts, str | bytes) or all(isinstance(x, str) for x in texts):
+            texts = checked_texts(texts)  # type: ignore[arg-type]
+            size = self.letters_per_word
+            read = [overlapping_words(x, size) for x in texts] if size else texts
+            ids, types = self._encoded(read, strict), None
+        else:
+            ids, types = self._pairs(texts, strict)
+        names = self.model.config.labels
+        rows = self._run(ids, tokens_per_batch, types)
+        return [labelled(names, row, self.problem, threshold) for row in rows]
+
+    @property
+    def problem(self) -> str:
+        """The meaning of the model's outputs, one of `models.problems.PROBLEM_TYPES`."""
+        return problem_of(self.model.config.problem_type, len(self.model.config.labels))
+
+    def _function(self):
+        return lambda inputs: activated(self.model(inputs), self.problem)
+
+    def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
+        """Write `model.keras`, `tokenizer.json` and `config.json`; see `EncoderTask.save`."""
+        facts = {"task": self.task, "letters_per_word": self.letters_per_word}
+        facts = {name: value for name, value in facts.items() if value is not None}
+        save_folder(folder, self.model, self.tokenizer, facts, base=base)
+
+    @classmethod
+    def of(cls, folder: str | os.PathLike, model: EncoderOnly, tokenizer: TextTokenizer) -> Self:
+        """Return the object of a saved folder whose model and tokenizer are already loaded."""
+        return cls(model, tokenizer, read_config(folder, cls.what).get("letters_per_word"))
+
+    def _pairs(self, pairs, strict):
+        for i, pair in enumerate(pairs):
+            fits = isinstance(pair, tuple | list) and len(pair) == 2
+            fits = fits and all(isinstance(x, str) for x in pair)
+            require(fits, f"texts[{i}]", pair, "a pair of strings, if another text is no string")
+        only = "strings, not pairs: the model reads words of so many letters"
+        require(self.letters_per_word is None, "texts", pairs[0], only)
+        return self._encoded_pairs(pairs, strict)

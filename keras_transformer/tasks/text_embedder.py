@@ -1,0 +1,234 @@
+"""Vectors of texts, and the texts most similar to another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from keras import ops
+
+from keras_transformer.config import require, require_whole
+from keras_transformer.models.encoder_only import EncoderOnly
+from keras_transformer.models.sentence import POOLINGS, Embedding, pool
+from keras_transformer.saved.folder import EMBEDDING, read_config, save_folder
+from keras_transformer.tasks.encoder_task import EncoderTask
+from keras_transformer.tasks.similarity import Match, matches, unit
+from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.text.tokenizer import checked_texts
+from keras_transformer.weights.weight_files import read_weights, save_weights
+
+# Names of the prompts of searches, as in sentence-transformers.
+QUERIES, CANDIDATES = "query", ("document", "passage", "corpus")
+
+
+class TextEmbedder(EncoderTask):
+    """Computes a vector for each text, such that similar texts have similar vectors.
+
+    ```python
+    embedder = TextEmbedder.load("saved_models/all-MiniLM-L6-v2")
+    vectors = embedder.embed(["A cat sleeps.", "It rains."])
+    (matches,) = embedder.similar(["A kitten naps."], ["It rains.", "A cat sleeps."], top_k=1)
+    print(matches[0].index, matches[0].score)
+    ```
+
+    A vector is made of the encoder's hidden states; the model's head is not used. Vectors are good
+    if the model was trained for them, like those of sentence-transformers (Reimers and Gurevych
+    2019). Texts are sorted by length and processed in batches of a token budget. Padding is
+    masked, so the result for a text does not depend on the others in its batch.
+
+    Args:
+        model: Encoder with any head.
+        tokenizer: Tokenizer that the model was trained with.
+        pooling: "mean" of all tokens' hidden states, special tokens included, that of the first
+            token, "cls", or another of `models.sentence.POOLINGS`; or several of them, whose
+            vectors are side by side.
+        embedding: The rest of a model of sentence-transformers: modules after the pooling, prompts,
+            length of texts, similarity; None: none of these.
+
+    Raises:
+        ValueError: If `pooling` is unknown, or the tokenizer has more pieces than the model.
+    """
+
+    what, head, task = "text encoder", None, "text_embedding"
+
+    def __init__(
+        self,
+        model: EncoderOnly,
+        tokenizer: TextTokenizer,
+        pooling: str | Sequence[str] = "mean",
+        embedding: Embedding | None = None,
+    ):
+        super().__init__(model, tokenizer)
+        modes = (pooling,) if isinstance(pooling, str) else pooling
+        fits = isinstance(modes, list | tuple) and len(modes) > 0
+        fits = fits and all(mode in POOLINGS for mode in modes)
+        require(fits, "pooling", pooling, f"one of {POOLINGS}, or several")
+        self._modes = tuple(modes)
+        self.pooling = modes[0] if len(modes) == 1 else self._modes
+        self.embedding = embedding or Embedding()
+        self.max_length = min(self.embedding.max_length or self.max_length, self.max_length)
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors."""
+        return self.embedding.width(self.model.config.d_model * len(self._modes))
+
+    def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
+        """Write `model.keras`, `tokenizer.json` and `config.json`; see `EncoderTask.save`."""
+        facts: dict[str, Any] = {"task": self.task, "pooling": self.pooling}
+        if own := self.embedding.facts():
+            facts["embedding"] = own
+        weights = self.embedding.weights()
+        parts = [_Weights(weights)] if weights else []
+        save_folder(folder, self.model, self.tokenizer, facts, parts, base=base)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | os.PathLike,
+        precision: str | None = None,
+        pooling: str | Sequence[str] | None = None,
+    ) -> Self:
+        """Load what `save`, a training script or `keras-transformer import` wrote.
+
+        Args:
+            folder: Folder of the saved model.
+            precision: See `Translator.load`; None: as saved.
+            pooling: See the class; None: as saved, and "mean" for a model without it.
+
+        Raises:
+            ValueError: If the folder is not such a model, a file in it is broken, or `pooling` is
+                unknown.
+        """
+        loaded = super().load(folder, precision)
+        if pooling is None:
+            return loaded
+        return cls(loaded.model, loaded.tokenizer, pooling, loaded.embedding)
+
+    @classmethod
+    def of(cls, folder: str | os.PathLike, model: EncoderOnly, tokenizer: TextTokenizer) -> Self:
+        """Return the object of a saved folder whose model and tokenizer are already loaded."""
+        config = read_config(folder, cls.what)
+        path = Path(folder, EMBEDDING)
+        weights = read_weights(path) if path.is_file() else {}
+        facts = config.get("embedding", {})
+        require(isinstance(facts, dict), f'"embedding" of {folder}', facts, "an object")
+        pooling = config.get("pooling", "mean")
+        return cls(model, tokenizer, pooling, Embedding.of(facts, weights))
+
+    def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        prompt: str | None = None,
+        prompt_name: str | None = None,
+        normalize: bool | None = None,
+        tokens_per_batch: int = 8192,
+        strict: bool = False,
+    ) -> np.ndarray:
+        """Return the vector of each text: (n, D), float32.
+
+        Args:
+            texts: Texts, or proteins for an ESM.
+            prompt: Text to put in front of each text, such as "query: "; "": none; None: that of
+                `prompt_name`.
+            prompt_name: Name of one of the model's prompts, such as "query"; None: its default
+                prompt, if it has one.
+            normalize: Whether vectors are brought to length 1, so that their dot products are
+                cosines; None: if the model's similarity is the cosine.
+            tokens_per_batch: Maximum tokens in a batch, padding included.
+            strict: Whether a text that is too long raises ValueError; else it is cut with a
+                warning.
+
+        Raises:
+            ValueError: If an argument is out of range, or a text is too long and `strict`.
+        """
+        prompt = self.embedding.prompt(prompt, prompt_name)
+        texts = [prompt + text for text in checked_texts(texts)]
+        ids = self._encoded(texts, strict)
+        extra = {}
+        if prompt and not self.embedding.include_prompt:
+            extra["skipped"] = self._prompt_length(prompt)
+        vectors = np.empty((len(ids), self.dimension), "float32")
+        for row, vector in enumerate(self._run(ids, tokens_per_batch, extra=extra)):
+            vectors[row] = vector
+        normalize = self.embedding.similarity == "cosine" if normalize is None else normalize
+        return unit(vectors) if normalize else vectors
+
+    def similar(
+        self,
+        texts: Sequence[str],
+        candidates: Sequence[str] | np.ndarray,
+        top_k: int = 5,
+        *,
+        tokens_per_batch: int = 8192,
+        strict: bool = False,
+    ) -> list[list[Match]]:
+        """Return the candidates that are most similar to each text, best first.
+
+        The score is the cosine, unless the model's files say "dot", or "euclidean" or "manhattan":
+        then it is the dot product, or the negative distance. A model with such prompts gets its
+        prompt "query" in front of texts, and "document", "passage" or "corpus" in front of
+        candidates; others get the default prompt.
+
+        Args:
+            texts: Texts.
+            candidates: Texts, or vectors (m, D) that `embed` returned. Memory grows with m, not
+                with the number of pairs.
+            top_k: Number of candidates per text; all if there are fewer.
+            tokens_per_batch, strict: See `embed`.
+
+        Raises:
+            ValueError: See `embed`; also if there are no candidates, or vectors have another width
+                or numbers that are not finite.
+        """
+        require_whole("top_k", top_k, 1)
+        options: dict[str, Any] = dict(tokens_per_batch=tokens_per_batch, strict=strict)
+        if isinstance(candidates, np.ndarray):
+            width = self.dimension
+            fits = candidates.ndim == 2 and candidates.shape[1] == width
+            require(fits, "candidates' shape", candidates.shape, f"(m, {width})")
+            require(
+                bool(np.isfinite(candidates).all()),
+                "candidates",
+                "NaN or infinity",
+                "finite numbers",
+            )
+        else:
+            name = self.embedding.prompt_name(*CANDIDATES)
+            candidates = self.embed(candidates, prompt_name=name, **options)
+        require(len(candidates) > 0, "candidates", [], "one or more")
+        vectors = self.embed(texts, prompt_name=self.embedding.prompt_name(QUERIES), **options)
+        return matches(vectors, candidates, top_k, self.embedding.similarity)
+
+    def _prompt_length(self, prompt: str) -> int:
+        """Return the number of first tokens of a text with a prompt that are the prompt's."""
+        (ids,) = self.tokenizer.encode([prompt])
+        return len(ids) - (ids[-1] in self.tokenizer.added_ids)
+
+    def _function(self) -> Callable:
+        def vectors(inputs):
+            x_BTD = ops.cast(self.model.encode(inputs), "float32")
+            counts_BT = ops.not_equal(inputs["token_ids"], self.model.config.pad_id)
+            if "skipped" in inputs:
+                positions_T = ops.cumsum(ops.ones_like(inputs["token_ids"]), axis=1) - 1
+                skipped_B1 = ops.expand_dims(inputs["skipped"], -1)
+                counts_BT = ops.logical_and(counts_BT, positions_T >= skipped_B1)
+            return self.embedding(pool(x_BTD, counts_BT, self._modes))
+
+        return vectors
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """The weights of the modules after the pooling, as a part of a saved folder."""
+
+    weights: Mapping[str, np.ndarray]
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Write `embedding.safetensors`."""
+        save_weights(Path(folder, EMBEDDING), self.weights)

@@ -1,0 +1,1 @@
+"""Translators: engines, ensembles, glossaries, documents, reranking, estimates of quality."""

@@ -1,0 +1,56 @@
+"""Load the engine of a translator by its name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.config import require
+from keras_transformer.running.inputs import require_match
+from keras_transformer.saved.folder import load_model, read_with_sides
+from keras_transformer.system.files import complete
+from keras_transformer.text import Tokenizer
+from keras_transformer.text.shortlist import Shortlist
+from keras_transformer.translate.engines import ctranslate2_engine, inductor_engine
+from keras_transformer.translate.engines.ctranslate2_engine import CTranslate2Engine
+from keras_transformer.translate.engines.exported import exported_engine
+from keras_transformer.translate.engines.inductor_engine import InductorEngine
+from keras_transformer.translate.engines.keras_engine import Engine, KerasEngine
+
+ENGINES = ("keras", ctranslate2_engine.NAME, inductor_engine.NAME)
+
+
+def load_engine(
+    folder: str | os.PathLike, engine: str, precision: str | None
+) -> tuple[Engine, Tokenizer, Mapping[str, Any]]:
+    """Load the engine of a saved or an exported translator.
+
+    Args:
+        folder: Folder of the translator.
+        engine: One of `ENGINES`; of an exported translator, "keras".
+        precision: See `Translator.load`; of an exported translator, None.
+
+    Returns:
+        The engine, the tokenizer and the `config.json`.
+
+    Raises:
+        ImportError: If a package of the engine is missing.
+        ValueError: If the folder is no translator, or its engine does not fit.
+    """
+    require(engine in ENGINES, "engine", engine, f"one of {ENGINES}")
+    complete(folder)
+    if (exported := exported_engine(folder)) is not None:
+        for name, value, plain in (("engine", engine, "keras"), ("precision", precision, None)):
+            require(value == plain, name, value, f"left out for {exported.carried.kind}")
+        return exported, exported.tokenizer, {}
+    tokenizer, saved = read_with_sides(folder, "translator", precision)
+    if engine == ctranslate2_engine.NAME:
+        own: Engine = CTranslate2Engine(Path(folder), saved, tokenizer, precision)
+    else:
+        kind = InductorEngine if engine == inductor_engine.NAME else KerasEngine
+        model = load_model(folder, saved, tokenizer, precision)
+        own = kind(model, Shortlist.read(folder, tokenizer))
+    require_match(tokenizer, own.config)
+    return own, tokenizer, saved

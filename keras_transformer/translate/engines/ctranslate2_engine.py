@@ -1,0 +1,226 @@
+"""The engine of CTranslate2: its computation, with the results of our own search."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import warnings
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.config import require
+from keras_transformer.models import EncoderDecoder
+from keras_transformer.running.inputs import Request, encoded, most_tokens
+from keras_transformer.running.runner import until_end
+from keras_transformer.running.scoring import same_number
+from keras_transformer.saved.folder import load_model
+from keras_transformer.search import Search
+from keras_transformer.system.extras import missing
+from keras_transformer.text import Tokenizer
+from keras_transformer.translate.engines.beams import Beam, penalty
+from keras_transformer.translate.engines.carried import CTRANSLATE2
+from keras_transformer.translate.engines.ctranslate2_cache import converted
+from keras_transformer.translate.engines.ctranslate2_search import Row, RowSearch, shares
+from keras_transformer.translate.engines.keras_engine import KerasEngine
+from keras_transformer.translate.pipeline import Hypothesis
+
+NAME = "ctranslate2"
+
+
+class CTranslate2Engine:
+    """The engine that computes with CTranslate2 and finds what our own search finds.
+
+    The model is converted once, see `ctranslate2_cache`. The Keras model is loaded only for what
+    CTranslate2 cannot do: attention, and the few texts whose search it hides, see `beams.BeamEnd`.
+
+    Args:
+        folder: Folder of a saved translator.
+        saved: Its `config.json`.
+        tokenizer: Its tokenizer.
+        precision: As in `Translator.load`; None: float32.
+
+    Raises:
+        ImportError: If the package `ctranslate2` is missing.
+        ValueError: If CTranslate2 cannot represent the model, such as one with 8-bit weights.
+    """
+
+    def __init__(
+        self, folder: Path, saved: Mapping[str, Any], tokenizer: Tokenizer, precision: str | None
+    ):
+        try:
+            import ctranslate2
+        except ImportError as error:
+            raise missing(f'engine="{NAME}"', "ctranslate2") from error
+        self._load = functools.partial(load_model, folder, saved, tokenizer)
+        self._precision = precision
+        self._pieces = {side: tokenizer.pieces_of(side) for side in ("source", "target")}
+        self._ids = {piece: i for i, piece in enumerate(self._pieces["target"])}
+        self._growth = deque([1.0], maxlen=500)  # translations' tokens for one of their sources
+        device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
+        with converted(folder, saved, tokenizer) as (place, self.config):
+            self._translator = ctranslate2.Translator(
+                os.fspath(place),
+                device=device,
+                compute_type=_compute_type(precision or "float32", device),
+                intra_threads=_threads(),
+            )
+
+    options = CTRANSLATE2.options
+
+    @functools.cached_property
+    def model(self) -> EncoderDecoder:
+        """The Keras model, loaded when it is first needed."""
+        return self._load(self._precision)
+
+    @functools.cached_property
+    def _ours(self):
+        return KerasEngine(self.model)
+
+    def search(
+        self, tokenizer: Tokenizer, request: Request, search: Search
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each text, best first; an empty text gets one that is empty.
+
+        Raises:
+            ValueError: If an option is one that CTranslate2 cannot do.
+        """
+        CTRANSLATE2.check_request(request)
+        most = len(self._ids) // 2
+        accepted = f'at most {most}, half the vocabulary, for engine="{NAME}"'
+        require(search.beam_size <= most, "beam_size", search.beam_size, accepted)
+        config = self.config
+        full, sources, begun = request.encoded(tokenizer, config.max_length)
+        limits = most_tokens(sources, begun, len(full), search, config.max_length).tolist()
+        rows = [
+            Row(self._tokens("source", source), tuple(prefix), max(limit, len(prefix) + 1))
+            for source, prefix, limit in zip(sources, begun, limits, strict=True)
+        ]
+        growth = float(np.quantile(self._growth, 0.9))
+        RowSearch(self, search, request.tokens_per_batch, growth).run(rows)
+        self._growth.extend(len(x.found[0].ids) / len(x.source) for x in rows if x.found)
+        found = [[Hypothesis("", 0.0)] for _ in request.texts]
+        self._decode(tokenizer, search, dict(zip(full, rows, strict=True)), found)
+        if rest := [i for i, row in zip(full, rows, strict=True) if row.found is None]:
+            texts, prefixes = [request.texts[i] for i in rest], request.prefixes
+            prefixes = None if prefixes is None else [prefixes[i] for i in rest]
+            again = replace(request, texts=texts, prefixes=prefixes)
+            with warnings.catch_warnings():  # of texts that are cut: they were given above
+                warnings.simplefilter("ignore", UserWarning)
+                for i, one in zip(rest, self._ours.search(tokenizer, again, search), strict=True):
+                    found[i] = one
+        return found
+
+    def score(
+        self,
+        tokenizer: Tokenizer,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        tokens_per_batch: int,
+    ) -> list[float]:
+        """Return log p(target | source) of each pair; the arguments are those of `score_pairs`."""
+        limit, given = self.config.max_length, len(tokenizer.target_frame.before)
+        source_ids = encoded(tokenizer, sources, "sources", limit, strict=True)
+        target_ids = encoded(tokenizer, targets, "targets", limit, strict=True)
+        same_number(source_ids, target_ids)
+        rows = [Row(self._tokens("source", ids), (), limit) for ids in source_ids]
+        ends = [until_end(ids, self.config.eos_ids) for ids in target_ids]
+        logs = self.log_probabilities(rows, ends, tokens_per_batch)
+        return [float(np.sum(x[given:], dtype="float64")) for x in logs]
+
+    def log_probabilities(
+        self, rows: Sequence[Row], targets: Sequence[Sequence[int]], tokens_per_batch: int
+    ) -> list[list[float]]:
+        """Return the log-probability of each token of a target, and last of EOS.
+
+        Args:
+            rows: The sources.
+            targets: Ids of a target for each, without EOS.
+            tokens_per_batch: Maximum tokens per side of a batch, padding included.
+        """
+        found: list[list[float]] = [[] for _ in rows]
+        lengths = [max(len(x.source), len(y)) for x, y in zip(rows, targets, strict=True)]
+        for chosen in shares(lengths, tokens_per_batch):
+            scored = self._translator.score_batch(
+                [rows[i].source for i in chosen],
+                [self._tokens("target", targets[i]) for i in chosen],
+                max_input_length=0,
+            )
+            for i, one in zip(chosen, scored, strict=True):
+                found[i] = list(one.log_probs)
+        return found
+
+    def beams(
+        self, rows: Sequence[Row], beam_size: int, length: int, **options: Any
+    ) -> list[list[Beam]]:
+        """Return what CTranslate2 finds for each row within a length.
+
+        Args:
+            rows: Sources and prefixes; either all have a prefix or none has.
+            beam_size: Number of beams.
+            length: Maximum tokens, with those of the prefix and EOS.
+            options: Further options of CTranslate2.
+        """
+        prefixes = [self._tokens("target", row.prefix) for row in rows]
+        results = self._translator.translate_batch(
+            [row.source for row in rows],
+            target_prefix=prefixes if any(prefixes) else None,
+            beam_size=beam_size,
+            max_decoding_length=length,
+            min_decoding_length=0,
+            max_input_length=0,
+            return_end_token=True,
+            return_scores=True,
+            **options,
+        )
+        return [
+            [self._beam(*x) for x in zip(found.hypotheses, found.scores, strict=True)]
+            for found in results
+        ]
+
+    def _beam(self, tokens, total):
+        ids = tuple(self._ids[x] for x in tokens)
+        return Beam(ids, total, ids[-1:] == (self.config.eos_ids[0],))
+
+    def _tokens(self, side, ids):
+        pieces = self._pieces[side]
+        return [pieces[i] for i in ids]
+
+    def _decode(self, tokenizer, search, rows, found):
+        """Write the texts of the rows that have hypotheses into `found`."""
+        places = [(i, x) for i, row in rows.items() for x in row.found or ()]
+        texts = tokenizer.decode_target([x.ids for _, x in places])
+        for i, row in rows.items():
+            if row.found is not None:
+                found[i] = []
+        for (i, x), text in zip(places, texts, strict=True):
+            score = x.total / penalty(len(x.ids), search)
+            if not math.isfinite(score):
+                raise ValueError(f"model must give finite scores, got {score}: are weights NaN?")
+            found[i].append(Hypothesis(text, score))
+
+
+def _threads():
+    """Return the number of threads of a computation: as many as our own engine uses."""
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _compute_type(precision, device):
+    """Return the type for CTranslate2; float32, with a warning, if it cannot compute in it here."""
+    import ctranslate2
+
+    if precision in ctranslate2.get_supported_compute_types(device):
+        return precision
+    warnings.warn(
+        f"precision is float32 in place of {precision}: CTranslate2 does not compute in it here",
+        stacklevel=2,
+    )
+    return "float32"

@@ -1,0 +1,244 @@
+"""Engines of exported translators, SavedModels and ONNX graphs: they hold their own tokenizers."""
+
+from __future__ import annotations
+
+import abc
+import os
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.config import require, require_whole
+from keras_transformer.running.inputs import Request
+from keras_transformer.running.scoring import same_number
+from keras_transformer.search import Search
+from keras_transformer.system.extras import missing
+from keras_transformer.system.git_lfs import refuse_pointer
+from keras_transformer.text.tokenizer import checked_texts
+from keras_transformer.translate.engines.carried import OF_ONNX, ONNX, SAVED_MODEL, Carried
+from keras_transformer.translate.engines.ctranslate2_search import shares
+from keras_transformer.translate.pipeline import Hypothesis
+
+NONE = -1e8  # lower scores of a SavedModel: no hypothesis
+
+
+def saved_model_in(folder: Path) -> Path | None:
+    """Return the folder of a SavedModel's highest version; None if `folder` is no SavedModel."""
+    if (folder / "saved_model.pb").is_file():
+        return folder
+    versions = [x for x in folder.glob("*/saved_model.pb") if x.parent.name.isdecimal()]
+    return max(versions, key=lambda x: int(x.parent.name)).parent if versions else None
+
+
+def exported_engine(folder: str | os.PathLike) -> ExportedEngine | None:
+    """Load the engine of a folder that an export wrote; None if it is not such a folder.
+
+    Raises:
+        ImportError: If a package that runs it is missing.
+        ValueError: If it is a SavedModel of something else.
+    """
+    folder = Path(folder)
+    if path := saved_model_in(folder):
+        return SavedModelEngine(path)
+    if all((folder / x).is_file() for x in ("encoder.onnx", "decoder.onnx", "translator.json")):
+        return OnnxEngine(folder)
+    return None
+
+
+class Inside:
+    """Stand-in for a part that an exported translator keeps inside.
+
+    Args:
+        what: Name of the part.
+    """
+
+    def __init__(self, what: str):
+        self._what = what
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"an exported translator shows no {self._what}, and so no {self._what}.{name}: load "
+            "the folder that it was exported from"
+        )
+
+    def between(self, source_language: str | None, target_language: str | None) -> Inside:
+        """Return the tokenizer itself; an exported one has the languages of its export.
+
+        Raises:
+            ValueError: If a language is given.
+        """
+        for name, code in dict(source=source_language, target=target_language).items():
+            accepted = "None: those of an exported translator were chosen at its export"
+            require(code is None, f"{name}_language", code, accepted)
+        return self
+
+
+class ExportedEngine(abc.ABC):
+    """Engine of an exported translator.
+
+    Attributes:
+        carried: The options that it carries.
+    """
+
+    carried: Carried
+
+    def __init__(self):
+        self.config: Any = Inside("config")
+        self.model: Any = Inside("model")
+        self.tokenizer: Any = Inside("tokenizer")
+
+    def options(
+        self,
+        given: Mapping[str, Any],
+        accepted: Collection[str],
+        defaults: Mapping[str, Any] | None = None,
+        **others: Any,
+    ) -> Search:
+        """Return the search options that a caller gave, see `Search.of`.
+
+        Raises:
+            ValueError: If this engine does not take one.
+        """
+        return self.carried.options(given, accepted, defaults, **{**self.defaults(), **others})
+
+    def defaults(self) -> dict[str, Any]:
+        """Return options of this engine that differ from those of `Search`."""
+        return {}
+
+    def search(self, tokenizer: Any, request: Request, search: Search) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each text, best first.
+
+        Raises:
+            ValueError: If an argument is given that an exported translator does not take.
+        """
+        self.carried.check_request(request)
+        require_whole("tokens_per_batch", request.tokens_per_batch, 1)
+        texts = request.texts
+        found: list[list[Hypothesis]] = [[] for _ in texts]
+        costs = [estimate(text) for text in texts]
+        for chosen in shares(costs, request.tokens_per_batch):
+            for i, one in zip(chosen, self.nbest([texts[i] for i in chosen], search), strict=True):
+                found[i] = one
+        return found
+
+    @abc.abstractmethod
+    def nbest(self, texts: list[str], search: Search) -> list[list[Hypothesis]]:
+        """Return the hypotheses of texts that form a batch."""
+
+    @abc.abstractmethod
+    def score(
+        self, tokenizer: Any, sources: Sequence[str], targets: Sequence[str], tokens_per_batch: int
+    ) -> list[float]:
+        """Return log p(target | source) of each pair; the arguments are those of `score_pairs`."""
+
+
+def estimate(text: str) -> int:
+    """Return an estimate of the number of tokens of a text."""
+    return 1 + len(text) // 4
+
+
+class SavedModelEngine(ExportedEngine):
+    """Engine of a SavedModel, whose search options are those of its export.
+
+    Args:
+        path: The folder of the SavedModel's version.
+    """
+
+    carried = SAVED_MODEL
+
+    def __init__(self, path: Path):
+        super().__init__()
+        try:
+            import tensorflow as tf
+            import tensorflow_text  # noqa: F401  (registers its operations)
+        except ImportError as error:
+            raise missing(f"{path} is a SavedModel: running it", "tensorflow") from error
+        self._tf = tf
+        self._model = tf.saved_model.load(os.fspath(path))
+        signatures = {"translate", "nbest"}
+        if not signatures <= set(self._model.signatures):
+            raise ValueError(
+                f"{path} must have the signatures {sorted(signatures)}, as SavedModels exported by "
+                f"keras-transformer do; it has {sorted(self._model.signatures)}"
+            )
+
+    def defaults(self) -> dict[str, Any]:
+        """Return the number of beams of the export."""
+        shape = self._model.signatures["nbest"].structured_outputs["translations"].shape
+        return {} if shape[1] is None else {"beam_size": int(shape[1])}
+
+    def translations(self, texts: Sequence[str]) -> list[str]:
+        """Return the best translation of texts that form a batch."""
+        found = self._call("translate", texts=texts)["translations"]
+        return [x.decode() for x in found.numpy().tolist()]
+
+    def nbest(self, texts: Sequence[str], search: Search | None = None) -> list[list[Hypothesis]]:
+        """Return the hypotheses of texts that form a batch."""
+        found = self._call("nbest", texts=texts)
+        rows, scores = (found[name].numpy().tolist() for name in ("translations", "scores"))
+        return [
+            [Hypothesis(x.decode(), score) for x, score in zip(*row, strict=True) if score > NONE]
+            for row in zip(rows, scores, strict=True)
+        ]
+
+    def score(
+        self, tokenizer: Any, sources: Sequence[str], targets: Sequence[str], tokens_per_batch: int
+    ) -> list[float]:
+        """Return log p(target | source) of each pair; the arguments are those of `score_pairs`."""
+        sources, targets = checked_texts(sources, "sources"), checked_texts(targets, "targets")
+        same_number(sources, targets)
+        costs = [max(map(estimate, pair)) for pair in zip(sources, targets, strict=True)]
+        found = [0.0] * len(sources)
+        for chosen in shares(costs, tokens_per_batch):
+            pairs = dict(sources=[sources[i] for i in chosen], targets=[targets[i] for i in chosen])
+            scores = self._call("score", **pairs)["scores"].numpy().tolist()
+            for i, one in zip(chosen, scores, strict=True):
+                found[i] = one
+        return found
+
+    def _call(self, name, **texts):
+        tensors = {x: self._tf.constant(list(y), self._tf.string) for x, y in texts.items()}
+        return self._model.signatures[name](**tensors)
+
+
+class OnnxEngine(ExportedEngine):
+    """Engine of ONNX graphs, which translates texts one by one with onnxruntime.
+
+    Args:
+        folder: The folder that `export.onnx` wrote.
+    """
+
+    carried = ONNX
+
+    def __init__(self, folder: Path):
+        super().__init__()
+        try:
+            from keras_transformer.translate.engines.onnx_runner import OnnxTranslator
+        except ImportError as error:
+            raise missing(f"{folder} is an ONNX model: running it", "onnx") from error
+        for path in [*folder.glob("*.onnx"), *folder.glob("*.spm")]:
+            refuse_pointer(path)
+        self._translator = OnnxTranslator(folder)
+
+    def options(
+        self,
+        given: Mapping[str, Any],
+        accepted: Collection[str],
+        defaults: Mapping[str, Any] | None = None,
+        **others: Any,
+    ) -> Search:
+        """Return the search options that a caller gave; else those of the export."""
+        own = {**self._translator.facts.get("search", {}), **(defaults or {})}
+        return super().options(given, accepted, own, **others)
+
+    def nbest(self, texts: Sequence[str], search: Search) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each text."""
+        options = {name: getattr(search, name) for name in OF_ONNX}
+        found = [self._translator.nbest(text, **options) for text in texts]
+        return [[Hypothesis(*one) for one in row] for row in found]
+
+    def score(
+        self, tokenizer: Any, sources: Sequence[str], targets: Sequence[str], tokens_per_batch: int
+    ) -> list[float]:
+        """Refuse: the program of the graphs searches, but scores no given translation."""
+        raise ValueError("score needs a saved translator or a SavedModel, got ONNX graphs")

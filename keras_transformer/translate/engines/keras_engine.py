@@ -1,0 +1,104 @@
+"""The engine of a translator by default: the Keras model, in any backend."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol
+
+from keras_transformer.config import require
+from keras_transformer.models import EncoderDecoder
+from keras_transformer.running.inputs import Request
+from keras_transformer.running.runner import Runner
+from keras_transformer.running.scoring import score_pairs
+from keras_transformer.search import Search
+from keras_transformer.text import Tokenizer
+from keras_transformer.text.glossary import Glossary
+from keras_transformer.text.shortlist import Shortlist
+from keras_transformer.translate.pipeline import Hypothesis, search_texts
+from keras_transformer.translate.terminology import search_with_terms
+
+
+class Engine(Protocol):
+    """Interface of the engines of a `Translator`."""
+
+    @property
+    def config(self) -> Any:
+        """The model's config."""
+        ...
+
+    @property
+    def model(self) -> EncoderDecoder:
+        """The Keras model."""
+        ...
+
+    def options(
+        self,
+        given: Mapping[str, Any],
+        accepted: Collection[str],
+        defaults: Mapping[str, Any] | None = None,
+        **others: Any,
+    ) -> Search:
+        """Return the search options that a caller gave, see `Search.of`."""
+        ...
+
+    def search(
+        self, tokenizer: Tokenizer, request: Request, search: Search
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each text, best first; an empty text gets one that is empty."""
+        ...
+
+    def score(
+        self,
+        tokenizer: Tokenizer,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        tokens_per_batch: int,
+    ) -> list[float]:
+        """Return log p(target | source) of each pair, as `scoring.score_pairs` does."""
+        ...
+
+
+class KerasEngine:
+    """The engine that computes with the Keras model.
+
+    Args:
+        model: The model.
+        shortlist: The translator's shortlist; None: searches refuse the option `shortlist`.
+    """
+
+    def __init__(self, model: EncoderDecoder, shortlist: Shortlist | None = None):
+        self.model, self.shortlist = model, shortlist
+        self._runner = Runner()
+
+    @property
+    def config(self) -> Any:
+        """The model's config."""
+        return self.model.config
+
+    options = staticmethod(Search.of)
+
+    def search(
+        self, tokenizer: Tokenizer, request: Request, search: Search
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each text, best first."""
+
+        def find(request, search):
+            run = self._runner, self.model, tokenizer, request, search, self.shortlist
+            return search_texts(*run)
+
+        if isinstance(request.constraint, Glossary):
+            return search_with_terms(find, tokenizer, self.config, request, search)
+        fits = request.constraint is None or hasattr(request.constraint, "start")
+        accepted = "None, a Glossary, or an object with a method start"
+        require(fits, "constraint", request.constraint, accepted)
+        return find(request, search)
+
+    def score(
+        self,
+        tokenizer: Tokenizer,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        tokens_per_batch: int,
+    ) -> list[float]:
+        """Return log p(target | source) of each pair; the arguments are those of `score_pairs`."""
+        return score_pairs(self._runner, self.model, tokenizer, sources, targets, tokens_per_batch)

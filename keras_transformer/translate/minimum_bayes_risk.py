@@ -1,0 +1,91 @@
+"""Translations that agree most with the others that a model finds likely."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sacrebleu.metrics import CHRF
+
+from keras_transformer.config import require, require_whole
+from keras_transformer.text.tokenizer import checked_texts
+from keras_transformer.translate.translator import Translator
+
+SOURCES = ("samples", "nbest")
+
+
+def chrf(text: str, reference: str) -> float:
+    """Return the chrF (Popović 2015) of a text, from 0 to 100."""
+    return float(CHRF().sentence_score(text, [reference]).score)
+
+
+def most_agreed(
+    candidates: Sequence[str], utility: Callable[[str, str], float] = chrf
+) -> tuple[str, float]:
+    """Return the candidate with the highest mean utility over all candidates, and that mean.
+
+    One that occurs several times counts as often. Of equal ones, the first.
+
+    Args:
+        candidates: Translations of one text.
+        utility: Function of a translation and a reference.
+
+    Raises:
+        ValueError: If there are no candidates.
+    """
+    counts = Counter(checked_texts(candidates, "candidates"))
+    require(len(counts) > 0, "candidates", candidates, "one or more")
+
+    def mean(text):
+        return sum(n * utility(text, other) for other, n in counts.items()) / counts.total()
+
+    found = {text: mean(text) for text in counts}
+    best = max(found, key=lambda text: found[text])
+    return best, found[best]
+
+
+def translate_by_risk(
+    translator: Translator,
+    texts: Sequence[str],
+    count: int,
+    *,
+    source: str = "nbest",
+    seed: int = 0,
+    utility: Callable[[str, str], float] = chrf,
+    **options: Any,
+) -> list[str]:
+    """Translate by minimum Bayes risk (Kumar and Byrne 2004; Eikema and Aziz 2020, section 6).
+
+    ```python
+    translate_by_risk(translator, ["A dog runs."], 16, source="samples", min_p=0.02)
+    ```
+
+    Time grows with `count`, that of the utilities with its square.
+
+    Args:
+        translator: The translator.
+        texts: Source texts.
+        count: Number of candidates of a text.
+        source: "nbest", the best of a beam search of this size; or "samples", drawn from the
+            model's distribution.
+        seed: Seed of the first samples; each further one has the next seed.
+        utility: See `most_agreed`.
+        options: Further options of `Translator.nbest` or `Translator.sample`.
+
+    Returns:
+        One translation per text, in order.
+
+    Raises:
+        TypeError, ValueError: If an option is unknown or out of range.
+    """
+    require_whole("count", count, 1)
+    require(source in SOURCES, "source", source, f"one of {SOURCES}")
+    texts = checked_texts(texts)
+    if source == "nbest":
+        found = translator.nbest(texts, beam_size=count, num_hypotheses=count, **options)
+        candidates = [[x.text for x in hypotheses] for hypotheses in found]
+    else:
+        drawn = [translator.sample(texts, seed=seed + i, **options) for i in range(count)]
+        candidates = [list(row) for row in zip(*drawn, strict=True)]
+    return [most_agreed(row, utility)[0] for row in candidates]

@@ -1,0 +1,128 @@
+"""From source texts to ranked hypotheses: encode, pad, search, decode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from keras_transformer.backend import SEARCHES_BY_SHAPE
+from keras_transformer.config import require
+from keras_transformer.decoding import IMPOSSIBLE, Phrases, uniforms
+from keras_transformer.models import Transformer
+from keras_transformer.running.inputs import Request, extended, most_tokens, padded
+from keras_transformer.running.runner import MULTIPLE, Runner, search_batches, until_end
+from keras_transformer.running.search_functions import translation_loop
+from keras_transformer.search import Search
+from keras_transformer.text import Tokenizer
+from keras_transformer.text.shortlist import FILE, Shortlist
+from keras_transformer.text.tokenizer import round_up
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A translation: its text, and the score that it was ranked by.
+
+    The score is the sum of the tokens' log-probabilities, divided by the length penalty.
+    """
+
+    text: str
+    score: float
+
+
+def search_texts(
+    runner: Runner,
+    model: Transformer,
+    tokenizer: Tokenizer,
+    request: Request,
+    search: Search,
+    shortlist: Shortlist | None = None,
+) -> list[list[Hypothesis]]:
+    """Return the hypotheses of each text, best first; an empty text gets one that is empty.
+
+    There are `num_hypotheses` of each, or as many as the beam has.
+
+    Args:
+        runner: Runner that keeps the compiled searches.
+        model: The model.
+        tokenizer: Its tokenizer.
+        request: The texts.
+        search: Options of the search.
+        shortlist: The translator's shortlist, for the option `shortlist`.
+
+    Raises:
+        ValueError: If the option `shortlist` comes without one, or with a constraint.
+    """
+    config, constraint = model.config, request.constraint
+    lists = shortlist_arrays(search, shortlist)
+    fits = constraint is None or not lists
+    require(fits, "constraint", constraint, "None with shortlist=True")
+    fits = constraint is None or isinstance(constraint, Phrases) or not search.no_repeat_ngram_size
+    require(fits, "no_repeat_ngram_size", search.no_repeat_ngram_size, "0 with a constraint")
+    full, source_ids, prefix_ids = request.encoded(tokenizer, config.max_length)
+    if search.forced_first is not None:
+        usual = len(tokenizer.target_frame.before)
+        prefix_ids = [[*search.forced_first, *ids[usual:]] for ids in prefix_ids]
+    found = [[Hypothesis("", 0.0)] for _ in request.texts]
+    lengths = [len(ids) for ids in source_ids]
+    sizes = request.tokens_per_batch, config.max_length, SEARCHES_BY_SHAPE
+    for batch, rows, length in search_batches(lengths, *sizes):
+        chosen = [full[i] for i in batch]
+        sources = [source_ids[i] for i in batch]
+        source = padded(sources, rows, length, config.pad_id)
+        begun = [prefix_ids[i] for i in batch]
+        prefix, prefix_length = None, max(map(len, begun))
+        if prefix_length:
+            if request.prefixes is not None and SEARCHES_BY_SHAPE:
+                prefix_length = round_up(prefix_length, MULTIPLE)
+            prefix = padded(begun, rows, prefix_length, config.pad_id)
+        limits = most_tokens(sources, begun, rows, search, config.max_length)
+        numbers = first = None
+        if search.temperature is not None:
+            seeds = [[request.seed, i] for i in chosen]
+            seeds += [[request.seed]] * (rows - len(chosen))
+            longest = search.max_length or length + search.max_extra_length
+            numbers = uniforms(seeds, prefix_length + longest)
+        if constraint is not None:
+            first = constraint.start([request.texts[i] for i in chosen], limits[: len(chosen)])
+            first = {name: extended(x, rows - len(chosen)) for name, x in first.items()}
+        ids, scores = runner.search(
+            model,
+            (search, constraint),
+            translation_loop(search, model, constraint),
+            [source, limits, prefix, numbers, first, *lists],
+            varying=range(4),
+        )
+        wanted = slice(search.num_hypotheses)
+        for i, ids_KL, scores_K in zip(chosen, ids, scores, strict=False):
+            found[i] = _hypotheses(ids_KL[wanted], scores_K[wanted], model, tokenizer)
+    return found
+
+
+def shortlist_arrays(search: Search, shortlist: Shortlist | None) -> list[np.ndarray]:
+    """Return the arrays that `translation_function` takes for the option `shortlist`, or none.
+
+    Args:
+        search: Options of the search.
+        shortlist: The shortlist, if there is one.
+
+    Raises:
+        ValueError: If the option comes without a shortlist.
+    """
+    if not search.shortlist:
+        return []
+    accepted = f"False: the folder has no {FILE}; `keras-transformer shortlist` makes one"
+    if shortlist is None:
+        raise ValueError(f"shortlist must be {accepted}, got True")
+    return [shortlist.candidates, shortlist.frequent]
+
+
+def _hypotheses(ids_KL: np.ndarray, scores_K: np.ndarray, model, tokenizer) -> list[Hypothesis]:
+    """Decode the best beams of a text; beams that were never filled are left out."""
+    real_K = scores_K > IMPOSSIBLE / 2
+    if not real_K.any():
+        raise ValueError("model must give finite logits, got none: are weights NaN?")
+    ends = *model.config.eos_ids, model.config.pad_id
+    texts = tokenizer.decode_target([until_end(ids, ends) for ids in ids_KL[real_K].tolist()])
+    scores = map(float, scores_K[real_K])
+    return [Hypothesis(text, score) for text, score in zip(texts, scores, strict=True)]

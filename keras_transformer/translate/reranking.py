@@ -1,0 +1,279 @@
+"""Reranking of n-best lists by several models, and the weights of these that suit a test set."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sacrebleu.metrics import BLEU
+
+from keras_transformer.config import require, require_whole
+from keras_transformer.evaluation.tokenizers import bleu_metric
+from keras_transformer.language.causal_lm import CausalLM
+from keras_transformer.models import EncoderDecoder
+from keras_transformer.running.attention_weights import (
+    alignment_weights,
+    attention_weights,
+    coverage,
+)
+from keras_transformer.running.inputs import encoded
+from keras_transformer.running.scoring import same_number
+from keras_transformer.text.languages import short_code
+from keras_transformer.text.tokenizer import checked_texts
+from keras_transformer.translate.pipeline import Hypothesis
+from keras_transformer.translate.translator import Translator
+
+FEATURES = ("forward", "reverse", "language_model", "coverage", "length")
+# Values that a weight may get; of those that are equally good, the first.
+GRID = (0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1, 1.5, 2, 3, -0.1, -0.2, -0.5, -1)
+
+
+@dataclass(frozen=True)
+class Reranker:
+    """Chooses among translations by a weighted sum of what several models say of them.
+
+    The noisy channel, log p(y|x) + a log p(x|y) + b log p(y), is such a sum (Yee et al. 2019; Ng et
+    al. 2019, section 4.4), and so is the reranking of GNMT (Wu et al. 2016, section 7). The
+    features of a translation y of x are
+
+    - `forward`: log p(y|x) of the translator; its weight is 1 if none is given;
+    - `reverse`: log p(x|y) of a translator of the other direction;
+    - `language_model`: log p(y), with a line break around y;
+    - `coverage`: sum_i log min(sum_j p_ij, 1), with the translator's attention p of target token j
+      to source token i (see `running.attention_weights`);
+    - `length`: the number of the translator's target tokens, EOS included.
+
+    ```python
+    weights = dict(reverse=0.5, language_model=0.2, length=0.3)
+    channel = Reranker(translator, weights, reverse=back, language_model=writer)
+    channel.translate(texts, 8)
+    ```
+
+    Args:
+        translator: The translator.
+        weights: Weight of each feature, finite. Features without one are not computed.
+        reverse: Translator with the languages swapped, for the weight of that name. Its tokenizer
+            may differ.
+        language_model: Language model of the target language, likewise.
+
+    Raises:
+        ValueError: If a weight is no number, unknown or without its model, a model is without its
+            weight, or the languages of `reverse` are not swapped.
+    """
+
+    translator: Translator
+    weights: Mapping[str, float]
+    reverse: Translator | None = None
+    language_model: CausalLM | None = None
+
+    def __post_init__(self) -> None:
+        accepted = f"some of {FEATURES[1:]} with their numbers"
+        names = set(self.weights) if isinstance(self.weights, Mapping) else set()
+        fits = bool(names - {"forward"}) and names <= set(FEATURES)
+        require(fits, "weights", self.weights, accepted)
+        for name, value in self.weights.items():
+            is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+            accepted = "a finite number"
+            require(is_real and math.isfinite(value), f"the weight of {name}", value, accepted)
+        object.__setattr__(self, "weights", {"forward": 1.0, **self.weights})
+        for name, model in dict(reverse=self.reverse, language_model=self.language_model).items():
+            if (model is None) != (name not in self.weights):
+                given = "no model" if model is None else "no weight"
+                raise ValueError(f"{name} must have a model and a weight, got {given}")
+        if self.reverse is not None:
+            there, back = _languages(self.translator), _languages(self.reverse)[::-1]
+            both = zip(there, back, strict=True)
+            fits = all(None in pair or pair[0] == pair[1] for pair in both)
+            accepted = f"a translator from {there[1]} to {there[0]}"
+            require(fits, "reverse", f"{back[1]} to {back[0]}", accepted)
+
+    def features(
+        self, sources: Sequence[str], targets: Sequence[str], *, tokens_per_batch: int = 4096
+    ) -> dict[str, np.ndarray]:
+        """Return the features of each pair that have a weight, by name: (N,).
+
+        Args:
+            sources: N source texts.
+            targets: A translation of each.
+            tokens_per_batch: Maximum tokens per side of a batch, padding included.
+
+        Raises:
+            ValueError: If the numbers of texts differ, a text is longer than the `max_length` of a
+                model, or the translator does not show what a feature needs.
+        """
+        sources, targets = checked_texts(sources, "sources"), checked_texts(targets, "targets")
+        same_number(sources, targets)
+        batch = dict(tokens_per_batch=tokens_per_batch)
+        found: dict[str, Any] = {"forward": self.translator.score(sources, targets, **batch)}
+        if self.reverse is not None:
+            found["reverse"] = self.reverse.score(targets, sources, **batch)
+        if self.language_model is not None:
+            lines = [f"\n{text}\n" for text in targets]
+            found["language_model"] = self.language_model.score(lines, **batch)
+        if "coverage" in self.weights:
+            found["coverage"] = _coverages(self.translator, sources, targets, tokens_per_batch)
+        if "length" in self.weights:
+            found["length"] = list(map(len, self.translator.tokenizer.encode_target(targets)))
+        return {name: np.array(found[name], "float64") for name in self.weights}
+
+    def rank(
+        self,
+        sources: Sequence[str],
+        lists: Sequence[Sequence[str]],
+        *,
+        tokens_per_batch: int = 4096,
+    ) -> list[list[Hypothesis]]:
+        """Return the translations of each source, best first, with their weighted sums.
+
+        Args:
+            sources: Source texts.
+            lists: Translations of each, such as those of `Translator.nbest`.
+            tokens_per_batch: See `features`.
+
+        Raises:
+            ValueError: See `features`.
+        """
+        same_number(sources, lists)
+        features = self._features_of(sources, lists, tokens_per_batch)
+        totals = sum(self.weights[name] * values for name, values in features.items())
+        scores, ranked = iter(np.asarray(totals).tolist()), []
+        for row in lists:
+            found = [Hypothesis(text, next(scores)) for text in row]
+            ranked.append(sorted(found, key=lambda x: -x.score))  # of equal ones, the first
+        return ranked
+
+    def translate(
+        self, texts: Sequence[str], count: int, *, tokens_per_batch: int = 4096, **options: Any
+    ) -> list[str]:
+        """Return, for each text, the translation of an n-best list with the highest weighted sum.
+
+        Args:
+            texts: Source texts.
+            count: Size of the beam and of the n-best list, at least 2.
+            tokens_per_batch: See `Translator.nbest`.
+            options: Further options of `Translator.nbest`.
+
+        Raises:
+            TypeError, ValueError: If an option is unknown or out of range, or a text is too long,
+                whatever `strict` says; see also `features`.
+        """
+        lists = self._nbest(texts, count, dict(options, tokens_per_batch=tokens_per_batch))
+        ranked = self.rank(texts, lists, tokens_per_batch=tokens_per_batch)
+        return [row[0].text for row in ranked]
+
+    def _features_of(self, sources, lists, tokens_per_batch):
+        """Return the features of all texts of the lists, one after another."""
+        repeated = [x for x, row in zip(sources, lists, strict=True) for _ in row]
+        texts = list(itertools.chain.from_iterable(lists))
+        return self.features(repeated, texts, tokens_per_batch=tokens_per_batch)
+
+    def _nbest(self, texts, count, options):
+        require_whole("count", count, 2)
+        sizes = dict(beam_size=count, num_hypotheses=count, strict=True)  # a cut text has no score
+        found = self.translator.nbest(texts, **options | sizes)
+        return [[x.text for x in row] for row in found]
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A reranker with weights that suit a test set, and BLEU of it with these and those before."""
+
+    reranker: Reranker
+    bleu: float
+    bleu_before: float
+
+
+def tune_weights(
+    reranker: Reranker,
+    sources: Sequence[str],
+    references: Sequence[str],
+    count: int,
+    *,
+    tokens_per_batch: int = 4096,
+    **options: Any,
+) -> Tuned:
+    """Find the weights whose choices from n-best lists have the highest BLEU.
+
+    The weights are changed one by one, each to the best of `GRID`, until none gets better. That of
+    `forward` stays.
+
+    Args:
+        reranker: The reranker: its weights name the features and are where the search begins.
+        sources: Source texts of a validation set, not of the test set.
+        references: Their translations.
+        count, tokens_per_batch, options: See `Reranker.translate`.
+
+    Raises:
+        TypeError, ValueError: If there are no texts, or for an option; see `Reranker.translate`.
+    """
+    sources, references = checked_texts(sources, "sources"), checked_texts(references, "references")
+    same_number(sources, references)
+    require(len(sources) > 0, "sources", sources, "one or more texts")
+    lists = reranker._nbest(sources, count, dict(options, tokens_per_batch=tokens_per_batch))
+    found = reranker._features_of(sources, lists, tokens_per_batch)
+    metric = bleu_metric(None, reranker.translator.target_language, references)
+    statistics = np.array(
+        [
+            _statistics(x, own, metric)
+            for row, own in zip(lists, references, strict=True)
+            for x in row
+        ]
+    )
+    starts = np.cumsum([0, *map(len, lists)])
+
+    def bleu(weights):
+        totals = sum(weights[name] * values for name, values in found.items())
+        spans = itertools.pairwise(starts)
+        return _bleu(statistics[[start + totals[start:end].argmax() for start, end in spans]])
+
+    weights = dict(reranker.weights)
+    best = before = bleu(weights)
+    is_better = True
+    while is_better:
+        is_better = False
+        for name in [x for x in FEATURES[1:] if x in weights]:
+            tried = {value: bleu({**weights, name: value}) for value in GRID}
+            value = max(tried, key=lambda x: tried[x])
+            if tried[value] > best:
+                weights[name], best, is_better = float(value), tried[value], True
+    return Tuned(replace(reranker, weights=weights), best, before)
+
+
+def _languages(translator):
+    codes = translator.source_language, translator.target_language
+    return tuple(code and short_code(code) for code in codes)
+
+
+def _coverages(translator, sources, targets, tokens_per_batch):
+    fits = isinstance(translator.model, EncoderDecoder)
+    accepted = "a saved translator with one model, for the weight of coverage"
+    require(fits, "translator", type(translator.model).__name__, accepted)
+    model, tokenizer = translator.model, translator.tokenizer
+    limit, frame = model.config.max_length, tokenizer.source_frame
+    source_ids = encoded(tokenizer, sources, "sources", limit, strict=True)
+    target_ids = encoded(tokenizer, targets, "targets", limit, strict=True)
+    found = np.zeros(len(sources))
+    guided = getattr(model.config, "guided_alignment", 0) > 0
+    for chosen, weights in attention_weights(model, source_ids, target_ids, tokens_per_batch):
+        weights_BTS = alignment_weights(weights["cross"], guided)
+        for i, weights_TS in zip(chosen, weights_BTS, strict=False):
+            content = slice(len(frame.before), len(source_ids[i]) - len(frame.after))
+            found[i] = coverage(weights_TS[: len(target_ids[i]), content])
+    return found
+
+
+def _statistics(text, reference, metric):
+    """Return the counts from which BLEU of a corpus follows: matches, n-grams, lengths."""
+    found = metric.corpus_score([text], [[reference]])
+    return [*found.counts, *found.totals, found.sys_len, found.ref_len]
+
+
+def _bleu(statistics_NC):
+    *counts, system, reference = statistics_NC.sum(axis=0).tolist()
+    half = len(counts) // 2
+    return BLEU.compute_bleu(counts[:half], counts[half:], system, reference, "exp").score

@@ -1,0 +1,140 @@
+"""Translation with a glossary: what lacks a term is searched again, with its terms as phrases."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.config import require
+from keras_transformer.decoding import Phrases
+from keras_transformer.running.inputs import Request, encoded_prefixes
+from keras_transformer.search import Search
+from keras_transformer.text import Tokenizer
+from keras_transformer.text.glossary import Glossary, goes_on, is_kept, is_unspaced, spellings
+from keras_transformer.translate.pipeline import Hypothesis
+
+LEAST_BEAMS = 6  # of a search with phrases, which gives some to each part of a phrase
+
+
+@dataclass(frozen=True)
+class _Terms(Phrases):
+    """The phrases of each text."""
+
+    of_text: Mapping[str, Any] = field(compare=False, repr=False, default_factory=dict)
+    begun: Mapping[str, int] = field(compare=False, repr=False, default_factory=dict)  # of prefixes
+
+    def start(self, texts: Sequence[Any], limits: Sequence[int]) -> dict[str, np.ndarray]:
+        """Return the state before the first token of the translations of texts."""
+        rows = [self.of_text[text] for text in texts]
+        for text, row, limit in zip(texts, rows, limits, strict=True):
+            need = sum(min(map(len, forms)) for forms in row) + 1 + self.begun.get(text, 0)
+            accepted = f"at most {limit} tokens, with a prefix and EOS: the longest translation"
+            require(need <= limit, f"the glossary for {text!r:.60}", f"{need} tokens", accepted)
+        return super().start(rows, limits)
+
+
+def search_with_terms(
+    search_texts: Callable[[Request, Search], list[list[Hypothesis]]],
+    tokenizer: Tokenizer,
+    config: Any,
+    request: Request,
+    search: Search,
+) -> list[list[Hypothesis]]:
+    """Return the hypotheses of each text; all of them have the terms of the glossary.
+
+    Most translations have the terms of their own accord. Only the texts of which one of the
+    hypotheses wanted lacks a term are searched again, see `decoding.Phrases`, with at least 6
+    beams.
+
+    Args:
+        search_texts: Searches for the hypotheses of a request.
+        tokenizer: Tokenizer of the model.
+        config: Config of the model.
+        request: The texts; its constraint is a `Glossary`.
+        search: Options of the search.
+
+    Raises:
+        ValueError: If the tokenizer cannot spell a term, the terms of a text do not fit into the
+            longest translation, or the search samples.
+    """
+    glossary: Glossary = request.constraint
+    require(search.temperature is None, "constraint", glossary, "None for samples")
+    require(not search.shortlist, "constraint", glossary, "None with shortlist=True")
+    spelled = _spelled(tokenizer, glossary)
+    terms = [glossary.terms_in(text) for text in request.texts]
+    found = search_texts(dataclasses.replace(request, constraint=None), search)
+    wanted = search.num_hypotheses or 1
+
+    def lacks(forms, hypotheses):
+        return any(not is_kept(forms, x.text) for x in hypotheses[:wanted])
+
+    again = [
+        i for i, row in enumerate(terms) if row and any(lacks(forms, found[i]) for forms in row)
+    ]
+    again = [i for i in again if request.texts[i].strip()]
+    if not again:
+        return found
+    texts = [request.texts[i] for i in again]
+    of_text = {
+        request.texts[i]: [[x for form in forms for x in spelled[form]] for forms in terms[i]]
+        for i in again
+    }
+    continues = _continues(tokenizer, glossary)
+    prefixes = request.prefixes and [request.prefixes[i] for i in again]
+    begun: dict[str, int] = {}
+    all_prefix_ids = encoded_prefixes(tokenizer, prefixes, len(texts), config.max_length - 2)
+    for text, ids in zip(texts, all_prefix_ids, strict=True):
+        begun[text] = max(len(ids), begun.get(text, 0))
+    constraint = _Terms(tuple(config.eos_ids), tokenizer.fingerprint(), continues, of_text, begun)
+    # A search compares each form with each, at each extension of a beam.
+    forms = max(sum(map(len, row)) for row in of_text.values())
+    tokens = max(1, request.tokens_per_batch // max(1, forms**2 // 64))
+    changes: dict[str, Any] = dict(texts=texts, prefixes=prefixes, constraint=constraint)
+    changes["tokens_per_batch"] = tokens
+    beams = max(LEAST_BEAMS, search.beam_size)
+    more = search_texts(
+        dataclasses.replace(request, **changes),
+        dataclasses.replace(search, beam_size=beams, num_hypotheses=wanted),
+    )
+    for i, hypotheses in zip(again, more, strict=True):
+        found[i] = hypotheses
+    return found
+
+
+@functools.lru_cache(maxsize=8)
+def _spelled(tokenizer, glossary):
+    """Return the sequences of ids of each form inside a text, also with a capital."""
+    begin, end = map(len, tokenizer.target_frame)
+
+    def content(texts):
+        return [ids[begin : len(ids) - end] for ids in tokenizer.encode_target(texts)]
+
+    (start,) = content(["a"])
+    found = {}
+    for form in glossary.forms():
+        both = spellings(form)
+        first = content(both)
+        # A byte-level tokenizer spells the first word of a text otherwise than the same word later.
+        after = [f"{before}{x}" for x in both for before in ("a ", "a")[: 1 + is_unspaced(form)]]
+        later = [x[len(start) :] for x in content(after) if x[: len(start)] == start]
+        ways = dict.fromkeys(map(tuple, later or first))
+        found[form] = [list(x) for x in ways if x and tokenizer.unk_id not in x]
+        is_spelled = bool(first[0]) and tokenizer.unk_id not in first[0]
+        accepted = "text that the vocabulary of the translator can spell"
+        require(is_spelled, "a term of the glossary", form, accepted)
+    return found
+
+
+@functools.lru_cache(maxsize=8)
+def _continues(tokenizer, glossary):
+    """Return which ids go on with a word (V,), boolean: they are decoded after a form."""
+    anchor = _spelled(tokenizer, glossary)[glossary.forms()[0]][0]
+    word, *texts = tokenizer.decode_target(
+        [anchor, *([*anchor, i] for i in range(tokenizer.target_vocab_size))]
+    )
+    return np.array([x.startswith(word) and goes_on(x[len(word) :]) for x in texts])

@@ -1,0 +1,299 @@
+"""From text to text: tokenizer, model and search as one object, saved as one folder."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from keras_transformer.config import require, require_whole
+from keras_transformer.models import EncoderDecoder, Ensemble, Transformer
+from keras_transformer.running.inputs import Request, require_match
+from keras_transformer.saved.folder import CONFIG, save_folder
+from keras_transformer.search import NBEST, SAMPLE, TRANSLATE, Search, spelled_out
+from keras_transformer.text import Tokenizer
+from keras_transformer.text.shortlist import Shortlist
+from keras_transformer.translate.engines.choice import load_engine
+from keras_transformer.translate.engines.keras_engine import KerasEngine
+from keras_transformer.translate.pipeline import Hypothesis
+
+METRICS = "metrics.json"
+
+
+class Translator:
+    """A trained model with its tokenizer, which translates texts.
+
+    ```python
+    translator = Translator.load("saved_models/grammar")
+    translator.translate(["The old man loves the dog."], beam_size=4)
+    ```
+
+    Texts are sorted by length and translated in batches of a token budget. A translation does not
+    depend on the other texts. An empty text gets an empty translation.
+
+    Args:
+        model: A `Transformer`, or any model with the same `config` fields and `prefill`.
+        tokenizer: The tokenizer that the model was trained with.
+        source_language: Language code such as "en". A multilingual model translates from this
+            language; other models only record it.
+        target_language: Language code; likewise.
+        search: Options of `search.Search` that hold unless a call gives others, such as those of
+            an imported model's authors; None: none.
+
+    Raises:
+        ValueError: If vocabulary sizes or special ids of model and tokenizer differ, or a
+            multilingual model does not know a language.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        source_language: str | None = None,
+        target_language: str | None = None,
+        search: Mapping[str, Any] | None = None,
+    ):
+        require_match(tokenizer, model.config)
+        self._begin(KerasEngine(model), tokenizer, source_language, target_language, search or {})
+
+    def _begin(self, engine, tokenizer, source_language, target_language, search):
+        self._engine, self.search = engine, dict(search)
+        self.tokenizer = tokenizer.between(source_language, target_language)
+        self.source_language, self.target_language = source_language, target_language
+
+    @property
+    def model(self) -> EncoderDecoder:
+        """The Keras model. With another engine than Keras, it is loaded when first used."""
+        return self._engine.model
+
+    @model.setter
+    def model(self, model: EncoderDecoder) -> None:
+        self._engine = KerasEngine(model, self.shortlist)
+
+    @property
+    def shortlist(self) -> Shortlist | None:
+        """The shortlist of the translator; None: searches refuse the option `shortlist`."""
+        return getattr(self._engine, "shortlist", None)
+
+    @shortlist.setter
+    def shortlist(self, shortlist: Shortlist | None) -> None:
+        self._engine = KerasEngine(self.model, shortlist)
+
+    @property
+    def config(self) -> Any:
+        """The config of the model."""
+        return self._engine.config
+
+    def options(
+        self, given: Mapping[str, Any], accepted: Collection[str] = TRANSLATE, **others: Any
+    ) -> Search:
+        """Return the options of a search with these given ones, see `Search.of`."""
+        return self._engine.options(given, accepted, self.search, **others)
+
+    def between(self, source_language: str | None, target_language: str | None) -> Translator:
+        """Return a translator with the same model for another pair of its languages.
+
+        Args:
+            source_language, target_language: Language codes to translate from and to.
+
+        Raises:
+            ValueError: If the model does not know a language; the message lists similar codes.
+        """
+        chosen = copy.copy(self)
+        chosen.tokenizer = self.tokenizer.between(source_language, target_language)
+        chosen.source_language, chosen.target_language = source_language, target_language
+        return chosen
+
+    @spelled_out(Search, TRANSLATE)
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        prefixes: Sequence[str] | None = None,
+        tokens_per_batch: int = 4096,
+        strict: bool = False,
+        constraint: Any = None,
+        **options: Any,
+    ) -> list[str]:
+        """Return the best translation of each text.
+
+        Args:
+            texts: Source texts.
+            prefixes: Forced start of each translation; "" forces nothing. A prefix may end inside
+                a word.
+            tokens_per_batch: Maximum source tokens per batch, padding included.
+            strict: Whether a text longer than the model's `max_length` raises ValueError; else it
+                is cut with a warning.
+            constraint: Restriction of the translations: a `Glossary`; or a hashable object as
+                `decoding` describes, with a method `start(texts, limits)` that returns the state
+                before the first token, NumPy arrays with a row per text. None: none.
+            options: Options of `search.Search`, such as `beam_size=4`, but those of sampling.
+
+        Returns:
+            One translation per text, in order.
+
+        Raises:
+            TypeError: If an option is unknown.
+            ValueError: If an option is out of range, or a text is too long and `strict` is set.
+        """
+        search = self.options(options, TRANSLATE, num_hypotheses=1)
+        request = Request(texts, prefixes, tokens_per_batch, strict, constraint=constraint)
+        found = self._hypotheses(request, search)
+        return [hypotheses[0].text for hypotheses in found]
+
+    @spelled_out(Search, NBEST)
+    def nbest(
+        self,
+        texts: Sequence[str],
+        *,
+        prefixes: Sequence[str] | None = None,
+        tokens_per_batch: int = 4096,
+        strict: bool = False,
+        constraint: Any = None,
+        **options: Any,
+    ) -> list[list[Hypothesis]]:
+        """Return the best translations of each text with their scores, best first.
+
+        Args:
+            texts: Source texts.
+            prefixes, tokens_per_batch, strict, constraint: See `translate`.
+            options: See `translate`; and `num_hypotheses`, translations per text, at most
+                `beam_size`, which is the default; fewer where the search found no more.
+        """
+        search = self.options(options, NBEST)
+        if search.num_hypotheses is None:
+            search = replace(search, num_hypotheses=search.beam_size)
+        request = Request(texts, prefixes, tokens_per_batch, strict, constraint=constraint)
+        found = self._hypotheses(request, search)
+        return [hypotheses[: search.num_hypotheses] for hypotheses in found]
+
+    @spelled_out(Search, SAMPLE, temperature=1.0)
+    def sample(
+        self,
+        texts: Sequence[str],
+        *,
+        seed: int = 0,
+        prefixes: Sequence[str] | None = None,
+        tokens_per_batch: int = 4096,
+        strict: bool = False,
+        **options: Any,
+    ) -> list[str]:
+        """Return a translation of each text, drawn from the model's distribution.
+
+        Args:
+            texts: Source texts.
+            seed, prefixes, tokens_per_batch, strict: The seed, at least 0; and see `translate`.
+            options: Options of `search.Search` but those of beams, such as `temperature=1.0`.
+        """
+        options = {"temperature": 1.0, **options}
+        require(bool(options["temperature"]), "temperature", options["temperature"], "above 0")
+        require_whole("seed", seed, 0)
+        search = self.options(options, SAMPLE, beam_size=1, length_penalty=0.0)
+        request = Request(texts, prefixes, tokens_per_batch, strict, seed)
+        found = self._hypotheses(request, search)
+        return [hypotheses[0].text for hypotheses in found]
+
+    @spelled_out(Search, TRANSLATE)
+    def translate_stream(
+        self,
+        texts: Iterable[str],
+        *,
+        chunk_size: int = 2048,
+        tokens_per_batch: int = 4096,
+        strict: bool = False,
+        constraint: Any = None,
+        **options: Any,
+    ) -> Iterator[str]:
+        """Translate a stream of any length: yield in order, with `chunk_size` texts in memory.
+
+        Args:
+            texts: Any iterable of texts, such as an open file.
+            chunk_size: Number of texts that are read and sorted together; 1 answers each at once.
+            tokens_per_batch, strict, constraint, options: See `translate`.
+        """
+        require_whole("chunk_size", chunk_size, 1)
+        search = self.options(options, TRANSLATE, num_hypotheses=1)
+
+        def stream(texts):
+            while chunk := list(itertools.islice(texts, chunk_size)):
+                request = Request(chunk, None, tokens_per_batch, strict, constraint=constraint)
+                found = self._hypotheses(request, search)
+                yield from (hypotheses[0].text for hypotheses in found)
+
+        return stream(iter(texts))
+
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], *, tokens_per_batch: int = 4096
+    ) -> list[float]:
+        """Return log p(target | source) of each pair, summed over the target's tokens and its EOS.
+
+        Args:
+            sources: Source texts.
+            targets: Target texts, one per source.
+            tokens_per_batch: Maximum tokens per side of a batch, padding included.
+
+        Raises:
+            ValueError: If the numbers of texts differ, or a text is longer than the model's
+                `max_length`.
+        """
+        return self._engine.score(self.tokenizer, sources, targets, tokens_per_batch)
+
+    def _hypotheses(self, request, search):
+        return self._engine.search(self.tokenizer, request, search)
+
+    def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
+        """Write `model.keras`, the tokenizer and `config.json` into a folder.
+
+        Other files are kept; after an error all are as they were. Any backend can load the folder.
+
+        Args:
+            folder: Folder to write to; created if missing.
+            base: Folder of the translator that training with LoRA started from: write an adapter
+                of it, `adapter.safetensors` in place of `model.keras`. None: the whole model.
+        """
+        if isinstance(self.model, Ensemble):
+            raise ValueError("an ensemble cannot be saved: save its translators")
+        sides = dict(source_language=self.source_language, target_language=self.target_language)
+        facts = sides | ({"search": self.search} if self.search else {})
+        save_folder(folder, self.model, self.tokenizer, facts, [self.shortlist], base)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | os.PathLike,
+        precision: str | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
+        engine: str = "keras",
+    ) -> Translator:
+        """Load a translator that any backend saved, or an exported one.
+
+        Exported ones hold their own tokenizer and languages, a SavedModel also its search: what
+        cannot be chosen is refused.
+
+        Args:
+            folder: Folder of a saved or an exported translator.
+            precision: "float32", "bfloat16" or "float16": dtype of weights and arithmetic; float32
+                on a machine that is slower in it, with a warning. "int8": dense and token weights
+                rounded to 8 bits and 4 of their remainder, in which `save` writes them, 40 % of the
+                size; arithmetic in float32. None: as saved.
+            source_language, target_language: See the class; None: as saved.
+            engine: What computes: "keras", the model itself on the chosen backend; "ctranslate2",
+                a C++ runtime with the same results, which does not take every option and converts
+                the model once; "inductor", PyTorch's compiler, which takes minutes once.
+
+        Raises:
+            ImportError: If the package of the engine is missing.
+            ValueError: If the folder is not a saved translator, a file is broken, the tokenizer is
+                not the model's, or the precision, a language or the engine is unknown.
+        """
+        own, tokenizer, config = load_engine(folder, engine, precision)
+        given = dict(source_language=source_language, target_language=target_language)
+        translator, search = cls.__new__(cls), Search.saved(config, Path(folder, CONFIG))
+        source, target = (code or config.get(name) for name, code in given.items())
+        translator._begin(own, tokenizer, source, target, search)
+        return translator

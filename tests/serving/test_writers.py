@@ -1,0 +1,40 @@
+"""Folders of language models, beside others."""
+
+import pytest
+
+from keras_transformer.language.causal_lm import CausalLM
+from keras_transformer.language.reply import Event
+from keras_transformer.serving import Catalogue, Replicas
+from keras_transformer.serving.writers import LanguageModel, is_language_model
+
+
+def test_which_folder_is_one(writer_folder, folders, tmp_path):
+    assert is_language_model(writer_folder)
+    assert not is_language_model(folders[0]) and not is_language_model(tmp_path / "none")
+
+
+def test_loaded_with_and_without_a_template(writer, writer_folder, tmp_path):
+    model = LanguageModel.load(writer_folder)
+    assert model.name == "poet" and model.chat.encode([{"role": "user", "content": "one"}])
+    pieces = model.names.pieces([], [])
+    _, token = model.names.add(Event(0, 0, -1.0, (), None, 0), pieces)
+    assert token.text == "<|endoftext|>"
+    CausalLM(writer.model, writer.tokenizer).save(tmp_path / "plain")
+    assert LanguageModel.load(tmp_path / "plain").chat is None
+
+
+def test_beside_translators(writer_folder, folders):
+    catalogue = Catalogue.load([folders[0], writer_folder])
+    assert list(catalogue.models) == ["en-de"] and list(catalogue.writers) == ["poet"]
+    with pytest.raises(ValueError, match="different names"):
+        Catalogue.load([writer_folder, writer_folder])
+    with pytest.raises(ValueError, match="only translators have pairs"):
+        Catalogue.load([f"en-de={writer_folder}"])
+    alone = Catalogue.load([writer_folder])
+    with pytest.raises(ValueError, match="no translator is served"):
+        alone.route("en", "de")
+
+
+def test_replicas_are_refused_by_name(writer_folder):
+    with pytest.raises(NotImplementedError, match="poet is a language model, which replicas"):
+        Replicas([writer_folder], 2)

@@ -1,0 +1,47 @@
+"""ImageEmbedder: the class token's vector of an imported ViT is that of `transformers`."""
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from keras_transformer import ImageClassifier, ImageEmbedder, load_pretrained
+from keras_transformer.models import with_classes
+from keras_transformer.tasks.image_format import ImageFormat
+
+SIZES = dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24)
+
+
+def test_parity_of_an_imported_vit(tmp_path):
+    torch.manual_seed(0)
+    config = transformers.ViTConfig(**SIZES, image_size=8, patch_size=4, initializer_range=0.5)
+    theirs = transformers.ViTModel(config).eval()
+    theirs.save_pretrained(tmp_path / "source")
+    processor = transformers.ViTImageProcessorPil(size={"height": 8, "width": 8}, resample=3)
+    processor.save_pretrained(tmp_path / "source")
+    load_pretrained(tmp_path / "source").save(tmp_path / "folder")
+    embedder = ImageEmbedder.load(tmp_path / "folder")
+    generator = np.random.default_rng(1)
+    images = [
+        generator.integers(0, 256, (*size, 3)).astype("uint8") for size in ((8, 8), (13, 9), (8, 8))
+    ]
+    found = embedder.embed(images, normalize=False)
+    with torch.no_grad():
+        inputs = [processor(image, return_tensors="pt")["pixel_values"] for image in images]
+        expected = theirs(torch.cat(inputs)).last_hidden_state[:, 0].numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    # In other batches they are the same, and by default their length is 1.
+    unit = embedder.embed(images, batch_size=1)
+    lengths = np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(unit, expected / lengths, atol=1e-4)
+    assert embedder.embed([]).shape == (0, 16)
+
+    # A classifier is not used; an object for classes refuses the folder, and says what takes it.
+    whole = ImageEmbedder(with_classes(embedder.model, 3), embedder.image_format)
+    np.testing.assert_allclose(whole.embed(images), unit, atol=1e-5)
+    with pytest.raises(ValueError, match="but an image encoder: use ImageEmbedder and the comm"):
+        ImageClassifier.load(tmp_path / "folder")
+    with pytest.raises(ValueError, match="the channels of image_format must be 3, the model's"):
+        ImageEmbedder(embedder.model, ImageFormat([0.5], [0.5]))
+    with pytest.raises(ValueError, match="images must be a sequence of images, got one"):
+        embedder.embed(images[0])
