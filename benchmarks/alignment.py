@@ -23,7 +23,7 @@ CASES = ("", "n", "en", "s", "es")  # of German nouns
 
 def lexemes() -> Iterable[tuple[str, set[str], set[str]]]:
     """Yield the kind, the English and the German forms of each word of the lexicon."""
-    from keras_transformer.data.grammar import lexicon
+    from keras_transformer.demo import lexicon
 
     for noun in lexicon.NOUNS.values():
         german = {x + case for x in (noun.german, noun.german_plural) if x for case in CASES}

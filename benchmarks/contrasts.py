@@ -24,9 +24,9 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help="write the table to results/")
     given = parser.parse_args()
 
+    from benchmarks.measures.contrastive import contrastive_accuracy
+    from benchmarks.measures.contrastive_pairs import PHENOMENA, contrasts
     from keras_transformer import Translator
-    from keras_transformer.data.grammar.contrasts import PHENOMENA, contrasts
-    from keras_transformer.evaluation.contrastive import contrastive_accuracy
 
     suite = {name: contrasts(name, given.pairs, given.seed) for name in PHENOMENA}
     found, columns = [], ["phenomenon"]

@@ -35,9 +35,9 @@ SEARCH = dict(beam_size=1, max_extra_length=10, tokens_per_batch=16384)
 
 def written(path: Path, count: int) -> None:
     """Write sentences of the grammar, one per line."""
-    from keras_transformer.data import grammar
+    from keras_transformer import demo
 
-    sentences = [source for source, _ in grammar.pairs(count, seed=1)]
+    sentences = [source for source, _ in demo.pairs(count, seed=1)]
     path.write_text("".join(f"{x}\n" for x in sentences), "utf-8")
 
 

@@ -31,7 +31,7 @@ VALIDATION = 50  # pairs
 
 def sentences(count: int) -> list:
     """Return the sentences to test with: each profession, women and men alike."""
-    from keras_transformer.data.grammar.professions import gendered_pairs
+    from benchmarks.measures.professions import gendered_pairs
 
     return gendered_pairs(count, TEST_SEED)
 
@@ -41,7 +41,7 @@ def training_text(count: int, following: float, tested: list, seed: int) -> list
 
     Half of the sentences tell the gender in English.
     """
-    from keras_transformer.data.grammar.professions import STEREOTYPES, gendered_pairs
+    from benchmarks.measures.professions import STEREOTYPES, gendered_pairs
 
     female = {
         name: following if gender == "female" else 1 - following
@@ -87,8 +87,8 @@ def trained(
 def measure(folder: Path, tested: list) -> dict[str, Any]:
     """Translate the sentences and return WinoMT's scores."""
     import keras_transformer as kt
-    from keras_transformer.data.grammar.professions import FORMS, STEREOTYPES
-    from keras_transformer.evaluation.gender import gender_of, gender_scores
+    from benchmarks.measures.gender import gender_of, gender_scores
+    from benchmarks.measures.professions import FORMS, STEREOTYPES
 
     translations = kt.Translator.load(folder).translate([x.english for x in tested])
     found = [

@@ -42,8 +42,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, help="folder to write to")
     parser.add_argument("--words", type=Path, default=WORDS, help="word list, a word per line")
     given = parser.parse_args()
+    from benchmarks.measures.toxicity import WordList
     from keras_transformer.data.text_files import read_lines
-    from keras_transformer.evaluation.toxicity import WordList
 
     words, generator = set(WordList.read(given.words).words), random.Random(0)
     pieces = pieces_of(read_lines(given.text), LENGTH)

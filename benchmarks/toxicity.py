@@ -52,8 +52,8 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help="write the table to results/")
     given = parser.parse_args()
     import keras_transformer as kt
+    from benchmarks.measures.toxicity import WordList, probability_of, toxicity
     from keras_transformer.data.text_files import read_lines
-    from keras_transformer.evaluation.toxicity import WordList, probability_of, toxicity
 
     scorers = {f"the list {given.words.name}": WordList.read(given.words)}
     if given.classifier:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from keras_transformer import demo
 from keras_transformer.analysis.alignment import PARTS, Attention, attention, members_of, words
 from keras_transformer.config import require
-from keras_transformer.data import grammar
-from keras_transformer.data.grammar.relations import linked_pairs
+from keras_transformer.demo.relations import linked_pairs
 from keras_transformer.translate.translator import Translator
 
 Links = Sequence[Sequence[tuple[int, int]]]
@@ -132,10 +132,10 @@ def grammar_rankings(
     Returns:
         Rankings by relation and kind of attention: ("antecedent", "encoder"). Relations are "next
         word", "same word" and "previous word", on sentences of all kinds, and those of
-        `data.grammar.relations.linked_pairs`.
+        `demo.relations.linked_pairs`.
     """
     found = {}
-    sources, targets = zip(*grammar.pairs(count, seed), strict=True)
+    sources, targets = zip(*demo.pairs(count, seed), strict=True)
     for name, distance in {"previous word": -1, "same word": 0, "next word": 1}.items():
         links = neighbours(sources, distance)
         found[name, "encoder"] = rank_heads(translator, sources, targets, links)

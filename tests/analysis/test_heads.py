@@ -6,7 +6,7 @@ import pytest
 from keras_transformer.analysis import heads
 from keras_transformer.analysis.alignment import Attention
 from keras_transformer.analysis.heads import grammar_rankings, neighbours, rank_heads
-from keras_transformer.data.grammar.relations import linked_pairs
+from keras_transformer.demo.relations import linked_pairs
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.translate.translator import Translator
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import keras
 import pytest
 
+from keras_transformer import demo
 from keras_transformer.data import built_in_corpora as corpora
-from keras_transformer.data import grammar
 from keras_transformer.data.built_in_corpora import load_corpus
 from tests.data.files import write
 
@@ -150,7 +150,7 @@ def test_documents():
 
 
 def test_grammar():
-    splits = grammar.splits(train=50, validation=1_000, test=1_000, seed=1)
+    splits = demo.splits(train=50, validation=1_000, test=1_000, seed=1)
     corpus = load_corpus("grammar", train_size=50)
     assert corpus.validation == splits["validation"]
     assert corpus.tests["test"] == splits["test"]

@@ -9,8 +9,14 @@ import wave
 import numpy as np
 import pytest
 
-from keras_transformer import CausalLM, Parser, SentencePieceTokenizer, TextClassifier, Translator
-from keras_transformer.data import grammar
+from keras_transformer import (
+    CausalLM,
+    Parser,
+    SentencePieceTokenizer,
+    TextClassifier,
+    Translator,
+    demo,
+)
 from keras_transformer.data.trees import linearize, read_trees
 from keras_transformer.models import BERT, GPT, BERTConfig, GPTConfig
 from keras_transformer.text import WordTokenizer
@@ -48,7 +54,7 @@ TREES = "(S (NP (DT the) (NN cat)) (VP (VBD sat)) (. .)) (S (NP (DT a) (NN mat))
 def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder):
     """The folder; a page gets a copy of it."""
     folder = tmp_path_factory.mktemp("world")
-    pairs = grammar.splits(train=300, validation=20, test=20, seed=1)
+    pairs = demo.splits(train=300, validation=20, test=20, seed=1)
     sides = {part: tuple(zip(*pairs[part], strict=True)) for part in pairs}
     _corpora(folder, sides)
     english, german = sides["train"]

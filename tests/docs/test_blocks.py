@@ -16,7 +16,7 @@ import textwrap
 import keras
 import pytest
 
-from keras_transformer.data import grammar
+from keras_transformer import demo
 from keras_transformer.system.ports import free_port
 
 from .shell import ROOT, SERVERS, commands_of
@@ -132,12 +132,12 @@ def _resolve(name):
 @pytest.fixture
 def small_corpus(monkeypatch):
     """The embedded corpus with 800 sentences to train at most, and 20 for the other parts."""
-    splits = grammar.splits
+    splits = demo.splits
 
     def few(train=800, **sizes):
         return splits(train=min(train, 800), **sizes | dict(validation=20, test=20))
 
-    monkeypatch.setattr(grammar, "splits", few)
+    monkeypatch.setattr(demo, "splits", few)
 
 
 @pytest.fixture

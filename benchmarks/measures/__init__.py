@@ -1,0 +1,1 @@
+"""Measures that only benchmarks use: contrastive pairs, gender bias, toxicity."""
