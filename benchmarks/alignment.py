@@ -28,12 +28,12 @@ def lexemes() -> Iterable[tuple[str, set[str], set[str]]]:
     for noun in lexicon.NOUNS.values():
         german = {x + case for x in (noun.german, noun.german_plural) if x for case in CASES}
         yield "nouns", {noun.english, noun.english_plural} - {""}, german
-    for adjective in {x for kind in lexicon.ADJECTIVES_BY_KIND.values() for x in kind}:
+    for adjective in lexicon.ADJECTIVE_LIST:
         yield "adjectives", {adjective.english}, {adjective.german + x for x in ENDINGS}
     for verb in lexicon.VERB_LIST:
         german = {*verb.present, *verb.preterite, verb.participle, verb.prefix + verb.infinitive}
         yield "verbs", set(verb.english), german - {""}
-    for name in (*lexicon.WOMEN, *lexicon.MEN):
+    for name in (*lexicon.WORDS["women"], *lexicon.WORDS["men"]):
         yield "names", {name, f"{name}'s"}, {name, f"{name}s"}
 
 

@@ -69,6 +69,7 @@ def build(folder: Path) -> Path:
     assert "keras_transformer/py.typed" in package
     assert "keras_transformer/serving/page/index.html" in package
     assert "keras_transformer/training/recipes/grammar.toml" in package
+    assert "keras_transformer/demo/lexicon.toml" in package
     [sdist] = (folder / "dist").glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}

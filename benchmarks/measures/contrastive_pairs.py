@@ -7,16 +7,16 @@ wrong one is wrong by them. `contrastive` scores them.
 
 from __future__ import annotations
 
-from random import Random
 from typing import NamedTuple
 
 from benchmarks.measures import contrast_clauses, contrast_rules
 from keras_transformer.config import require, require_whole
+from keras_transformer.demo.events import Events
+from keras_transformer.demo.phrases import distinct
 
 __all__ = ["PHENOMENA", "Contrast", "contrasts"]
 
 PHENOMENA = contrast_rules.PHENOMENA | contrast_clauses.PHENOMENA
-PATIENCE = 10_000  # draws in succession without a new sentence after which a rule is exhausted
 
 
 class Contrast(NamedTuple):
@@ -40,14 +40,12 @@ def contrasts(phenomenon: str, count: int = 200, seed: int = 0) -> list[Contrast
     """
     require(phenomenon in PHENOMENA, "phenomenon", phenomenon, f"one of {[*PHENOMENA]}")
     require_whole("count", count, 1)
-    rng, found, in_vain = Random(seed), {}, 0
-    while len(found) < count:
-        english, right, wrong = PHENOMENA[phenomenon](rng)
-        if english in found or right == wrong:
-            in_vain += 1
-            accepted = f"at most about {len(found)}, which is all the rule yields"
-            require(in_vain < PATIENCE, "count", count, accepted)
-            continue
-        in_vain = 0
-        found[english] = Contrast(english, right, wrong)
-    return list(found.values())
+    draw = Events(seed)
+
+    def pair() -> Contrast:
+        while True:
+            sides = Contrast(*PHENOMENA[phenomenon](draw))
+            if sides.right != sides.wrong:
+                return sides
+
+    return distinct(count, pair)

@@ -10,25 +10,16 @@ sentences: there, a doctor that is not somebody's sister is always der Arzt.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from random import Random
 from typing import NamedTuple
 
 from keras_transformer.config import require
-from keras_transformer.demo import lexicon
 from keras_transformer.demo.compound import ordered
-from keras_transformer.demo.events import NAMED, POOLS, happening, past, reason
-from keras_transformer.demo.inflection import GENDER_ROW, THE, Noun, possessive
-from keras_transformer.demo.phrases import NOUNS, pick, suited
+from keras_transformer.demo.events import POOLS, Events
+from keras_transformer.demo.inflection import GENDER_ROW, Pair, possessive
+from keras_transformer.demo.lexicon import NAMED_VERBS, WORDS, Noun
+from keras_transformer.demo.phrases import NOUNS, distinct
 from keras_transformer.demo.simple import statement
-from keras_transformer.demo.syntax import (
-    Clause,
-    NounPhrase,
-    Pair,
-    as_part,
-    attached,
-    noun_phrase,
-    pronoun_for,
-)
+from keras_transformer.demo.syntax import Clause, Phrase, attached, noun_phrase, pronoun_for
 
 GENDERS = {"female": "f", "male": "m"}
 # The gender of each profession in stereotyped data. Those of baker, cook, doctor, lawyer and
@@ -40,14 +31,13 @@ STEREOTYPES = {
     "lawyer": "male", "engineer": "male",
 }  # fmt: skip
 FORMS = {  # of each profession in German, as subject
-    english: {"male": man, "female": woman} for english, man, woman in lexicon.PROFESSIONS
+    english: {"male": man, "female": woman} for english, man, woman in WORDS["professions"]
 }
 OWNED = [  # verbs of what one does with one's own things
     verb
     for verb in POOLS["past"]
-    if verb.governs == ("acc",) and {*verb.roles} & {"small", "forget", "wash", "wear"}
+    if verb.governs == ["acc"] and {*verb.roles} & {"small", "forget", "wash", "wear"}
 ]
-PATIENCE = 10_000  # consecutive duplicates after which the rules count as exhausted
 
 
 class GenderedPair(NamedTuple):
@@ -80,66 +70,63 @@ def gendered_pairs(
     require(chances.keys() == STEREOTYPES.keys(), "female", female, f"of {[*STEREOTYPES]}")
     for chance in chances.values():
         require(0 <= chance <= 1, "female", female, "in [0, 1]")
-    rng, seen, found, in_vain = Random(seed), set(), [], 0
-    while len(found) < count:
-        profession = pick(rng, [*STEREOTYPES])
-        gender = "female" if rng.random() < chances[profession] else "male"
-        english, german = pick(rng, TOLD if told else UNTOLD)(rng, _person(rng, profession, gender))
-        # Another doctor in the sentence would make it ambiguous.
-        if english in seen or english.lower().count(profession) != 1:
-            in_vain += 1
-            accepted = f"at most about {len(found)}, which is all the rules yield"
-            require(in_vain < PATIENCE, "count", count, accepted)
-            continue
-        in_vain = 0
-        seen.add(english)
-        found.append(GenderedPair(english, german, profession, gender))
-    return found
+    draw, rules = Events(seed), TOLD if told else UNTOLD
+
+    def pair() -> GenderedPair:
+        while True:
+            profession = draw.pick([*STEREOTYPES])
+            gender = "female" if draw.random() < chances[profession] else "male"
+            english, german = draw.pick(rules)(draw, _person(draw, profession, gender))
+            # Another doctor in the sentence would make it ambiguous.
+            if english.lower().count(profession) == 1:
+                return GenderedPair(english, german, profession, gender)
+
+    return distinct(count, pair)
 
 
-def _person(rng: Random, profession: str, gender: str) -> NounPhrase:
+def _person(draw: Events, profession: str, gender: str) -> Phrase:
     letter = GENDERS[gender]
     german = FORMS[profession][gender]
-    noun = Noun(profession, "", german, "", letter, "person", GENDER_ROW[letter])
-    return noun_phrase(THE, suited(rng, noun, 0.2), noun)
+    noun = Noun(profession, "", german, "", letter, "person", sex=GENDER_ROW[letter])
+    return noun_phrase("the", draw.suited(noun, 0.2), noun)
 
 
-def owning_something(rng: Random, who: NounPhrase) -> Pair:
+def owning_something(draw: Events, who: Phrase) -> Pair:
     """The doctor lost her umbrella. Die Ärztin hat ihren Regenschirm verloren."""
-    verb = pick(rng, OWNED)
-    noun = pick(rng, NOUNS[pick(rng, [x for x in verb.roles if x not in ("PERSON", "pet")])])
+    verb = draw.pick(OWNED)
+    noun = draw.pick(NOUNS[draw.pick([x for x in verb.roles if x not in ("PERSON", "pet")])])
     own = possessive(who.english_row, who.german_row)
-    part = as_part(noun_phrase(own, suited(rng, noun), noun, "acc"), verb)
-    return statement(rng, Clause(who, verb, [part], "past", negated=rng.random() < 0.15))
+    part = noun_phrase(own, draw.suited(noun), noun, "acc").after(verb.preposition)
+    return statement(draw, Clause(who, verb, [part], "past", negated=draw.random() < 0.15))
 
 
-def reasoned(rng: Random, who: NounPhrase) -> Pair:
+def reasoned(draw: Events, who: Phrase) -> Pair:
     """The doctor stayed at home because she was tired. ..., weil sie müde war."""
-    lead = ("because", "weil") if rng.random() < 0.6 else ("although", "obwohl")
-    because = reason(rng, pronoun_for(who), lead[0])
+    lead = ("because", "weil") if draw.random() < 0.6 else ("although", "obwohl")
+    because = draw.reason(pronoun_for(who), lead[0])
     while because.subject.english not in ("he", "she"):  # it rained
-        because = reason(rng, pronoun_for(who), lead[0])
-    return ordered(rng, past(rng, who, 0.3, pool="planned"), lead, because)
+        because = draw.reason(pronoun_for(who), lead[0])
+    return ordered(draw, draw.past(who, 0.3, pool="planned"), lead, because)
 
 
-def meanwhile(rng: Random, who: NounPhrase) -> Pair:
+def meanwhile(draw: Events, who: Phrase) -> Pair:
     """The doctor ate an apple before she slept. ..., bevor sie geschlafen hat."""
-    main, other = past(rng, who, 0.2, where=0.1), past(rng, pronoun_for(who), where=0.1)
-    return ordered(rng, main, ("before", "bevor"), other)
+    main, other = draw.past(who, 0.2, where=0.1), draw.past(pronoun_for(who), where=0.1)
+    return ordered(draw, main, ("before", "bevor"), other)
 
 
-def reported(rng: Random, who: NounPhrase) -> Pair:
+def reported(draw: Events, who: Phrase) -> Pair:
     """The doctor says that she has to work. ..., dass sie arbeiten muss."""
-    verb = NAMED[pick(rng, ("say sagen", "think glauben", "know wissen", "hope hoffen"))]
-    other = happening(rng, pronoun_for(who)).subordinate("that", "dass")
+    verb = NAMED_VERBS[draw.pick(("say sagen", "think glauben", "know wissen", "hope hoffen"))]
+    other = draw.happening(pronoun_for(who)).subordinate("that", "dass")
     return attached(Clause(who, verb, []).main(), other)
 
 
-def untold(rng: Random, who: NounPhrase) -> Pair:
+def untold(draw: Events, who: Phrase) -> Pair:
     """The doctor slept. Die Ärztin hat geschlafen; without a pronoun or possessive for her."""
     telling = {"he", "him", "his", "she", "her"}
     while True:
-        english, german = statement(rng, happening(rng, who))
+        english, german = statement(draw, draw.happening(who))
         if not telling & {*english.lower().strip(".").split()}:
             return english, german
 

@@ -1,4 +1,4 @@
-"""The embedded default corpus, an English-German synchronous grammar.
+"""The embedded default corpus, written by an English-German synchronous grammar.
 
 Each rule builds an English sentence and its German translation together, so that the two agree by
 construction and every English sentence has exactly one translation. The grammar covers what
@@ -7,27 +7,27 @@ adjectives, verb-second and verb-final order, separable verbs, the perfect with 
 pronouns that follow the noun's gender, two-way prepositions, numbers, dates and clock times.
 `varied` writes the sentences as people type them: lower-cased, several per line.
 
-Reading order: `inflection`, `lexicon`, `syntax`, `phrases`, `events`, then the rules in `simple`
-and `compound`.
+Words and endings are data, in `lexicon.toml`. A sentence is one or two clauses: a `Clause` has a
+subject, a verb and parts, and writes itself in English and in each German word order. A pattern is
+a function that draws such clauses.
+
+Reading order: `lexicon`, `inflection`, `syntax`, `phrases`, `events`, then the patterns in
+`simple`, `questions`, `relatives` and `compound`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from random import Random
-
-from keras_transformer.demo import compound, simple
-from keras_transformer.demo.phrases import pick
-from keras_transformer.demo.syntax import Pair
+from keras_transformer.config import require_whole
+from keras_transformer.demo import compound, questions, relatives, simple
+from keras_transformer.demo.events import Events
+from keras_transformer.demo.inflection import Pair
+from keras_transformer.demo.phrases import distinct
 from keras_transformer.demo.variants import varied
 
 __all__ = ["pairs", "splits", "varied"]
 
-Rule = Callable[[Random], Pair]
-WEIGHTED = [rule for rule, weight in simple.RULES + compound.RULES for _ in range(weight)]
-# These were added later, to training only: the validation and test sentences stay comparable.
-TRAINING = WEIGHTED + [simple.told] * 4 + [simple.employed] * 3 + [simple.located] * 4
-PATIENCE = 10_000  # consecutive duplicates after which the grammar counts as exhausted
+RULES = [*simple.RULES, *questions.RULES, *relatives.RULES, *compound.RULES]
+WEIGHTED = [rule for rule, weight in RULES for _ in range(weight)]
 
 
 def pairs(count: int, seed: int = 0) -> list[Pair]:
@@ -44,28 +44,9 @@ def pairs(count: int, seed: int = 0) -> list[Pair]:
     Raises:
         ValueError: If `count` is less than 1 or more than the grammar yields.
     """
-    if count < 1:
-        raise ValueError(f"count must be at least 1, got {count}")
-    return _draw(count, Random(seed), set(), WEIGHTED)
-
-
-def _draw(count: int, rng: Random, seen: set[str], rules: list[Rule]) -> list[Pair]:
-    """Draw pairs with neither side in `seen`, and add both sides to it."""
-    drawn, in_vain = [], 0
-    while len(drawn) < count:
-        english, german = pick(rng, rules)(rng)
-        if english in seen or german in seen:
-            in_vain += 1
-            if in_vain == PATIENCE:
-                raise ValueError(
-                    f"count must be at most about {len(drawn)}, which is all the grammar yields, "
-                    f"got {count}"
-                )
-            continue
-        in_vain = 0
-        seen.update((english, german))
-        drawn.append((english, german))
-    return drawn
+    require_whole("count", count, 1)
+    draw = Events(seed)
+    return distinct(count, lambda: draw.pick(WEIGHTED)(draw), lambda pair: pair)
 
 
 def splits(
@@ -73,8 +54,7 @@ def splits(
 ) -> dict[str, list[Pair]]:
     """Generate training, validation and test pairs that share no English and no German sentence.
 
-    Test and validation pairs are the first of `pairs`. The training pairs also contain sentences
-    in the simple present (The small dog sleeps.).
+    Test and validation pairs are the first of `pairs`.
 
     Args:
         train: Number of training pairs, at least 1.
@@ -88,10 +68,8 @@ def splits(
     Raises:
         ValueError: If a number is less than 1, or their sum is more than the grammar yields.
     """
-    for argument, value in (("train", train), ("validation", validation), ("test", test)):
-        if value < 1:
-            raise ValueError(f"{argument} must be at least 1, got {value}")
-    rng, seen = Random(seed), set()
-    held_out = _draw(test + validation, rng, seen, WEIGHTED)
-    drawn = _draw(train, rng, seen, TRAINING)
-    return {"train": drawn, "validation": held_out[test:], "test": held_out[:test]}
+    for argument, value in {"train": train, "validation": validation, "test": test}.items():
+        require_whole(argument, value, 1)
+    drawn = pairs(test + validation + train, seed)
+    held_out = test + validation
+    return {"train": drawn[held_out:], "validation": drawn[test:held_out], "test": drawn[:test]}

@@ -1,4 +1,4 @@
-"""Documents of the embedded corpus, whose pronouns refer to a noun of the sentence before.
+"""Documents of the embedded grammar, whose pronouns refer to a noun of the sentence before.
 
 Anna bought a lamp. It was cheap. English "it" tells nothing of the German er, sie or es: only who
 reads both sentences can translate it.
@@ -6,29 +6,18 @@ reads both sentences can translate it.
 
 from __future__ import annotations
 
-from random import Random
-
 from keras_transformer.config import require_whole
 from keras_transformer.demo.compound import JUDGEMENTS
-from keras_transformer.demo.events import NAMED, state
-from keras_transformer.demo.inflection import THE, THIS, A, Noun
-from keras_transformer.demo.phrases import GOODS, owning, pick, subject, suited, time
+from keras_transformer.demo.events import Events
+from keras_transformer.demo.inflection import Pair
+from keras_transformer.demo.lexicon import NAMED_VERBS, Noun
+from keras_transformer.demo.phrases import GOODS, distinct
 from keras_transformer.demo.relatives import used
 from keras_transformer.demo.simple import priced
-from keras_transformer.demo.syntax import (
-    Clause,
-    NounPhrase,
-    Pair,
-    as_part,
-    finish,
-    noun_phrase,
-    pronoun_for,
-)
-
-Document = list[Pair]
+from keras_transformer.demo.syntax import Clause, Phrase, both, noun_phrase, pronoun_for, state
 
 
-def documents(count: int, seed: int = 0) -> list[Document]:
+def documents(count: int, seed: int = 0) -> list[list[Pair]]:
     """Generate documents of two or three English-German sentence pairs, each document once.
 
     The first sentence names a thing. The others call it "it", in German er, sie, es or ihn, and
@@ -38,52 +27,50 @@ def documents(count: int, seed: int = 0) -> list[Document]:
         count: Number of documents, at least 1.
         seed: Seed of the sample. With the same seed, a smaller count gives a prefix of a larger
             one.
+
+    Raises:
+        ValueError: If `count` is less than 1 or more than the grammar yields.
     """
     require_whole("count", count, 1)
-    rng, found = Random(seed), {}
-    while len(found) < count:
-        document = _document(rng)
-        found.setdefault(tuple(document), document)
-    return list(found.values())
+    draw = Events(seed)
+    return distinct(count, lambda: _document(draw), lambda document: [str(document)])
 
 
-def _document(rng: Random) -> Document:
-    noun = pick(rng, GOODS)
-    what, first = _introduced(rng, noun)
-    rules = [pick(rng, FOLLOWING) for _ in range(1 + (rng.random() < 0.5))]
-    clauses = [rule(rng, noun, what) for rule in dict.fromkeys(rules)]
-    return [finish(clause.main()) for clause in (first, *clauses)]
+def _document(draw: Events) -> list[Pair]:
+    noun = draw.pick(GOODS)
+    what, first = _introduced(draw, noun)
+    rules = [draw.pick(FOLLOWING) for _ in range(1 + (draw.random() < 0.5))]
+    clauses = [rule(draw, noun, what) for rule in dict.fromkeys(rules)]
+    return [clause.sentence() for clause in (first, *clauses)]
 
 
-def _introduced(rng: Random, noun: Noun) -> tuple[NounPhrase, Clause]:
+def _introduced(draw: Events, noun: Noun) -> tuple[Phrase, Clause]:
     """Anna bought a lamp. My lamp is old."""
-    who = subject(rng, pronouns=False)
-    if rng.random() < 0.5:
-        what = noun_phrase(pick(rng, (THE, THIS, owning(rng, None))), None, noun)
-        return what, state(what, pick(rng, JUDGEMENTS[noun.kind][1])[:2])
-    what = noun_phrase(pick(rng, (THE, A)), suited(rng, noun), noun, "acc")
-    verb = NAMED[pick(rng, ("buy kaufen", "find finden", "see sehen"))]
-    return what, Clause(who, verb, [as_part(what, verb)], "past")
+    who = draw.subject(pronouns=False)
+    if draw.random() < 0.5:
+        what = noun_phrase(draw.pick(("the", "this", draw.owning(None))), None, noun)
+        return what, state(what, draw.pick(JUDGEMENTS[noun.kind][1]))
+    what = noun_phrase(draw.pick(("the", "a")), draw.suited(noun), noun, "acc")
+    verb = draw.pick(("buy kaufen", "find finden", "see sehen"))
+    return what, Clause(who, NAMED_VERBS[verb], [what], "past")
 
 
-def _cost(rng: Random, noun: Noun, what: NounPhrase) -> Clause:
+def _cost(draw: Events, noun: Noun, what: Phrase) -> Clause:
     """It costs only ten euros."""
-    return priced(rng, pronoun_for(what), pick(rng, (("only", "nur"), ("", ""))))
+    return priced(draw, pronoun_for(what), draw.pick((("only", "nur"), ("", ""))))
 
 
-def _was(rng: Random, noun: Noun, what: NounPhrase) -> Clause:
+def _was(draw: Events, noun: Noun, what: Phrase) -> Clause:
     """It was very cheap."""
-    adjective = pick(rng, JUDGEMENTS[noun.kind][0])
-    english, german = pick(rng, (("very ", "sehr "), ("", "")))
-    predicate = english + adjective.english, german + adjective.german
-    return state(pronoun_for(what), predicate, pick(rng, ("present", "past")))
+    adjective, degree = draw.pick(JUDGEMENTS[noun.kind][0]), draw.pick((("very", "sehr"), ("", "")))
+    return state(pronoun_for(what), both(degree, adjective), draw.tense())
 
 
-def _taken(rng: Random, noun: Noun, what: NounPhrase) -> Clause:
+def _taken(draw: Events, noun: Noun, what: Phrase) -> Clause:
     """Nina sold it yesterday."""
-    clause = used(rng, noun, subject(rng, pronouns=False), pronoun_for(what, "acc"))
-    if rng.random() < 0.5:
-        clause.parts.append(time(rng, "past", clause.verb.uses))
+    clause = used(draw, noun, draw.subject(pronouns=False), pronoun_for(what, "acc"))
+    if draw.random() < 0.5:
+        clause.parts.append(draw.time("past", clause.verb.uses))
     return clause
 
 

@@ -1,4 +1,4 @@
-"""Sentences of the embedded corpus in which it is known which word depends on which other one.
+"""Sentences of the embedded grammar in which it is known which word depends on which other one.
 
 The dependent word and the word that it depends on are marked while a rule writes the sentence, so
 their places are exact. `analysis.heads` looks for attention heads that connect the two.
@@ -6,31 +6,19 @@ their places are exact. `analysis.heads` looks for attention heads that connect 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from random import Random
 from typing import NamedTuple
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.demo.compound import JUDGEMENTS, contrasted
-from keras_transformer.demo.events import DYNAMIC, event, state
-from keras_transformer.demo.inflection import THE, THIS
-from keras_transformer.demo.phrases import GOODS, pick, subject
+from keras_transformer.demo.events import DYNAMIC, Events
+from keras_transformer.demo.inflection import Pair
+from keras_transformer.demo.phrases import GOODS, distinct
 from keras_transformer.demo.relatives import USES
-from keras_transformer.demo.syntax import (
-    Clause,
-    NounPhrase,
-    Pair,
-    as_part,
-    attached,
-    finish,
-    noun_phrase,
-    pronoun_for,
-)
+from keras_transformer.demo.syntax import Clause, Phrase, attached, noun_phrase, pronoun_for, state
 
 DEPENDENT, HEAD = "\ue000", "\ue001"  # of Unicode's private use area: in no sentence
-SEPARABLE = [verb for verb in DYNAMIC if verb.prefix and {*verb.uses} & {*"hp"}]
+SEPARABLE = [verb for verb in DYNAMIC if verb.prefix and "habit" in verb.uses]
 JUDGED = [noun for noun in GOODS if noun.english_plural and all(JUDGEMENTS[noun.kind])]
-PATIENCE = 10_000  # consecutive duplicates after which a rule counts as exhausted
 
 
 class Linked(NamedTuple):
@@ -61,52 +49,14 @@ def linked_pairs(relation: str, count: int, seed: int = 0) -> list[Linked]:
     """
     require(relation in RELATIONS, "relation", relation, f"one of {[*RELATIONS]}")
     require_whole("count", count, 1)
-    rng, found, in_vain = Random(seed), {}, 0
-    while len(found) < count:
-        (english, english_link), (german, german_link) = map(_unmarked, RELATIONS[relation](rng))
-        if english in found:
-            in_vain += 1
-            accepted = f"at most about {len(found)}, which is all the rule yields"
-            require(in_vain < PATIENCE, "count", count, accepted)
-            continue
-        in_vain = 0
-        found[english] = Linked(english, german, english_link, german_link)
-    return list(found.values())
+    draw = Events(seed)
+    return distinct(count, lambda: _linked(RELATIONS[relation](draw)))
 
 
-def separable(rng: Random) -> Pair:
-    """Eva calls Paul every day. Eva ruft jeden Tag Paul an."""
-    verb = pick(rng, SEPARABLE)
-    marked = verb._replace(
-        english=tuple(HEAD + form for form in verb.english),
-        present=tuple(HEAD + form for form in verb.present),
-        prefix=DEPENDENT + verb.prefix,
-    )
-    tense = "progressive" if "p" in verb.uses and rng.random() < 0.5 else "present"
-    when = "habit" if tense == "present" and "h" in verb.uses else ""
-    return finish(event(rng, subject(rng), tense, when=when, verb=marked).main())
-
-
-def antecedent(rng: Random) -> Pair:
-    """The lamp was old, but Eva sold it; Eva bought the lamp because it was cheap."""
-    noun, who = pick(rng, JUDGED), subject(rng)
-    marked = noun._replace(english=HEAD + noun.english, german=HEAD + noun.german)
-    determiner, (charms, flaws) = pick(rng, (THE, THIS)), JUDGEMENTS[noun.kind]
-    what = noun_phrase(determiner, None, marked)
-    adjective = pick(rng, charms + flaws)[:2]
-    verb = pick(rng, USES[noun.english])
-    if rng.random() < 0.5:
-        it = as_part(_marked(pronoun_for(what, "acc")), verb)
-        return contrasted(state(what, adjective, "past"), Clause(who, verb, [it], "past"))
-    it = state(_marked(pronoun_for(what)), adjective, "past")
-    bought = Clause(
-        who, verb, [as_part(noun_phrase(determiner, None, marked, "acc"), verb)], "past"
-    )
-    return attached(bought.main(), it.subordinate("because", "weil"))
-
-
-def _marked(phrase: NounPhrase) -> NounPhrase:
-    return phrase._replace(english=DEPENDENT + phrase.english, german=DEPENDENT + phrase.german)
+def _linked(pair: Pair) -> Linked:
+    """Return a marked sentence without its marks, and where they were."""
+    (english, english_link), (german, german_link) = map(_unmarked, pair)
+    return Linked(english, german, english_link, german_link)
 
 
 def _unmarked(text: str) -> tuple[str, tuple[int | None, int]]:
@@ -117,7 +67,36 @@ def _unmarked(text: str) -> tuple[str, tuple[int | None, int]]:
     return plain, (None if dependent < 0 else dependent, head)
 
 
-RELATIONS: dict[str, Callable[[Random], Pair]] = {
-    "separable prefix": separable,
-    "antecedent": antecedent,
-}
+def separable(draw: Events) -> Pair:
+    """Eva calls Paul every day. Eva ruft jeden Tag Paul an."""
+    verb = draw.pick(SEPARABLE)
+    marked = verb._replace(
+        english=[HEAD + form for form in verb.english],
+        present=[HEAD + form for form in verb.present],
+        prefix=DEPENDENT + verb.prefix,
+    )
+    return draw.event(draw.subject(), when="habit", verb=marked).sentence()
+
+
+def antecedent(draw: Events) -> Pair:
+    """The lamp was old, but Eva sold it; Eva bought the lamp because it was cheap."""
+    noun, who = draw.pick(JUDGED), draw.subject()
+    marked = noun._replace(english=HEAD + noun.english, german=HEAD + noun.german)
+    determiner, (charms, flaws) = draw.pick(("the", "this")), JUDGEMENTS[noun.kind]
+    what = noun_phrase(determiner, None, marked)
+    adjective = draw.pick(charms + flaws)
+    verb = draw.pick(USES[noun.english])
+    if draw.random() < 0.5:
+        it = _marked(pronoun_for(what, "acc")).after(verb.preposition)
+        return contrasted(state(what, adjective, "past"), Clause(who, verb, [it], "past"))
+    reason = state(_marked(pronoun_for(what)), adjective, "past")
+    bought = noun_phrase(determiner, None, marked, "acc").after(verb.preposition)
+    main = Clause(who, verb, [bought], "past").main()
+    return attached(main, reason.subordinate("because", "weil"))
+
+
+def _marked(phrase: Phrase) -> Phrase:
+    return phrase._replace(english=DEPENDENT + phrase.english, german=DEPENDENT + phrase.german)
+
+
+RELATIONS = {"separable prefix": separable, "antecedent": antecedent}

@@ -1,4 +1,4 @@
-"""Variants of the sentences of the embedded corpus, as people type them (`varied`).
+"""Variants of the sentences of the embedded grammar, as people type them (`varied`).
 
 Lower-cased, with spaces around punctuation, without the final mark, several per line.
 """
@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from random import Random
+from itertools import product
 
-from keras_transformer.demo.phrases import pick
-from keras_transformer.demo.syntax import Pair, join
-
-
-def as_it_is(text: str) -> str:
-    """Return the text unchanged."""
-    return text
+from keras_transformer.demo.inflection import Pair
+from keras_transformer.demo.phrases import Draw
+from keras_transformer.demo.syntax import join
 
 
 def uncapitalized(text: str) -> str:
@@ -33,11 +29,8 @@ def unended(text: str) -> str:
     return text.rstrip(".?")
 
 
-WAYS = [
-    (case, marks)
-    for case in (as_it_is, uncapitalized, str.lower)
-    for marks in (as_it_is, spaced, unended)
-][1:]  # the first one changes nothing
+# Changes of case, each with changes of marks; the first one changes nothing.
+WAYS = [*product((str, uncapitalized, str.lower), (str, spaced, unended))][1:]
 
 
 def varied(
@@ -63,12 +56,12 @@ def varied(
     """
     if not 0 <= joined < 1:
         raise ValueError(f"joined must be in [0, 1), got {joined}")
-    rng, remaining = Random(seed), iter(pairs)
+    draw, remaining = Draw(seed), iter(pairs)
     for source, target in remaining:
-        while rng.random() < joined:
+        while draw.random() < joined:
             following = next(remaining, ("", ""))
             source, target = join(source, following[0]), join(target, following[1])
-        if rng.random() < share:
-            case, marks = pick(rng, WAYS)
+        if draw.random() < share:
+            case, marks = draw.pick(WAYS)
             source = marks(case(source))
         yield source, target

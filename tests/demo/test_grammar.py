@@ -4,12 +4,11 @@ import os
 import re
 import subprocess
 import sys
-from random import Random
 
 import pytest
 
 from keras_transformer import demo
-from keras_transformer.demo.phrases import pick
+from keras_transformer.demo.events import Events
 
 
 def test_pairs_are_distinct_in_both_languages(corpus):
@@ -19,9 +18,9 @@ def test_pairs_are_distinct_in_both_languages(corpus):
 
 
 def test_each_english_sentence_has_one_translation():
-    rng, german_of, english_of, returns = Random(1), {}, {}, 0
+    draw, german_of, english_of, returns = Events(1), {}, {}, 0
     for _ in range(60_000):
-        english, german = pick(rng, demo.TRAINING)(rng)
+        english, german = draw.pick(demo.WEIGHTED)(draw)
         assert german_of.setdefault(english, german) == german
         returns += english_of.setdefault(german, english) == english
     assert len(german_of) < 60_000  # so some did come twice
@@ -140,17 +139,17 @@ def test_held_out_pairs_do_not_depend_on_the_training_size():
 
 @pytest.mark.parametrize("count", [0, -1])
 def test_count_below_one(count):
-    with pytest.raises(ValueError, match=f"count must be at least 1, got {count}"):
+    with pytest.raises(ValueError, match=f"count must be .* at least 1, got {count}"):
         demo.pairs(count)
 
 
 @pytest.mark.parametrize("name", ["train", "validation", "test"])
 def test_split_below_one(name):
-    with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=f"{name} must be .* at least 1, got 0"):
         demo.splits(**{"train": 1, "validation": 1, "test": 1, name: 0})
 
 
 def test_count_beyond_the_grammar(monkeypatch):
-    monkeypatch.setattr(demo, "WEIGHTED", [lambda rng: ("One.", "Eins.")])
+    monkeypatch.setattr(demo, "WEIGHTED", [lambda draw: ("One.", "Eins.")])
     with pytest.raises(ValueError, match=r"count must be at most about 1, .* got 2"):
         demo.pairs(2)

@@ -1,35 +1,20 @@
 """Random phrases of the embedded corpus: what all of them have in common, and forms by hand."""
 
 from collections import Counter
-from random import Random
 
 import pytest
 
-from keras_transformer.demo.inflection import THE
+from keras_transformer.demo.inflection import counting
 from keras_transformer.demo.lexicon import ADJECTIVES_BY_KIND
-from keras_transformer.demo.phrases import (
-    contract,
-    counting,
-    hours,
-    named,
-    pick,
-    place,
-    possessor,
-    somebody,
-    spot,
-    subject,
-    suited,
-    thing,
-    time,
-)
+from keras_transformer.demo.phrases import Draw, contract, distinct, named
 from keras_transformer.demo.syntax import noun_phrase, pronoun
 from tests.demo.words import noun
 
 
 def drawn(draw, *arguments, **options):
     """Return 2,000 results of a function that draws."""
-    rng = Random(0)
-    return [draw(rng, *arguments, **options) for _ in range(2000)]
+    generator = Draw(0)
+    return [draw(generator, *arguments, **options) for _ in range(2000)]
 
 
 def pairs(parts):
@@ -46,43 +31,46 @@ def test_contractions():
 
 
 def test_each_choice_is_equally_probable():
-    counts = Counter(drawn(pick, "abcd"))
+    counts = Counter(drawn(Draw.pick, "abcd"))
     assert counts.keys() == set("abcd")
     assert all(400 < count < 600 for count in counts.values())  # five standard deviations
 
 
 def test_an_adjective_suits_its_noun():
-    assert set(drawn(suited, noun("coat"), 0.0)) == {None}
-    assert set(drawn(suited, noun("coat"), 1.0)) == set(ADJECTIVES_BY_KIND[noun("coat").kind])
+    assert set(drawn(Draw.suited, noun("coat"), 0.0)) == {None}
+    suiting = ADJECTIVES_BY_KIND[noun("coat").kind]
+    assert {a.english for a in drawn(Draw.suited, noun("coat"), 1.0)} == {
+        a.english for a in suiting
+    }
 
 
 @pytest.mark.parametrize(
-    "other", [named("Anna"), pronoun("she", "she"), noun_phrase(THE, None, noun("aunt"))]
+    "other", [named("Anna"), pronoun("she", "she"), noun_phrase("the", None, noun("aunt"))]
 )
 def test_a_subject_differs_from_the_other(other):
-    found = [who.about for who in drawn(subject, other=other)]
+    found = [who.about for who in drawn(Draw.subject, other=other)]
     assert other.about not in found
-    assert other.about in [who.about for who in drawn(subject)]
+    assert other.about in [who.about for who in drawn(Draw.subject)]
 
 
 @pytest.mark.parametrize(
     "row,excluded", [("I", {"I", "we"}), ("she", {"she"}), ("we", {"I", "we"})]
 )
 def test_no_object_is_a_pronoun_that_would_be_reflexive(row, excluded):
-    found = drawn(somebody, "acc", pronoun(row, row))
+    found = drawn(Draw.somebody, "acc", pronoun(row, row))
     rows = {phrase.english_row for phrase in found if phrase.slot == "pronoun"}
     assert rows and not rows & excluded
 
 
 def test_pronouns_have_the_case_of_the_verb():
-    found = drawn(somebody, "dat", named("Peter"))
+    found = drawn(Draw.somebody, "dat", named("Peter"))
     german = {phrase.german for phrase in found if phrase.slot == "pronoun"}
     assert german == {"mir", "dir", "ihr", "uns"}  # ihm would be himself
 
 
 @pytest.mark.parametrize("negated", [False, True])
 def test_an_indefinite_object_is_negated_by_kein(negated):
-    found = drawn(thing, "goods", "acc", named("Anna"), negated)
+    found = drawn(Draw.thing, "goods", "acc", named("Anna"), negated)
     german = {x.german.split()[0] for x in found if x.english.startswith(("a ", "an "))}
     assert german == ({"kein", "keine", "keinen"} if negated else {"ein", "eine", "einen"})
 
@@ -90,21 +78,21 @@ def test_an_indefinite_object_is_negated_by_kein(negated):
 def test_numbers_and_owners():
     eggs = noun_phrase(counting(3), None, noun("egg"), "dat", plural=True)
     assert (eggs.english, eggs.german) == ("three eggs", "drei Eiern")
-    found = pairs(drawn(possessor))
+    found = pairs(drawn(Draw.possessor))
     assert ("the neighbour", "des Nachbarn") in found and ("my aunt", "meiner Tante") in found
 
 
 def test_towns_and_countries():
-    assert pairs(drawn(place, ("TOWN",))) >= {
+    assert pairs(drawn(Draw.place, ("TOWN",))) >= {
         ("in Berlin", "in Berlin"), ("in Switzerland", "in der Schweiz")
     }  # fmt: skip
-    assert pairs(drawn(place, ("TOWN",), direction=True)) >= {
+    assert pairs(drawn(Draw.place, ("TOWN",), direction=True)) >= {
         ("to Berlin", "nach Berlin"), ("to Switzerland", "in die Schweiz")
     }  # fmt: skip
 
 
 def test_the_case_tells_a_place_from_a_direction():
-    lying, laid = (pairs(drawn(spot, case, noun("cat"))) for case in ("dat", "acc"))
+    lying, laid = (pairs(drawn(Draw.spot, case, noun("cat"))) for case in ("dat", "acc"))
     assert ("on the table", "auf dem Tisch") in lying and (
         "under the bed",
         "unter dem Bett",
@@ -114,22 +102,30 @@ def test_the_case_tells_a_place_from_a_direction():
 
 
 def test_nothing_is_on_itself():
-    assert not [x for x in drawn(spot, "dat", noun("table")) if x.english.endswith(" table")]
+    assert not [x for x in drawn(Draw.spot, "dat", noun("table")) if x.english.endswith(" table")]
 
 
 def test_times():
-    past, future, habit = (pairs(drawn(time, tense)) for tense in ("past", "future", "habit"))
+    past, future, habit = (pairs(drawn(Draw.time, tense)) for tense in ("past", "future", "habit"))
     assert ("yesterday", "gestern") in past and ("tomorrow", "morgen") in future
     assert ("two days ago", "vor zwei Tagen") in past and ("in two days", "in zwei Tagen") in future
     assert ("on Monday", "am Montag") in past & future
     assert ("on Mondays", "montags") in habit
     assert not past & habit and not future & habit
-    assert not {("last week", "letzte Woche")} & past  # only with verbs of the use "F"
-    assert ("last week", "letzte Woche") in pairs(drawn(time, "past", "F"))
+    assert not {("last week", "letzte Woche")} & past  # only with verbs of the use "far"
+    assert ("last week", "letzte Woche") in pairs(drawn(Draw.time, "past", ["far"]))
 
 
-def test_hours_stay_within_their_limits():
-    found = drawn(hours, 6, 7)
-    assert ("at half past six", "um halb sieben") in found
-    words = {english.replace(" o'clock", "").split()[-1] for english, _ in found}
-    assert words == {"six", "seven", "eight"}  # quarter to eight is 7:45
+def test_a_clock_time_follows_a_weekday():
+    found = pairs(drawn(Draw.time, "past", ["clock"]))
+    timed = {(english, german) for english, german in found if " at " in english}
+    assert timed and all(english.startswith("on ") for english, _ in timed)
+    assert all(german.startswith("am ") and " um " in german for _, german in timed)
+
+
+def test_results_are_distinct():
+    generator = Draw(0)
+    found = distinct(20, lambda: (f"{generator.whole(1, 20)}", "same"))
+    assert len({name for name, _ in found}) == 20
+    with pytest.raises(ValueError, match="count must be at most about 20, .* got 21"):
+        distinct(21, lambda: (f"{generator.whole(1, 20)}", "same"))

@@ -1,11 +1,10 @@
 """Relative clauses: pronouns that follow the gender and the case, commas, the gap in the clause."""
 
 import re
-from random import Random
 
 import pytest
 
-from keras_transformer.demo.inflection import THE
+from keras_transformer.demo.events import Events
 from keras_transformer.demo.phrases import GOODS, named
 from keras_transformer.demo.relatives import (
     USES,
@@ -24,8 +23,8 @@ PREPOSITIONS = {"an", "auf", "für", "mit", "nach", "über", "um", "von", "vor",
 
 def drawn(draw, *arguments):
     """Return 500 results of a function that draws."""
-    rng = Random(0)
-    return [draw(rng, *arguments) for _ in range(500)]
+    generator = Events(0)
+    return [draw(generator, *arguments) for _ in range(500)]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +36,7 @@ def drawn(draw, *arguments):
     ],
 )
 def test_the_pronoun_has_the_gender_of_the_head_and_its_own_case(person, plural, pronouns):
-    head = noun_phrase(THE, None, noun(person), plural=plural)
+    head = noun_phrase("the", None, noun(person), plural=plural)
     found = {word: set() for word in pronouns}
     for english, german in drawn(relative_clause, head):
         (word,) = set(english.split()[:2]) & pronouns.keys()
@@ -47,14 +46,14 @@ def test_the_pronoun_has_the_gender_of_the_head_and_its_own_case(person, plural,
 
 
 def test_german_encloses_the_clause_in_commas():
-    head = noun_phrase(THE, None, noun("man"))
+    head = noun_phrase("the", None, noun("man"))
     found = with_relative(head, ("who sleeps", "der schläft"))
     assert (found.english, found.german) == ("the man who sleeps", "der Mann, der schläft,")
     assert found.german_row == head.german_row
 
 
 def test_a_thing_is_used_or_left_out():
-    coat = noun_phrase(THE, None, noun("coat"), "acc")
+    coat = noun_phrase("the", None, noun("coat"), "acc")
     for clause in drawn(used, noun("coat"), ANNA, coat):
         english, german = clause.main()
         assert clause.verb in USES["coat"]

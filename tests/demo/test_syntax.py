@@ -3,37 +3,36 @@
 import pytest
 
 from keras_transformer.demo import lexicon
-from keras_transformer.demo.inflection import NOT_A, THE, A, decline, of_name, possessive
+from keras_transformer.demo.inflection import DETERMINERS, decline, of_name, possessive
 from keras_transformer.demo.phrases import named
 from keras_transformer.demo.syntax import (
     Clause,
-    NounPhrase,
-    Part,
+    Phrase,
     genitive,
     noun_phrase,
     pronoun,
     pronoun_for,
 )
-from tests.demo.words import DEAR, OLD, VERBS, her, noun, part
+from tests.demo.words import DEAR, OLD, VERBS, her, noun
 
 ANNA, PETER, SHE = named("Anna"), named("Peter"), pronoun("she", "she")
-YESTERDAY = Part("yesterday", "gestern", "time")
+YESTERDAY = Phrase("yesterday", "gestern", "time")
 
 
 def test_adjective_stems_and_genitives():
-    assert decline(A, DEAR, noun("coat"), "acc") == "einen teuren Mantel"
+    assert decline(DETERMINERS["a"], DEAR, noun("coat"), "acc") == "einen teuren Mantel"
     assert decline(of_name("Anna"), OLD, noun("dog"), "dat") == "Annas altem Hund"
     owner = noun_phrase(possessive("I", "I"), None, noun("brother"), "gen")
     phrase = genitive(owner, OLD, noun("car"), "dat")
     assert phrase.english == "my brother's old car"
     assert phrase.german == "dem alten Auto meines Bruders"
-    assert noun_phrase(THE, None, noun("friend"), "gen").german == "des Freundes"
+    assert noun_phrase("the", None, noun("friend"), "gen").german == "des Freundes"
 
 
 def test_a_becomes_an_before_a_vowel():
-    assert noun_phrase(A, None, noun("egg")).english == "an egg"
-    assert noun_phrase(A, OLD, noun("coat")).english == "an old coat"
-    assert noun_phrase(A, DEAR._replace(english="blue"), noun("egg")).english == "a blue egg"
+    assert noun_phrase("a", None, noun("egg")).english == "an egg"
+    assert noun_phrase("a", OLD, noun("coat")).english == "an old coat"
+    assert noun_phrase("a", DEAR._replace(english="blue"), noun("egg")).english == "a blue egg"
 
 
 def calling(**options):
@@ -77,7 +76,7 @@ def test_questions_are_verb_first():
         "did Anna call her brother",
         "hat Anna ihren Bruder angerufen",
     )
-    assert calling().main(Part("why", "warum"), question=True) == (
+    assert calling().main(Phrase("why", "warum"), question=True) == (
         "why does Anna call her brother",
         "warum ruft Anna ihren Bruder an",
     )
@@ -114,7 +113,7 @@ def test_future_and_liking():
 
 
 def test_negation():
-    coat = part(noun_phrase(NOT_A, None, noun("coat"), "acc"))
+    coat = noun_phrase("not_a", None, noun("coat"), "acc")
     buying = Clause(ANNA, VERBS["kaufen"], [coat, YESTERDAY], "past", negated=True)
     assert buying.main() == (
         "Anna did not buy a coat yesterday",
@@ -131,8 +130,8 @@ def test_negation():
 
 def test_perfect_with_sein_and_time_before_manner_before_place():
     parts = [
-        Part("to Berlin", "nach Berlin", "direction"),
-        Part("by train", "mit dem Zug", "manner"),
+        Phrase("to Berlin", "nach Berlin", "direction"),
+        Phrase("by train", "mit dem Zug", "manner"),
         YESTERDAY,
     ]
     assert Clause(PETER, VERBS["fahren"], parts, "past").main() == (
@@ -142,19 +141,19 @@ def test_perfect_with_sein_and_time_before_manner_before_place():
 
 
 def test_definite_objects_before_places_and_indefinite_ones_after():
-    garden = Part("in the garden", "im Garten", "place")
+    garden = Phrase("in the garden", "im Garten", "place")
     reading = Clause(SHE, VERBS["lesen"], [], "past")
-    reading.parts = [part(noun_phrase(THE, None, noun("book"), "acc")), garden]
+    reading.parts = [noun_phrase("the", None, noun("book"), "acc"), garden]
     assert reading.main()[1] == "sie hat das Buch im Garten gelesen"
-    reading.parts = [part(noun_phrase(A, None, noun("book"), "acc")), garden]
+    reading.parts = [noun_phrase("a", None, noun("book"), "acc"), garden]
     assert reading.main()[1] == "sie hat im Garten ein Buch gelesen"
 
 
 def test_pronouns_come_early_and_split_english_particles():
-    it = part(pronoun_for(noun_phrase(THE, None, noun("lamp")), "acc"))
+    it = pronoun_for(noun_phrase("the", None, noun("lamp")), "acc")
     clause = Clause(ANNA, VERBS["ausschalten"], [it, YESTERDAY], "past")
     assert clause.main() == ("Anna turned it off yesterday", "Anna hat sie gestern ausgeschaltet")
-    clause.parts[0] = part(noun_phrase(THE, None, noun("lamp"), "acc"))
+    clause.parts[0] = noun_phrase("the", None, noun("lamp"), "acc")
     assert clause.main() == (
         "Anna turned off the lamp yesterday",
         "Anna hat gestern die Lampe ausgeschaltet",
@@ -162,7 +161,7 @@ def test_pronouns_come_early_and_split_english_particles():
 
 
 def test_reflexive_pronoun_follows_pronouns_and_precedes_nouns():
-    film = Part("the film", "auf den Film", "prepositional")
+    film = Phrase("the film", "auf den Film", "prepositional")
     verb = VERBS["freuen"]
     assert Clause(ANNA, verb, [film]).main()[1] == "Anna freut sich auf den Film"
     assert Clause(ANNA, verb, [film]).subordinate("", "weil")[1] == (
@@ -180,17 +179,17 @@ def test_reflexive_pronoun_follows_pronouns_and_precedes_nouns():
 def test_pronouns_follow_the_gender_of_the_german_noun():
     answers = {"hat": "er", "lamp": "sie", "book": "es"}
     for english, german in answers.items():
-        it = pronoun_for(noun_phrase(THE, None, noun(english)))
+        it = pronoun_for(noun_phrase("the", None, noun(english)))
         assert (it.english, it.german) == ("it", german)
-    them = pronoun_for(noun_phrase(THE, None, noun("hat"), plural=True), "acc")
+    them = pronoun_for(noun_phrase("the", None, noun("hat"), plural=True), "acc")
     assert (them.english, them.german) == ("them", "sie")
-    girl = noun_phrase(THE, None, noun("girl"))
+    girl = noun_phrase("the", None, noun("girl"))
     assert possessive(girl.english_row, girl.german_row)[:3] == ("her", "her", "sein")
 
 
 def test_preterite_of_be_and_have():
-    who = NounPhrase("we", "wir", "we", "we", "pronoun")
-    tired = Part("tired", "müde", "predicate")
+    who = Phrase("we", "wir", "pronoun", "we", "we")
+    tired = Phrase("tired", "müde", "predicate")
     assert Clause(who, lexicon.NAMED_VERBS["be sein"], [tired], "past").main() == (
         "we were tired",
         "wir waren müde",

@@ -2,7 +2,7 @@
 
 from keras_transformer.demo import lexicon
 from keras_transformer.demo.inflection import possessive
-from keras_transformer.demo.syntax import Part, noun_phrase
+from keras_transformer.demo.syntax import noun_phrase
 
 VERBS = {verb.prefix + verb.infinitive: verb for verb in lexicon.VERB_LIST}
 OLD = next(a for a in lexicon.ADJECTIVES_BY_KIND["person"] if a.english == "old")
@@ -13,9 +13,5 @@ def noun(english):
     return lexicon.NOUNS[english]
 
 
-def part(phrase):
-    return Part(phrase.english, phrase.german, phrase.slot)
-
-
 def her(english):
-    return part(noun_phrase(possessive("she", "she"), None, noun(english), "acc"))
+    return noun_phrase(possessive("she", "she"), None, noun(english), "acc")

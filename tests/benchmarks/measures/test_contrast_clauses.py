@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.measures.contrast_clauses import PHENOMENA
 from benchmarks.measures.contrastive_pairs import contrasts
-from keras_transformer.demo import lexicon
+from keras_transformer.demo.lexicon import WORDS
 from tests.benchmarks.measures.test_contrast_rules import words
 
 pytestmark = pytest.mark.once("texts: no tensor is read")
@@ -50,7 +50,7 @@ def test_by_hand():
     for one in contrasts("feminine owner", 60):
         word = re.search(r" der (\w+) war ", one.right)[1]
         assert re.search(rf" des {word}e?s war ", one.wrong)
-    days = {german.lower() for _, german in lexicon.WEEKDAYS}
+    days = {german.lower() for _, german in WORDS["weekdays"]}
     for one in contrasts("habits", 60):
         right, wrong = changed(one)
         assert {x.removesuffix("s") for x in right} <= days and wrong - {"am"} <= days

@@ -25,5 +25,5 @@ def test_bad_input():
         contrasts("mood")
     with pytest.raises(ValueError, match="count must be a whole number of at least 1, got 0"):
         contrasts("case", 0)
-    with pytest.raises(ValueError, match="count must be at most about .*all the rule yields"):
+    with pytest.raises(ValueError, match="at most about .*all that the grammar yields"):
         contrasts("gender", 10_000)
