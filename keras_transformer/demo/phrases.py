@@ -42,24 +42,24 @@ def contract(preposition: str, phrase: str) -> str:
 def distinct(
     count: int,
     draw: Callable[[], Result],
-    names: Callable[[Result], Iterable[str]] = lambda result: result[:1],
+    texts: Callable[[Result], Iterable[str]] = lambda result: result[:1],
 ) -> list[Result]:
-    """Draw results that share no name with one another.
+    """Draw results until there are `count` that share no text.
 
     Args:
         count: Number of results.
         draw: Draws a result.
-        names: Returns the texts that may occur once; by default the first text of a result.
+        texts: Returns the texts of a result that no other may have; by default its first element.
 
     Raises:
-        ValueError: If no more results are found.
+        ValueError: If no new result comes in many draws.
     """
     seen: set[str] = set()
     results, in_vain = [], 0
     while len(results) < count:
         result = draw()
-        if seen.isdisjoint(names(result)):
-            seen.update(names(result))
+        if seen.isdisjoint(texts(result)):
+            seen.update(texts(result))
             results.append(result)
             in_vain = 0
             continue
