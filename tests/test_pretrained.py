@@ -117,6 +117,7 @@ def generated(model, tokenizer, texts, beam_size, prefix=""):
     return found
 
 
+@pytest.mark.once("the search is compiled under each in tests/decoding and tests/running")
 def test_many_languages(family, tmp_path):
     kind, folder, model = family
     beam_size = 1 if kind == "m2m_100" else 4
@@ -218,6 +219,7 @@ def test_training_goes_on_from_it(folder):
     assert all(a > b for a, b in zip(translator.score(ENGLISH, GERMAN), before, strict=True))
 
 
+@pytest.mark.once("precisions are computed under each in tests/layers")
 @pytest.mark.parametrize(
     "precision,mode",
     cases(

@@ -102,6 +102,7 @@ def test_bad_input(by_hand, links, part, message):
     assert message in str(caught.value)
 
 
+@pytest.mark.once("attention is computed under each in tests/analysis/test_alignment.py")
 def test_relations_of_the_grammar(tiny_transformer):
     linked = linked_pairs("antecedent", 3)
     texts = [x.english for x in linked] * 9, [x.german for x in linked] * 9

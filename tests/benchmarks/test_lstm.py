@@ -26,6 +26,7 @@ def logits(model, source, target):
     return ops.convert_to_numpy(model({"source_ids": source, "target_ids": target}))
 
 
+@pytest.mark.once("a peer of a benchmark")
 def test_by_hand(model):
     """Each sentence in NumPy, token by token."""
     weights = {w.path: ops.convert_to_numpy(w) for w in model.weights}

@@ -39,6 +39,7 @@ def test_answers_by_hand():
     assert scores["f1"] == pytest.approx((100 + 100 + 200 / 3 + 0) / 4)
 
 
+@pytest.mark.once("no tensor")
 @pytest.mark.skipif("KT_DATA" not in os.environ, reason="KT_DATA is not set")
 @pytest.mark.parametrize(
     "system,exact_match,f1",

@@ -90,6 +90,7 @@ def test_each_is_what_it_is_alone(writer, slots):
     assert len({tuple(x) for x in found.values()}) > 4
 
 
+@pytest.mark.once("the first test computes under each")
 def test_a_prompt_of_several_in_a_call(writer, slots):
     several = prompts([4, 9])
     ids = [slots.join(prompt, DRAWN, [3, i]) for i, prompt in enumerate(several)]
@@ -97,6 +98,7 @@ def test_a_prompt_of_several_in_a_call(writer, slots):
     assert [found[id] for id in ids] == writer.generate_ids(several, DRAWN, seed=3)
 
 
+@pytest.mark.once("the first test computes under each")
 def test_probabilities_are_the_models(writer, slots):
     (prompt,) = prompts([7])
     events = list(slots.reply(prompt, DRAWN, seed=1, top=3))
@@ -110,6 +112,7 @@ def test_probabilities_are_the_models(writer, slots):
         np.testing.assert_allclose([x for _, x in event.top], log_probs[place, best], atol=1e-4)
 
 
+@pytest.mark.once("the first test computes under each")
 def test_a_common_prefix_is_read_once(writer, slots, monkeypatch):
     read = []
     caches = slots._caches
@@ -145,6 +148,7 @@ def test_a_common_prefix_is_read_once(writer, slots, monkeypatch):
     assert sum(read) <= len(third) + 12
 
 
+@pytest.mark.once("the first test computes under each")
 def test_a_long_prompt_delays_no_reply(slots):
     short, long = prompts([3, 60])
     first = slots.join(short, Generation(max_new_tokens=30, min_new_tokens=29))
@@ -155,6 +159,7 @@ def test_a_long_prompt_delays_no_reply(slots):
     assert [event.id for event in slots.turn()] == [first, second]
 
 
+@pytest.mark.once("the first test computes under each")
 def test_who_leaves_frees_a_slot(writer, slots):
     one, other, third = prompts([5, 6, 40])
     slots.leave(slots.join(third, GREEDY))  # before it has a row
@@ -184,6 +189,7 @@ def test_who_leaves_frees_a_slot(writer, slots):
     assert turns(slots)[0][again] == alone(writer, third, GREEDY, 0)
 
 
+@pytest.mark.once("the first test computes under each")
 def test_why_it_ends(writer, slots):
     (prompt,) = prompts([6])
     endless = alone(writer, prompt, Generation(max_new_tokens=6, min_new_tokens=6), 0)

@@ -148,6 +148,7 @@ def test_steps_are_the_full_pass(kernel, padding, randomize):
     assert numpy(sizes).tolist() == [state] * 2
 
 
+@pytest.mark.once("steps are those of the full pass under each")
 def test_beams_find_what_full_passes_score(kernel, randomize):
     model = randomize(MODELS[kernel](), scale=2.0)
     search = Generation(beam_size=3, max_new_tokens=6, length_penalty=0.0)
@@ -227,6 +228,7 @@ def test_biases_and_windows_of_models_are_refused(kernel):
         layer(x, bias=np.zeros((1, 1, 3, 3), "float32"))
 
 
+@pytest.mark.once("steps and beams of its layers are computed under each")
 def test_a_translator_of_linear_attention(kernel, randomize):
     """Beams of a decoder with cross-attention score what full passes score."""
     sizes = dict(num_heads=HEADS, d_ff=16, kernel=kernel)

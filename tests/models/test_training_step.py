@@ -120,6 +120,7 @@ def test_lora_and_quantized_outputs_are_not_passed_by(tiny_transformer, pairs):
     assert seen
 
 
+@pytest.mark.once("the other tests train on hidden states under each")
 def test_a_bias_of_the_output_counts(tiny_transformer, pairs):
     model = tiny_transformer(output_bias=True)
     model.output_bias.bias.assign(np.linspace(-3, 3, 13))

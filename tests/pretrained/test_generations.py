@@ -45,6 +45,7 @@ def written(request, tmp_path_factory):
         print(request.param, dict(outcomes), f"{len(tokens)} different texts")
 
 
+@pytest.mark.once("the search is compiled under each in tests/decoding and tests/running")
 @pytest.mark.parametrize("case", range(EACH))
 def test_the_same_as_generate(written, case):
     family, folder, config, generation = written

@@ -134,6 +134,7 @@ if EVERY_CASE:  # with the others each is compiled, with the same layers
     STARTS += [(write_esm, "texts"), (write_esm, "tokens")]
 
 
+@pytest.mark.once("models of the family train under each in tests/models")
 @pytest.mark.parametrize("encoder,task", STARTS)
 def test_an_encoder_is_fine_tuned(encoder, task, started, tmp_path):
     """Imported with its vocabulary, it is what a script starts from."""

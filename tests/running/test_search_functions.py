@@ -172,6 +172,7 @@ def test_a_shortlist_of_all_ids_changes_nothing(translator, beam_size, penalty):
         np.testing.assert_allclose(found_scores, scores, atol=1e-4)
 
 
+@pytest.mark.once("the other tests of shortlists search under each")
 def test_a_shortlist_with_fewer_tokens_than_beams(translator):
     search = Search(4, 0.0, max_extra_length=EXTRA, shortlist=True)
     find = over_arrays(translation_function(search, translator), translator)
@@ -181,6 +182,7 @@ def test_a_shortlist_with_fewer_tokens_than_beams(translator):
     assert (ids[~real] == 0).all()
 
 
+@pytest.mark.once("the other tests of shortlists search under each")
 def test_a_shortlist_limits_the_tokens(translator):
     allowed = [5, 8, 9]
     search = Search(2, 0.0, max_extra_length=EXTRA, shortlist=True)

@@ -74,6 +74,7 @@ def base(loaded):
     return loaded
 
 
+@pytest.mark.once("tests/models/test_lora.py merges under each")
 def test_each_of_two_gives_what_it_gives_merged(room, whole, base):
     translator, adapters = base
     plain = translator.translate(TEXTS, **SHORT)

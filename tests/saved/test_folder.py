@@ -168,6 +168,7 @@ def test_a_model_of_another_library(folders, tmp_path):
         CausalLM.load(folder)
 
 
+@pytest.mark.once("what the machine has is a stub")
 @pytest.mark.parametrize("precision", cases(["bfloat16", "float16", None], "bfloat16"))
 def test_a_precision_that_the_machine_lacks_becomes_float32(
     folders, tmp_path, monkeypatch, precision

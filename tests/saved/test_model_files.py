@@ -71,6 +71,7 @@ def test_a_fingerprint_is_of_all_files_of_a_model(tmp_path):
     assert len(set(found)) == len(found)
 
 
+@pytest.mark.once("files: no backend changes them")
 def test_a_base_in_hugging_faces_layout_and_an_adapter_as_base(tmp_path):
     tokenizer = TextTokenizer.train(["abcdefghijklmnopqrs"], "characters")
     write_model(tmp_path / "hf", tiny("llama"))

@@ -177,6 +177,7 @@ def arithmetic(request, monkeypatch):
     return request.param
 
 
+@pytest.mark.once("precisions are computed under each in tests/layers")
 @pytest.mark.filterwarnings("ignore:precision is float32")
 def test_load_in_another_precision(translator, saved, arithmetic):
     half = Translator.load(saved, precision="bfloat16")
@@ -193,6 +194,7 @@ def test_load_in_another_precision(translator, saved, arithmetic):
         Translator.load(saved, precision="int4")
 
 
+@pytest.mark.once("products in 8 bits are computed under each in tests/layers")
 def test_in_8_bits(translator, saved, tmp_path, arithmetic):
     """They and their remainders are in the files; in memory too, if 8 bits are insisted on."""
     small = Translator.load(saved, precision="int8")

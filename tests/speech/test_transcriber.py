@@ -98,6 +98,7 @@ def test_the_language_of_the_folder(transcriber, monkeypatch):
     assert transcriber.transcribe([sound]) == expected
 
 
+@pytest.mark.once("ends are searched under each in tests/decoding")
 def test_any_of_several_ends_a_text(folder, transcriber, tmp_path):
     clips, options = sounds(LONGEST, 900, 2500), dict(language="de", max_new_tokens=9)
     longer = transcriber.transcribe_ids(clips, **options)
@@ -158,6 +159,7 @@ def expected_starts(folder, transcriber, clip, ids, heads):
     return places[np.diff(tokens, prepend=-1).astype(bool)] * 0.02
 
 
+@pytest.mark.once("the first test transcribes under each")
 def test_the_times_of_words(folder, transcriber):
     clips, options = sounds(LONGEST, 2500), dict(language="en", max_new_tokens=9)
     ids = transcriber.transcribe_ids(clips, **options)

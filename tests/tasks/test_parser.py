@@ -67,6 +67,7 @@ def greedy_by_hand(parser, sentences):
     return [" ".join(line) for line in lines]
 
 
+@pytest.mark.once("tests/decoding/test_tree_constraint.py searches under each")
 def test_the_search_finds_the_best_allowed_symbols(parser, found):
     expected = greedy_by_hand(parser, SENTENCES)
     assert [linearize(tree, tags=True) for tree in found] == expected

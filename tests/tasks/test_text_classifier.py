@@ -21,6 +21,7 @@ def trained(tmp_path_factory):
     return classifier_folder(tmp_path_factory.mktemp("classifier"))
 
 
+@pytest.mark.once("tests/tasks/test_token_tagger.py trains and tags under each")
 def test_it_gives_the_known_answers(trained):
     lines = (trained.parent / "texts.tsv").read_text().splitlines()[1:]
     texts, labels = zip(*(line.split("\t") for line in lines), strict=True)

@@ -11,6 +11,7 @@ def translator():
     return make(made_tokenizer())
 
 
+@pytest.mark.once("the search is compiled under each in tests/decoding and tests/running")
 def test_sampled_sources_have_the_tag(translator):
     texts = [*TEXTS, " "]
     found = back_translated(translator, texts, seed=3, top_k=5, **SHORT)
@@ -34,6 +35,7 @@ def test_a_teacher_writes_the_best_or_several(translator):
                             if h.text.strip()}  # fmt: skip
 
 
+@pytest.mark.once("the search is compiled under each in tests/decoding and tests/running")
 def test_the_hypothesis_closest_to_the_reference_is_taken(translator):
     options = dict(num_hypotheses=4, beam_size=4, **SHORT)
     nbest = translator.nbest(TEXTS, **options)

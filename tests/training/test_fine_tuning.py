@@ -61,6 +61,7 @@ def base(tmp_path_factory):
     return folder
 
 
+@pytest.mark.once("tests/models/test_lora.py trains under each")
 def test_lora_trains_the_products_and_the_head(base, tmp_path):
     start, tokenizer = read_encoder(base)
     head = dict(labels=LABELS, dropout=0.0, head_dropout=0.0)

@@ -181,6 +181,7 @@ def test_a_run_starts_from_a_translator(runs, files, tmp_path, lora_rank):
         np.testing.assert_allclose(adapted, after.score(sources, targets), atol=1e-4)
 
 
+@pytest.mark.once("the averages are Keras's")
 @pytest.mark.parametrize("accumulation", cases([1, 2], 2))
 def test_a_moving_average_of_the_weights_is_saved(files, tmp_path, accumulation):
     # Of one batch per epoch, so that the checkpoints hold the weights after each update.

@@ -15,6 +15,7 @@ from keras_transformer.translate.translator import Translator
 from tests.small_translator import MAX_LENGTH, SHORT, TEXTS, make
 
 
+@pytest.mark.once("ends are searched under each in tests/decoding")
 def test_any_of_several_ends_a_translation(translator, tokenizer, monkeypatch):
     model, decode, rows = translator.model, tokenizer.decode_target, []
 
@@ -35,6 +36,7 @@ def test_any_of_several_ends_a_translation(translator, tokenizer, monkeypatch):
         Translator(other, tokenizer)
 
 
+@pytest.mark.once("what is decoded is no tensor")
 def test_only_hypotheses_that_are_wanted_are_decoded(translator, tokenizer, monkeypatch):
     rows, decode = [], tokenizer.decode_target
 
@@ -173,6 +175,7 @@ def test_sampling_of_the_most_probable_is_greedy(translator, options):
     assert translator.sample(TEXTS, **options, **SHORT) == greedy
 
 
+@pytest.mark.once("tests of EncoderTask and CausalLM say so under each")
 def test_says_that_weights_are_not_finite(tokenizer):
     translator = make(tokenizer)
     translator.model.set_weights([w * np.nan for w in translator.model.get_weights()])

@@ -103,6 +103,7 @@ def test_chrf_of_each_sentence():
         sentence_chrf(["a"], [])
 
 
+@pytest.mark.once("confidences are computed under each in tests/running/test_scoring.py")
 def test_estimates_are_what_pairs_of_that_confidence_had(translator, translations, fitted):
     found = fitted.estimate(translator, SOURCES, translations)
     chrf = sentence_chrf(translations, SOURCES)

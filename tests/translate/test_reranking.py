@@ -93,6 +93,7 @@ def test_weights_for_a_test_set():
     assert tune_weights(found.reranker, sources, references, 3).reranker == found.reranker
 
 
+@pytest.mark.once("scores are computed under each in tests/running")
 def test_features_are_the_scores_of_the_models(small, back, writer):
     weights = dict(reverse=1, language_model=1, coverage=1, length=1)
     reranker = Reranker(small, weights, reverse=back, language_model=writer)

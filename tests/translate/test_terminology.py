@@ -65,6 +65,7 @@ def test_a_prefix_comes_first(translator):
         assert_kept(source, text)
 
 
+@pytest.mark.once("phrases are searched under each in tests/decoding")
 def test_only_texts_that_lack_a_term_are_searched_again(translator):
     plain = translator.translate(TEXTS, **OPTIONS)
     own, asked = max(TEXTS, key=len), []

@@ -100,6 +100,7 @@ def test_refuses_options_of_one_method_out_of_range(translator):
         translator.translate_stream(["one"], beam_size=0)
 
 
+@pytest.mark.once("tests/running/test_runner.py computes with new weights under each")
 def test_new_weights_are_used_at_once(tokenizer, alone):
     translator = make(tokenizer, seed=4)
     translator.translate(TEXTS, **SHORT)
@@ -123,6 +124,7 @@ def test_refuses_a_tokenizer_of_another_size(tokenizer, translator):
         Translator(translator.model, other)
 
 
+@pytest.mark.once("tests/running/test_search_functions.py searches shortlists under each")
 def test_a_shortlist_is_saved_with_the_translator(translator, tmp_path):
     own = Translator(translator.model, translator.tokenizer)
     with pytest.raises(ValueError, match="shortlist must be False: the folder has no shortlist.s"):

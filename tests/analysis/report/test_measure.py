@@ -25,6 +25,7 @@ def test_the_table_is_that_of_evaluate(translator, report):
     assert report.intervals.keys() == {"bleu", "chrf"}
 
 
+@pytest.mark.once("numbers of methods that other tests compute under each")
 def test_sentences_and_the_worst_of_them(translator, report, baseline):
     assert [(x.source, x.reference) for x in report.sentences] == PAIRS
     assert [x.number for x in report.sentences] == [1, 2, 3, 4, 5]
