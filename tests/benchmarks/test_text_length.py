@@ -18,7 +18,7 @@ def test_texts_and_exponents():
 
 
 def test_a_run_on_short_texts(monkeypatch):
-    monkeypatch.setattr(text_length, "units", lambda: [text_length.WORDS, "!(", "<b>"])
+    monkeypatch.setattr(text_length, "units", lambda: [text_length.WORDS])
     monkeypatch.setattr(text_length, "SHORT", (10, 100))
     monkeypatch.setattr(text_length, "LONG", (1000,))
     monkeypatch.setattr(sys, "argv", ["text_length"])
@@ -26,6 +26,6 @@ def test_a_run_on_short_texts(monkeypatch):
     monkeypatch.setattr(contest, "report", lambda *parts: reports.append(parts))
     text_length.main()
     ((_, _, (note, table), save),) = reports
-    assert "3 texts" in note and not save
-    assert [line.split(" | ")[0] for line in table.splitlines()[2:5]] == ["| sentences"] * 3
-    assert table.count("\n") == 2 + 6 * 3 - 1
+    assert "1 texts" in note and not save
+    assert [line.split(" | ")[0] for line in table.splitlines()[2:3]] == ["| sentences"]
+    assert table.count("\n") == 2 + 6 - 1
