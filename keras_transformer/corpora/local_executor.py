@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import queue
 import subprocess
@@ -16,6 +15,7 @@ from typing import Any
 from keras_transformer.config import require
 from keras_transformer.corpora.options import CorpusOptions
 from keras_transformer.corpora.shards import Shard
+from keras_transformer.system.child import Child, ChildEndedError
 
 STARTS = 3  # of processes that die at once, before the job ends
 _WORKER = [sys.executable, "-m", "keras_transformer.corpora.worker"]
@@ -89,20 +89,15 @@ class _Process:
 
     def __init__(self, job, cores, gpus):
         self.job, self.cores = job, cores
-        self.environment = {
-            **os.environ,
-            **({} if gpus is None else {"CUDA_VISIBLE_DEVICES": gpus}),
-        }
+        self._variables = {} if gpus is None else {"CUDA_VISIBLE_DEVICES": gpus}
         self._lock = threading.Lock()
         self._stopped = False
         self._starts = 0  # in a row that failed
-        self._process: subprocess.Popen | None = None
+        self._child: Child | None = None
 
     def serve(self, todo, found):
         """Ask for shards until none is left. Run this in a thread of its own."""
         try:
-            if self.cores:  # those of this thread only, which its processes inherit
-                os.sched_setaffinity(0, self.cores)
             while not self._stopped:
                 try:
                     shard = todo.get_nowait()
@@ -121,55 +116,39 @@ class _Process:
     def _answer(self, shard):
         """Return the answer for a shard, of whichever process lives to give it."""
         while not self._stopped:
-            if self._process is None:
+            if self._child is None:
                 self._start()
-            elif (answer := self._asked(dataclasses.asdict(shard))) is not None:
-                return answer
-            else:
-                with self._lock:
-                    self._end()
+                continue
+            with contextlib.suppress(ChildEndedError):
+                return self._asked(dataclasses.asdict(shard))
+            with self._lock:
+                self._end()
         return None
 
     def _start(self):
         with self._lock:
             if self._stopped:
                 return
-            self._process = subprocess.Popen(
-                _WORKER,
-                env=self.environment,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                encoding="utf-8",
-            )
-        if self._asked(self.job) is not None:
+            self._child = Child(_WORKER, self._variables, self.cores)
+        try:
+            self._asked(self.job)
             self._starts = 0
-            return
-        with self._lock:
-            if self._process is not None:  # it is None after `stop`
-                status = self._process.wait()
+        except ChildEndedError as error:
+            with self._lock:
+                if self._stopped:
+                    return
                 self._end()
-                self._starts += 1
-        if self._starts == STARTS:
-            raise RuntimeError(
-                f"{STARTS} worker processes in a row ended before they were ready, the last with "
-                f"status {status}"
-            )
+            self._starts += 1
+            if self._starts == STARTS:
+                raise RuntimeError(
+                    f"{STARTS} worker processes in a row ended before they were ready: {error}"
+                ) from error
 
     def _asked(self, message):
-        """Return the process's answer; None if it has ended."""
-        line = ""
-        with contextlib.suppress(OSError, ValueError):  # a broken or closed pipe: no answer either
-            self._process.stdin.write(json.dumps(message) + "\n")
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
-        return json.loads(line) if line.endswith("\n") else None
+        self._child.send(message)
+        return self._child.receive()
 
     def _end(self):
-        if self._process is None:
-            return
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError, ValueError):
-                pipe.close()
-        self._process = None
+        if self._child is not None:
+            self._child.stop()
+            self._child = None

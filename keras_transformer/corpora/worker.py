@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-import queue
-import signal
 import sys
-import threading
 import traceback
 import warnings
 from collections.abc import Sequence
@@ -22,6 +19,7 @@ from keras_transformer.backend import BACKEND, count_gpus, keep_compilations
 from keras_transformer.corpora.results import Results
 from keras_transformer.corpora.shards import Shard, ShardReader
 from keras_transformer.data.lines import one_line
+from keras_transformer.system.child import serve
 from keras_transformer.system.failures import BAD_INPUT, FULL, in_one_line
 from keras_transformer.translate.translator import Translator
 
@@ -146,29 +144,22 @@ def _json(value):
 
 def main() -> None:
     """Serve the driver at the other end of stdin and stdout."""
-    # Output of libraries goes to stderr; only the answers go to stdout.
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver
-    asked: queue.SimpleQueue[str] = queue.SimpleQueue()
-
-    def read():
-        for line in sys.stdin:
-            asked.put(line)
-        os._exit(0)  # in the middle of a shard, too: the driver is gone
-
-    threading.Thread(target=read, daemon=True).start()
     keep_compilations()
-    worker = Worker(json.loads(asked.get()))
-    answer: dict[str, Any] = {"ready": True}
-    while True:
-        print(json.dumps(answer), file=answers, flush=True)
+    worker = None
+
+    def answer(asked):
+        nonlocal worker
+        if worker is None:
+            worker = Worker(asked)
+            return {"ready": True}
         try:
-            answer = worker.do(Shard.of(json.loads(asked.get())))
+            return worker.do(Shard.of(asked))
         except Exception:
             traceback.print_exc()
             sys.stderr.flush()
             os._exit(1)
+
+    serve(answer)
 
 
 if __name__ == "__main__":

@@ -1,22 +1,15 @@
-"""A replica: a process that holds the models and computes for the server. Both ends of its pipes.
-
-Requests come through its stdin, answers go through its stdout: one line of JSON each.
-"""
+"""A replica: a process that holds the models and computes for the server, seen from both ends."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import queue
-import signal
-import subprocess
 import sys
-import threading
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from keras_transformer.system import child
+from keras_transformer.system.child import Child
 
 COMMAND = (
     sys.executable,
@@ -27,11 +20,7 @@ Models = list[dict[str, Any]]  # of each model, what `catalogue.Model.facts` ret
 _ERRORS = {kind.__name__: kind for kind in (ValueError, ImportError, OSError)}  # of bad input
 
 
-class ReplicaEndedError(ChildProcessError):
-    """The process of a replica ended, and gave no answer."""
-
-
-class Replica:
+class Replica(Child):
     """A process with the models.
 
     Args:
@@ -48,84 +37,36 @@ class Replica:
         variables: Mapping[str, str] | None = None,
         command: Sequence[str] = COMMAND,
     ):
+        super().__init__(command, variables, cores)
         self.busy = False
         self.models: Models = []
-        self._process = _start(command, cores, variables or {})
-        self._send(task)
+        self.send(task)
 
     def load(self) -> None:
         """Wait until the models are loaded; then `models` has the facts of each.
 
         Raises:
-            ReplicaEndedError: If the process ended.
+            ChildEndedError: If the process ended.
             ValueError, ImportError, OSError: If they cannot be loaded.
         """
-        self.models = self._receive()
+        self.models = self._found()
 
     def ask(self, *arguments: Any) -> Any:
         """Let the process compute, and return its answer.
 
         Raises:
-            ReplicaEndedError: If the process ended.
+            ChildEndedError: If the process ended.
             ValueError: If the arguments are refused.
             RuntimeError: If the computation failed; the message has the process's traceback.
         """
-        self._send(arguments)
-        return self._receive()
+        self.send(arguments)
+        return self._found()
 
-    def is_alive(self) -> bool:
-        """Whether the process runs."""
-        return self._process.poll() is None
-
-    def wait(self) -> None:
-        """Wait until the process ends."""
-        self._process.wait()
-
-    def stop(self) -> None:
-        """End the process, whatever it does."""
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):  # a request that was never read
-                pipe.close()
-
-    def _send(self, message):
-        with contextlib.suppress(OSError, ValueError):  # it ended: `_receive` says so
-            self._process.stdin.write(json.dumps(message) + "\n")
-            self._process.stdin.flush()
-
-    def _receive(self):
-        line = ""
-        with contextlib.suppress(OSError, ValueError):  # `stop` closed the pipe
-            line = self._process.stdout.readline()
-        if not line.endswith("\n"):
-            status = self._process.wait()
-            cause = f"by signal {-status}" if status < 0 else f"with status {status}"
-            raise ReplicaEndedError(f"replica {self._process.pid} ended {cause}")
-        answer = json.loads(line)
+    def _found(self):
+        answer = self.receive()
         if "found" in answer:
             return answer["found"]
         raise _ERRORS.get(answer["error"], RuntimeError)(answer["message"])
-
-
-def _start(command, cores, variables):
-    """Start a process on these cores only: it inherits them from the thread that starts it."""
-    allowed = os.sched_getaffinity(0) if cores else None
-    try:
-        if cores:
-            os.sched_setaffinity(0, cores)
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            env={**os.environ, **variables},
-            start_new_session=True,  # Ctrl-C reaches the server only
-        )
-    finally:
-        if cores:
-            os.sched_setaffinity(0, allowed)
 
 
 def serve(load: Callable[..., tuple[Models, Callable[..., Any]]]) -> None:
@@ -137,43 +78,28 @@ def serve(load: Callable[..., tuple[Models, Callable[..., Any]]]) -> None:
             further requests, which are lists of its arguments.
     """
     warnings.showwarning = _without_text
-    # Only answers go to stdout; what libraries print goes to stderr.
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    # These signals reach all processes of a terminal or of a service; the server handles them.
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):  # Windows has no SIGHUP
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
-    requests: queue.SimpleQueue = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(requests,), daemon=True).start()
     compute = None
-    while True:
-        message = json.loads(requests.get())
+
+    def answer(message):
+        nonlocal compute
         try:
             if compute is None:
                 found, compute = load(**message)
             else:
                 found = compute(*message)
-            answer = {"found": found}
+            return {"found": found}
         except Exception as error:
             name = next((x for x, kind in _ERRORS.items() if isinstance(error, kind)), None)
             notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-            message = f"{error}{notes}" if name else traceback.format_exc()
-            answer = {"error": name, "message": message}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+            told = f"{error}{notes}" if name else traceback.format_exc()
+            return {"error": name, "message": told}
+
+    child.serve(answer)
 
 
 def _without_text(message, *_, **__):
     """Print a warning as the server's log does: without what it quotes, which may be a text."""
     print(f"WARNING: {str(message).partition(', got ')[0]}", file=sys.stderr, flush=True)
-
-
-def _read(requests):
-    """Read requests beside the computation, so that the replica ends when the server does."""
-    for line in sys.stdin:
-        requests.put(line)
-    os._exit(0)
 
 
 def load(

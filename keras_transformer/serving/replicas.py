@@ -16,10 +16,11 @@ from keras_transformer.config import require, require_whole
 from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.serving.catalogue import Catalogue, Model, parse
 from keras_transformer.serving.engines import ReplicaEngine
-from keras_transformer.serving.replica import COMMAND, Replica, ReplicaEndedError
+from keras_transformer.serving.replica import COMMAND, Replica
 from keras_transformer.serving.task_models import tasks_of
 from keras_transformer.serving.versions import Version
 from keras_transformer.serving.writers import is_language_model
+from keras_transformer.system.child import ChildEndedError
 from keras_transformer.text import load_tokenizer
 
 log = logging.getLogger("keras_transformer.serving")
@@ -125,7 +126,7 @@ class Replicas:
         """Let a free replica compute; if it ends, ask another, up to `TRIES` times.
 
         Raises:
-            ReplicaEndedError: If the replicas ended each time.
+            ChildEndedError: If the replicas ended each time.
             ValueError, RuntimeError: As in `Replica.ask`.
         """
         for attempt in range(1, TRIES + 1):
@@ -134,7 +135,7 @@ class Replicas:
             watch.start()
             try:
                 return replica.ask(*arguments)
-            except ReplicaEndedError as error:
+            except ChildEndedError as error:
                 if attempt == TRIES:
                     raise
                 log.warning("%s: its batch is computed again", error)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require
+from keras_transformer.system.child import Child, ChildEndedError
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import read_json, replacing, write_json
 from keras_transformer.text.special_tokens import Quotation
@@ -204,46 +204,38 @@ class _Renderer:
 
     def __init__(self):
         self._lock = threading.Lock()
-        self._process = self._owner = None
+        self._child: Child | None = None
+        self._owner = 0
 
     def __call__(self, request: dict[str, Any]) -> str:
         try:
-            line = json.dumps(request, allow_nan=False).encode() + b"\n"
+            json.dumps(request, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise ValueError(f"messages must hold plain values, as JSON does: {error}") from error
         with self._lock:
-            process = self._running()
+            child = self._running()
             try:
-                process.stdin.write(line)
-                process.stdin.flush()
-                found = process.stdout.readline()
-            except BaseException:  # Ctrl-C, too: the answer would be taken for the next one's
-                self._end()
+                child.send(request)
+                answer = child.receive()
+            except BaseException as error:  # Ctrl-C, too: the answer would be the next one's
+                child.stop()
+                if isinstance(error, ChildEndedError):
+                    problem = f"the chat template did not finish within {SECONDS} s"
+                    raise ValueError(problem) from error
                 raise
-            if not found:
-                self._end()
-                raise ValueError(f"the chat template did not finish within {SECONDS} s")
-        answer = json.loads(found)
         if "error" in answer:
             raise ValueError(answer["error"])
         return answer["text"]
 
     def _running(self):
         # A forked process must not share the pipes of its parent.
-        if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:
+        if self._child is None or self._owner != os.getpid() or not self._child.is_alive():
             if importlib.util.find_spec("jinja2") is None:
                 raise missing("a chat template", "chat")
             script = os.fspath(Path(__file__).with_name("rendering.py"))
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-            )
+            self._child = Child([sys.executable, "-P", script])
             self._owner = os.getpid()
-        return self._process
-
-    def _end(self):
-        self._process.kill()
-        self._process.communicate()
-        self._process = None
+        return self._child
 
 
 _rendered = _Renderer()

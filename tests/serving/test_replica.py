@@ -11,7 +11,8 @@ import pytest
 
 from keras_transformer import backend
 from keras_transformer.serving import replica
-from keras_transformer.serving.replica import Replica, ReplicaEndedError
+from keras_transformer.serving.replica import Replica
+from keras_transformer.system.child import ChildEndedError
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_replica.py")), replica.__file__)
 ASKED = "fake", "1", ("en", "de"), "search"
@@ -41,19 +42,19 @@ def test_signals_to_the_whole_service_are_the_server_s(fake):
 
 
 def test_a_replica_ends_with_its_server_while_it_computes(fake, tmp_path):
-    fake._send([*ASKED, ["wait"], 1, 9])
+    fake.send([*ASKED, ["wait"], 1, 9])
     while not list(tmp_path.glob("waits-*")):
         time.sleep(0.005)
     fake._process.stdin.close()  # as the system does when a process is killed
     assert fake._process.wait(30) == 0
-    with pytest.raises(ReplicaEndedError, match="ended with status 0"):
+    with pytest.raises(ChildEndedError, match="ended with status 0"):
         fake.ask(*ASKED, ["one"], 1, 9)
 
 
 def test_a_replica_that_is_stopped_gives_no_answer(fake):
     fake.stop()
     fake.stop()
-    with pytest.raises(ReplicaEndedError, match="ended by signal 9"):
+    with pytest.raises(ChildEndedError, match="ended by signal 9"):
         fake.ask(*ASKED, ["one"], 1, 9)
 
 
@@ -75,5 +76,5 @@ def test_a_gpu_that_is_not_there(monkeypatch):
 
 def test_the_module_runs_without_keras():
     code = "import runpy, sys; runpy.run_path(sys.argv[1]); print('keras' in sys.modules)"
-    command = [sys.executable, "-S", "-c", code, replica.__file__]
+    command = [sys.executable, "-c", code, replica.__file__]
     assert subprocess.run(command, capture_output=True, text=True).stdout == "False\n"

@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 
 from keras_transformer.serving import Replicas, Settings, create_app, replica, replicas
 from keras_transformer.serving.queue import Batcher
-from keras_transformer.serving.replica import ReplicaEndedError
+from keras_transformer.system.child import ChildEndedError
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_replica.py")), replica.__file__)
 RESTARTS = "keras_transformer_replica_restarts_total "
@@ -84,7 +84,7 @@ def test_a_text_that_kills_replicas_fails_alone(pool):
     engine = engine_of(pool)
     kills = []
     pool.restarted = lambda: kills.append(1)
-    with pytest.raises(ReplicaEndedError, match="ended by signal 9"):
+    with pytest.raises(ChildEndedError, match="ended by signal 9"):
         engine.search(["die"])
     until(lambda: pool.alive() == 2)
     assert len(kills) == 3
@@ -92,7 +92,7 @@ def test_a_text_that_kills_replicas_fails_alone(pool):
     texts = ["one", "die", "two"]
     one, bad, two = [batcher.submit(engine, [text]) for text in texts]  # one batch
     assert one.result(30) == [["ONE"]] and two.result(30) == [["TWO"]]
-    with pytest.raises(ReplicaEndedError):
+    with pytest.raises(ChildEndedError):
         bad.result(30)
     batcher.close()
 
@@ -167,7 +167,7 @@ def test_closing_ends_the_processes(pool, folder):
         waiting = executor.submit(engine.search, ["wait"])
         until(lambda: list(folder.glob("waits-*")))
         pool.close()
-        with pytest.raises((ReplicaEndedError, RuntimeError)):
+        with pytest.raises((ChildEndedError, RuntimeError)):
             waiting.result(30)
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
@@ -224,7 +224,7 @@ def test_a_server_without_replicas_alive_is_not_healthy(pool, folder):
             until(lambda: client.get("/health").status_code == 503)
             assert "keras_transformer_replicas 0.0" in client.get("/metrics").text
             (folder / "version").write_text("new")
-            assert isinstance(dying.exception(30), ReplicaEndedError)
+            assert isinstance(dying.exception(30), ChildEndedError)
         until(lambda: client.get("/health").status_code == 200)
 
         def restarts():
@@ -265,7 +265,7 @@ def test_a_replica_that_hangs_is_ended(pool, folder, monkeypatch):
     monkeypatch.setattr(replicas, "LONGEST_BATCH", 0.2)
     monkeypatch.setattr(replicas, "TRIES", 1)
     engine = engine_of(pool)
-    with pytest.raises(ReplicaEndedError):
+    with pytest.raises(ChildEndedError):
         engine.search(["wait"])
     until(lambda: pool.alive() == 2)
 

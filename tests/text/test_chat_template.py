@@ -220,7 +220,7 @@ def test_endless_templates(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="did not finish within 10 s"):
         ChatTemplate(loop).render(user("a"))
     assert ChatTemplate("{{ messages[0].content }}").render(user("b")) == "b"
-    chat_template._rendered._end()
+    chat_template._rendered._child.stop()
     assert rendering.SECONDS == chat_template.SECONDS
 
 

@@ -1,0 +1,117 @@
+"""Processes that answer lines of JSON: both ends of their pipes.
+
+A child ends with the process that started it, however that ends; the signals of a terminal and of a
+service reach the parent, which decides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+
+class ChildEndedError(ChildProcessError):
+    """A process ended, and gave no answer."""
+
+
+class Child:
+    """A process that answers each line of JSON on its stdin with one on its stdout.
+
+    Args:
+        command: The command, which runs `serve` or does the same.
+        variables: Variables of its environment, besides those of this process.
+        cores: Cores that the process may use; empty: all.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        variables: Mapping[str, str] | None = None,
+        cores: Sequence[int] = (),
+    ):
+        allowed = os.sched_getaffinity(0) if cores else set()
+        try:
+            if cores:  # it inherits them from the thread that starts it
+                os.sched_setaffinity(0, cores)
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                encoding="utf-8",
+                env={**os.environ, **(variables or {})},
+                start_new_session=True,
+            )
+        finally:
+            if cores:
+                os.sched_setaffinity(0, allowed)
+
+    def send(self, message: Any) -> None:
+        """Send a request of plain values; if the process has ended, `receive` says so."""
+        with contextlib.suppress(OSError, ValueError):
+            self._process.stdin.write(json.dumps(message) + "\n")  # type: ignore[union-attr]
+            self._process.stdin.flush()  # type: ignore[union-attr]
+
+    def receive(self) -> Any:
+        """Wait for the answer to the oldest request that has none.
+
+        Raises:
+            ChildEndedError: If the process ended.
+        """
+        line = ""
+        with contextlib.suppress(OSError, ValueError):  # `stop` closed the pipe
+            line = self._process.stdout.readline()  # type: ignore[union-attr]
+        if not line.endswith("\n"):
+            status = self._process.wait()
+            cause = f"by signal {-status}" if status < 0 else f"with status {status}"
+            raise ChildEndedError(f"process {self._process.pid} ended {cause}")
+        return json.loads(line)
+
+    def is_alive(self) -> bool:
+        """Whether the process runs."""
+        return self._process.poll() is None
+
+    def wait(self) -> None:
+        """Wait until the process ends."""
+        self._process.wait()
+
+    def stop(self) -> None:
+        """End the process, whatever it does."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError, ValueError):  # a request that was never read
+                pipe.close()  # type: ignore[union-attr]
+
+
+def serve(answer: Callable[[Any], Any]) -> None:
+    """Answer the requests of the process that started this one, until it ends.
+
+    Args:
+        answer: Function from a request to its answer, both plain values.
+    """
+    # Only answers go to stdout; what libraries print goes to stderr.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):  # Windows has no SIGHUP
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    requests: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read():  # beside the computation, so that this process ends while it computes, too
+        for line in sys.stdin:
+            requests.put(line)
+        os._exit(0)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        found = answer(json.loads(requests.get()))
+        answers.write(json.dumps(found) + "\n")
+        answers.flush()
