@@ -19,6 +19,7 @@ PACKAGES = {
     "entities": ("seqeval>=1.2",),
     "images": ("pillow>=10",),
     "plots": ("matplotlib>=3.8",),
+    "report": ("jinja2>=3.1",),
     "serve": (
         "babel>=2.14",
         "fastapi>=0.115",

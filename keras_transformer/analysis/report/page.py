@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from collections.abc import Sequence
-from importlib import resources
+from typing import Any
 
 import numpy as np
 
 from keras_transformer.analysis.report.differences import differences
-from keras_transformer.analysis.report.elements import Element, element, joined, style
 from keras_transformer.analysis.report.measure import Report, Sentence
-from keras_transformer.analysis.report.pictures import bar, heat_map, histogram
 from keras_transformer.analysis.suspects import SIGNS
 from keras_transformer.evaluation.tokenizers import lengths_of
+from keras_transformer.system.extras import missing
 
 # Scripts, and all that would be loaded, are forbidden even if a text became an element.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 MOST_APART = 10  # sentences in which the baseline is better, and in which it is worse
+LEAST = 0.005  # attention weights below have no colour
+WIDTH, HEIGHT = 320, 120  # of the bars of a histogram
+ABOVE, BELOW = 16, 34  # for the number of the highest bar, and for the labels
 NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
 TITLES = {
     "repetition": "Repeated words",
@@ -34,51 +37,55 @@ def page(report: Report, title: str, language: str | None = None) -> str:
         report: The facts.
         title: Name of the model and the test set.
         language: Language code of the translations, for fonts and hyphenation; None: unknown.
+
+    Raises:
+        ImportError: If jinja2 is not installed.
     """
-    css = (resources.files(__package__) / "report.css").read_text("utf-8")
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("title", title),
-        style(css),
+    if importlib.util.find_spec("jinja2") is None:
+        raise missing("a report", "report")
+    import jinja2
+    import markupsafe
+
+    loader = jinja2.PackageLoader("keras_transformer.analysis.report", "")
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    parts = {
-        "Scores": _scores(report),
-        "Distributions": _distributions(report),
-        "By length of the source": _lengths(report),
-        "Signs of errors": _signs(report, language),
-        "Against the baseline": report.compared and _against(report, language),
-        "Worst sentences": _worst(report, language),
-    }
-    present = {name: part for name, part in parts.items() if part}
-    links = (element("a", name, href=f"#part-{i}") for i, name in enumerate(present))
-    sections = (
-        element("section", element("h2", name, id=f"part-{i}"), part)
-        for i, (name, part) in enumerate(present.items())
+    css, _, _ = loader.get_source(environment, "report.css")
+    scores, notes = _scores(report)
+    return environment.get_template("report.html.j2").render(
+        title=title,
+        language=language,
+        policy=POLICY,
+        css=markupsafe.Markup(css),
+        least=LEAST,
+        scores=scores,
+        notes=notes,
+        histograms=_histograms(report),
+        unit=lengths_of([x.source for x in report.sentences])[0],
+        lengths=report.parts,
+        signs=_signs(report),
+        compared=_compared(report),
+        apart=_apart(report),
+        worst=[_shown(x) for x in report.worst],
     )
-    body = element("body", element("h1", title), element("nav", *links), *sections)
-    return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
 
 
 def _scores(report):
+    """Return the rows of the table of scores, and the signatures of the metrics."""
     rows, notes = [], []
     for name, value in report.metrics.items():
         if name.endswith("_signature"):
-            notes.append(element("p", value, class_="soft"))
+            notes.append(value)
             continue
         half = report.intervals.get(name)
         shown = _number(value) + ("" if half is None else f" ± {half:.2f}")
-        rows.append(_row(NAMES.get(name, name.replace("_", " ")), shown))
+        rows.append((NAMES.get(name, name.replace("_", " ")), [shown]))
     for name, value in (report.correlation or {}).items():
-        rows.append(_row(f"{name.title()} correlation of estimated quality", _number(value)))
-    note = element("p", "± : 95 % confidence interval by the bootstrap.", class_="soft")
-    return joined(_table(rows), note, *notes)
+        rows.append((f"{name.title()} correlation of estimated quality", [_number(value)]))
+    return rows, notes
 
 
-def _distributions(report):
+def _histograms(report):
     sentences = report.sentences
     unit, lengths = lengths_of([x.translation for x in sentences])
     widest = max(10, 10 * math.ceil(max(lengths) / 10))
@@ -90,64 +97,71 @@ def _distributions(report):
     ]
     if sentences[0].quality is not None:
         found.append(histogram([x.quality for x in sentences], "estimated quality", _edges(1)))
-    return element("div", *(element("figure", x) for x in found), class_="figures")
+    return found
 
 
 def _edges(most):
     return np.linspace(0, most, 21)
 
 
-def _lengths(report):
-    rows = []
-    for part in report.parts:
-        words = f"{part.least}" if part.least == part.most else f"{part.least}–{part.most}"
-        cells = element("td", words), element("td", f"{part.sentences:,}")
-        rows.append(element("tr", *cells, bar(part.bleu), bar(part.chrf)))
-    unit, _ = lengths_of([x.source for x in report.sentences])
-    return _table(rows, unit, "sentences", "BLEU", "chrF")
+def histogram(values: Sequence[float], title: str, edges: Sequence[float]) -> dict[str, Any]:
+    """Return the bars and labels of a histogram.
+
+    Args:
+        values: Numbers; NaN is left out, and those outside of the edges count in the outer bins.
+        title: Label of the axis.
+        edges: Edges of the bins (bins + 1,), increasing.
+    """
+    values = np.asarray(values, float)
+    values = np.clip(values[~np.isnan(values)], edges[0], edges[-1])
+    counts, _ = np.histogram(values, edges)
+    most, step = max(counts.max(), 1), WIDTH / len(counts)
+    bars = []
+    for i, count in enumerate(counts.tolist()):
+        size, hint = HEIGHT * count / most, f"{edges[i]:g} to {edges[i + 1]:g}: {count}"
+        place = dict(x=i * step + 1, y=ABOVE + HEIGHT - size)
+        bars.append(dict(width=step - 2, height=size, hint=hint, **place))
+    highest = int(counts.argmax())
+    at, anchor = ((0, "start"), (0.5, "middle"), (1, "end"))[3 * highest // len(counts)]
+    labels = [dict(text=f"{counts.max():,}", x=(highest + at) * step, y=ABOVE - 4, anchor=anchor)]
+    for i, anchor in ((0, "start"), (len(counts) // 2, "middle"), (len(counts), "end")):
+        labels.append(dict(text=f"{edges[i]:g}", x=i * step, y=ABOVE + HEIGHT + 14, anchor=anchor))
+    labels.append(dict(text=title, x=WIDTH / 2, y=ABOVE + HEIGHT + 30, anchor="middle"))
+    size = dict(width=WIDTH, height=ABOVE + HEIGHT + BELOW)
+    return dict(title=title, most=most, bars=bars, labels=labels, **size)
 
 
-def _signs(report, language):
-    found = []
+def _signs(report):
     for sign, places in report.signs.items():
         share = f"{len(places)} ({len(places) / len(report.sentences):.1%})"
-        parts = [
-            element("h3", f"{TITLES[sign]}: {share}"),
-            element("p", SIGNS[sign], class_="soft"),
-        ]
-        if places:
-            chosen = (_short(report.sentences[i], language) for i in places)
-            listed = element("ul", *(element("li", x) for x in chosen))
-            parts.append(element("details", element("summary", "Sentences"), listed))
-        found.append(element("article", *parts))
-    return joined(*found)
+        chosen = [report.sentences[i] for i in places]
+        yield f"{TITLES[sign]}: {share}", SIGNS[sign], chosen
 
 
-def _against(report, language):
+def _compared(report):
+    """Return the rows of scores beside those of the baseline; none without a baseline."""
     rows = []
-    for metric in ("BLEU", "chrF"):
-        one, other = (report.compared[x][metric] for x in ("baseline", "this system"))
-        shown = (f"{x.score:.2f} ± {x.interval:.2f}" for x in (one, other))
-        rows.append(_row(metric, *shown, f"{other.p_value:.4f}"))
-    found = [_table(rows, "", "baseline", "this system", "p")]
-    gains = sorted(report.sentences, key=lambda x: x.chrf - x.baseline_chrf)
-    for title, chosen in (("Worse", gains[:MOST_APART]), ("Better", gains[::-1][:MOST_APART])):
-        sign = 1 if title == "Better" else -1
-        apart = [x for x in chosen if sign * (x.chrf - x.baseline_chrf) > 0]
-        count = sum(sign * (x.chrf - x.baseline_chrf) > 0 for x in gains)
-        listed = (_sentence(x, language) for x in apart)
-        summary = element("summary", f"{title} than the baseline: {count} sentences by chrF")
-        found.append(element("details", summary, *listed))
-    return joined(*found)
+    for metric in ("BLEU", "chrF") if report.compared else ():
+        both = [report.compared[x][metric] for x in ("baseline", "this system")]
+        shown = [f"{x.score:.2f} ± {x.interval:.2f}" for x in both]
+        rows.append((metric, [*shown, f"{both[1].p_value:.4f}"]))
+    return rows
 
 
-def _worst(report, language):
-    note = "Lowest chrF first. Marked: words that the other text lacks, or has elsewhere."
-    shown = (_sentence(x, language) for x in report.worst)
-    return joined(element("p", note, class_="soft"), *shown) if report.worst else None
+def _apart(report):
+    """Return the sentences that are worse, and better, than the baseline's."""
+    if not report.compared:
+        return []
+    found = []
+    for title, sign in (("Worse", -1), ("Better", 1)):
+        gains = [(sign * (x.chrf - x.baseline_chrf), x) for x in report.sentences]
+        apart = sorted((x for x in gains if x[0] > 0), key=lambda x: -x[0])
+        found.append((title, len(apart), [_shown(x) for _, x in apart[:MOST_APART]]))
+    return found
 
 
-def _sentence(sentence: Sentence, language: str | None) -> Element:
+def _shown(sentence: Sentence) -> dict[str, Any]:
+    """Return what is shown of a sentence."""
     scores = [f"chrF {sentence.chrf:.1f}", f"BLEU {sentence.bleu:.1f}"]
     if not math.isnan(sentence.confidence):
         scores.append(f"confidence {math.exp(sentence.confidence):.2f}")
@@ -155,46 +169,13 @@ def _sentence(sentence: Sentence, language: str | None) -> Element:
         scores[-1] += f" (of the reference {math.exp(sentence.reference_confidence):.2f})"
     if sentence.quality is not None and not math.isnan(sentence.quality):
         scores.append(f"estimated quality {sentence.quality:.2f}")
+    reference, translation = differences(sentence.reference, sentence.translation)
+    texts = [("Reference", "del", reference), ("Translation", "ins", translation)]
     if sentence.baseline is not None:
         scores.append(f"baseline: chrF {sentence.baseline_chrf:.1f}")
-    reference, translation = differences(sentence.reference, sentence.translation)
-    texts = {
-        "Source": element("dd", sentence.source, dir="auto"),
-        "Reference": element("dd", *_marked("del", reference), dir="auto", lang=language),
-        "Translation": element("dd", *_marked("ins", translation), dir="auto", lang=language),
-    }
-    if sentence.baseline is not None:
-        _, baseline = differences(sentence.reference, sentence.baseline)
-        texts["Baseline"] = element("dd", *_marked("ins", baseline), dir="auto", lang=language)
-    listed = element(
-        "dl", *(x for name, text in texts.items() for x in (element("dt", name), text))
-    )
-    parts = [element("h3", f"Sentence {sentence.number}")]
-    parts += [element("p", " · ".join(scores), class_="soft"), listed]
-    if sentence.picture is not None:
-        picture = element("div", heat_map(*sentence.picture), class_="wide")
-        parts.append(element("details", element("summary", "Attention"), picture))
-    return element("article", *parts)
-
-
-def _short(sentence, language):
-    number = element("span", f"{sentence.number}. ", class_="soft")
-    source = element("span", sentence.source, dir="auto")
-    return joined(number, source, element("br"), element("b", sentence.translation, lang=language))
-
-
-def _marked(name, parts):
-    return [element(name, text) if differs else text for text, differs in parts]
-
-
-def _table(rows: Sequence[Element], *names: str) -> Element:
-    head = [element("tr", *(element("th", x, scope="col") for x in names))] if names else []
-    return element("div", element("table", element("tbody", *head, *rows)), class_="scores wide")
-
-
-def _row(name, *values):
-    cells = (element("td", value) for value in values)
-    return element("tr", element("th", name, scope="row"), *cells)
+        texts.append(("Baseline", "ins", differences(sentence.reference, sentence.baseline)[1]))
+    facts = dict(number=sentence.number, source=sentence.source, picture=sentence.picture)
+    return dict(scores=scores, texts=texts, **facts)
 
 
 def _number(value):

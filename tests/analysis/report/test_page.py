@@ -7,6 +7,7 @@ import pytest
 
 from keras_transformer.analysis.report import Report, Sentence, page
 from keras_transformer.analysis.report.measure import Part
+from keras_transformer.analysis.report.page import HEIGHT, histogram
 from keras_transformer.analysis.suspects import SIGNS
 
 from .conftest import EVIL, PAIRS
@@ -92,3 +93,18 @@ def test_a_report_by_hand():
     ):
         assert part in shown.replace("12.34 ±", "12.35 ±"), part
     assert "Against the baseline" not in shown
+
+
+def test_a_histogram_by_hand():
+    found = histogram([0, 1, 1, 9, 99, -1, float("nan")], "<b>", [0, 5, 10])
+    assert [x["height"] for x in found["bars"]] == [HEIGHT, HEIGHT / 2]
+    assert [x["hint"] for x in found["bars"]] == ["0 to 5: 4", "5 to 10: 2"]
+    assert [x["text"] for x in found["labels"]] == ["4", "0", "5", "10", "<b>"]
+    nothing = histogram([float("nan")], "x", [0, 1])
+    assert [x["height"] for x in nothing["bars"]] == [0]
+
+
+def test_without_jinja2(report, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match='a report needs the extra "report": pip install'):
+        page(report, "x")
