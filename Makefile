@@ -10,6 +10,7 @@
 #                    known vulnerabilities of the tested versions, from PyPI
 # make docs          build the documentation into site/
 # make lint          check style and import rules
+# make size          lines of code by room, words of the documentation, the longest file and function
 # make bench         the benchmarks train, decode, data, memory and scaling in short form, with toy
 #                    sizes; about five minutes. It shows that they run: overhead dominates at these
 #                    sizes. The measured tables are in benchmarks/results/, with their commands.
@@ -26,7 +27,7 @@ PYTEST := --quiet --durations 12 --numprocesses auto --maxprocesses 8 --dist loa
 # Tests start many processes: what the first one compiles, the others load.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test $(addprefix test-,$(BACKENDS)) faults fuzz install-test bench lint docs format clean release
+.PHONY: size demo test $(addprefix test-,$(BACKENDS)) faults fuzz install-test bench lint docs format clean release
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
@@ -80,6 +81,9 @@ release: install-test
 	$(BIN)/cyclonedx-py requirements constraints.txt --pyproject pyproject.toml \
 		--output-reproducible --output-format JSON --output-file dist/sbom.json
 	$(BIN)/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt
+
+size:
+	@$(PYTHON) -m tests.size
 
 lint: .venv/ready
 	$(BIN)/ruff check .

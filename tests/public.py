@@ -74,13 +74,13 @@ def commands() -> dict[str, list[str]]:
 
     found: dict[str, list[str]] = {}
 
-    def add(command, path):
+    def visit(command, path):
         told = [x for one in command.params for x in (*one.opts, *one.secondary_opts)]
         found[" ".join(path)] = sorted(told)
         for name, inner in getattr(command, "commands", {}).items():
-            add(inner, (*path, name))
+            visit(inner, (*path, name))
 
-    add(typer.main.get_command(app), ("keras-transformer",))
+    visit(typer.main.get_command(app), ("keras-transformer",))
     return found
 
 

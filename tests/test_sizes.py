@@ -5,16 +5,10 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tests.size import ROOT, bodies, code_lines, documented, shared_names, sources
+
 FOLDERS = ("keras_transformer", "training", "benchmarks", "tests", "docs")
-LINES, BODY = 300, 60
-
-
-def sources(*folders):
-    """(path below the repository, text) of each Python file"""
-    for folder in folders:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            yield path.relative_to(ROOT).as_posix(), path.read_text("utf-8")
+LINES, BODY = 400, 60
 
 
 def test_no_file_is_long():
@@ -24,15 +18,24 @@ def test_no_file_is_long():
 
 
 def test_no_function_is_long():
-    long = {}
-    for path, text in sources(*FOLDERS):
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                body = node.body[1:] if ast.get_docstring(node) else node.body
-                lines = body[-1].end_lineno - body[0].lineno + 1 if body else 0
-                if lines >= BODY:
-                    long[f"{path}: {node.name}"] = lines
+    long = {
+        f"{path}: {name}": lines
+        for path, text in sources(*FOLDERS)
+        for name, lines in bodies(text)
+        if lines > BODY
+    }
     assert not long, long
+
+
+def test_what_counts_as_code():
+    function = 'def f():\n    """Doc\n\n    more."""\n    # why\n    return """a\nb"""\n'
+    text = f'"""Doc."""\n\nx = 1  # one\n\n\n{function}'
+    assert code_lines(text) == 4
+    assert list(bodies(text)) == [("f", 2)]
+
+
+def test_few_names_have_two_meanings():
+    assert len(shared_names()) <= 24, shared_names()
 
 
 def test_every_module_has_its_tests():
@@ -54,8 +57,7 @@ def test_every_module_has_its_tests():
 def test_few_docstrings_begin_with_a_riddle():
     first = []
     for _, text in sources("keras_transformer", "training", "benchmarks"):
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-                first += (ast.get_docstring(node) or "").split(maxsplit=1)[:1]
+        for node in documented(ast.parse(text)):
+            first += (ast.get_docstring(node) or "").split(maxsplit=1)[:1]
     odd = [word for word in first if word in ("What", "How", "As", "Of")]
     assert len(odd) < 0.03 * len(first), (len(odd), len(first))
