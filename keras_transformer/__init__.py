@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from keras_transformer.tasks.text_classifier import TextClassifier
     from keras_transformer.tasks.text_embedder import TextEmbedder
     from keras_transformer.tasks.text_scorer import TextScorer
+    from keras_transformer.tasks.token_regressor import TokenRegressor
     from keras_transformer.tasks.token_tagger import TokenTagger
     from keras_transformer.text import SentencePieceTokenizer, load_tokenizer
     from keras_transformer.text.glossary import Glossary
@@ -70,6 +71,7 @@ _HOMES = {
     "TextClassifier": "tasks.text_classifier",
     "TextEmbedder": "tasks.text_embedder",
     "TextScorer": "tasks.text_scorer",
+    "TokenRegressor": "tasks.token_regressor",
     "TokenTagger": "tasks.token_tagger",
     "Transcriber": "speech.transcriber",
     "Hypothesis": "translate.pipeline",
@@ -99,6 +101,7 @@ __all__ = [
     "TextClassifier",
     "TextEmbedder",
     "TextScorer",
+    "TokenRegressor",
     "TokenTagger",
     "Transcriber",
     "Transformer",

@@ -8,33 +8,20 @@ commands and the server then have it too.
 from __future__ import annotations
 
 import dataclasses
-import math
-import numbers
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from keras_transformer.config import require, require_whole
+from keras_transformer.config import require
 from keras_transformer.names import advice
+from keras_transformer.signatures import check_options, number, option, whole
 from keras_transformer.signatures import spelled_out as spelled_out
 
 SCORINGS = ("wu", "transformers")
 
 
-def _whole(least):
-    return lambda name, value: require_whole(name, value, least)
-
-
-def _number(fits, accepted):
-    def check(name, value):
-        is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        require(is_real and fits(value), name, value, accepted)
-
-    return check
-
-
-_at_least_0 = _number(lambda x: 0 <= x < math.inf, "at least 0")
-_above_0 = _number(lambda x: 0 < x < math.inf, "above 0")
+_at_least_0 = number(lambda x: x >= 0, "at least 0")
+_above_0 = number(lambda x: x > 0, "above 0")
 
 
 def _flag(name, value):
@@ -46,74 +33,67 @@ def _ids(name, value):
     require(whole, name, value, "a tuple of token ids")
 
 
-def _option(default, check, text, **kind):
-    """Declare an option.
-
-    `check` tests values other than None; `draws=True` marks sampling options, `of_model=True` those
-    that only a saved folder sets.
-    """
-    return dataclasses.field(default=default, metadata=dict(check=check, help=text, **kind))
-
-
 @dataclass(frozen=True)
 class SearchOptions:
     """Options of every search.
+
+    `draws=True` marks options of sampling, `of_model=True` those that only a saved folder sets.
 
     Raises:
         ValueError: If a value is out of its range; names the option.
     """
 
-    beam_size: int = _option(4, _whole(1), "Hypotheses kept per text; 1 is greedy search.")
-    length_penalty: float = _option(
+    beam_size: int = option(4, whole(1), "Hypotheses kept per text; 1 is greedy search.")
+    length_penalty: float = option(
         0.6, _at_least_0, "Alpha of Wu et al. 2016; higher values favour longer texts."
     )
-    num_hypotheses: int | None = _option(
-        None, _whole(1), "Hypotheses to return per text, best first.  [default: all]"
+    num_hypotheses: int | None = option(
+        None, whole(1), "Hypotheses to return per text, best first.  [default: all]"
     )
-    scoring: str = _option(
+    scoring: str = option(
         "wu",
         lambda name, value: require(value in SCORINGS, name, value, f"one of {SCORINGS}"),
         "wu, or transformers for the length penalty and the stopping rule of that library.",
     )
-    early_stopping: bool = _option(
+    early_stopping: bool = option(
         False,
         _flag,
         "End as soon as beam_size hypotheses are finished, whatever unfinished ones may score.",
     )
-    no_repeat_ngram_size: int = _option(
-        0, _whole(0), "No sequence of this many tokens occurs twice in a text; 0: it may."
+    no_repeat_ngram_size: int = option(
+        0, whole(0), "No sequence of this many tokens occurs twice in a text; 0: it may."
     )
-    repetition_penalty: float = _option(
+    repetition_penalty: float = option(
         1.0, _above_0, "Penalty on tokens that have already occurred; above 1: less probable."
     )
-    temperature: float | None = _option(
+    temperature: float | None = option(
         None,
         _at_least_0,
         "Sample at this temperature; below 1 favours probable tokens; 0: no sampling.  "
         "[default: no sampling]",
         draws=True,
     )
-    top_k: int = _option(
-        0, _whole(0), "Sample from this many most probable tokens; 0: no limit.", draws=True
+    top_k: int = option(
+        0, whole(0), "Sample from this many most probable tokens; 0: no limit.", draws=True
     )
-    top_p: float = _option(
+    top_p: float = option(
         1.0,
-        _number(lambda x: 0 < x <= 1, "in (0, 1]"),
+        number(lambda x: 0 < x <= 1, "in (0, 1]"),
         "Sample from the most probable tokens that together reach this probability.",
         draws=True,
     )
-    min_p: float = _option(
+    min_p: float = option(
         0.0,
-        _number(lambda x: 0 <= x <= 1, "in [0, 1]"),
+        number(lambda x: 0 <= x <= 1, "in [0, 1]"),
         "Sample from tokens with at least this share of the highest probability.",
         draws=True,
     )
 
-    forced_eos: bool = _option(
+    forced_eos: bool = option(
         False, _flag, "Whether a text at its maximum length must end with EOS.", of_model=True
     )
-    suppress_tokens: tuple[int, ...] = _option((), _ids, "Ids that no text has.", of_model=True)
-    begin_suppress_tokens: tuple[int, ...] = _option(
+    suppress_tokens: tuple[int, ...] = option((), _ids, "Ids that no text has.", of_model=True)
+    begin_suppress_tokens: tuple[int, ...] = option(
         (), _ids, "Ids that no text begins with.", of_model=True
     )
 
@@ -125,9 +105,8 @@ class SearchOptions:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if isinstance(value, list):  # from JSON
-                object.__setattr__(self, field.name, value := tuple(value))
-            if value is not None or field.default is not None:
-                field.metadata["check"](field.name, value)
+                object.__setattr__(self, field.name, tuple(value))
+        check_options(self)
         if self.temperature == 0:
             object.__setattr__(self, "temperature", None)
         if self.num_hypotheses is not None:
@@ -189,33 +168,33 @@ class SearchOptions:
 class Search(SearchOptions):
     """Options of `Translator.translate`, `nbest` and `sample`."""
 
-    max_extra_length: int = _option(
-        50, _whole(1), "Maximum tokens beyond the length of the source, or of a longer prefix."
+    max_extra_length: int = option(
+        50, whole(1), "Maximum tokens beyond the length of the source, or of a longer prefix."
     )
-    max_length: int | None = _option(
+    max_length: int | None = option(
         None,
-        _whole(1),
+        whole(1),
         "Maximum tokens of a translation, EOS included, whatever the length of the source.  "
         "[default: see max_extra_length]",
     )
-    min_length: int = _option(
-        0, _whole(0), "Minimum tokens before EOS; the maximum length takes precedence."
+    min_length: int = option(
+        0, whole(0), "Minimum tokens before EOS; the maximum length takes precedence."
     )
-    diversity_rate: float = _option(
+    diversity_rate: float = option(
         0.0,
         _at_least_0,
         "Log-probability by which each further extension of a hypothesis falls behind, for beams "
         "that differ more (Li et al. 2016).",
     )
-    shortlist: bool = _option(
+    shortlist: bool = option(
         False,
         _flag,
         "Choose only among the pieces that the folder's shortlist has for a source.",
     )
-    forced_eos: bool = _option(
+    forced_eos: bool = option(
         True, _flag, "Whether a text at its maximum length must end with EOS.", of_model=True
     )
-    forced_first: tuple[int, ...] | None = _option(
+    forced_first: tuple[int, ...] | None = option(
         None,
         _ids,
         "First tokens of each translation; None: those of the tokenizer, such as a language.",
@@ -234,19 +213,19 @@ class Search(SearchOptions):
 class Generation(SearchOptions):
     """Options of `CausalLM.generate`."""
 
-    beam_size: int = _option(
-        1, _whole(1), "Hypotheses kept per prompt; 1 is greedy search or sampling."
+    beam_size: int = option(
+        1, whole(1), "Hypotheses kept per prompt; 1 is greedy search or sampling."
     )
-    length_penalty: float = _option(0.0, _at_least_0, "Alpha of Wu et al. 2016, for beam search.")
-    max_new_tokens: int = _option(
-        100, _whole(1), "Maximum tokens to add; fewer where the model's positions end."
+    length_penalty: float = option(0.0, _at_least_0, "Alpha of Wu et al. 2016, for beam search.")
+    max_new_tokens: int = option(
+        100, whole(1), "Maximum tokens to add; fewer where the model's positions end."
     )
-    max_length: int | None = _option(
+    max_length: int | None = option(
         None,
-        _whole(1),
+        whole(1),
         "Maximum tokens of a prompt and what is added to it.  [default: the model's positions]",
     )
-    min_new_tokens: int = _option(0, _whole(0), "Minimum tokens before EOS.")
+    min_new_tokens: int = option(0, whole(0), "Minimum tokens before EOS.")
 
     def __post_init__(self):
         super().__post_init__()
@@ -263,10 +242,10 @@ class Generation(SearchOptions):
 class Transcription(SearchOptions):
     """Options of `Transcriber.transcribe`."""
 
-    beam_size: int = _option(1, _whole(1), "Hypotheses kept per part; 1 is greedy search.")
-    length_penalty: float = _option(0.0, _at_least_0, "Alpha of Wu et al. 2016, for beam search.")
-    max_new_tokens: int | None = _option(
-        None, _whole(1), "Maximum tokens per part.  [default: the positions of the model]"
+    beam_size: int = option(1, whole(1), "Hypotheses kept per part; 1 is greedy search.")
+    length_penalty: float = option(0.0, _at_least_0, "Alpha of Wu et al. 2016, for beam search.")
+    max_new_tokens: int | None = option(
+        None, whole(1), "Maximum tokens per part.  [default: the positions of the model]"
     )
 
 

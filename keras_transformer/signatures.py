@@ -1,12 +1,54 @@
-"""Signatures of functions that take declared options by name."""
+"""Options that are declared as fields of a dataclass, and functions that take them by name."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
+import numbers
 import typing
 from collections.abc import Callable, Collection
 from typing import Any
+
+from keras_transformer.config import require, require_whole
+
+Check = Callable[[str, Any], None]
+
+
+def option(default: Any, check: Check, help: str, **kind: Any) -> Any:
+    """Declare an option, a field of a dataclass.
+
+    Args:
+        default: Its default value.
+        check: Function of its name and a value other than None that raises ValueError if the value
+            is out of range.
+        help: What it is, for commands and schemas.
+        kind: Further facts about it.
+    """
+    return dataclasses.field(default=default, metadata=dict(check=check, help=help, **kind))
+
+
+def check_options(options: Any) -> None:
+    """Check each option of a dataclass; None is accepted where it is the default."""
+    for field in dataclasses.fields(options):
+        value = getattr(options, field.name)
+        if value is not None or field.default is not None:
+            field.metadata["check"](field.name, value)
+
+
+def whole(least: int) -> Check:
+    """Return a check for whole numbers of at least `least`."""
+    return lambda name, value: require_whole(name, value, least)
+
+
+def number(fits: Callable[[Any], bool], accepted: str) -> Check:
+    """Return a check for real numbers that fit; `accepted` says which."""
+
+    def check(name, value):
+        is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        require(is_real and math.isfinite(value) and fits(value), name, value, accepted)
+
+    return check
 
 
 def spelled_out(

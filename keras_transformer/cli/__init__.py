@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from keras_transformer import __version__
-from keras_transformer.cli.answer import answer
 from keras_transformer.cli.augment import back_translate, distill
 from keras_transformer.cli.calibrate import calibrate
 from keras_transformer.cli.chat import chat
@@ -21,7 +20,6 @@ from keras_transformer.cli.embed import embed
 from keras_transformer.cli.evaluate import evaluate
 from keras_transformer.cli.generate import generate
 from keras_transformer.cli.launch import launch
-from keras_transformer.cli.parse import parse
 from keras_transformer.cli.plot import app as plot
 from keras_transformer.cli.plot_heads import draw_heads
 from keras_transformer.cli.rank import rank
@@ -31,7 +29,7 @@ from keras_transformer.cli.see import see
 from keras_transformer.cli.serve import serve
 from keras_transformer.cli.shortlist import shortlist
 from keras_transformer.cli.speech import speak, transcribe
-from keras_transformer.cli.tasks import classify, fill, tag
+from keras_transformer.cli.tasks import COMMANDS
 from keras_transformer.cli.train import train
 from keras_transformer.cli.translate import translate
 
@@ -80,9 +78,9 @@ for command in (train, launch):
     app.command(cls=Command)(command)
 for command in (translate, score):
     app.command(cls=CorpusCommand)(command)
-for command in (evaluate, generate, chat, transcribe, speak, classify, tag, fill):
+for command in (evaluate, generate, chat, transcribe, speak, *COMMANDS):
     app.command(cls=Command)(command)
-for command in (answer, embed, rank, see, parse, clean, back_translate, distill):
+for command in (embed, rank, see, clean, back_translate, distill):
     app.command(cls=Command)(command)
 app.command("import", cls=Command)(import_)
 for command in (compare, report, calibrate, tune_reranking):

@@ -142,7 +142,8 @@ def searching(options: type[Any], names: Collection[str]) -> Callable:
         if of_search and "[default:" not in text:
             text += f"  [default: as saved, else {field.default}]"
         kind = hint | None if of_search else hint
-        return Annotated[kind, typer.Option(help=text, callback=checked)]
+        flags = field.metadata.get("flags", "").split()
+        return Annotated[kind, typer.Option(*flags, help=text, callback=checked)]
 
     def decorate(command):
         @functools.wraps(command)

@@ -6,15 +6,16 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from keras_transformer.cli.common import Precision
+from keras_transformer.cli.common import Precision, searching
 from keras_transformer.cli.folders import saved_argument
-from keras_transformer.cli.tasks import Threshold, in_a_line
+from keras_transformer.saved.uses import ClassifyOptions
 
 
+@searching(ClassifyOptions, ["threshold"])
 def see(
     folder: Annotated[Path, saved_argument("A saved image classifier or encoder")],
     images: Annotated[
@@ -23,9 +24,9 @@ def see(
     as_json: Annotated[
         bool, typer.Option("--json", help="Write JSON lines: all labels, the vector.")
     ] = False,
-    threshold: Threshold = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Images per batch.")] = 32,
     precision: Precision = None,
+    **options: Any,
 ) -> None:
     """Find the class of each image file.
 
@@ -44,7 +45,7 @@ def see(
     from keras_transformer.tasks.image_classifier import ImageClassifier
     from keras_transformer.tasks.image_embedder import ImageEmbedder
 
-    is_encoder = read_config(folder, "image model").get("task") == ImageEmbedder.task
+    is_encoder = read_config(folder, "image model").get("task") == ImageEmbedder.kind.task
     tool = (ImageEmbedder if is_encoder else ImageClassifier).load(folder, precision)
 
     def answers(files):
@@ -53,9 +54,9 @@ def see(
                 numbers = [str(x) for x in vector]  # the shortest that give the same float32
                 yield " ".join(numbers), file, {"embedding": [float(x) for x in numbers]}
             return
-        found = tool.classify(files, threshold=threshold, batch_size=batch_size)
+        found = tool.classify(files, batch_size=batch_size, **options)
         for file, labels in zip(files, found, strict=True):
-            line = "\t".join(filter(None, (in_a_line(labels, tool.problem), str(file))))
+            line = "\t".join(filter(None, (tool.in_words(labels), str(file))))
             yield line, file, {"labels": [dataclasses.asdict(x) for x in labels]}
 
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")

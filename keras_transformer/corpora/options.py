@@ -8,17 +8,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from keras_transformer.config import is_number, require, require_whole
+from keras_transformer.config import is_number, require
+from keras_transformer.signatures import check_options, option, whole
 
 EXECUTORS = ("local", "ray")
-
-
-def _option(default, check, text):
-    return dataclasses.field(default=default, metadata=dict(check=check, help=text))
-
-
-def _whole(least):
-    return lambda name, value: require_whole(name, value, least)
 
 
 def _is_executor(name, value):
@@ -48,37 +41,35 @@ class CorpusOptions:
         ValueError: If a value is out of its range, or belongs to the other executor.
     """
 
-    executor: str = _option(
+    executor: str = option(
         "local", _is_executor, "local: processes of this machine; ray: actors of a Ray cluster."
     )
-    processes: int = _option(
-        1, _whole(1), "Number of worker processes; with Ray, the maximum number of actors."
+    processes: int = option(
+        1, whole(1), "Number of worker processes; with Ray, the maximum number of actors."
     )
-    min_processes: int | None = _option(
-        None, _whole(1), "With Ray: the minimum number of actors.  [default: 1]"
+    min_processes: int | None = option(
+        None, whole(1), "With Ray: the minimum number of actors.  [default: 1]"
     )
-    gpus: float = _option(
+    gpus: float = option(
         0, _is_number_of_gpus, "Number of GPUs of each worker; with Ray also a share, such as 0.5."
     )
-    ray_address: str | None = _option(
+    ray_address: str | None = option(
         None,
         _is_anything,
         "Address of a Ray cluster.  [default: RAY_ADDRESS, or a new Ray on this machine]",
     )
-    shard_lines: int = _option(50_000, _whole(1), "Number of lines in a shard.")
-    shard: str = _option(
+    shard_lines: int = option(50_000, whole(1), "Number of lines in a shard.")
+    shard: str = option(
         "0/1",
         _is_share,
         "i/n: process only shards whose number leaves the remainder i when divided by n.",
     )
-    only_plan: bool = _option(
+    only_plan: bool = option(
         False, _is_anything, "Check the inputs, write the manifest and stop, without a model."
     )
 
     def __post_init__(self):
-        for field in dataclasses.fields(self):
-            if (value := getattr(self, field.name)) is not None or field.default is not None:
-                field.metadata["check"](field.name, value)
+        check_options(self)
         if self.executor == "ray":
             accepted = f"at most processes={self.processes}"
             fits = self.min_processes is None or self.min_processes <= self.processes
@@ -87,8 +78,12 @@ class CorpusOptions:
             for name in ("min_processes", "ray_address"):
                 value = getattr(self, name)
                 require(value is None, name, value, 'left out unless executor is "ray"')
-            whole = self.gpus == int(self.gpus)
-            require(whole, "gpus", self.gpus, 'a whole number unless executor is "ray"')
+            require(
+                self.gpus == int(self.gpus),
+                "gpus",
+                self.gpus,
+                'a whole number unless executor is "ray"',
+            )
 
     @property
     def part(self) -> tuple[int, int]:

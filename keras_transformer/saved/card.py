@@ -12,40 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from keras_transformer.saved.kinds import KINDS, TRANSLATION
 from keras_transformer.system.files import replacing
 
 CARD = "README.md"
 _END = re.compile(
     r"<!-- Written by keras_transformer\. .*SHA-256 of the text above: (\w{64}) -->\n"
 )
-# Hugging Face's name of each task, and how a model of it is used.
-TASKS = {
-    "translation": ("translation", "keras-transformer translate FOLDER < texts.txt"),
-    "causal_lm": ("text-generation", 'keras-transformer generate FOLDER "The beginning of a text"'),
-    "speech": (
-        "automatic-speech-recognition",
-        "keras-transformer transcribe FOLDER recording.wav",
-    ),
-    "text_classification": (
-        "text-classification",
-        "keras-transformer classify FOLDER < texts.txt",
-    ),
-    "token_classification": ("token-classification", "keras-transformer tag FOLDER < texts.txt"),
-    "masked_language_model": ("fill-mask", "keras-transformer fill FOLDER < texts.txt"),
-    "question_answering": (
-        "question-answering",
-        "keras-transformer answer FOLDER < questions.tsv",
-    ),
-    "image_classification": ("image-classification", "keras-transformer see FOLDER image.png"),
-    "image_embedding": ("image-feature-extraction", "keras-transformer see FOLDER image.png"),
-    "text_embedding": ("feature-extraction", "keras-transformer embed FOLDER < texts.txt"),
-    "text_scoring": ("text-ranking", 'keras-transformer rank FOLDER "A query" < texts.txt'),
-    "speech_synthesis": (
-        "text-to-speech",
-        'keras-transformer speak FOLDER "A text" -o sound.wav',
-    ),
-    "parsing": (None, "keras-transformer parse FOLDER < sentences.txt"),
-}
 MEASURES = ("accuracy", "bleu", "chrf", "exact_match", "f1", "loss", "perplexity", "ter")
 MISSING = "[More Information Needed]"  # as in Hugging Face's template
 LIMITS = """\
@@ -110,8 +83,9 @@ def write_card(
 
 def card_text(name: str, config: Mapping[str, Any], run: Run | None = None) -> str:
     """Return a model card; the arguments are those of `write_card`, with the model's name."""
-    task = config.get("task") or "translation"
-    tag, command = TASKS.get(task, (None, None))
+    task = config.get("task") or TRANSLATION
+    kind = next((kind for kind in KINDS if kind.task == task), None)
+    tag = kind and kind.tag
     languages = [
         x.split("_")[0].lower()
         for x in (config.get("source_language"), config.get("target_language"))
@@ -133,7 +107,10 @@ def card_text(name: str, config: Mapping[str, Any], run: Run | None = None) -> s
     details |= {
         f"adapter {key}": Path(x).name if key == "base" else x for key, x in adapter.items()
     }
-    use = f"```bash\n{command.replace('FOLDER', shlex.quote(name))}\n```" if command else None
+    use = None
+    if kind and kind.command:
+        command = f"keras-transformer {kind.command} {shlex.quote(name)} {kind.example}"
+        use = f"```bash\n{command}\n```"
     sections = {
         "Model details": _table(details),
         "How to use": use or "`docs/tasks.md` of keras_transformer names the object that loads it.",

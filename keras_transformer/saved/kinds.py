@@ -7,28 +7,39 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from keras_transformer.saved.uses import ANSWER, CLASSIFY, FILL, PARSE, REGRESS, TAG, Use
+
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of saved folder.
+    """A kind of saved folder: declared here for messages, model cards, commands and the server.
 
     Args:
         what: Its name in messages.
         loader: Class of this package whose `load` reads it.
         command: Command that runs it; None: there is none.
-        task: The "task" in its `config.json`; None: it has none.
+        task: The "task" in its `config.json`.
+        tag: Hugging Face's name of the task; None: it has none.
+        example: What follows the folder in an example of the command.
         heads: Heads of the encoders that it can hold, which count instead of a task.
         any_head: Whether an encoder may have any head.
         one_label: Whether its head must have a single label.
+        problem: The `problem_type` that its model must have, which makes it of no other kind; None:
+            any other.
+        use: How command and route use it, if they are made from this.
     """
 
     what: str
     loader: str
-    command: str | None = None
-    task: str | None = None
+    command: str | None
+    task: str
+    tag: str | None = None
+    example: str = "< texts.txt"
     heads: tuple[str, ...] = ()
     any_head: bool = False
     one_label: bool = False
+    problem: str | None = None
+    use: Use | None = None
 
     @property
     def users(self) -> str:
@@ -36,23 +47,123 @@ class Kind:
         return self.loader + (f" and the command {self.command}" if self.command else "")
 
 
+TRANSLATION = "translation"  # task of folders that name none
 # For an encoder that fits several, the most specific comes first.
 KINDS = (
-    Kind("translator", "Translator", "translate"),
-    Kind("language model", "CausalLM", "generate", "causal_lm"),
-    Kind("transcriber", "Transcriber", "transcribe", "speech"),
-    Kind("synthesizer", "Synthesizer", "speak", "speech_synthesis"),
+    Kind("translator", "Translator", "translate", TRANSLATION, "translation"),
+    Kind(
+        "language model",
+        "CausalLM",
+        "generate",
+        "causal_lm",
+        "text-generation",
+        '"The beginning of a text"',
+    ),
+    Kind(
+        "transcriber",
+        "Transcriber",
+        "transcribe",
+        "speech",
+        "automatic-speech-recognition",
+        "recording.wav",
+    ),
+    Kind(
+        "synthesizer",
+        "Synthesizer",
+        "speak",
+        "speech_synthesis",
+        "text-to-speech",
+        '"A text" -o sound.wav',
+    ),
     Kind("reward model", "Rewarder", None, "reward"),
-    Kind("image classifier", "ImageClassifier", "see", "image_classification"),
-    Kind("image encoder", "ImageEmbedder", "see", "image_embedding"),
-    Kind("parser", "Parser", "parse", "parsing"),
-    Kind("text scorer", "TextScorer", "rank", heads=("sequence_classification",), one_label=True),
-    Kind("text classifier", "TextClassifier", "classify", heads=("sequence_classification",)),
-    Kind("token tagger", "TokenTagger", "tag", heads=("token_classification",)),
-    Kind("question answerer", "QuestionAnswerer", "answer", heads=("span_extraction",)),
-    Kind("masked language model", "MaskFiller", "fill", heads=("masked_lm", "pretraining")),
-    Kind("text encoder", "TextEmbedder", "embed", any_head=True),
+    Kind(
+        "image classifier",
+        "ImageClassifier",
+        "see",
+        "image_classification",
+        "image-classification",
+        "image.png",
+    ),
+    Kind(
+        "image encoder",
+        "ImageEmbedder",
+        "see",
+        "image_embedding",
+        "image-feature-extraction",
+        "image.png",
+    ),
+    Kind("parser", "Parser", "parse", "parsing", None, "< sentences.txt", use=PARSE),
+    Kind(
+        "text scorer",
+        "TextScorer",
+        "rank",
+        "text_scoring",
+        "text-ranking",
+        '"A query" < texts.txt',
+        heads=("sequence_classification",),
+        one_label=True,
+    ),
+    Kind(
+        "text classifier",
+        "TextClassifier",
+        "classify",
+        "text_classification",
+        "text-classification",
+        heads=("sequence_classification",),
+        use=CLASSIFY,
+    ),
+    Kind(
+        "token regressor",
+        "TokenRegressor",
+        "regress",
+        "token_regression",
+        heads=("token_classification",),
+        one_label=True,
+        problem="regression",
+        use=REGRESS,
+    ),
+    Kind(
+        "token tagger",
+        "TokenTagger",
+        "tag",
+        "token_classification",
+        "token-classification",
+        heads=("token_classification",),
+        use=TAG,
+    ),
+    Kind(
+        "question answerer",
+        "QuestionAnswerer",
+        "answer",
+        "question_answering",
+        "question-answering",
+        "< questions.tsv",
+        heads=("span_extraction",),
+        use=ANSWER,
+    ),
+    Kind(
+        "masked language model",
+        "MaskFiller",
+        "fill",
+        "masked_language_model",
+        "fill-mask",
+        heads=("masked_lm", "pretraining"),
+        use=FILL,
+    ),
+    Kind(
+        "text encoder",
+        "TextEmbedder",
+        "embed",
+        "text_embedding",
+        "feature-extraction",
+        any_head=True,
+    ),
 )
+
+
+def kind_of(loader: str) -> Kind:
+    """Return the kind that a class of this package loads."""
+    return next(kind for kind in KINDS if kind.loader == loader)
 
 
 def kinds_of(config: Mapping[str, Any]) -> list[Kind]:
@@ -60,16 +171,27 @@ def kinds_of(config: Mapping[str, Any]) -> list[Kind]:
 
     The weights are not read. An encoder is known by its head, whatever its task.
     """
-    if isinstance(head := config["model"].get("head"), str):
-        labels = config["model"].get("labels")
-        return kinds_with(head, isinstance(labels, list) and len(labels) == 1)
-    return [x for x in KINDS if not x.heads and not x.any_head and x.task == config.get("task")]
+    model = config["model"]
+    if isinstance(head := model.get("head"), str):
+        labels = model.get("labels")
+        one_label = isinstance(labels, list) and len(labels) == 1
+        return kinds_with(head, one_label, model.get("problem_type"))
+    task = config.get("task") or TRANSLATION
+    return [x for x in KINDS if not x.heads and not x.any_head and x.task == task]
 
 
-def kinds_with(head: str, one_label: bool = False) -> list[Kind]:
-    """Return the kinds of an encoder with this head, which has a single label or several."""
+def kinds_with(head: str, one_label: bool = False, problem: str | None = None) -> list[Kind]:
+    """Return the kinds of an encoder with this head.
+
+    Args:
+        head: The head, one of `models.heads.HEADS`.
+        one_label: Whether it has a single label.
+        problem: The model's `problem_type`.
+    """
     fitting = [kind for kind in KINDS if head in kind.heads or kind.any_head]
-    return [kind for kind in fitting if one_label or not kind.one_label]
+    special = [kind for kind in fitting if kind.problem and kind.problem == problem]
+    plain = [kind for kind in fitting if not kind.problem and (kind.any_head or not special)]
+    return [kind for kind in special + plain if one_label or not kind.one_label]
 
 
 def require_kind(what: str, config: Mapping[str, Any], folder: str | os.PathLike) -> None:

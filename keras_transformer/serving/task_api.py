@@ -4,40 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import io
+import operator
 import uuid
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, HTTPException, Request, UploadFile
 
+from keras_transformer.saved.kinds import KINDS, Kind
 from keras_transformer.serving.libretranslate import ERRORS
 from keras_transformer.serving.row_answers import rows_response
 from keras_transformer.serving.schemas import body_of, read
 from keras_transformer.serving.task_models import TaskModel
-from keras_transformer.serving.task_schemas import (
-    AnswerRequest,
-    ClassifyRequest,
-    FillRequest,
-    Found,
-    RerankRequest,
-    TextsRequest,
-    usage_of,
-)
+from keras_transformer.serving.task_schemas import ITEMS, Found, RerankRequest, request_of, usage_of
 
 router = APIRouter(prefix="/v1", tags=["tasks"], responses=ERRORS | {404: ERRORS[400]})
-
-
-@router.post("/classify", openapi_extra=body_of(ClassifyRequest, forms=False), response_model=Found)
-async def classify(request: Request) -> Any:
-    """Find the classes of texts or of pairs of texts: `labels` of each, best first.
-
-    If a text may have any number of labels, these are those above the threshold. A regression
-    gives each label its `value`.
-    """
-    service, asked = await _asked(request, ClassifyRequest)
-    # Pairs and single texts are no batch: the engine differs.
-    options = dict(pairs=not isinstance(asked.texts[0], str), threshold=asked.threshold)
-    return await _found(service, "classify", "labels", asked.model, asked.texts, **options)
 
 
 @router.post("/rerank", openapi_extra=body_of(RerankRequest, forms=False))
@@ -65,35 +46,40 @@ async def rerank(request: Request) -> dict[str, Any]:
     }
 
 
-@router.post("/tag", openapi_extra=body_of(TextsRequest, forms=False), response_model=Found)
-async def tag(request: Request) -> Any:
-    """Find the `entities` of each text, with their places."""
-    service, asked = await _asked(request, TextsRequest)
-    return await _found(service, "tag", "entities", asked.model, asked.texts)
+def _add_route(kind: Kind) -> None:
+    """Add the route of a kind, from its `use`."""
+    use: Any = kind.use
+    schema, command = request_of(kind), str(kind.command)
+    name, _ = ITEMS[use.items]
+
+    async def found(request: Request) -> Any:
+        service = _admitted(request)
+        asked: Any = await read(request, schema, forms=False)
+        items = [
+            (x.question, x.passage) if use.items == "questions" else x for x in asked_of(asked)
+        ]
+        check_size(service, [part for x in items for part in ([x] if isinstance(x, str) else x)])
+        options = asked.model_dump(exclude={"model", name})
+        if use.items == "texts or pairs":  # they are no batch together: the engine differs
+            options["pairs"] = not isinstance(items[0], str)
+        return await _found(service, command, use.found, asked.model, items, **options)
+
+    asked_of = operator.attrgetter(name)
+    router.add_api_route(
+        f"/{command}",
+        found,
+        methods=["POST"],
+        name=command,
+        description=f"{use.help.splitlines()[0].replace('each line of text', 'each text')} "
+        f"`{use.found}` has what is found in each of `{name}`.",
+        openapi_extra=body_of(schema, forms=False),
+        response_model=Found,
+    )
 
 
-@router.post("/fill", openapi_extra=body_of(FillRequest, forms=False), response_model=Found)
-async def fill(request: Request) -> Any:
-    """Fill the masked place of each text: `candidates`, best first."""
-    service, asked = await _asked(request, FillRequest)
-    options = dict(top_k=asked.top_k)
-    return await _found(service, "fill", "candidates", asked.model, asked.texts, **options)
-
-
-@router.post("/answer", openapi_extra=body_of(AnswerRequest, forms=False), response_model=Found)
-async def answer(request: Request) -> Any:
-    """Find `answers` to questions in their passages, best first."""
-    service, asked = await _asked(request, AnswerRequest)
-    pairs = [(one.question, one.passage) for one in asked.questions]
-    options = dict(top_k=asked.top_k, min_score=asked.min_score)
-    return await _found(service, "answer", "answers", asked.model, pairs, **options)
-
-
-@router.post("/parse", openapi_extra=body_of(TextsRequest, forms=False), response_model=Found)
-async def parse(request: Request) -> Any:
-    """Find the constituents of sentences of separated words: a tree in brackets of each."""
-    service, asked = await _asked(request, TextsRequest)
-    return await _found(service, "parse", "trees", asked.model, asked.texts)
+for _kind in KINDS:
+    if _kind.use:
+        _add_route(_kind)
 
 
 @router.post("/see", response_model=Found)
@@ -153,14 +139,6 @@ def check_size(service: Any, texts: Sequence[str]) -> None:
 def _admitted(request):
     request.app.state.guard.check(request)
     return request.app.state.service
-
-
-async def _asked(request, schema):
-    service = _admitted(request)
-    asked = await read(request, schema, forms=False)
-    texts = getattr(asked, "texts", None) or [(x.question, x.passage) for x in asked.questions]
-    check_size(service, [part for x in texts for part in ([x] if isinstance(x, str) else x)])
-    return service, asked
 
 
 async def _found(service, task, field, name, items, **options):

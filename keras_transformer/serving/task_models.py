@@ -11,19 +11,12 @@ from typing import Any
 
 import numpy as np
 
+import keras_transformer
 from keras_transformer.saved.folder import read_config
-from keras_transformer.saved.kinds import kinds_of
+from keras_transformer.saved.kinds import KINDS, Kind, kind_of, kinds_of
 from keras_transformer.saved.model_files import is_saved
 from keras_transformer.serving.engines import count_tokens
-from keras_transformer.speech.transcriber import Transcriber
-from keras_transformer.tasks.image_classifier import ImageClassifier
-from keras_transformer.tasks.mask_filler import MaskFiller
-from keras_transformer.tasks.parser import Parser
-from keras_transformer.tasks.question_answerer import QuestionAnswerer
-from keras_transformer.tasks.text_classifier import TextClassifier
-from keras_transformer.tasks.text_embedder import TextEmbedder
-from keras_transformer.tasks.text_scorer import TextScorer
-from keras_transformer.tasks.token_tagger import TokenTagger
+from keras_transformer.tasks.encoder_task import EncoderTask
 
 Items = Sequence[Any]
 
@@ -33,17 +26,22 @@ class Task:
     """A task of the server.
 
     Args:
-        kind: Class of the objects that do it.
-        run: Function from such an object, items, tokens per batch and options to a list of what is
-            found in each item.
+        kind: The kind of folder that does it.
+        run: Function from the object of a folder, items, tokens per batch and options to a list of
+            what is found in each item.
         costs: Function from such an object and items to the number of tokens of each.
         shared: Whether an object of another task can lend it model and tokenizer.
     """
 
-    kind: Any
+    kind: Kind
     run: Callable[..., list[Any]]
     costs: Callable[[Any, Items], list[int]]
     shared: bool = False
+
+    @property
+    def loader(self) -> Any:
+        """Class of the objects that do it."""
+        return getattr(keras_transformer, self.kind.loader)
 
 
 def _texts(tool, texts):
@@ -61,48 +59,43 @@ def _frames(tool, sounds):
     return [1 + 50 * len(sound) // tool.hearing.sample_rate for sound in sounds]
 
 
-# By the command of the same purpose; the route is /v1/ and this name for those on texts.
+def _words(tool, texts):
+    return count_tokens(tool.tokenizer, texts)
+
+
+def _by_command(kind):
+    def run(tool, items, tokens_per_batch, pairs=None, **options):
+        return getattr(tool, kind.command)(items, tokens_per_batch=tokens_per_batch, **options)
+
+    encodes = issubclass(getattr(keras_transformer, kind.loader), EncoderTask)
+    return Task(kind, run, _texts if encodes else _words, kind.command == "classify")
+
+
+# By the command of the same purpose. The route of those with a `use` is /v1/ and this name.
 TASKS: Mapping[str, Task] = {
-    "classify": Task(
-        TextClassifier,
-        lambda x, texts, n, pairs, **options: x.classify(texts, tokens_per_batch=n, **options),
-        _texts,
-        True,
-    ),
+    **{str(kind.command): _by_command(kind) for kind in KINDS if kind.use},
     "rank": Task(
-        TextScorer,
+        kind_of("TextScorer"),
         lambda x, pairs, n: x.score(
             *map(list, zip(*pairs, strict=True)), tokens_per_batch=n
         ).tolist(),
         _texts,
     ),
-    "tag": Task(TokenTagger, lambda x, texts, n: x.tag(texts, tokens_per_batch=n), _texts),
-    "fill": Task(
-        MaskFiller,
-        lambda x, texts, n, top_k: x.fill(texts, top_k, tokens_per_batch=n),
-        _texts,
-    ),
-    "answer": Task(
-        QuestionAnswerer,
-        lambda x, pairs, n, **options: x.answer(pairs, tokens_per_batch=n, **options),
-        _texts,
-    ),
     "embed": Task(
-        TextEmbedder,
+        kind_of("TextEmbedder"),
         lambda x, texts, n, **options: list(x.embed(texts, tokens_per_batch=n, **options)),
         _texts,
         True,
     ),
-    "parse": Task(
-        Parser,
-        lambda x, texts, n: x.parse(texts, tokens_per_batch=n),
-        lambda x, texts: count_tokens(x.tokenizer, texts),
-    ),
     "see": Task(
-        ImageClassifier, lambda x, images, n, **options: x.classify(images, **options), _patches
+        kind_of("ImageClassifier"),
+        lambda x, images, n, **options: x.classify(images, **options),
+        _patches,
     ),
     "transcribe": Task(
-        Transcriber, lambda x, sounds, n, **options: x.transcribe(sounds, **options), _frames
+        kind_of("Transcriber"),
+        lambda x, sounds, n, **options: x.transcribe(sounds, **options),
+        _frames,
     ),
 }
 
@@ -160,11 +153,11 @@ class TaskModel:
             ValueError, ImportError: See `load` of the classes of `TASKS`.
         """
         first, *others = tasks_of(folder)
-        tool = TASKS[first].kind.load(folder, precision)
+        tool = TASKS[first].loader.load(folder, precision)
         tools = {first: tool}
         for name in others:
             if TASKS[name].shared:  # one copy of the weights
-                tools[name] = TASKS[name].kind.of(folder, tool.model, tool.tokenizer)
+                tools[name] = TASKS[name].loader.of(folder, tool.model, tool.tokenizer)
         return cls(folder.resolve().name, tools)
 
     def engine(self, name: str, **options: Any) -> TaskEngine:
@@ -181,5 +174,5 @@ def tasks_of(folder: Path) -> list[str]:
     if not is_saved(folder):
         return []
     kinds = kinds_of(read_config(folder, "model"))
-    served = {(name, task.kind.__name__) for name, task in TASKS.items()}
-    return [str(kind.command) for kind in kinds if (kind.command, kind.loader) in served]
+    served = [task.kind for task in TASKS.values()]
+    return [str(kind.command) for kind in kinds if kind in served]

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+import dataclasses
+import functools
+import operator
+import typing
+from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
     StrictBool,
     StrictFloat,
     StrictInt,
+    create_model,
     model_validator,
 )
 
+from keras_transformer.saved.kinds import Kind
 from keras_transformer.serving.schemas import Many, Text, check_results
 
 ModelName = Annotated[
     Text | None,
     Field(description="Name of the model; may be absent if one served model does this."),
-]
-Threshold = Annotated[
-    StrictFloat | StrictInt | None,
-    Field(
-        ge=0,
-        le=1,
-        description="Labels with a lower probability are left out. Absent: 0.5 if a text may have "
-        "any number of labels, else 0.",
-    ),
 ]
 Texts = Annotated[Many[Text], Field(min_length=1, description="One or more texts.")]
 
@@ -36,19 +34,6 @@ class _Form(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     model: ModelName = None
-
-
-class TextsRequest(_Form):
-    """Texts."""
-
-    texts: Texts
-
-
-class ClassifyRequest(_Form):
-    """Texts, or pairs of texts for a model of pairs."""
-
-    texts: Annotated[Many[Text] | Many[tuple[Text, Text]], Field(min_length=1)]
-    threshold: Threshold = None
 
 
 class Document(BaseModel):
@@ -70,18 +55,6 @@ class RerankRequest(_Form):
     return_documents: StrictBool = Field(True, description="Whether results have the texts.")
 
 
-class FillRequest(_Form):
-    """Texts with one mask token each."""
-
-    texts: Texts
-    top_k: StrictInt = Field(5, ge=1, le=100, description="Number of candidates for each.")
-
-    @model_validator(mode="after")
-    def _check_results(self) -> Self:
-        check_results(len(self.texts), self.top_k, "texts times top_k")
-        return self
-
-
 class Question(BaseModel):
     """A question and the passage that may answer it."""
 
@@ -91,19 +64,52 @@ class Question(BaseModel):
     passage: Text
 
 
-class AnswerRequest(_Form):
-    """Questions with their passages."""
+Pairs = Annotated[Many[Text] | Many[tuple[Text, Text]], Field(min_length=1)]
+# Name and type of the items of a request.
+ITEMS = {
+    "texts": ("texts", Texts),
+    "texts or pairs": ("texts", Pairs),
+    "questions": ("questions", Annotated[Many[Question], Field(min_length=1)]),
+}
 
-    questions: Annotated[Many[Question], Field(min_length=1)]
-    top_k: StrictInt = Field(1, ge=1, le=100, description="Number of answers for each.")
-    min_score: StrictFloat | StrictInt | None = Field(
-        None, description="Answers with a lower score are left out; see the command answer."
+
+def request_of(kind: Kind) -> type[BaseModel]:
+    """Return the schema of the requests for models of a kind, from its `use`."""
+    use: Any = kind.use
+    name, items = ITEMS[use.items]
+    hints = typing.get_type_hints(use.options)
+    fields = {x.name: x for x in dataclasses.fields(use.options) if x.metadata.get("served", True)}
+    options = {x: _field(hints[x], field) for x, field in fields.items()}
+    many = {"top_k"} & {*options}
+
+    def check(self: Any) -> Any:
+        for option in many:
+            check_results(len(getattr(self, name)), getattr(self, option), f"{name} times {option}")
+        return self
+
+    return create_model(
+        f"{kind.command.capitalize()}Request",  # type: ignore[union-attr]
+        __base__=_Form,
+        __validators__={"check": model_validator(mode="after")(check)},
+        **{name: (items, ...)},
+        **options,
     )
 
-    @model_validator(mode="after")
-    def _check_results(self) -> Self:
-        check_results(len(self.questions), self.top_k, "questions times top_k")
-        return self
+
+def _field(hint, field):
+    """Return type and default of an option for a schema; numbers are numbers, not text."""
+
+    def checked(value):
+        if value is not None:
+            field.metadata["check"](field.name, value)
+        return value
+
+    strict = {int: StrictInt, float: StrictFloat | StrictInt}
+    parts = [strict.get(x, x) for x in typing.get_args(hint) or (hint,)]
+    kind = functools.reduce(operator.or_, parts)
+    text = field.metadata["help"].replace("[default:", "[absent:")
+    limits = Field(description=text, le=field.metadata.get("most"))
+    return Annotated[kind, AfterValidator(checked), limits], field.default
 
 
 class Found(BaseModel):

@@ -16,14 +16,14 @@ from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.running.inputs import padded
 from keras_transformer.running.runner import Runner, search_batches
 from keras_transformer.saved.folder import load_with_tokenizer, save_folder
-from keras_transformer.saved.kinds import kinds_with
+from keras_transformer.saved.kinds import Kind, kinds_with
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 
 class EncoderTask:
     """An encoder with its tokenizer, and the function that it computes.
 
-    A subclass says in `head` which head the model must have; None: any.
+    The kind of saved folder that a subclass loads says which head the model must have.
 
     Texts are sorted by length and processed in batches of a token budget. Padding is masked, so
     the result for a text does not depend on the others in its batch.
@@ -36,16 +36,21 @@ class EncoderTask:
         ValueError: If the model has another head, or the tokenizer has more pieces than the model.
     """
 
-    what: ClassVar[str]
+    kind: ClassVar[Kind]
     families: ClassVar[tuple[type[keras.Model], ...]] = (EncoderOnly,)
-    head: ClassVar[str | None]
-    task: ClassVar[str]
 
     def __init__(self, model: EncoderOnly, tokenizer: TextTokenizer):
         config = model.config
-        fitting = kinds_with(config.head)
-        accepted = repr(self.head) + (f" (use {fitting[0].users})" if fitting else "")
-        require(self.head in (None, config.head), "the model's head", config.head, accepted)
+        kind, problem, labels = self.kind, config.problem_type, config.labels
+        fitting = kinds_with(config.head, len(labels) == 1, problem)
+        use = f" (use {fitting[0].users})" if fitting else ""
+        accepted = " or ".join(map(repr, kind.heads))
+        accepted += f" with problem_type {kind.problem!r}" if kind.problem else ""
+        found = " with problem_type ".join(filter(None, (config.head, problem)))
+        fits = kind in kinds_with(config.head, True, problem)
+        require(fits, "the model's head", found, accepted + use)
+        fits = not kind.one_label or len(labels) == 1
+        require(fits, "the model's labels", labels, f"one{use}")
         if tokenizer.vocab_size > config.vocab_size:
             raise ValueError(
                 f"the tokenizer does not match the model: it has {tokenizer.vocab_size} pieces, "
@@ -60,7 +65,12 @@ class EncoderTask:
 
         With a `base`, the folder that training with LoRA started from, write an adapter of it.
         """
-        save_folder(folder, self.model, self.tokenizer, {"task": self.task}, base=base)
+        facts = {"task": self.kind.task, **self._facts()}
+        save_folder(folder, self.model, self.tokenizer, facts, base=base)
+
+    def _facts(self) -> dict[str, Any]:
+        """Return what `config.json` says besides the task."""
+        return {}
 
     @classmethod
     def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Self:
@@ -73,16 +83,20 @@ class EncoderTask:
         Raises:
             ValueError: If the folder is not such a model, or a file in it is broken.
         """
-        model, tokenizer = load_with_tokenizer(folder, cls.what, cls.families, precision)
+        model, tokenizer = load_with_tokenizer(folder, cls.kind.what, cls.families, precision)
         try:
             return cls.of(folder, model, tokenizer)
         except ValueError as error:
-            raise ValueError(f"{folder} is not a saved {cls.what}: {error}") from error
+            raise ValueError(f"{folder} is not a saved {cls.kind.what}: {error}") from error
 
     @classmethod
     def of(cls, folder: str | os.PathLike, model: EncoderOnly, tokenizer: TextTokenizer) -> Self:
         """Return the object of a saved folder whose model and tokenizer are already loaded."""
         return cls(model, tokenizer)
+
+    def in_words(self, found: Any) -> str:
+        """Return what was found in an item as a line of text."""
+        return "\t".join(map(str, found))
 
     def _function(self) -> Callable:
         """Return the function from the model's inputs to arrays whose first axis is the batch."""

@@ -8,6 +8,7 @@ from typing import Any
 from keras_transformer.config import require
 from keras_transformer.models import ViT
 from keras_transformer.models.problems import problem_of
+from keras_transformer.saved.kinds import kind_of
 from keras_transformer.tasks.image_format import ImageFormat
 from keras_transformer.tasks.image_task import Images, ImageTask
 from keras_transformer.tasks.labels import (
@@ -15,6 +16,7 @@ from keras_transformer.tasks.labels import (
     Value,
     activated,
     check_threshold,
+    in_a_line,
     labelled,
 )
 
@@ -40,7 +42,7 @@ class ImageClassifier(ImageTask):
         ValueError: If the numbers of classes or of channels are not the model's.
     """
 
-    what, task = "image classifier", "image_classification"
+    kind = kind_of("ImageClassifier")
 
     def __init__(self, model: ViT, classes: Sequence[str], image_format: ImageFormat):
         count = model.config.num_classes
@@ -80,6 +82,10 @@ class ImageClassifier(ImageTask):
     def problem(self) -> str:
         """The meaning of the model's outputs, one of `models.problems.PROBLEM_TYPES`."""
         return problem_of(self.model.config.problem_type, len(self.classes))
+
+    def in_words(self, found: list[Label] | list[Value]) -> str:
+        """Return the labels of an image as a line of text; see `labels.in_a_line`."""
+        return in_a_line(found, self.problem)
 
     def _function(self):
         return lambda images: activated(self.model(images), self.problem)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from keras import ops
 
+from keras_transformer.saved.kinds import kind_of
 from keras_transformer.tasks.image_task import Images, ImageTask
 from keras_transformer.tasks.similarity import unit
 
@@ -28,7 +29,7 @@ class ImageEmbedder(ImageTask):
         ValueError: If the number of channels is not the model's.
     """
 
-    what, task = "image encoder", "image_embedding"
+    kind = kind_of("ImageEmbedder")
 
     def embed(self, images: Images, *, normalize: bool = True, batch_size: int = 32) -> np.ndarray:
         """Return the vector of each image: (n, D), float32.

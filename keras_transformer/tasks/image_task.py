@@ -15,6 +15,7 @@ from keras_transformer.config import require, require_whole
 from keras_transformer.models import ViT
 from keras_transformer.running.runner import Runner, search_batches
 from keras_transformer.saved.folder import CONFIG, load_model, read_config, save_folder
+from keras_transformer.saved.kinds import Kind
 from keras_transformer.tasks.image_format import ImageFormat
 
 Images = Sequence[str | os.PathLike | BinaryIO | np.ndarray] | np.ndarray
@@ -34,8 +35,7 @@ class ImageTask(abc.ABC):
         ValueError: If the number of channels is not the model's.
     """
 
-    what: ClassVar[str]
-    task: ClassVar[str]
+    kind: ClassVar[Kind]
 
     def __init__(self, model: ViT, image_format: ImageFormat):
         channels = model.config.num_channels
@@ -51,7 +51,7 @@ class ImageTask(abc.ABC):
             folder: Folder to write.
             base: See `Translator.save`.
         """
-        facts = {"task": self.task, **self._facts(), **asdict(self.image_format)}
+        facts = {"task": self.kind.task, **self._facts(), **asdict(self.image_format)}
         save_folder(folder, self.model, None, facts, base=base)
 
     @classmethod
@@ -65,10 +65,11 @@ class ImageTask(abc.ABC):
         Raises:
             ValueError: If the folder is not such a model, or a file in it is broken.
         """
-        config = read_config(folder, cls.what, None, precision)
+        config = read_config(folder, cls.kind.what, None, precision)
         model = load_model(folder, config, None, precision)
         if not isinstance(model, ViT):
-            raise ValueError(f"{folder} is not a saved {cls.what} but a {type(model).__name__}")
+            found = type(model).__name__
+            raise ValueError(f"{folder} is not a saved {cls.kind.what} but a {found}")
         given: Any = {name: config.get(name) for name in ("mean", "deviation")}
         try:
             # Older folders have neither.
@@ -104,7 +105,7 @@ class ImageTask(abc.ABC):
             batch = np.zeros((rows, *size, self.model.config.num_channels), "float32")
             for row, i in enumerate(chosen):
                 batch[row] = self.image_format.read(images[i], size)
-            (found,) = self._runner.arrays(self.model, self.task, self._function, [batch])
+            (found,) = self._runner.arrays(self.model, self.kind.task, self._function, [batch])
             if not np.isfinite(found[: len(chosen)]).all():
                 raise ValueError("model must give finite numbers, got none: are weights NaN?")
             yield from zip(chosen, found, strict=False)

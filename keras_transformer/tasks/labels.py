@@ -10,7 +10,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.config import is_number, require
-from keras_transformer.models.problems import MULTI, REGRESSION
+from keras_transformer.models.problems import MULTI, REGRESSION, SINGLE
 
 
 @dataclass(frozen=True)
@@ -72,3 +72,16 @@ def labelled(
         threshold = 0.5 if problem == MULTI and len(names) > 1 else 0.0
     best = (-row).argsort(kind="stable")
     return [Label(names[i], float(row[i])) for i in best if row[i] >= threshold]
+
+
+def in_a_line(labels: Sequence[Any], problem: str) -> str:
+    """Return the labels of a text or image as a line: the best, or all if they are independent.
+
+    Args:
+        labels: What `labelled` returned.
+        problem: One of `models.problems.PROBLEM_TYPES`.
+    """
+    if problem == REGRESSION:
+        return "\t".join(f"{x.label}\t{x.value:.6g}" for x in labels)
+    shown = labels[:1] if problem == SINGLE else labels
+    return "\t".join(f"{x.label}\t{x.probability:.4f}" for x in shown)

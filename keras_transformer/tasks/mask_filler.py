@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.models.encoder_only import EncoderOnly
+from keras_transformer.saved.kinds import kind_of
 from keras_transformer.tasks.encoder_task import EncoderTask
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import checked_texts
@@ -54,11 +55,9 @@ class MaskFiller(EncoderTask):
             or no mask token.
     """
 
-    what, head, task = "masked language model", "masked_lm", "masked_language_model"
+    kind = kind_of("MaskFiller")
 
     def __init__(self, model: EncoderOnly, tokenizer: TextTokenizer):
-        if model.config.head == "pretraining":  # one of its two outputs is that of "masked_lm"
-            self.head = "pretraining"  # type: ignore[misc]
         super().__init__(model, tokenizer)
         masks = [mask for mask in MASKS if tokenizer.id_of(mask) is not None]
         require(len(masks) > 0, "the tokenizer's mask token", None, f"one of {MASKS}")
@@ -109,6 +108,10 @@ class MaskFiller(EncoderTask):
             both = zip(tokens, row[best].tolist(), strict=True)
             results.append([Candidate(*own) for own in both])
         return results
+
+    def in_words(self, found: Sequence[Candidate]) -> str:
+        """Return the candidates for a place as a line of text."""
+        return "\t".join(x.token for x in found)
 
     def _function(self) -> Callable:
         mask_id = self._mask_id

@@ -98,6 +98,10 @@ class Parser:
             warnings.warn(f"{problem}: it is cut", stacklevel=4)
         return words[:limit]
 
+    def in_words(self, found: Tree | None) -> str:
+        """Return the tree of a sentence as a line of text."""
+        return str(found or "")
+
     def save(self, folder: str | os.PathLike) -> None:
         """Write `model.keras`, the tokenizer's files and `config.json`; any backend loads them."""
         save_folder(folder, self.model, self.tokenizer, {"task": "parsing"})

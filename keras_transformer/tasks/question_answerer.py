@@ -11,6 +11,7 @@ from keras import ops
 
 from keras_transformer.config import is_number, require, require_whole
 from keras_transformer.data.squad import SHARED_WORD, with_shared_words
+from keras_transformer.saved.kinds import kind_of
 from keras_transformer.tasks.encoder_task import EncoderTask
 
 LONGEST = 30  # pieces of the longest answer that is considered
@@ -58,7 +59,7 @@ class QuestionAnswerer(EncoderTask):
         ValueError: If the model has another head, or the tokenizer has more pieces than the model.
     """
 
-    what, head, task = "question answerer", "span_extraction", "question_answering"
+    kind = kind_of("QuestionAnswerer")
 
     def answer(
         self,
@@ -120,6 +121,10 @@ class QuestionAnswerer(EncoderTask):
             answers = [Answer(passage[start:end], start, end, -x) for x, start, end in best]
             results.append([x for x in answers if min_score is None or x.score >= min_score])
         return results
+
+    def in_words(self, found: Sequence[Answer]) -> str:
+        """Return the answers to a question as a line of text."""
+        return "\t".join(" ".join(x.text.split()) for x in found)
 
     def _windows(self, pair, ids, types, places, stride, strict):
         """Yield the ids, types and places of each window; none if the passage has no tokens."""

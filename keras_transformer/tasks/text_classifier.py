@@ -11,13 +11,15 @@ from keras_transformer.data.biology import overlapping_words
 from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.models.problems import problem_of
 from keras_transformer.models.transformer_classifier import TransformerClassifier
-from keras_transformer.saved.folder import read_config, save_folder
+from keras_transformer.saved.folder import read_config
+from keras_transformer.saved.kinds import kind_of
 from keras_transformer.tasks.encoder_task import EncoderTask
 from keras_transformer.tasks.labels import (
     Label,
     Value,
     activated,
     check_threshold,
+    in_a_line,
     labelled,
 )
 from keras_transformer.text.text_tokenizer import TextTokenizer
@@ -51,7 +53,7 @@ class TextClassifier(EncoderTask):
             `letters_per_word` is out of range.
     """
 
-    what, head, task = "text classifier", "sequence_classification", "text_classification"
+    kind = kind_of("TextClassifier")
     families = (EncoderOnly, TransformerClassifier)
 
     def __init__(
@@ -111,16 +113,18 @@ class TextClassifier(EncoderTask):
     def _function(self):
         return lambda inputs: activated(self.model(inputs), self.problem)
 
-    def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
-        """Write `model.keras`, `tokenizer.json` and `config.json`; see `EncoderTask.save`."""
-        facts = {"task": self.task, "letters_per_word": self.letters_per_word}
-        facts = {name: value for name, value in facts.items() if value is not None}
-        save_folder(folder, self.model, self.tokenizer, facts, base=base)
+    def in_words(self, found: list[Label] | list[Value]) -> str:
+        """Return the labels of a text as a line of text; see `labels.in_a_line`."""
+        return in_a_line(found, self.problem)
+
+    def _facts(self):
+        size = self.letters_per_word
+        return {} if size is None else {"letters_per_word": size}
 
     @classmethod
     def of(cls, folder: str | os.PathLike, model: EncoderOnly, tokenizer: TextTokenizer) -> Self:
         """Return the object of a saved folder whose model and tokenizer are already loaded."""
-        return cls(model, tokenizer, read_config(folder, cls.what).get("letters_per_word"))
+        return cls(model, tokenizer, read_config(folder, cls.kind.what).get("letters_per_word"))
 
     def _pairs(self, pairs, strict):
         for i, pair in enumerate(pairs):

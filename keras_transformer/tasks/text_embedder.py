@@ -15,6 +15,7 @@ from keras_transformer.config import require, require_whole
 from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.models.sentence import POOLINGS, Embedding, pool
 from keras_transformer.saved.folder import EMBEDDING, read_config, save_folder
+from keras_transformer.saved.kinds import kind_of
 from keras_transformer.tasks.encoder_task import EncoderTask
 from keras_transformer.tasks.similarity import Match, matches, unit
 from keras_transformer.text.text_tokenizer import TextTokenizer
@@ -53,7 +54,7 @@ class TextEmbedder(EncoderTask):
         ValueError: If `pooling` is unknown, or the tokenizer has more pieces than the model.
     """
 
-    what, head, task = "text encoder", None, "text_embedding"
+    kind = kind_of("TextEmbedder")
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class TextEmbedder(EncoderTask):
 
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
         """Write `model.keras`, `tokenizer.json` and `config.json`; see `EncoderTask.save`."""
-        facts: dict[str, Any] = {"task": self.task, "pooling": self.pooling}
+        facts: dict[str, Any] = {"task": self.kind.task, "pooling": self.pooling}
         if own := self.embedding.facts():
             facts["embedding"] = own
         weights = self.embedding.weights()
@@ -112,7 +113,7 @@ class TextEmbedder(EncoderTask):
     @classmethod
     def of(cls, folder: str | os.PathLike, model: EncoderOnly, tokenizer: TextTokenizer) -> Self:
         """Return the object of a saved folder whose model and tokenizer are already loaded."""
-        config = read_config(folder, cls.what)
+        config = read_config(folder, cls.kind.what)
         path = Path(folder, EMBEDDING)
         weights = read_weights(path) if path.is_file() else {}
         facts = config.get("embedding", {})

@@ -11,7 +11,8 @@ import numpy as np
 from keras_transformer.config import require, require_whole
 from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.models.problems import problem_of
-from keras_transformer.saved.folder import read_config, save_folder
+from keras_transformer.saved.folder import read_config
+from keras_transformer.saved.kinds import kind_of
 from keras_transformer.tasks.encoder_task import EncoderTask
 from keras_transformer.tasks.labels import activated
 from keras_transformer.tasks.similarity import Match
@@ -43,12 +44,10 @@ class TextScorer(EncoderTask):
             than the model, or `max_length` is out of range.
     """
 
-    what, head, task = "text scorer", "sequence_classification", "text_scoring"
+    kind = kind_of("TextScorer")
 
     def __init__(self, model: EncoderOnly, tokenizer: TextTokenizer, max_length: int | None = None):
         super().__init__(model, tokenizer)
-        labels = model.config.labels
-        require(len(labels) == 1, "the model's labels", labels, "one (use TextClassifier)")
         if max_length is not None:
             require_whole("max_length", max_length, 1)
             self.max_length = min(max_length, self.max_length)
@@ -108,15 +107,13 @@ class TextScorer(EncoderTask):
         best = (-scores).argsort(kind="stable")[:top_k]
         return [Match(int(i), float(scores[i])) for i in best]
 
-    def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
-        """Write `model.keras`, `tokenizer.json` and `config.json`; see `EncoderTask.save`."""
-        facts = {"task": self.task, "max_length": self.max_length}
-        save_folder(folder, self.model, self.tokenizer, facts, base=base)
+    def _facts(self):
+        return {"max_length": self.max_length}
 
     @classmethod
     def of(cls, folder: str | os.PathLike, model: EncoderOnly, tokenizer: TextTokenizer) -> Self:
         """Return the object of a saved folder whose model and tokenizer are already loaded."""
-        return cls(model, tokenizer, read_config(folder, cls.what).get("max_length"))
+        return cls(model, tokenizer, read_config(folder, cls.kind.what).get("max_length"))
 
     def _function(self):
         problem = problem_of(self.model.config.problem_type, 1)

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
 
-from keras_transformer.models import ESM
-from keras_transformer.models.encoder_only import EncoderOnly
-from keras_transformer.saved.folder import read_config, save_folder
-from keras_transformer.tasks.encoder_task import EncoderTask
+from keras_transformer.saved.kinds import kind_of
 from keras_transformer.tasks.labels import Label
-from keras_transformer.text.text_tokenizer import TextTokenizer
-from keras_transformer.text.tokenizer import checked_texts
+from keras_transformer.tasks.word_task import Places, WordTask
 
 OUTSIDE = "O"
-# Punctuation at the ends of a word is a word of its own; the signs of a user or a topic are not.
-WORD = re.compile(r"[@#]?\w(?:\S*\w)?|[^\w\s]")
-RESIDUE = re.compile(r"\S")
 
 
 @dataclass(frozen=True)
@@ -42,7 +32,7 @@ class Entity:
     score: float
 
 
-class TokenTagger(EncoderTask):
+class TokenTagger(WordTask):
     """Finds entities with what `training.token_classification` or `training.protein` saved.
 
     ```python
@@ -53,43 +43,10 @@ class TokenTagger(EncoderTask):
     ```
 
     Texts are sorted by length and processed in batches of a token budget. Padding is masked, so
-    the result for a text does not depend on the others in its batch.
-
-    Args:
-        model: Encoder with the head "token_classification".
-        tokenizer: Tokenizer that the model was trained with.
-        spaced_words: Whether the model has read words with the spaces before them. Folders that
-            were written before these were encoded do not say so, and are read as they were trained.
-
-    Raises:
-        ValueError: If the model has another head, or the tokenizer has more pieces than the model.
+    the result for a text does not depend on the others in its batch. Arguments: see `WordTask`.
     """
 
-    what, head, task = "token tagger", "token_classification", "token_classification"
-
-    def __init__(self, model: EncoderOnly, tokenizer: TextTokenizer, spaced_words: bool = True):
-        super().__init__(model, tokenizer)
-        self.spaced_words = spaced_words
-
-    def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
-        """Write `model.keras`, `tokenizer.json` and `config.json`; see `EncoderTask.save`."""
-        facts = {"task": self.task, "spaced_words": self.spaced_words}
-        save_folder(folder, self.model, self.tokenizer, facts, base=base)
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Self:
-        """Load what `save`, a training script or `keras-transformer import` wrote.
-
-        Args:
-            folder: Folder of the saved model.
-            precision: See `Translator.load`; None: as saved.
-
-        Raises:
-            ValueError: If the folder is not such a model, or a file in it is broken.
-        """
-        found = super().load(folder, precision)
-        spaced_words = read_config(folder, cls.what).get("spaced_words") is True
-        return cls(found.model, found.tokenizer, spaced_words)
+    kind = kind_of("TokenTagger")
 
     def tag(
         self, texts: Sequence[str], *, tokens_per_batch: int = 8192, strict: bool = False
@@ -109,17 +66,8 @@ class TokenTagger(EncoderTask):
         Raises:
             ValueError: If an argument is out of range, or a text is too long and `strict`.
         """
-        texts = checked_texts(texts)
-        are_letters = isinstance(self.model, ESM)
-        word = RESIDUE if are_letters else WORD
-        places = [[match.span() for match in word.finditer(text)] for text in texts]
-        words = [
-            [text[start:end] for start, end in own] for text, own in zip(texts, places, strict=True)
-        ]
-        encode = functools.partial(self.tokenizer.encode_words, words, spaced=self.spaced_words)
-        if self.spaced_words and not are_letters:  # as they are in the text
-            encode = functools.partial(self.tokenizer.encode_places, texts, places)
-        tags = self._tags(encode, words, tokens_per_batch, strict)
+        places, results = self._of_texts(texts, tokens_per_batch, strict)
+        tags = self._tags(results)
         return [list(_entities(*own)) for own in zip(texts, places, tags, strict=True)]
 
     def tag_words(
@@ -140,29 +88,23 @@ class TokenTagger(EncoderTask):
         Raises:
             ValueError: See `tag`.
         """
-        encode = functools.partial(self.tokenizer.encode_words, sentences, spaced=self.spaced_words)
-        return self._tags(encode, sentences, tokens_per_batch, strict)
+        return self._tags(self._of_words(sentences, tokens_per_batch, strict))
 
-    def _tags(self, encode, sentences, tokens_per_batch, strict):
-        """Return the tag of each word; `encode` returns the ids and the words' first ids."""
-        encoded = encode()
-        full = [i for i, words in enumerate(sentences) if len(words)]
-        long = [self._is_long(encoded[i][0], " ".join(sentences[i]), strict) for i in full]
-        if any(long):
-            encoded = encode(max_length=self.model.config.max_length)
-        ids = [encoded[i][0] for i in full]
-        names, found = self.model.config.labels, [[] for _ in sentences]
-        for i, row, table in zip(full, ids, self._run(ids, tokens_per_batch), strict=True):
-            for start in encoded[i][1]:
-                best = int(table[start].argmax()) if start < len(row) else None
-                tag = (OUTSIDE, 0.0) if best is None else (names[best], float(table[start][best]))
-                found[i].append(Label(*tag))
-        return found
+    def in_words(self, found: Sequence[Entity]) -> str:
+        """Return the entities of a text as a line of text: each as label=text."""
+        return "\t".join(f"{x.label}={' '.join(x.text.split())}" for x in found)
+
+    def _tags(self, results):
+        def tag(row):
+            if row is None:
+                return Label(OUTSIDE, 0.0)
+            best = int(row.argmax())
+            return Label(self.model.config.labels[best], float(row[best]))
+
+        return [[tag(row) for row in rows] for rows in results]
 
 
-def _entities(
-    text: str, places: Sequence[tuple[int, int]], tags: Sequence[Label]
-) -> Iterator[Entity]:
+def _entities(text: str, places: Places, tags: Sequence[Label]) -> Iterator[Entity]:
     """Yield the entities that tags of words at these places spell."""
     open_: tuple[str, int, int, list[float]] | None = None
     for (start, end), tag in [*zip(places, tags, strict=True), ((0, 0), Label(OUTSIDE, 0.0))]:

@@ -75,9 +75,13 @@ def test_bad_input_gets_one_line(folder):
         ((), '{"question": "who"}\n', "line 1 must be a question, a tab and a passage"),
         ((), "who " * 20 + "\ta film\n", "questions must leave room for a passage"),
         (("--strict",), "who\t" + "film " * 20, "at most 16 tokens each"),
-        (("--min-score", "nan"), LINES, "min_score must be a finite number or None"),
     ):
         (line,) = run("answer", folder, *arguments, stdin=stdin, status=2).stderr.splitlines()
         assert message in line
     (line,) = run("classify", folder, status=2).stderr.splitlines()
     assert "QuestionAnswerer and the command answer" in line
+
+
+def test_an_option_out_of_range_is_named(folder):
+    result = run("answer", folder, "--min-score", "nan", stdin=LINES, status=2)
+    assert "min_score must be a finite number or None, got nan" in result.stderr

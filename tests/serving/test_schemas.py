@@ -7,6 +7,7 @@ from fastapi import FastAPI, Request
 from fastapi.testclient import TestClient
 from pydantic import ValidationError
 
+from keras_transformer.saved.kinds import KINDS
 from keras_transformer.serving.openai_schemas import ChatRequest, CompletionRequest
 from keras_transformer.serving.schemas import (
     DetectRequest,
@@ -17,11 +18,9 @@ from keras_transformer.serving.schemas import (
     said,
 )
 from keras_transformer.serving.task_schemas import (
-    AnswerRequest,
-    ClassifyRequest,
     EmbeddingsRequest,
     RerankRequest,
-    TextsRequest,
+    request_of,
 )
 
 FIELDS = {"q": "one", "source": "en", "target": "de"}
@@ -80,6 +79,7 @@ def test_what_is_no_body(client, content, message):
     assert answer.status_code == 400 and message in answer.json()["detail"]
 
 
+REQUESTS = {kind.command: request_of(kind) for kind in KINDS if kind.use}
 WRONG = {
     "texts": (TranslateRequest, {**FIELDS, "q": [1] * 600_000}),
     "many texts": (TranslateRequest, {**FIELDS, "q": [""] * 400_000}),
@@ -93,11 +93,11 @@ WRONG = {
         CompletionRequest,
         {"model": "m", "prompt": "a", "metadata": {str(i): 1 for i in range(100_000)}},
     ),
-    "pairs": (ClassifyRequest, {"texts": [1] * 400_000}),
+    "pairs": (REQUESTS["classify"], {"texts": [1] * 400_000}),
     "documents": (RerankRequest, {"query": "a", "documents": [1] * 400_000}),
     "inputs": (EmbeddingsRequest, {"model": "m", "input": [1] * 400_000}),
-    "questions": (AnswerRequest, {"questions": [{}] * 400_000}),
-    "names": (TextsRequest, {"texts": ["a"], **{f"{i}": 1 for i in range(100_000)}}),
+    "questions": (REQUESTS["answer"], {"questions": [{}] * 400_000}),
+    "names": (REQUESTS["tag"], {"texts": ["a"], **{f"{i}": 1 for i in range(100_000)}}),
     "instances": (PredictRequest, {"instances": [1] * 400_000}),
 }
 

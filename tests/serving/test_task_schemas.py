@@ -3,17 +3,19 @@
 import pytest
 from pydantic import ValidationError
 
+from keras_transformer.saved.kinds import KINDS
 from keras_transformer.serving.errors import Refusal
 from keras_transformer.serving.task_schemas import (
-    AnswerRequest,
-    ClassifyRequest,
     EmbeddingsRequest,
-    FillRequest,
     TranscriptionForm,
+    request_of,
     usage_of,
 )
 
 pytestmark = pytest.mark.once("no tensor")
+REQUESTS = {kind.command: request_of(kind) for kind in KINDS if kind.use}
+ClassifyRequest, FillRequest = REQUESTS["classify"], REQUESTS["fill"]
+AnswerRequest = REQUESTS["answer"]
 
 
 def test_accepted():
@@ -29,6 +31,13 @@ def test_refused():
         (ClassifyRequest, dict(texts=["a", ["b", "c"]])),
         (ClassifyRequest, dict(texts=[["a", "b", "c"]])),
         (AnswerRequest, dict(questions=[dict(question="", passage="a")])),
+        (ClassifyRequest, dict(texts=["a"], threshold=1.5)),
+        (ClassifyRequest, dict(texts=["a"], threshold="0.5")),
+        (FillRequest, dict(texts=["a"], top_k=0)),
+        (FillRequest, dict(texts=["a"], top_k=101)),
+        (FillRequest, dict(texts=["a"], top_k=1.0)),
+        (AnswerRequest, dict(questions=[dict(question="a", passage="a")], stride=1)),
+        (AnswerRequest, dict(questions=[dict(question="a", passage="a")], min_score=float("nan"))),
         (EmbeddingsRequest, dict(model="m", input=[])),
         (EmbeddingsRequest, dict(model="m", input=[1, 2])),
         (EmbeddingsRequest, dict(model="m", input="a", encoding_format="hex")),

@@ -1,0 +1,75 @@
+"""A number for each word of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from keras import ops
+
+from keras_transformer.saved.kinds import kind_of
+from keras_transformer.tasks.word_task import WordTask
+
+
+@dataclass(frozen=True)
+class WordValue:
+    """The number of a word.
+
+    Args:
+        text: The characters of the text from `start` to `end`.
+        start: Number of the first character.
+        end: Number of the character after the last.
+        value: The number, any real one.
+    """
+
+    text: str
+    start: int
+    end: int
+    value: float
+
+
+class TokenRegressor(WordTask):
+    """Finds a number for each word, such as a reading time or how exposed a residue is.
+
+    ```python
+    regressor = TokenRegressor.load("saved_models/reading-times")
+    (values,) = regressor.regress(["Ann Smith lives in Rome."])
+    print(values[0].text, values[0].value)
+    ```
+
+    Its model has the head "token_classification" with one label, and the `problem_type`
+    "regression"; `training.token_regression` saves one. Arguments: see `WordTask`.
+    """
+
+    kind = kind_of("TokenRegressor")
+
+    def regress(
+        self, texts: Sequence[str], *, tokens_per_batch: int = 8192, strict: bool = False
+    ) -> list[list[WordValue]]:
+        """Return the number of each word of each text, in order.
+
+        Args:
+            texts: Texts, or proteins for an ESM, split into words as by `TokenTagger.tag`.
+            tokens_per_batch: Maximum tokens in a batch, padding included.
+            strict: Whether a text that is too long raises ValueError; else it is cut with a
+                warning, and the words after the cut are left out.
+
+        Raises:
+            ValueError: If an argument is out of range, or a text is too long and `strict`.
+        """
+        places, results = self._of_texts(texts, tokens_per_batch, strict)
+        return [
+            [
+                WordValue(text[start:end], start, end, float(row[0]))
+                for (start, end), row in zip(own, rows, strict=True)
+                if row is not None
+            ]
+            for text, own, rows in zip(texts, places, results, strict=True)
+        ]
+
+    def in_words(self, found: Sequence[WordValue]) -> str:
+        """Return the numbers of a text as a line of text: each as word=number."""
+        return "\t".join(f"{x.text}={x.value:.6g}" for x in found)
+
+    def _function(self):
+        return lambda inputs: ops.cast(self.model(inputs), "float32")
