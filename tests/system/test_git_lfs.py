@@ -19,13 +19,13 @@ POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\ns
 SAVED = Path(__file__).parents[1] / "compatibility/format-2"
 FOREIGN = {"model_type": "mbart"}
 CASES = [  # a folder, the file that is a pointer, and a reader of the folder
-    ("post-norm", "model.keras", Translator.load),
-    ("post-norm", "model.keras", count_parameters),
-    ("post-norm", "model.keras", describe),
-    ("post-norm", "shared.model", Translator.load),
+    ("float32", "model.keras", Translator.load),
+    ("float32", "model.keras", count_parameters),
+    ("float32", "model.keras", describe),
+    ("float32", "shared.model", Translator.load),
     ("marian", "source.spm", Translator.load),
     ("marian", "vocab.json", Translator.load),
-    ("gpt", "tokenizer.json", CausalLM.load),
+    ("llama", "tokenizer.json", CausalLM.load),
     (None, "model.safetensors", Checkpoint),
     (None, "pytorch_model.bin", Checkpoint),
     (None, "weights.safetensors", read_weights),
