@@ -8,13 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from keras_transformer.demo.compound import JUDGEMENTS
 from keras_transformer.demo.events import ASKABLE, DYNAMIC, POOLS, Events
 from keras_transformer.demo.inflection import Pair, clock, number, possessive, with_article
-from keras_transformer.demo.lexicon import MODAL_LIST, NAMED_VERBS, WANT, WORDS, Noun
+from keras_transformer.demo.lexicon import (
+    ADJECTIVES_BY_KIND,
+    MODAL_LIST,
+    NAMED_VERBS,
+    WANT,
+    WORDS,
+)
 from keras_transformer.demo.phrases import GOODS, NOUNS, PEOPLE
 from keras_transformer.demo.questions import with_wo
-from keras_transformer.demo.relations import JUDGED, SEPARABLE
+from keras_transformer.demo.relations import COUNTED, SEPARABLE
 from keras_transformer.demo.simple import POSTURES
 from keras_transformer.demo.syntax import (
     Clause,
@@ -84,7 +89,7 @@ def gender(draw: Events) -> Sides:
     noun = draw.pick(GOODS)
     other = noun._replace(gender=draw.pick([x for x in "mfn" if x != noun.gender]))
     right, wrong = (noun_phrase("the", None, x) for x in (noun, other))
-    how = draw.pick(_judgements(noun))
+    how = draw.pick(ADJECTIVES_BY_KIND[noun.kind])
     return sides(state(right, how, "past").main(), state(wrong, how, "past").main())
 
 
@@ -117,8 +122,8 @@ def possession(draw: Events) -> Sides:
 
 def pronoun_gender(draw: Events) -> Sides:
     """It is er, sie or es, like the noun it stands for: The lamp ... because it: weil sie."""
-    noun, who = draw.pick(JUDGED), draw.subject()
-    what, how = noun_phrase("the", None, noun), draw.pick(_judgements(noun))
+    noun, who = draw.pick(COUNTED), draw.subject()
+    what, how = noun_phrase("the", None, noun), draw.pick(ADJECTIVES_BY_KIND[noun.kind])
     bought = Clause(who, BUY, [noun_phrase("the", None, noun, "acc")], "past").main()
     row = draw.pick([x for x in ("he", "she", "it") if x != what.german_row])
     reasons = (
@@ -219,7 +224,7 @@ def genitive_ending(draw: Events) -> Sides:
     owner = noun_phrase("the", draw.suited(noun), noun, "gen")
     start = owner.german[: owner.german.rindex(" ")]
     thing = draw.pick(GOODS)
-    adjective, how = draw.suited(thing), draw.pick(_judgements(thing))
+    adjective, how = draw.suited(thing), draw.pick(ADJECTIVES_BY_KIND[thing.kind])
     owners = (owner, owner._replace(german=f"{start} {noun.german}"))
     return sides(*(state(genitive(x, adjective, thing, "nom"), how, "past").main() for x in owners))
 
@@ -254,10 +259,6 @@ def modal_tense(draw: Events) -> Sides:
 
 def _past(draw: Events) -> Clause:
     return draw.event(draw.subject(), "past", verb=draw.pick(PAST))
-
-
-def _judgements(noun: Noun) -> list[Pair]:
-    return [(x.english, x.german) for row in JUDGEMENTS[noun.kind] for x in row] or [("new", "neu")]
 
 
 def _bought(draw: Events, right: Phrase, wrong: Phrase) -> Sides:

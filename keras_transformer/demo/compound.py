@@ -9,16 +9,11 @@ from __future__ import annotations
 from keras_transformer.demo import syntax
 from keras_transformer.demo.events import Events
 from keras_transformer.demo.inflection import Pair
-from keras_transformer.demo.lexicon import ADJECTIVES_BY_KIND, NAMED_VERBS, WANT, WORDS
+from keras_transformer.demo.lexicon import ADJECTIVES_BY_KIND, NAMED_VERBS, WANT
 from keras_transformer.demo.phrases import GOODS, NOUNS
 from keras_transformer.demo.questions import questioned
 from keras_transformer.demo.relatives import used
 from keras_transformer.demo.syntax import Clause, Phrase, attached, noun_phrase, pronoun_for, state
-
-JUDGEMENTS = {  # charms and flaws of each kind of thing
-    kind: [[a for a in suiting if a.english in WORDS[name]] for name in ("charms", "flaws")]
-    for kind, suiting in ADJECTIVES_BY_KIND.items()
-}
 
 
 def ordered(draw: Events, main: Clause, lead: Pair, sub: Clause, first: float = 0.4) -> Pair:
@@ -32,30 +27,33 @@ def ordered(draw: Events, main: Clause, lead: Pair, sub: Clause, first: float = 
 
 
 def reasoned(draw: Events) -> Pair:
-    """Anna went home because she was tired. ..., weil sie müde war."""
-    who = draw.subject()
-    lead = ("because", "weil") if draw.random() < 0.6 else ("although", "obwohl")
-    main = draw.past(who, 0.3, pool="planned")
-    return ordered(draw, main, lead, draw.reason(pronoun_for(who), lead[0]))
+    """Anna went home because she was tired: weil sie müde war. If it rains, she will stay."""
+    leads = ("because", "weil"), ("because", "weil"), ("although", "obwohl"), ("if", "wenn")
+    who, lead = draw.subject(), draw.pick(leads)
+    cause = draw.reason(pronoun_for(who), lead[0])
+    if lead[0] == "if":
+        return ordered(draw, draw.future(who, timed=0), lead, cause, 0.6)
+    return ordered(draw, draw.past(who, 0.3, pool="planned"), lead, cause)
 
 
-def conditional(draw: Events) -> Pair:
-    """If it rains, Anna will stay in Berlin. Wenn es regnet, wird Anna in Berlin bleiben."""
-    who = draw.subject()
-    cause = draw.reason(pronoun_for(who), "if")
-    return ordered(draw, draw.future(who, timed=0), ("if", "wenn"), cause, 0.6)
+def judged(draw: Events) -> Pair:
+    """Anna bought the lamp because it was cheap. Anna hat ..., weil sie billig war."""
+    noun, who = draw.pick(GOODS), draw.subject()
+    what = noun_phrase(draw.pick(("the", "this")), draw.suited(noun, 0.1), noun, "acc")
+    lead = draw.pick((("because", "weil"), ("although", "obwohl")))
+    was = state(pronoun_for(what), draw.pick(ADJECTIVES_BY_KIND[noun.kind]), "past")
+    return attached(used(draw, noun, who, what).main(), was.subordinate(*lead))
 
 
 def meanwhile(draw: Events) -> Pair:
     """While Anna cooked the soup, Paul slept; after he had slept, he called Eva."""
     who, chance = draw.subject(), draw.random()
-    if chance < 0.25:
-        other = draw.past(draw.subject(False, who), pool="progressive", where=0.1)
-        main = draw.past(who, pool="progressive", where=0.1)
-        return ordered(draw, main, ("while", "während"), other)
     if chance < 0.45:
-        other = draw.past(draw.subject(False, who), pool="clock", where=0)
-        return ordered(draw, draw.past(who), ("when", "als"), other)
+        lead, pool = (("when", "als"), "clock")
+        if chance < 0.25:
+            lead, pool = ("while", "während"), "progressive"
+        other = draw.past(draw.subject(False, who), pool=pool, where=0.1)
+        return ordered(draw, draw.past(who, pool="progressive", where=0.1), lead, other)
     main, same = draw.past(who, 0.2, where=0.1), pronoun_for(who)
     if chance < 0.72:
         return ordered(draw, main, ("before", "bevor"), draw.past(same, where=0.1))
@@ -88,9 +86,7 @@ def resumed(draw: Events) -> Pair:
         works = Clause(pronoun_for(what), work, [], frequency=still)
         return contrasted(state(what, draw.pick((("old", "alt"), ("cheap", "billig")))), works)
     clause = used(draw, noun, draw.subject(), pronoun_for(what, "acc"))
-    charms, flaws = JUDGEMENTS[noun.kind]
-    wanted = clause.verb.english[0] in WORDS["wanting"]
-    adjective = draw.pick(flaws if wanted else charms + flaws)
+    adjective = draw.pick(ADJECTIVES_BY_KIND[noun.kind])
     return contrasted(state(what, adjective, "past"), clause)
 
 
@@ -143,6 +139,6 @@ def purposed(draw: Events) -> Pair:
 
 
 RULES = [
-    (reasoned, 6), (conditional, 4), (meanwhile, 6), (reported, 7), (resumed, 6), (handed_on, 4),
+    (reasoned, 10), (judged, 4), (meanwhile, 6), (reported, 7), (resumed, 6), (handed_on, 4),
     (joined, 4), (intended, 4), (purposed, 3),
 ]  # fmt: skip

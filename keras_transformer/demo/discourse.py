@@ -7,14 +7,13 @@ reads both sentences can translate it.
 from __future__ import annotations
 
 from keras_transformer.config import require_whole
-from keras_transformer.demo.compound import JUDGEMENTS
 from keras_transformer.demo.events import Events
 from keras_transformer.demo.inflection import Pair
-from keras_transformer.demo.lexicon import NAMED_VERBS, Noun
+from keras_transformer.demo.lexicon import ADJECTIVES_BY_KIND, NAMED_VERBS, Noun
 from keras_transformer.demo.phrases import GOODS, distinct
 from keras_transformer.demo.relatives import used
 from keras_transformer.demo.simple import priced
-from keras_transformer.demo.syntax import Clause, Phrase, both, noun_phrase, pronoun_for, state
+from keras_transformer.demo.syntax import Clause, Phrase, noun_phrase, pronoun_for, state
 
 
 def documents(count: int, seed: int = 0) -> list[list[Pair]]:
@@ -39,7 +38,7 @@ def documents(count: int, seed: int = 0) -> list[list[Pair]]:
 def _document(draw: Events) -> list[Pair]:
     noun = draw.pick(GOODS)
     what, first = _introduced(draw, noun)
-    rules = [draw.pick(FOLLOWING) for _ in range(1 + (draw.random() < 0.5))]
+    rules = [draw.pick((_cost, _was, _taken)) for _ in range(draw.whole(1, 2))]
     clauses = [rule(draw, noun, what) for rule in dict.fromkeys(rules)]
     return [clause.sentence() for clause in (first, *clauses)]
 
@@ -49,7 +48,7 @@ def _introduced(draw: Events, noun: Noun) -> tuple[Phrase, Clause]:
     who = draw.subject(pronouns=False)
     if draw.random() < 0.5:
         what = noun_phrase(draw.pick(("the", "this", draw.owning(None))), None, noun)
-        return what, state(what, draw.pick(JUDGEMENTS[noun.kind][1]))
+        return what, state(what, draw.pick(ADJECTIVES_BY_KIND[noun.kind]))
     what = noun_phrase(draw.pick(("the", "a")), draw.suited(noun), noun, "acc")
     verb = draw.pick(("buy kaufen", "find finden", "see sehen"))
     return what, Clause(who, NAMED_VERBS[verb], [what], "past")
@@ -61,9 +60,8 @@ def _cost(draw: Events, noun: Noun, what: Phrase) -> Clause:
 
 
 def _was(draw: Events, noun: Noun, what: Phrase) -> Clause:
-    """It was very cheap."""
-    adjective, degree = draw.pick(JUDGEMENTS[noun.kind][0]), draw.pick((("very", "sehr"), ("", "")))
-    return state(pronoun_for(what), both(degree, adjective), draw.tense())
+    """It was cheap."""
+    return state(pronoun_for(what), draw.pick(ADJECTIVES_BY_KIND[noun.kind]), draw.tense())
 
 
 def _taken(draw: Events, noun: Noun, what: Phrase) -> Clause:
@@ -72,6 +70,3 @@ def _taken(draw: Events, noun: Noun, what: Phrase) -> Clause:
     if draw.random() < 0.5:
         clause.parts.append(draw.time("past", clause.verb.uses))
     return clause
-
-
-FOLLOWING = (_cost, _was, _taken)

@@ -9,22 +9,21 @@ from __future__ import annotations
 from typing import Any
 
 from keras_transformer.demo import lexicon
-from keras_transformer.demo.lexicon import NAMED_VERBS, WORDS, Modal, Verb
+from keras_transformer.demo.lexicon import NAMED_VERBS, VERB_LIST, WORDS, Modal, Verb
 from keras_transformer.demo.phrases import Draw, contract
 from keras_transformer.demo.syntax import IT, Clause, Phrase, state
 
-VERBS = lexicon.VERB_LIST
-DYNAMIC = [verb for verb in VERBS if "state" not in verb.uses]
+DYNAMIC = [verb for verb in VERB_LIST if "state" not in verb.uses]
 ASKABLE = [verb for verb in DYNAMIC if verb.governs and verb.governs[0] not in ("to", "in")]
 USES = ("habit", "progressive", "liking", "state", "clock", "purpose", "duty", "animal")
-POOLS = {use: [verb for verb in VERBS if use in verb.uses] for use in USES} | {
-    "present": [verb for verb in VERBS if "habit" in verb.uses],
+POOLS = {use: [verb for verb in VERB_LIST if use in verb.uses] for use in USES} | {
+    "present": [verb for verb in VERB_LIST if "habit" in verb.uses],
     "past": DYNAMIC,
     "pluperfect": DYNAMIC,
     "planned": [verb for verb in DYNAMIC if "involuntary" not in verb.uses],
     "done": [verb for verb in DYNAMIC if not {"involuntary", "daily"} & {*verb.uses}],
     "placed": [verb for verb in DYNAMIC if verb.places],
-    "going": [verb for verb in VERBS if "to" in verb.governs],
+    "going": [verb for verb in VERB_LIST if "to" in verb.governs],
 }
 
 

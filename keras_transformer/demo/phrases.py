@@ -55,7 +55,8 @@ def distinct(
         ValueError: If no new result comes in many draws.
     """
     seen: set[str] = set()
-    results, in_vain = [], 0
+    results: list[Result] = []
+    in_vain = 0
     while len(results) < count:
         result = draw()
         if seen.isdisjoint(texts(result)):
@@ -216,14 +217,9 @@ class Draw(Random):
             english, german = self.pick(WORDS["weekdays"])
             english = f"on {english}{'s' * habit}"
             german = f"{german.lower()}s" if habit else f"am {german}"
-            if "clock" in uses and self.random() < 0.6:
-                clock = inflection.clock(self.whole(1, 12), self.pick(MINUTES))
-                english, german = both((english, german), clock)
         elif chance < 0.42 and not habit:
-            (day, tag), (month, monat) = (
-                inflection.ordinal(self.whole(1, 31)),
-                self.pick(WORDS["months"]),
-            )
+            day, tag = inflection.ordinal(self.whole(1, 31))
+            month, monat = self.pick(WORDS["months"])
             return Phrase(f"on the {day} of {month}", f"am {tag}n {monat}", "time")
         elif chance < 0.52 and not habit and "daily" not in uses:
             count, zahl = number(self.whole(2, 12))
@@ -231,4 +227,8 @@ class Draw(Random):
             if tense == "past":
                 return Phrase(f"{count} {unit} ago", f"vor {zahl} {einheit}", "time")
             return Phrase(f"in {count} {unit}", f"in {zahl} {einheit}", "time")
+        if "clock" in uses and self.random() < 0.5 and (chance < 0.3 or not far):
+            clock = inflection.clock(self.whole(1, 12), self.pick(MINUTES))
+            day = (english, german) if self.random() < 0.7 else ("", "")
+            english, german = both(day, clock)
         return Phrase(english, german, "time")

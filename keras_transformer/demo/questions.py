@@ -60,8 +60,6 @@ def object_question(draw: Events, verb: Verb) -> Phrase:
     noun, chance = draw.pick(NOUNS[role]), draw.random()
     if chance < 0.4:
         return Phrase("what", "was")
-    if chance < 0.6 and "count" in noun.roles:
-        return Phrase(f"how many {noun.english_plural}", f"wie viele {noun.german_plural}")
     return noun_phrase("which", draw.suited(noun, 0.2), noun, "acc")
 
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.demo.compound import JUDGEMENTS, contrasted
+from keras_transformer.demo.compound import contrasted
 from keras_transformer.demo.events import DYNAMIC, Events
 from keras_transformer.demo.inflection import Pair
+from keras_transformer.demo.lexicon import ADJECTIVES_BY_KIND
 from keras_transformer.demo.phrases import GOODS, distinct
 from keras_transformer.demo.relatives import USES
 from keras_transformer.demo.syntax import Clause, Phrase, attached, noun_phrase, pronoun_for, state
 
 DEPENDENT, HEAD = "\ue000", "\ue001"  # of Unicode's private use area: in no sentence
 SEPARABLE = [verb for verb in DYNAMIC if verb.prefix and "habit" in verb.uses]
-JUDGED = [noun for noun in GOODS if noun.english_plural and all(JUDGEMENTS[noun.kind])]
+COUNTED = [noun for noun in GOODS if noun.english_plural]
 
 
 class Linked(NamedTuple):
@@ -80,11 +81,10 @@ def separable(draw: Events) -> Pair:
 
 def antecedent(draw: Events) -> Pair:
     """The lamp was old, but Eva sold it; Eva bought the lamp because it was cheap."""
-    noun, who = draw.pick(JUDGED), draw.subject()
+    noun, who = draw.pick(COUNTED), draw.subject()
     marked = noun._replace(english=HEAD + noun.english, german=HEAD + noun.german)
-    determiner, (charms, flaws) = draw.pick(("the", "this")), JUDGEMENTS[noun.kind]
+    determiner, adjective = draw.pick(("the", "this")), draw.pick(ADJECTIVES_BY_KIND[noun.kind])
     what = noun_phrase(determiner, None, marked)
-    adjective = draw.pick(charms + flaws)
     verb = draw.pick(USES[noun.english])
     if draw.random() < 0.5:
         it = _marked(pronoun_for(what, "acc")).after(verb.preposition)

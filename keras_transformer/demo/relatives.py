@@ -8,11 +8,9 @@ from keras_transformer.demo.lexicon import ADJECTIVES_BY_KIND, Noun
 from keras_transformer.demo.phrases import GOODS, PEOPLE
 from keras_transformer.demo.syntax import BE, Clause, Phrase, attached, join, noun_phrase, state
 
+TRANSITIVE = [verb for verb in DYNAMIC if verb.governs == ["acc"]]
 USES = {  # verbs that take a noun as object
-    noun.english: [
-        verb for verb in DYNAMIC if verb.governs == ["acc"] and {*verb.roles} & {*noun.roles}
-    ]
-    for noun in GOODS
+    noun.english: [verb for verb in TRANSITIVE if {*verb.roles} & {*noun.roles}] for noun in GOODS
 }
 MACHINES = [noun for noun in GOODS if noun.kind == "machine"]
 

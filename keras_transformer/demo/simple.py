@@ -5,11 +5,12 @@ RULES lists the patterns with their weights.
 
 from __future__ import annotations
 
+from keras_transformer.demo import syntax
 from keras_transformer.demo.events import DYNAMIC, POOLS, Events
 from keras_transformer.demo.inflection import Pair, number, with_article
 from keras_transformer.demo.lexicon import ADJECTIVES_BY_KIND, NAMED_VERBS, WORDS, Noun
 from keras_transformer.demo.phrases import GOODS, NOUNS
-from keras_transformer.demo.syntax import BE, Clause, Phrase, both, noun_phrase, pronoun_for, state
+from keras_transformer.demo.syntax import Clause, Phrase, both, noun_phrase, pronoun_for, state
 
 POSTURES = [  # lie, stand and hang in German where English has be and put
     ("lay", NAMED_VERBS["be liegen"], NAMED_VERBS["put legen"]),
@@ -50,6 +51,14 @@ def told(draw: Events) -> Pair:
     return question_or_statement(draw, clause, 0.15)
 
 
+def having(draw: Events) -> Pair:
+    """Peter has a dog. Peter hat einen Hund. He does not have a car. Er hat kein Auto."""
+    who, negated = draw.subject(), draw.random() < 0.3
+    what = draw.thing(draw.pick(("pet", "wear", "small", "loan")), "acc", who, negated)
+    clause = Clause(who, syntax.HAVE, [what], draw.tense(), negated=negated)
+    return question_or_statement(draw, clause)
+
+
 def person_described(draw: Events) -> Pair:
     """My sister is a doctor. Peter is thirty years old. Are you tired?"""
     who, chance = draw.subject(), draw.random()
@@ -57,7 +66,7 @@ def person_described(draw: Events) -> Pair:
         clause = state(who, draw.pick(WORDS["states"]), draw.tense())
         clause.negated = draw.random() < 0.3
         return question_or_statement(draw, clause)
-    if chance < 0.4 or who.english_row not in ("he", "she"):
+    if chance < 0.35 or who.english_row not in ("he", "she"):
         return state(who, both(number(draw.whole(2, 99)), ("years old", "Jahre alt"))).sentence()
     # German has no article, and a form for women
     english, man, woman = draw.pick(WORDS["professions"])
@@ -85,6 +94,8 @@ def thing_described(draw: Events) -> Pair:
 
 def pointed_at(draw: Events, noun: Noun) -> Phrase:
     """Return a thing that one can point at: the hat, this red hat, my hat, Anna's hat."""
+    if draw.random() < 0.15:
+        return syntax.genitive(draw.possessor(), draw.suited(noun), noun, "nom")
     determiner = draw.pick(("the", "the", "this", draw.owning(None)))
     return noun_phrase(determiner, draw.suited(noun), noun)
 
@@ -109,10 +120,11 @@ def located(draw: Events) -> Pair:
     where = draw.spot("dat", noun, role == "hang")
     if chance < 0.75:
         return question_or_statement(draw, Clause(what, lies, [where], draw.tense()))
-    question = Clause(what, BE, []).sentence(Phrase("where", "wo"), question=True)
+    question = Clause(what, syntax.BE, []).sentence(Phrase("where", "wo"), question=True)
     return both(question, Clause(pronoun_for(what), lies, [where]).sentence())
 
 
 RULES = [
-    (happened, 26), (told, 5), (person_described, 8), (thing_described, 5), (located, 9),
+    (happened, 26), (told, 6), (having, 4), (person_described, 10), (thing_described, 6),
+    (located, 9),
 ]  # fmt: skip

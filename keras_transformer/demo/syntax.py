@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keras_transformer.demo import inflection, lexicon
 from keras_transformer.demo.inflection import DETERMINERS, PERSON, PRONOUNS, Pair
@@ -45,7 +45,7 @@ def join(*words: str) -> str:
     return " ".join(word for word in words if word)
 
 
-def both(*pairs: Sequence[str]) -> Pair:
+def both(*pairs: Sequence[Any]) -> Pair:
     """Join the English and the German words of pairs."""
     return join(*(pair[0] for pair in pairs)), join(*(pair[1] for pair in pairs))
 

@@ -6,11 +6,11 @@ import pytest
 
 from keras_transformer.demo.compound import (
     RULES,
-    conditional,
     contrasted,
     coordinated,
     handed_on,
     intended,
+    judged,
     meanwhile,
     ordered,
     purposed,
@@ -93,8 +93,8 @@ def test_a_sentence_has_a_capital_and_the_same_mark_in_both_languages(rule):
 @pytest.mark.parametrize(
     "rule,conjunctions",
     [
-        (reasoned, [("because", "weil"), ("although", "obwohl")]),
-        (conditional, [("if", "wenn")]),
+        (reasoned, [("because", "weil"), ("although", "obwohl"), ("if", "wenn")]),
+        (judged, [("because", "weil"), ("although", "obwohl")]),
         (meanwhile, [("while", "während"), ("before", "bevor"), ("when", "als")]),
         (reported, [("whether", "ob")]),
         (purposed, [("to", "um")]),

@@ -50,8 +50,6 @@ def test_adjectives_translate_one_to_one():
     adjectives = lexicon.ADJECTIVE_LIST
     names = {a.english for a in adjectives}
     assert len(names) == len({a.german for a in adjectives}) == len(adjectives)
-    charms, flaws = ({*lexicon.WORDS[name]} for name in ("charms", "flaws"))
-    assert charms | flaws <= names and not charms & flaws
 
 
 @pytest.mark.parametrize("verb", lexicon.VERB_LIST, ids=lambda verb: verb.english[0])

@@ -10,6 +10,7 @@ from keras_transformer.demo.phrases import named
 from keras_transformer.demo.simple import (
     RULES,
     happened,
+    having,
     located,
     person_described,
     priced,
@@ -80,6 +81,7 @@ def test_a_price():
     "rule,english,german",
     [
         (happened, r" not |cannot", r" nicht| kein"),
+        (having, r" not ", r" nicht| kein"),
         (person_described, r" years old", r" Jahre alt"),
         (thing_described, r" than ", r" als "),
         (thing_described, r" euros", r" Euro\b"),
