@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: lessons are notebooks, too; diagrams load mermaid.js from the site itself.
+"""Hooks of MkDocs: lessons are notebooks, too; results are pages; mermaid.js is in the site.
 
 Without a `window.mermaid`, the theme (mkdocs-material 9.8) loads it from unpkg.com. The package
 `mermaidx` contains the published `mermaid.min.js`.
@@ -6,24 +6,30 @@ Without a `window.mermaid`, the theme (mkdocs-material 9.8) loads it from unpkg.
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import jupytext
-from mkdocs.structure.files import File, Files
+from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.utils import get_relative_url
 
 SCRIPT = "assets/javascripts/mermaid.min.js"
+ROOT = Path(__file__).parents[1]
+RESULTS = "benchmarks/results"
 DIAGRAM = '<pre class="mermaid">'
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the script and the notebooks to the files of the site."""
+    """Add the script, the notebooks and the measured results to the files of the site."""
     for page in list(files.documentation_pages()):
         if page.src_uri.startswith("lessons/") and page.name != "index":
             content = notebook(Path(page.abs_src_path).read_text("utf-8"))
             files.append(File.generated(config, f"lessons/{page.name}.ipynb", content=content))
+    for path in sorted((ROOT / RESULTS).rglob("*.*")):
+        uri, level = path.relative_to(ROOT).as_posix(), InclusionLevel.NOT_IN_NAV
+        files.append(File.generated(config, uri, abs_src_path=str(path), inclusion=level))
     script = resources.files("mermaidx") / "assets" / "mermaid.js"
     files.append(File.generated(config, SCRIPT, content=script.read_bytes()))
     return files
@@ -32,6 +38,13 @@ def on_files(files: Files, config: Any) -> Files:
 def notebook(text: str) -> str:
     """Return a lesson as a Jupyter notebook: its blocks of Python and Bash become cells."""
     return jupytext.writes(jupytext.reads(text, "md"), "ipynb")
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Turn links between `docs/` and the results, which hold in the repository, into the site's."""
+    if page.file.src_uri.startswith(RESULTS):
+        return re.sub(r"\]\(((?:\.\./)+)docs/", r"](\1", markdown)
+    return re.sub(rf"\]\(\.\./((?:\.\./)*{RESULTS})", r"](\1", markdown)
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:

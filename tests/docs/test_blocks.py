@@ -1,4 +1,4 @@
-"""Every block of code of the pages and of the README: it runs, or its commands exist as written.
+"""Every block of code of the pages, the results and the README: it runs, or its commands exist.
 
 A page's blocks run in order, in one folder and one namespace, with tiny models in the places that
 they name (`conftest.py`). Before a block `<!-- not run: REASON -->` says that it does not run here;
@@ -21,8 +21,9 @@ from keras_transformer.system.ports import free_port
 
 from .shell import ROOT, SERVERS, commands_of
 
-FOUND = [path for place in ("*.md", "lessons/*.md") for path in (ROOT / "docs").glob(place)]
-PAGES = sorted(path.relative_to(ROOT).as_posix() for path in FOUND)
+RESULTS = "benchmarks/results"
+PLACES = [f"{x}/*.md" for x in ("docs", "docs/lessons", RESULTS, f"{RESULTS}/quality")]
+PAGES = sorted(x.relative_to(ROOT).as_posix() for place in PLACES for x in ROOT.glob(place))
 PAGES = ["README.md", *(page for page in PAGES if page != "docs/add-a-family.md")]  # has its test
 BLOCK = re.compile(
     r"(?:<!-- (?P<mark>[^\n]*) -->\n)?```(?P<language>\w*)(?P<title>[^\n]*)\n(?P<code>.*?)\n```\n",
@@ -58,7 +59,7 @@ def test_languages_and_reasons(page):
 
 
 def test_few_blocks_do_not_run():
-    pages = [page for page in PAGES if page != "docs/results.md"]  # commands of minutes and hours
+    pages = [page for page in PAGES if not page.startswith(RESULTS)]  # those of hours are there
     skipped = [page for page in pages for *_, reason in blocks(page) if reason]
     assert len(skipped) <= 25, skipped
 
