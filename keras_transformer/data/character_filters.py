@@ -2,7 +2,7 @@
 
 Each is a function `(source, target) -> reason or None`, as `data.cleaning.screened` takes them.
 They know no language, so they drop only what is wrong in all: how often they err on good text is
-in docs/techniques.md.
+in benchmarks/results/quality/translation.md.
 """
 
 from __future__ import annotations

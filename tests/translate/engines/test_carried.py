@@ -61,7 +61,10 @@ def table():
     lines = PAGE.read_text("utf-8").split("## Which takes which options")[1].splitlines()
     rows = [[x.strip() for x in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
     (_, *names), _, *rows = rows[: next(i for i, x in enumerate(rows) if x[0] == "signature")]
-    return {name: {x[0].split("`")[1]: x[i] for x in rows} for i, name in enumerate(names, 1)}
+    return {
+        column: {name: row[i] for row in rows for name in row[0].split("`")[1::2]}
+        for i, column in enumerate(names, 1)
+    }
 
 
 @pytest.fixture(scope="module")
