@@ -85,7 +85,7 @@ def test_the_queue_scales_the_deployment(options):
     )
     assert f"\n{name} 0.0\n" in Metrics().text().decode()
     assert options["tokens_per_batch"] <= int(level) < options["most_waiting"]
-    assert name in (ROOT / "docs" / "deploy.md").read_text()
+    assert name in (ROOT / "docs" / "kubernetes.md").read_text()
 
 
 def test_models_and_scratch_files_have_their_places(options):
