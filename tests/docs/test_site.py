@@ -18,7 +18,7 @@ import keras_transformer
 
 from .shell import ROOT
 
-PACKAGES = ("layers", "models", "decoding", "text", "export", "checkpoints")
+PACKAGES = ("layers", "models", "decoding", "text", "export", "weights")
 
 
 @pytest.fixture(scope="module")
