@@ -105,8 +105,8 @@ def main() -> None:
     given = parser.parse_args()
     from keras_transformer.evaluation.assess import read_metrics
     from keras_transformer.language.chat import Chat
+    from keras_transformer.training import chat, language_model
     from keras_transformer.training.language_models import read_start, with_chat_template
-    from training import chat, language_model
 
     folder = given.folder
     questions = write_files(folder, given.data)[: given.most]

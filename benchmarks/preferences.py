@@ -99,7 +99,7 @@ def scores(folder: Path, data: Path, tests: Sequence[str] = TESTS) -> list[float
 
 def tuned(given: argparse.Namespace, name: str, rate: float, seed: int, steps: int) -> Path:
     """Tune the translator in one way, unless it is done; return its folder."""
-    from training.preferences import train
+    from keras_transformer.training.preferences import train
 
     output = given.room / f"{name.replace(' ', '-').lower()}-{rate}-{seed}"
     path = given.room / "pairs.jsonl"
@@ -107,7 +107,7 @@ def tuned(given: argparse.Namespace, name: str, rate: float, seed: int, steps: i
         return output
     if name in LOSSES:
         options = dict(loss=LOSSES[name], peak_learning_rate=rate, seed=seed, warmup_steps=10)
-        train(given.folder, path, output, **options)
+        train(train_file=path, output=output, start_from=given.folder, **options)
     else:
         pairs = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
         further_steps(given.folder, pairs, output, rate, steps, seed)
@@ -123,9 +123,9 @@ def kept(path: Path, make: Callable[[], list[float]]) -> list[float]:
 
 def steps_of(path: Path, translator: Any, tokens_per_batch: int) -> int:
     """Return the number of batches that the preferences of a file make."""
-    from training.preferences import _batches
+    from keras_transformer.training.preferences import batches
 
-    return len(_batches(translator, path, tokens_per_batch, False, False, 0))
+    return len(batches(translator, path, tokens_per_batch=tokens_per_batch))
 
 
 def main() -> None:

@@ -64,7 +64,7 @@ def halves(pairs: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
 
 def models(room: Path, data: Path, steps: int) -> dict[str, Path]:
     """Train what `room` lacks of the language model, the classifier and the judge."""
-    from training import language_model, text_classification
+    from keras_transformer.training import language_model, text_classification
 
     own = halves(labelled(data / "sst2/train.tsv.gz"))
     room.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ def models(room: Path, data: Path, steps: int) -> dict[str, Path]:
     for name, half in (("classifier", "second"), ("judge", "first")):
         if not (folders[name] / "metrics.json").exists():
             files = [room / f"{half}.tsv", data / "sst2/dev.tsv.gz", data / "sst2/test.tsv.gz"]
-            text_classification.train(*files, folders[name], epochs=5)
+            text_classification.train(*files, output=folders[name], epochs=5)
     return folders
 
 

@@ -30,7 +30,7 @@ from keras_transformer.cli.serve import serve
 from keras_transformer.cli.shortlist import shortlist
 from keras_transformer.cli.speech import speak, transcribe
 from keras_transformer.cli.tasks import COMMANDS
-from keras_transformer.cli.train import train
+from keras_transformer.cli.train import TrainCommand, train
 from keras_transformer.cli.translate import translate
 
 app = typer.Typer(
@@ -74,8 +74,8 @@ def _options(
     warnings.showwarning = lambda message, *rest, **options: say(f"warning: {message}")
 
 
-for command in (train, launch):
-    app.command(cls=Command)(command)
+app.command(cls=TrainCommand)(train)
+app.command(cls=Command)(launch)
 for command in (translate, score):
     app.command(cls=CorpusCommand)(command)
 for command in (evaluate, generate, chat, transcribe, speak, *COMMANDS):

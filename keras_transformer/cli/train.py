@@ -1,16 +1,65 @@
-"""The command that trains a translator."""
+"""The command that trains: a translator, or with `--task` a model of another task."""
 
 from __future__ import annotations
 
+import argparse
+import importlib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from keras_transformer.cli.common import Command
+from keras_transformer.config import require
 from keras_transformer.training.recipe import names, settings
+
+TRANSLATE = "translate"
+# The modules of keras_transformer.training by task: by the command that runs the model, if any.
+TASKS = {
+    "answer": "question_answering",
+    "chat": "chat",
+    "classify": "text_classification",
+    "dna": "dna",
+    "fill": "masked_language_model",
+    "generate": "language_model",
+    "parse": "parsing",
+    "preferences": "preferences",
+    "protein": "protein",
+    "see": "image_classification",
+    "span-corruption": "span_corruption",
+    "speak": "speech_synthesis",
+    "tag": "token_classification",
+    "transcribe": "speech_recognition",
+}
+
+
+class TrainCommand(Command):
+    """`train`; with `--task NAME`, a command with the options and the help of that task."""
+
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
+        """Read the options of the task."""
+        parser = argparse.ArgumentParser(info_name, add_help=False, allow_abbrev=False)
+        parser.add_argument("--task", nargs="?", default=TRANSLATE)
+        chosen, others = parser.parse_known_args(args)
+        if chosen.task == TRANSLATE:
+            return super().make_context(info_name, args, *more, **extra)
+        accepted = f"one of {', '.join((TRANSLATE, *TASKS))}"
+        require(chosen.task in TASKS, "--task", chosen.task, accepted)
+        module = importlib.import_module(f"keras_transformer.training.{TASKS[chosen.task]}")
+        app = typer.Typer(add_completion=False, rich_markup_mode=None)
+        app.command(cls=Command)(module.train)
+        command = typer.main.get_command(app)
+        return command.make_context(f"{info_name} --task {chosen.task}", others, *more, **extra)
 
 
 def train(
+    task: Annotated[
+        str,
+        typer.Option(
+            help=f"What to train: {TRANSLATE}, {', '.join(TASKS)}. Each has its own options, which "
+            "--task NAME --help lists."
+        ),
+    ] = TRANSLATE,
     recipe: Annotated[
         str, typer.Option(help=f"Name of a recipe ({', '.join(names())}), or a TOML file.")
     ] = "grammar",
@@ -67,7 +116,7 @@ def train(
         bool, typer.Option(help="Start over even if the folder holds a run.")
     ] = False,
 ) -> None:
-    """Train a translator and save it with its tokenizer and its measured quality.
+    """Train a translator, or a model of another task, and save it with its measured quality.
 
     Run the same command again to resume from the last checkpoint; SIGTERM and Ctrl-C save one. The
     environment variable KERAS_BACKEND chooses the backend.
@@ -79,7 +128,10 @@ def train(
             --validation dev.en --validation dev.de --set tokens_per_batch=8000
         keras-transformer train --recipe multi30k --start-from saved_models/opus-mt-en-de
             --set lora_rank=16 --set epochs=1
+        keras-transformer train --task classify --train train.tsv --validation dev.tsv
+            --test test.tsv --output saved_models/sentiment
     """
+    require(task == TRANSLATE, "task", task, TRANSLATE)
     from keras_transformer.training import translation
 
     translation.train(

@@ -55,7 +55,7 @@ class Chat:
         if template is None:
             raise ValueError(
                 "the model has no chat template (chat_template.jinja in its folder): it was not "
-                "trained on chats; training.chat trains it on them"
+                "trained on chats; `keras-transformer train --task chat` trains it on them"
             )
         self.writer, self.template = writer, template
         self._slots = None

@@ -209,7 +209,7 @@ def require_kind(what: str, config: Mapping[str, Any], folder: str | os.PathLike
         article = "an" if found[0].what[0] in "aeiou" else "a"
         problem = f"{article} {found[0].what}: use {found[0].users}"
     elif config.get("task") == "pretrained":
-        problem = "a pretrained model without a head: a script of training/ starts from it"
+        problem = "a pretrained model without a head: `train --task` starts from it"
     else:
         problem = f"a model of task {config.get('task')!r}"
     raise ValueError(f"{folder} is not a saved {what} but {problem}")

@@ -38,7 +38,7 @@ def write_run_card(folder: Path, train: Callable, given: Mapping[str, Any]) -> N
     files = dict.fromkeys([*_files(given.values()), *_corpora(given, metrics)])
     run = Run(
         command(sys.orig_argv),
-        _module(train),
+        train.__module__,
         {name: _plain(x) for name, x in given.items() if x is not None and x is not False},
         [_described(path) for path in files],
         _versions(),
@@ -58,14 +58,6 @@ def command(arguments: list[str]) -> str:
     """
     rest = [Path(x).name if os.path.isabs(x) else x for x in arguments[1:]]
     return shlex.join((["python"] if rest[:1] == ["-m"] else []) + rest)
-
-
-def _module(train: Callable) -> str:
-    """Return the module of a function, also if it is run by `python -m`."""
-    spec = getattr(sys.modules["__main__"], "__spec__", None)
-    if train.__module__ == "__main__" and spec is not None:
-        return spec.name
-    return train.__module__
 
 
 def _plain(value: Any) -> Any:

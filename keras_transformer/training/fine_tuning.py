@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import keras
+
 from keras_transformer.config import require, require_whole
-from keras_transformer.models import EncoderOnly, ViT, enable_lora, resized
+from keras_transformer.data.sequence_batches import SequenceBatches
+from keras_transformer.models import BERT, BERTConfig, EncoderOnly, ViT, enable_lora, resized
 from keras_transformer.models.encoder_only import SHARED
 from keras_transformer.models.vocabulary import with_config
 from keras_transformer.saved.folder import load_model, load_with_tokenizer, read_config
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 ADAPTER_FOLDER = "adapter"  # inside the folder of a run with LoRA
+# Options of the tasks that `encoder_for` makes the model of, with their defaults.
+ENCODER = dict(start_from=None, lora_rank=0, vocab_size=8000, d_model=128, num_heads=4)
 
 
 def read_encoder(
@@ -26,7 +31,7 @@ def read_encoder(
     """Load the encoder that a run starts from, in float32, with its tokenizer.
 
     Args:
-        folder: A run of a training script, an adapter, or what `import` wrote.
+        folder: A run of `train --task`, an adapter, or what `import` wrote.
         family: Class that the encoder must have, or several of which it must have one.
         what: Name of the family in error messages.
 
@@ -76,6 +81,52 @@ def fine_tuned(
     return with_lora(model, lora_rank, {x.path for x in model.weights} - copied)
 
 
+def encoder_for(
+    run: Any,
+    head: str,
+    texts: Iterable[str],
+    *,
+    lowercase: bool = True,
+    new: dict[str, Any] | None = None,
+    read: Callable[[Path], tuple[EncoderOnly, TextTokenizer]] = read_encoder,
+    **fields: Any,
+) -> tuple[EncoderOnly, TextTokenizer]:
+    """Return the encoder that a run trains, and its tokenizer.
+
+    Without `start_from` it is a BERT of the run's sizes; otherwise see `fine_tuned`.
+
+    Args:
+        run: A `TaskRun`.
+        head: One of `models.heads.HEADS`.
+        texts: Texts that a new tokenizer is trained on.
+        lowercase: Whether a new tokenizer ignores case and accents.
+        new: Further config fields of a new BERT.
+        read: Function that loads the encoder and the tokenizer of `start_from`.
+        fields: Config fields of both, such as `labels`.
+    """
+    fields = dict(dropout=run.dropout) | fields
+    if run.start_from is None:
+        tokenizer = TextTokenizer.train(texts, "wordpiece", run.vocab_size, lowercase=lowercase)
+        fields |= run.sizes | dict(head=head, max_length=run.max_length) | (new or {})
+        keras.utils.set_random_seed(run.seed)
+        return BERT(BERTConfig(tokenizer.vocab_size, **fields), dtype=run.precision), tokenizer
+    start, tokenizer = read(run.start_from)
+    keras.utils.set_random_seed(run.seed)
+    fields |= dict(lora_rank=run.lora_rank, precision=run.precision)
+    return fine_tuned(start, head, **fields), tokenizer
+
+
+def batches_for(
+    run: Any, model: EncoderOnly, sequences: Sequence[Sequence[int]], labels: Any, **options: Any
+) -> SequenceBatches:
+    """Return batches of texts for an encoder; `options` are further ones of `SequenceBatches`."""
+    config = model.config
+    sizes = dict(tokens_per_batch=run.tokens_per_batch, max_length=config.max_length)
+    return SequenceBatches(
+        sequences, labels, **sizes | options, pad_id=config.pad_id, seed=run.seed
+    )
+
+
 def with_lora(model: Any, lora_rank: int, whole: set[str] | frozenset[str] = frozenset()) -> Any:
     """Return the model after `enable_lora`; with rank 0, as it was."""
     if lora_rank:
@@ -111,7 +162,7 @@ def fine_tuned_vit(
     """Return a copy of a saved ViT with a new head, and positions for images of another size.
 
     Args:
-        folder: A run of `training.image_classification`, or what `import` wrote.
+        folder: A run of `train --task see`, or what `import` wrote.
         image_shape: Height, width and channels of the images.
         num_classes: Number of image classes.
         dropout: Dropout rate in [0, 1).

@@ -8,17 +8,18 @@ from pathlib import Path
 
 import keras
 
-from keras_transformer.config import require_whole
+from keras_transformer.config import require
 from keras_transformer.data.windows import NO_LABEL
 from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
-from keras_transformer.models import DecoderOnly, enable_lora
+from keras_transformer.models import DecoderOnly
 from keras_transformer.models.vocabulary import with_config
-from keras_transformer.optimizers import adam
 from keras_transformer.saved.model_files import is_saved
 from keras_transformer.text.chat_template import NAMED, ChatTemplate
-from keras_transformer.training.runs import say, schedule_for
+from keras_transformer.training.fine_tuning import with_lora
+from keras_transformer.training.runs import say
+from keras_transformer.training.task import TaskRun
 
 TEMPLATE = "chatml"  # of models that have no template
 
@@ -59,55 +60,38 @@ def with_chat_template(writer: CausalLM) -> tuple[CausalLM, bool]:
     return CausalLM(model, tokenizer, ChatTemplate.named(TEMPLATE), writer.search), not known
 
 
-def to_train(
-    start: CausalLM,
-    *,
-    dropout: float,
-    precision: str,
-    lora_rank: int = 0,
-    new_tokens: bool = False,
-) -> DecoderOnly:
+def to_train(run: TaskRun, start: CausalLM, new_tokens: bool = False) -> DecoderOnly:
     """Return a copy of a language model to train further.
 
     Args:
+        run: The run, with its `dropout`, `precision` and `lora_rank`.
         start: The language model.
-        dropout: Dropout rate in [0, 1).
-        precision: Keras dtype policy.
-        lora_rank: Rank of the LoRA products, which alone are trained; 0: train all weights.
         new_tokens: Whether LoRA also trains the tables of the vocabulary: a frozen table never
             learns tokens that are new.
 
     Raises:
         ValueError: If a value is out of range.
     """
-    require_whole("lora_rank", lora_rank, 0)
-    config = dataclasses.replace(start.model.config, dropout=dropout)
-    model = with_config(start.model, config, precision)
-    if lora_rank:
-        enable_lora(model, lora_rank)
-        if new_tokens:
-            for layer in (model.embedding.tokens, model.output_layer):
-                for weight in layer.weights:
-                    weight.trainable = True
+    config = dataclasses.replace(start.model.config, dropout=run.dropout)
+    model = with_lora(with_config(start.model, config, run.precision), run.lora_rank)
+    if run.lora_rank and new_tokens:
+        for layer in (model.embedding.tokens, model.output_layer):
+            for weight in layer.weights:
+                weight.trainable = True
     return model
 
 
-def compile_for_text(
-    model: DecoderOnly, steps: int, peak: float, warmup_steps: int, weight_decay: float
-) -> None:
+def compile_for_text(run: TaskRun, model: DecoderOnly, steps: int) -> None:
     """Compile a language model with AdamW and the mean loss of the labels that count.
 
     Args:
+        run: The run, with its `peak_learning_rate`, `warmup_steps` and `weight_decay`.
         model: The model.
         steps: Steps of the run.
-        peak, warmup_steps: See `schedule_for`.
-        weight_decay: Weight decay of AdamW.
     """
-    adamw = dict(beta_2=0.99, epsilon=1e-8, weight_decay=weight_decay, global_clipnorm=1.0)
-    model.compile(
-        adam(schedule_for(peak, warmup_steps, steps), **adamw),
-        LabelSmoothedCrossentropy(0.0, NO_LABEL),
-        metrics=[Perplexity(NO_LABEL)],
-    )
+    require(run.weight_decay >= 0, "weight_decay", run.weight_decay, "at least 0")
+    adamw = dict(beta_2=0.99, epsilon=1e-8, weight_decay=run.weight_decay, global_clipnorm=1.0)
+    loss = LabelSmoothedCrossentropy(0.0, NO_LABEL)
+    model.compile(run.optimizer(steps, **adamw), loss, metrics=[Perplexity(NO_LABEL)])
     trained = sum(keras.ops.size(weight) for weight in model.trainable_weights)
     say(f"{model.count_params():,} parameters, {int(trained):,} of them trained")

@@ -1,104 +1,97 @@
 """Train a constituency parser, a small Transformer from words to trees, and measure it.
 
-`python -m training.parsing --help`. Section 6.3 of Vaswani et al. 2017; a tree is written as
-a line of symbols (Vinyals et al. 2015).
+Section 6.3 of Vaswani et al. 2017; a tree is written as a line of symbols (Vinyals et al. 2015).
 """
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
-from typing import Annotated
 
 import keras
-import typer
 
-from keras_transformer.backend import keep_compilations
 from keras_transformer.config import TransformerConfig, require
 from keras_transformer.data.pair_batches import TokenBatches
 from keras_transformer.data.trees import linearize, read_treebank, right_branching
-from keras_transformer.evaluation.assess import parsing_scores, save_metrics
+from keras_transformer.evaluation.assess import parsing_scores
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import Transformer
-from keras_transformer.optimizers import adam
 from keras_transformer.tasks.parser import Parser
 from keras_transformer.text import WordTokenizer
-from keras_transformer.training import script_options as options
-from keras_transformer.training.runs import facts, fit_epochs, main, run_into, schedule_for
+from keras_transformer.training.task import TaskRun, task
 from keras_transformer.translate.translator import Translator
 
 
-@run_into()
+@task(
+    d_model=128,
+    num_layers=3,
+    num_heads=4,
+    dropout=0.2,
+    max_length=180,
+    tokens_per_batch=1024,
+    epochs=24,
+    peak_learning_rate=1.5e-3,
+    warmup_steps=400,
+)
 def train(
-    treebank: Annotated[Path, typer.Option(help="A zip with combined/wsj_0001.mrg and so on.")],
-    output: options.Output,
-    validation_from: Annotated[
-        int, typer.Option(help="Number of the first validation file.")
-    ] = 170,
-    test_from: Annotated[int, typer.Option(help="Number of the first test file.")] = 185,
-    tags: Annotated[bool, typer.Option(help="Write words in trees as tags, not XX.")] = True,
-    d_model: options.Width = 128,
-    num_layers: options.Layers = 3,
-    num_heads: options.Heads = 4,
-    dropout: options.Dropout = 0.2,
-    word_dropout: Annotated[float, typer.Option(help="Share of words replaced by a class.")] = 0.1,
-    max_length: options.MaxLength = 180,
-    tokens_per_batch: options.TokensPerBatch = 1024,
-    epochs: options.Epochs = 24,
-    peak_learning_rate: options.PeakLearningRate = 1.5e-3,
-    warmup_steps: options.WarmupSteps = 400,
-    beam_size: options.BeamSize = 4,
-    precision: options.Precision = "float32",
-    seed: options.Seed = 0,
+    run: TaskRun,
+    treebank: Path,
+    validation_from: int = 170,
+    test_from: int = 185,
+    tags: bool = True,
+    word_dropout: float = 0.1,
+    beam_size: int = 4,
 ) -> None:
-    """Train a parser; save it with its tokenizer and the F1 of its brackets."""
-    keep_compilations()
-    begun = time.monotonic()
+    """Train a parser; save it with its tokenizer and the F1 of its brackets.
+
+    Args:
+        treebank: A zip with combined/wsj_0001.mrg and so on.
+        validation_from: Number of the first validation file.
+        test_from: Number of the first test file.
+        tags: Write words in trees as tags, not XX.
+        word_dropout: Share of words replaced by a class.
+        beam_size: Hypotheses of the beam search.
+    """
     trees = _parts(treebank, validation_from, test_from)
     pairs = {
-        name: [(" ".join(tree.words()), linearize(tree, tags)) for tree in own]
-        for name, own in trees.items()
+        name: [(" ".join(tree.words()), linearize(tree, tags)) for tree in part]
+        for name, part in trees.items()
     }
     tokenizer = WordTokenizer.train(*zip(*pairs["train"], strict=True))
-    budget = dict(tokens_per_batch=tokens_per_batch, max_length=max_length, seed=seed)
+    budget = dict(tokens_per_batch=run.tokens_per_batch, max_length=run.max_length, seed=run.seed)
     batches = TokenBatches(pairs["train"], tokenizer, sampling=word_dropout, **budget)
     validation = TokenBatches(pairs["validation"], tokenizer, shuffle=False, **budget)
 
-    keras.utils.set_random_seed(seed)
-    sizes = dict(d_model=d_model, d_ff=2 * d_model, num_heads=num_heads, dropout=dropout)
-    sizes |= dict(num_encoder_layers=num_layers, num_decoder_layers=num_layers)
+    keras.utils.set_random_seed(run.seed)
+    sizes = dict(num_encoder_layers=run.num_layers, num_decoder_layers=run.num_layers)
+    sizes |= dict(d_model=run.d_model, d_ff=2 * run.d_model, num_heads=run.num_heads)
+    sizes |= dict(dropout=run.dropout, norm_first=True, share_embeddings=False)
     vocabularies = tokenizer.source_vocab_size, tokenizer.target_vocab_size
-    config = TransformerConfig(*vocabularies, **sizes, norm_first=True, share_embeddings=False)
-    model = Transformer(config, dtype=precision)
-    model.compile(
-        adam(schedule_for(peak_learning_rate, warmup_steps, epochs * len(batches))),
-        LabelSmoothedCrossentropy(0.1),
-        metrics=[Perplexity()],
-    )
-    fit_epochs(model, batches, epochs, validation)
-    trained = facts(model, begun)
-    Parser(model, tokenizer).save(output)
+    model = Transformer(TransformerConfig(*vocabularies, **sizes), dtype=run.precision)
+    optimizer = run.optimizer(run.epochs * len(batches))
+    model.compile(optimizer, LabelSmoothedCrossentropy(0.1), metrics=[Perplexity()])
+    run.fit(model, batches.dataset(), len(batches), validation_data=validation)
+    run.save(Parser(model, tokenizer))
 
-    parser = Parser.load(output, "float32")
-    search = dict(beam_size=beam_size, max_extra_length=max_length, strict=True)
+    parser = Parser.load(run.output, "float32")
+    search = dict(beam_size=beam_size, max_extra_length=run.max_length, strict=True)
     for name in ("validation", "test"):
         sentences = [source for source, _ in pairs[name]]
-        metrics = _scores(parser, tags, sentences, trees[name], search)
-        for kind, scores in metrics.items():
-            print(name, kind, *(f"{key} {value:.2f}" for key, value in scores.items()))
-        save_metrics(output, name, metrics | trained | {"trees": len(sentences)})
-    print(f"{len(trees['train'])} trees, trained in {trained['seconds']:.0f} s; saved to {output}")
+        scores = _scores(parser, tags, sentences, trees[name], search)
+        for kind, measured in scores.items():
+            print(name, kind, *(f"{key} {value:.2f}" for key, value in measured.items()))
+        run.record(scores | {"trees": len(sentences)}, name, model)
+    print(f"{len(trees['train'])} trees, trained in {run.seconds:.0f} s; saved to {run.output}")
 
 
 def _parts(treebank, validation_from, test_from):
     """Read the trees for training, validation and test, by the numbers of their files."""
     trees = {"train": [], "validation": [], "test": []}
-    for number, own in read_treebank(treebank).items():
+    for number, part in read_treebank(treebank).items():
         later = (number >= validation_from) + (number >= test_from)
-        trees[list(trees)[later]] += own
-    for name, own in trees.items():
-        require(len(own) > 0, f"trees for {name} in {treebank}", 0, "one or more")
+        trees[list(trees)[later]] += part
+    for name, part in trees.items():
+        require(len(part) > 0, f"trees for {name} in {treebank}", 0, "one or more")
     return trees
 
 
@@ -110,8 +103,4 @@ def _scores(parser, tags, sentences, trees, search):
         "unconstrained": translator.translate(sentences, **search),
         "right_branching": [linearize(right_branching(x.split())) for x in sentences],
     }
-    return {kind: parsing_scores(own, trees) for kind, own in lines.items()}
-
-
-if __name__ == "__main__":
-    main(train)
+    return {kind: parsing_scores(written, trees) for kind, written in lines.items()}

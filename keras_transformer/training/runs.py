@@ -1,4 +1,4 @@
-"""Training runs: locked folders, checkpoints on signals, one-line errors, shared fit calls."""
+"""Training runs: locked folders, checkpoints on signals, one-line errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -88,7 +87,7 @@ def run_into(
             folder, place = given["output"], place_in(os.environ)
             if place.count > 1 and not joins:
                 raise NotImplementedError(
-                    f"this script trains in one process, got {place.count} (as `keras-transformer "
+                    f"this task trains in one process, got {place.count} (as `keras-transformer "
                     "launch`, torchrun and srun start them): `keras-transformer train` joins them"
                 )
             with _handled():
@@ -145,41 +144,6 @@ def fit(
         raise _Signalled(_signals.number or signal.SIGTERM) from None
     finally:
         _signals.checkpoints = None
-
-
-def fit_epochs(
-    model: keras.Model, batches: Any, epochs: int, validation: Any = None, **options: Any
-) -> dict[str, list[float]]:
-    """Fit a compiled model without checkpoints, with one line per epoch; return the history.
-
-    Args:
-        model: The compiled model.
-        batches: Training data with `dataset(steps=None)` and a length, such as `SequenceBatches`.
-        epochs: Passes over the training data.
-        validation: Data of the same kind, measured after each epoch; or None.
-        options: Other arguments of `keras.Model.fit`.
-    """
-    say(f"{model.count_params():,} parameters, {len(batches)} batches")
-    if validation is not None:
-        options["validation_data"] = validation.dataset(steps=len(validation))
-        options["validation_steps"] = len(validation)
-    data, steps = batches.dataset(), len(batches)
-    options |= dict(steps_per_epoch=steps, epochs=epochs, shuffle=False, verbose=2)
-    return model.fit(data, **options).history
-
-
-def facts(model: keras.Model, begun: float) -> dict[str, Any]:
-    """Return the facts that each run records besides its scores.
-
-    Args:
-        model: The trained model.
-        begun: `time.monotonic()` at the start of the run.
-    """
-    return {
-        "parameters": model.count_params(),
-        "seconds": time.monotonic() - begun,
-        "backend": keras.backend.backend(),
-    }
 
 
 def schedule_for(

@@ -1,21 +1,13 @@
-"""Train a small speech model that spells spoken digits, measure it and save it.
-
-`python -m training.speech_recognition --help`. KERAS_BACKEND chooses the backend.
-"""
+"""Train a small speech model that spells spoken digits, measure it and save it."""
 
 from __future__ import annotations
 
 import dataclasses
-import os
-import time
 from pathlib import Path
-from typing import Annotated
 
 import keras
 import numpy as np
-import typer
 
-from keras_transformer.backend import keep_compilations
 from keras_transformer.config import require
 from keras_transformer.data.recordings import (
     DIGITS,
@@ -24,116 +16,91 @@ from keras_transformer.data.recordings import (
     read_spoken_digits,
 )
 from keras_transformer.data.windows import NO_LABEL
-from keras_transformer.evaluation.assess import save_metrics
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import Speech, SpeechConfig
 from keras_transformer.models.vocabulary import with_config
-from keras_transformer.optimizers import WarmupSchedule, adam
 from keras_transformer.speech.hearing import Hearing
 from keras_transformer.speech.transcriber import Transcriber
 from keras_transformer.text.text_tokenizer import TextTokenizer
-from keras_transformer.training import script_options as options
-from keras_transformer.training.fine_tuning import check_lora, save_run, with_lora
-from keras_transformer.training.runs import facts, main, run_into, say
+from keras_transformer.training.fine_tuning import with_lora
+from keras_transformer.training.task import Count, TaskRun, task
 
+CLIPS = Path("fsdd") / "recordings.tar.gz"  # in the folder of the data sets
 RATE, MELS = 8000, 40
 LANGUAGE = "en"  # of a multilingual Whisper
 
 
-@run_into()
-def train(
-    data_folder: options.DataFolder = None,
-    output: options.Output = Path("saved_models/digits"),
-    held_out: Annotated[
-        str | None,
-        typer.Option(help="Speaker for testing only.  [default: the official split]"),
-    ] = None,
-    words: Annotated[
-        int, typer.Option(min=1, help="Join up to this many clips of a speaker, with pauses.")
-    ] = 1,
-    start_from: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of a trained model or of an imported Whisper. It replaces the tokenizer, "
-            "the features and the sizes."
-        ),
-    ] = None,
-    lora_rank: options.LoRARank = 0,
-    epochs: options.Epochs = 60,
-    batch_size: options.BatchSize = 32,
-    d_model: options.Width = 64,
-    num_layers: options.Layers = 2,
-    dropout: options.Dropout = 0.1,
-    peak_learning_rate: options.PeakLearningRate = 1e-3,
-    train_size: options.TrainSize = None,
-    seed: options.Seed = 0,
-) -> None:
+@task(
+    output=Path("saved_models/digits"),
+    data_folder=None,
+    start_from=None,
+    lora_rank=0,
+    epochs=60,
+    batch_size=32,
+    d_model=64,
+    num_layers=2,
+    dropout=0.1,
+    peak_learning_rate=1e-3,
+    train_size=None,
+)
+def train(run: TaskRun, held_out: str | None = None, words: Count = 1) -> None:
     """Train on log-mel features of altered clips, and print the share of correct words.
 
     The official test set is the first five clips of each speaker and digit; its speakers are all
     in the training set too. `--held-out` is a harder and more honest test. With several words, the
-    times of the words in the test set are measured, too.
+    times of the words in the test set are measured, too. --start-from takes a trained model or an
+    imported Whisper, whose features it uses.
 
-    Examples:
-
-        python -m training.speech_recognition --held-out theo
-        python -m training.speech_recognition --words 3
+    Args:
+        held_out: Speaker for testing only.  [default: the official split]
+        words: Join up to this many clips of a speaker, with pauses.
     """
-    keep_compilations()
-    check_lora(lora_rank, start_from)
-    path = (data_folder or Path(os.environ.get("KT_DATA", "data"))) / "fsdd" / "recordings.tar.gz"
-    check_lora(lora_rank, start_from)
-    start = Transcriber.load(start_from, "float32") if start_from else None
+    start = Transcriber.load(run.start_from, "float32") if run.start_from else None
     hearing = start.hearing if start else Hearing(RATE, is_multilingual=False)
-    rate, rng = hearing.sample_rate, np.random.default_rng(seed)
-    heard, tests = _clips(path, held_out, train_size, seed, rate)
+    rate, rng = hearing.sample_rate, np.random.default_rng(run.seed)
+    heard, tests = _clips(run, held_out, rate)
     heard = [x for x, _ in joined_words(heard, words, rng, rate)]
-    joined = joined_words(tests, words, rng, rate)
-    tests, places = [x for x, _ in joined], [spans for _, spans in joined]
+    tests, places = zip(*joined_words(tests, words, rng, rate), strict=True)
     tokenizer, config = (start.tokenizer, start.model.config) if start else _made(words)
-    batches = _batches(heard, tokenizer, config, start, hearing, batch_size, seed)
+    batches = _batches(run, heard, tokenizer, config, start, hearing)
 
-    keras.utils.set_random_seed(seed)
+    keras.utils.set_random_seed(run.seed)
     if start is None:
-        sizes = dict(d_model=d_model, num_encoder_layers=num_layers, num_decoder_layers=num_layers)
-        sizes |= dict(num_heads=4, dropout=dropout, max_frames=batches.max_frames)
-        model = Speech(dataclasses.replace(config, d_ff=None, **sizes))
+        sizes = dict(num_encoder_layers=run.num_layers, num_decoder_layers=run.num_layers)
+        sizes |= dict(d_model=run.d_model, d_ff=None, num_heads=4, max_frames=batches.max_frames)
+        config = dataclasses.replace(config, dropout=run.dropout, **sizes)
+        model = Speech(config, dtype=run.precision)
     else:
-        config = dataclasses.replace(config, dropout=dropout)
-        model = with_lora(with_config(start.model, config, "float32"), lora_rank)
-    steps = epochs * len(batches)
-    schedule = WarmupSchedule(peak_learning_rate, max(1, steps // 10), 1 + steps)
+        config = dataclasses.replace(config, dropout=run.dropout)
+        model = with_lora(with_config(start.model, config, run.precision), run.lora_rank)
+    optimizer = run.optimizer(run.epochs * len(batches))
     loss = LabelSmoothedCrossentropy(0.1, NO_LABEL)
-    model.compile(adam(schedule), loss, metrics=[Perplexity(NO_LABEL)])
-    say(f"{model.count_params():,} parameters, {len(heard)} clips, {keras.backend.backend()}")
-    begin = time.monotonic()
-    length = dict(steps_per_epoch=len(batches), epochs=epochs)
-    model.fit(iter(batches), **length, shuffle=False, verbose=2)
-    trained = facts(model, begin)
+    model.compile(optimizer, loss, metrics=[Perplexity(NO_LABEL)])
+    run.fit(model, iter(batches), len(batches))
 
     # As trained: clips of any length, also if those of --start-from were padded to 30 seconds.
     hearing = dataclasses.replace(hearing, pads_clips=False)
     transcriber = Transcriber(model, tokenizer, hearing)
     scores = _scores(transcriber, tests, places)
-    save_run(transcriber.save, output, start_from, lora_rank)
-    run = dict(epochs=epochs, seed=seed, held_out=held_out, words=words)
-    save_metrics(output, "training", run | trained)
-    save_metrics(output, "test", scores)
-    print(f"{scores['accuracy']:.4f} of {len(tests)} clips right; saved to {output}")
+    run.save(transcriber)
+    facts = dict(epochs=run.epochs, seed=run.seed, held_out=held_out, words=words)
+    run.record(facts, "training", model)
+    run.record(scores, "test")
+    print(f"{scores['accuracy']:.4f} of {len(tests)} clips right; saved to {run.output}")
     if "seconds_off" in scores:
         print(f"starts and ends of their words are {scores['seconds_off']:.3f} s off on average")
 
 
 def _scores(transcriber, tests, places):
     """Return the share of correct texts and, if clips have several words, how far these are off."""
-    own = dict(batch_size=100, language=LANGUAGE if transcriber.languages else None)
-    found = transcriber.transcribe([x.samples for x in tests], **own)
-    right = [i for i, x in enumerate(tests) if x.text == found[i]]
+    options = dict(batch_size=100, language=LANGUAGE if transcriber.languages else None)
+    texts = transcriber.transcribe([x.samples for x in tests], **options)
+    right = [i for i, x in enumerate(tests) if x.text == texts[i]]
     scores = dict(accuracy=len(right) / len(tests), clips=len(tests))
     if right and max(map(len, places)) > 1:
-        timed = transcriber.transcribe_words([tests[i].samples for i in right], **own)
-        spans = [[(word.start, word.end) for word in own] for own in timed]
+        timed = transcriber.transcribe_words([tests[i].samples for i in right], **options)
+        spans = [[(word.start, word.end) for word in clip] for clip in timed]
         errors = [np.subtract(a, places[i]) for a, i in zip(spans, right, strict=True)]
         scores["seconds_off"] = float(np.abs(np.concatenate(errors)).mean())
     return scores
@@ -147,45 +114,43 @@ def _made(words):
     return tokenizer, SpeechConfig(size + 2, num_mels=MELS, max_length=longest + 3, **ids)
 
 
-def _batches(heard, tokenizer, config, start, hearing, batch_size, seed):
+def _batches(run, heard, tokenizer, config, start, hearing):
     """Return the batches of clips with their texts, checked against the model's limits."""
     ids = tokenizer.encode([x.text for x in heard], framed=False)
     begin = start.first_ids(LANGUAGE)[1:] if start else []
     batches = SpeechBatches(
         [x.samples for x in heard],
         [[*letters, config.eos_ids[0]] for letters in ids],
-        batch_size,
+        run.batch_size,
         hearing.sample_rate,
         config.num_mels,
         pad_id=config.pad_id,
         bos_id=config.bos_id,
         begin=begin,
         pad_label=NO_LABEL,  # in a Whisper, pad_id is eos_id
-        seed=seed,
+        seed=run.seed,
     )
     if start:
         longest = len(begin) + max(map(len, ids)) + 1
-        for name, found, most in (
+        for name, size, most in (
             ("frames of the longest clip", batches.max_frames, config.max_frames),
             ("tokens of the longest text", longest, config.max_length),
         ):
-            require(found <= most, name, found, f"at most {most}, the limit of --start-from")
+            require(size <= most, name, size, f"at most {most}, the limit of --start-from")
     return batches
 
 
-def _clips(path, held_out, train_size, seed, rate):
+def _clips(run, held_out, rate):
     """Return the clips for training, shuffled, and those for the test."""
+    path = run.data / CLIPS
     recordings = read_spoken_digits(path, rate)
     speakers = {x.speaker for x in recordings}
     known = held_out is None or held_out in speakers
     require(known, "held_out", held_out, f"one of {sorted(speakers)}")
-    is_test = [x.take < 5 if held_out is None else x.speaker == held_out for x in recordings]
-    tests = [x for x, test in zip(recordings, is_test, strict=True) if test]
-    require(len(tests) > 0, f"clips for testing in {path}", 0, "one or more")
-    heard = [x for x, test in zip(recordings, is_test, strict=True) if not test]
-    order = np.random.default_rng(seed).permutation(len(heard))
-    return [heard[i] for i in order[:train_size]], tests
-
-
-if __name__ == "__main__":
-    main(train)
+    parts = {True: [], False: []}
+    for x in recordings:
+        parts[x.take < 5 if held_out is None else x.speaker == held_out].append(x)
+    require(len(parts[True]) > 0, f"clips for testing in {path}", 0, "one or more")
+    heard = parts[False]
+    order = np.random.default_rng(run.seed).permutation(len(heard))
+    return [heard[i] for i in order[: run.train_size]], parts[True]

@@ -13,8 +13,8 @@ import transformers
 from keras_transformer import load_pretrained
 from keras_transformer.saved.folder import load_with_tokenizer
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.training import question_answering, text_classification, token_classification
 from tests.backends import EVERY_CASE
-from training import question_answering, text_classification, token_classification
 
 SMALL = dict(
     hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24,
@@ -151,8 +151,9 @@ def test_an_encoder_is_fine_tuned(encoder, task, started, tmp_path):
 
 def test_no_answers_from_proteins(started, tmp_path):
     start = started(write_esm)[1]
+    files = write_questions(tmp_path)
     with pytest.raises(ValueError, match="start.* is not a saved BERT or DeBERTa but a ESM"):
-        question_answering.train(*write_questions(tmp_path), tmp_path / "run", start)
+        question_answering.train(*files, output=tmp_path / "run", start_from=start)
 
 
 @pytest.mark.once("files and texts: no tensor differs")

@@ -2,7 +2,7 @@
 
 import random
 
-from training import text_classification, token_classification
+from keras_transformer.training import text_classification, token_classification
 
 WORDS = "ba be bi bo bu da de di do du".split()
 SIZES = dict(vocab_size=64, d_model=16, num_layers=1, num_heads=2, dropout=0.0)

@@ -12,9 +12,9 @@ from keras_transformer.data.windows import PackedRows
 from keras_transformer.language.chat import Chat
 from keras_transformer.models import LLaMA, LLaMAConfig
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.training.chat import train
 from keras_transformer.weights import weights_of
 from tests.language.chats import chat_folder
-from training.chat import train
 
 pytestmark = pytest.mark.once("the script calls the library; tests of its parts run under each")
 

@@ -26,6 +26,13 @@ from keras_transformer.saved.folder import (
 from keras_transformer.speech.hearing import Hearing
 from keras_transformer.tasks.image_format import ImageFormat
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.training import (
+    image_classification,
+    language_model,
+    masked_language_model,
+    protein,
+    speech_recognition,
+)
 from keras_transformer.training.fine_tuning import (
     check_lora,
     fine_tuned,
@@ -35,15 +42,8 @@ from keras_transformer.training.fine_tuning import (
 )
 from tests.pretrained import test_pretrained_encoders as encoders
 from tests.tiny import tiny
-from tests.training import test_biology as biology
-from tests.training import test_senses as senses
-from training import (
-    image_classification,
-    language_model,
-    masked_language_model,
-    protein,
-    speech_recognition,
-)
+from tests.training import senses
+from tests.training import test_protein as biology
 
 structures = biology.structures
 LABELS = ("x", "y", "z")
@@ -204,11 +204,13 @@ def test_scripts_leave_an_adapter_of_each_encoder(encoder, task, imported, tmp_p
 def test_a_protein_tagger_by_lora(structures, imported, tmp_path):
     options = dict(lora_rank=2, **biology.STEPS | STEPS)
     start = imported(encoders.write_esm)
-    protein.train(structures, tmp_path / "run", start, **options)
+    protein.train(structures, tmp_path / "run", start_from=start, **options)
     adapter, _ = load_with_tokenizer(tmp_path / "run" / "adapter", "tagger")
     assert adapter.config.labels == ("C", "E", "H")
     with pytest.raises(ValueError, match="pretraining_epochs must be 0 with --lora-rank"):
-        protein.train(structures, tmp_path / "other", start, pretraining_epochs=1, **options)
+        protein.train(
+            structures, tmp_path / "other", start_from=start, pretraining_epochs=1, **options
+        )
 
 
 @ONCE

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from keras_transformer import CausalLM
+from keras_transformer.training.language_model import train
 from tests.backends import cases
-from training.language_model import train
 
 OPTIONS = dict(
     num_layers=1, num_heads=2, d_model=16, length=16, rows=8, warmup_steps=5,

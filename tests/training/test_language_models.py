@@ -14,6 +14,7 @@ from keras_transformer.training.language_models import (
     to_train,
     with_chat_template,
 )
+from keras_transformer.training.task import TaskRun
 from tests.language.chats import chat_folder
 
 TEXT = "to be or not to be"
@@ -66,13 +67,15 @@ def test_a_model_without_a_template_gets_chatml(writer):
 
 def test_what_lora_trains(writer):
     start, new_tokens = with_chat_template(writer)
-    options = dict(dropout=0.0, precision="float32", lora_rank=2)
+    learning = dict(peak_learning_rate=0.01, warmup_steps=2, weight_decay=0.1)
+    options = dict(start_from="x", dropout=0.0, precision="float32", **learning)
+    run = TaskRun(lora_rank=2, **options)
     for opened in (False, new_tokens):
-        model = to_train(start, **options, new_tokens=opened)
+        model = to_train(run, start, opened)
         names = {weight.path for weight in model.trainable_weights}
         tables = {path for path in names if "lora" not in path}
         assert len(tables) == (1 if opened else 0) and len(names) > 4
-        compile_for_text(model, 10, 0.01, 2, 0.1)
+        compile_for_text(run, model, 10)
         before = [np.array(keras.ops.convert_to_numpy(x)) for x in model.weights]
         model.fit({"token_ids": IDS}, IDS + 1, verbose=0)
         changed = [
@@ -81,7 +84,7 @@ def test_what_lora_trains(writer):
             if not np.array_equal(old, keras.ops.convert_to_numpy(weight))
         ]
         assert set(changed) <= names and tables <= set(changed)
-    whole = to_train(start, dropout=0.0, precision="float32")
+    whole = to_train(TaskRun(**options), start)
     assert len(whole.trainable_weights) > len(names)
     with pytest.raises(ValueError, match="lora_rank must be a whole number of at least 0, got -1"):
-        to_train(start, dropout=0.0, precision="float32", lora_rank=-1)
+        TaskRun(lora_rank=-1, **options)

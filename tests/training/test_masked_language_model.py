@@ -9,15 +9,17 @@ from keras import ops
 
 from keras_transformer import MaskFiller
 from keras_transformer.data.documents import read_sentences
+from keras_transformer.models import BERT, BERTConfig
 from keras_transformer.saved.folder import load_with_tokenizer
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.training.masked_language_model import batches, train
+from keras_transformer.training.task import TaskRun
 from tests.text.test_encodings import folder_of
-from training.masked_language_model import _batches, train
 
 WORDS = "ba be bi bo bu da de di do du".split()
-SIZES = dict(vocab_size=64, d_model=16, num_layers=1, num_heads=2, dropout=0.0, max_length=32)
+WIDTHS = dict(d_model=16, num_layers=1, num_heads=2)
+SIZES = dict(vocab_size=64, dropout=0.0, max_length=32, **WIDTHS)
 STEPS = dict(tokens_per_batch=8192, warmup_steps=10, peak_learning_rate=1e-2)
-BATCHES = dict(tokens_per_batch=8192, max_length=32, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,9 @@ def test_sentence_order(text, tmp_path):
     model, tokenizer = load_with_tokenizer(tmp_path, "encoder")
     config = model.config
     assert config.head == "pretraining" and config.shared_blocks and config.d_embedding == 8
-    validation = _batches(tokenizer, 0, "sentence_order", 3, BATCHES, read_sentences(text), False)
+    run = TaskRun(tokens_per_batch=8192, seed=0)
+    options = "sentence_order", 3, read_sentences(text), False
+    validation = batches(run, model, tokenizer, *options)
     inputs, labels = validation.batch(0)
     assert len(validation) == 1
     found = {name: ops.convert_to_numpy(x) for name, x in model(inputs).items()}
@@ -76,6 +80,8 @@ def test_sentences_of_a_document_have_spaces_between_them(tmp_path):
     special = ["<unk>", "<mask>"]
     tokenizer = TextTokenizer.read(tmp_path / "tokenizer").with_special_tokens(special)
     text = ["Rome is old;", "in Rome lives Ann."]
-    batches = _batches(tokenizer, 0, "full_sentences", 1, BATCHES, [text])
-    ids = [x for sentence in batches.documents[0] for x in sentence]
+    model = BERT(BERTConfig(tokenizer.vocab_size, max_length=32, **WIDTHS))
+    run = TaskRun(tokens_per_batch=8192, seed=0)
+    made = batches(run, model, tokenizer, "full_sentences", 1, [text])
+    ids = [x for sentence in made.documents[0] for x in sentence]
     assert [ids] == tokenizer.encode([" ".join(text)], framed=False)

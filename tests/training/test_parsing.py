@@ -9,7 +9,7 @@ import pytest
 from keras_transformer import Parser, Translator
 from keras_transformer.data.trees import linearize, read_treebank
 from keras_transformer.evaluation.assess import parsing_scores
-from training.parsing import train
+from keras_transformer.training.parsing import train
 
 
 def test_a_run(tmp_path):

@@ -10,8 +10,8 @@ from keras_transformer.language.preferences import encoded_answers, reference_lo
 from keras_transformer.language.rewarder import Rewarder
 from keras_transformer.models import GPT, GPTConfig
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.training.preferences import train
 from tests.small_translator import TEXTS, made_tokenizer, make
-from training.preferences import train
 
 OPTIONS = dict(tokens_per_batch=128, peak_learning_rate=0.01, warmup_steps=2, epochs=6)
 
@@ -40,7 +40,7 @@ def start(request, tmp_path_factory):
 @pytest.mark.parametrize("loss,rank", [("sigmoid", 2), ("cpo", 0)])
 def test_a_model_follows_them(start, preferences, tmp_path, loss, rank):
     own = dict(loss=loss, lora_rank=rank, validation_file=preferences)
-    train(start, preferences, tmp_path / "run", **own, **OPTIONS)
+    train(preferences, start_from=start, output=tmp_path / "run", **own, **OPTIONS)
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert metrics["val_accuracy"] == 1 and metrics["accuracy"] > 0.5
     kind = CausalLM if "task" in json.loads((start / "config.json").read_text()) else Translator
@@ -62,7 +62,7 @@ def test_a_model_follows_them(start, preferences, tmp_path, loss, rank):
 
 
 def test_a_reward_model_learns_them(start, preferences, tmp_path):
-    train(start, preferences, tmp_path, loss="reward", **OPTIONS)
+    train(preferences, start_from=start, output=tmp_path, loss="reward", **OPTIONS)
     assert json.loads((tmp_path / "metrics.json").read_text())["accuracy"] > 0.9
     answers = ["nine six two", "one"]
     assert Rewarder.load(tmp_path).best_of(TEXTS[:1], [answers]) == ["one"]
@@ -70,12 +70,12 @@ def test_a_reward_model_learns_them(start, preferences, tmp_path):
 
 def test_bad_input(start, preferences, tmp_path):
     with pytest.raises(ValueError, match="loss must be one of .*, got 'dpo'"):
-        train(start, preferences, tmp_path / "run", loss="dpo")
+        train(preferences, start_from=start, output=tmp_path / "run", loss="dpo")
     with pytest.raises(ValueError, match="beta must be above 0, got 0"):
-        train(start, preferences, tmp_path / "run", beta=0)
+        train(preferences, start_from=start, output=tmp_path / "run", beta=0)
     with pytest.raises(ValueError, match="is not a saved model"):
-        train(tmp_path, preferences, tmp_path / "run")
+        train(preferences, start_from=tmp_path, output=tmp_path / "run")
     line = dict(prompt="one " * 99, chosen="one", rejected="two")
     (tmp_path / "long.jsonl").write_text(json.dumps(line) + "\n")
     with pytest.raises(ValueError, match=r"long.jsonl must be pairs of at most 40 tokens"):
-        train(start, tmp_path / "long.jsonl", tmp_path / "run")
+        train(tmp_path / "long.jsonl", start_from=start, output=tmp_path / "run")

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from keras_transformer import QuestionAnswerer
-from training.question_answering import train
+from keras_transformer.training.question_answering import train
 
 
 def test_a_run(tmp_path):

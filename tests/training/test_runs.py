@@ -67,7 +67,7 @@ def test_scripts_that_train_in_one_process_refuse_several(name, tmp_path, monkey
     needed = [x.name for x in inspect.signature(train).parameters.values() if x.default is x.empty]
     for variable, value in dict(RANK=1, WORLD_SIZE=2, MASTER_ADDR="a").items():
         monkeypatch.setenv(variable, str(value))
-    with pytest.raises(NotImplementedError, match="this script trains in one process, got 2 "):
+    with pytest.raises(NotImplementedError, match="this task trains in one process, got 2 "):
         train(**dict.fromkeys(needed, tmp_path / "absent") | {"output": tmp_path / "run"})
     assert not (tmp_path / "run").exists()
 

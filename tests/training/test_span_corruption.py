@@ -5,9 +5,9 @@ import random
 
 import pytest
 
+from keras_transformer.training.span_corruption import train
 from keras_transformer.training.translation import train as train_further
 from keras_transformer.translate.translator import Translator
-from training.span_corruption import train
 
 WORDS = "ba be bi bo bu da de di do du".split()
 

@@ -11,8 +11,8 @@ from keras_transformer import CausalLM, MaskFiller
 from keras_transformer.models import GPT, GPTConfig
 from keras_transformer.saved.folder import load_with_tokenizer
 from keras_transformer.text.text_tokenizer import TextTokenizer
-from training.masked_language_model import train as pretrain
-from training.text_classification import train
+from keras_transformer.training.masked_language_model import train as pretrain
+from keras_transformer.training.text_classification import train
 
 WORDS = "ba be bi bo bu da de di do du ga ge gi go gu la le li lo lu".split()
 

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from training.token_classification import train
+from keras_transformer.training.token_classification import train
 
 
 def test_a_run(tmp_path):

@@ -1,0 +1,13 @@
+"""Train a language model on texts.
+
+    python -m training.language_model --text shakespeare.txt --output saved_models/shakespeare
+
+`keras-transformer train --task generate` does the same. The flow is
+`keras_transformer/training/language_model.py`: data, model, `compile`, `fit`, measures.
+"""
+
+from keras_transformer.training.language_model import train
+from keras_transformer.training.runs import main
+
+if __name__ == "__main__":
+    main(train)

@@ -1,0 +1,13 @@
+"""Train a constituency parser, a small Transformer from words to trees.
+
+    python -m training.parsing --treebank treebank.zip --output saved_models/parser
+
+`keras-transformer train --task parse` does the same. The flow is
+`keras_transformer/training/parsing.py`: data, model, `compile`, `fit`, measures.
+"""
+
+from keras_transformer.training.parsing import train
+from keras_transformer.training.runs import main
+
+if __name__ == "__main__":
+    main(train)

@@ -1,0 +1,14 @@
+"""Train a tagger of words, a small BERT or a pretrained encoder.
+
+    python -m training.token_classification --train train.conll --test test.conll \\
+        --output saved_models/tagger
+
+`keras-transformer train --task tag` does the same. The flow is
+`keras_transformer/training/token_classification.py`: data, model, `compile`, `fit`, measures.
+"""
+
+from keras_transformer.training.runs import main
+from keras_transformer.training.token_classification import train
+
+if __name__ == "__main__":
+    main(train)
