@@ -3,14 +3,14 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 
-from keras_transformer.weights import average, average_weights
+from keras_transformer.weights import average, average_weights, save_weights
 
 
 def checkpoint(folder, **weights):
     folder.mkdir(parents=True, exist_ok=True)
-    save_file({k: np.asarray(v) for k, v in weights.items()}, folder / "weights.safetensors")
+    save_weights(folder / "weights.safetensors", weights)
     return folder
 
 
