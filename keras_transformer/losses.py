@@ -152,6 +152,41 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
         }
 
 
+@keras.saving.register_keras_serializable("keras_transformer")
+class MaskedSquaredError(keras.losses.Loss):
+    """Mean squared error of the tokens that have a number; labels of the others are NaN.
+
+    Call arguments:
+        y_true: Numbers (B, T), or NaN.
+        y_pred: Predictions (B, T, 1).
+        sample_weight: Optional weights (B,) or (B, T).
+    """
+
+    def __init__(self, name: str = "masked_squared_error", dtype: Any = None):
+        super().__init__(name=name, reduction=None, dtype=dtype)
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        y_true = ops.cast(ops.convert_to_tensor(y_true), "float32")
+        y_pred = ops.cast(ops.convert_to_tensor(y_pred), "float32")[..., 0]
+        check_labels(y_true, y_pred.shape)
+        weight_BT = self._weights(y_true, sample_weight)
+        known_BT = ops.where(ops.isnan(y_true), y_pred, y_true)
+        total = replica_sum(ops.sum(weight_BT))
+        return ops.sum(ops.square(y_pred - known_BT) * weight_BT) / ops.maximum(total, 1e-9)
+
+    def batch_weight(self, y_true: Any, sample_weight: Any = None) -> Any:
+        """Return the number of tokens that have a number, or the sum of their weights."""
+        return ops.sum(self._weights(y_true, sample_weight))
+
+    def _weights(self, y_true, sample_weight):
+        return token_weights(ops.cast(ops.isnan(y_true), "int32"), 1, sample_weight)
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        del config["reduction"]  # always the mean over tokens
+        return config
+
+
 def alignment_loss(weights_BTS: Any, alignment_BT: Any, counts_BT: Any) -> Any:
     """Return the sum of -log(attention to the aligned source token), per target token.
 

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_transformer.losses import (
     LabelSmoothedCrossentropy,
+    MaskedSquaredError,
     PreferenceLoss,
     RewardLoss,
     alignment_loss,
@@ -238,3 +239,16 @@ def test_preferences_train_a_model(rng):
     history = model.fit({"token_ids": ids}, y_true, **fit).history
     assert history["loss"][0] == pytest.approx(np.log(2), rel=1e-5)
     assert history["loss"][-1] < 0.5 and history["accuracy"][-1] == 1
+
+
+def test_squared_error_of_the_numbers_there_are():
+    loss = MaskedSquaredError()
+    labels = np.array([[1.0, np.nan, 3.0], [np.nan, np.nan, -1.0]], "float32")
+    found = np.array([[[2.0], [9.0], [3.0]], [[9.0], [9.0], [1.0]]], "float32")
+    assert float(loss(labels, found)) == pytest.approx((1 + 0 + 4) / 3)
+    assert float(loss(labels, found, np.array([1.0, 0.0]))) == pytest.approx(1 / 2)
+    assert float(loss.batch_weight(labels)) == 3
+    assert float(loss(np.full_like(labels, np.nan), found)) == 0
+    with pytest.raises(ValueError, match="the shape of the labels"):
+        loss(labels[:, :2], found)
+    assert MaskedSquaredError.from_config(loss.get_config()).name == loss.name

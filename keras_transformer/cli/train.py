@@ -25,6 +25,7 @@ TASKS = {
     "parse": "parsing",
     "preferences": "preferences",
     "protein": "protein",
+    "regress": "token_regression",
     "see": "image_classification",
     "span-corruption": "span_corruption",
     "speak": "speech_synthesis",

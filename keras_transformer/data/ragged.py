@@ -7,12 +7,13 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 
 class Ragged:
-    """Sequences of integers; sequence i is `values[starts[i]:starts[i + 1]]`.
+    """Sequences of integers, or of float32; sequence i is `values[starts[i]:starts[i + 1]]`.
 
     Pickling writes two temporary files, and unpickling maps them into memory, so that worker
     processes share one copy. The files are deleted together with the object that was pickled.
@@ -28,12 +29,17 @@ class Ragged:
         self._folder = None
 
     @classmethod
-    def pack(cls, sequences: Iterable[Sequence[int]]) -> Ragged:
-        """Copy sequences, in the smallest unsigned dtype that fits, or int32 if any is negative."""
+    def pack(cls, sequences: Iterable[Sequence[Any]], dtype: Any = np.int32) -> Ragged:
+        """Copy sequences, of integers in the smallest unsigned dtype unless one is negative.
+
+        Args:
+            sequences: The sequences.
+            dtype: int32 or float32.
+        """
         sequences = list(sequences)
         starts = np.cumsum([0, *map(len, sequences)])
-        values = np.fromiter(itertools.chain.from_iterable(sequences), np.int32, starts[-1])
-        if values.min(initial=0) >= 0:
+        values = np.fromiter(itertools.chain.from_iterable(sequences), dtype, starts[-1])
+        if values.dtype == np.int32 and values.min(initial=0) >= 0:
             values = values.astype(np.min_scalar_type(values.max(initial=0)))
         return cls(values, starts)
 
@@ -79,9 +85,10 @@ class Ragged:
         values[self.starts[:-1]] = first
         return Ragged(values, self.starts)
 
-    def padded(self, rows: int, length: int, pad_id: int) -> np.ndarray:
-        """Return an int32 matrix (rows, length), one sequence per row, padded with `pad_id`."""
-        matrix = np.full((rows, length), pad_id, np.int32)
+    def padded(self, rows: int, length: int, pad_id: float) -> np.ndarray:
+        """Return a matrix (rows, length), int32 or float32, one sequence per row, padded."""
+        dtype = np.float32 if self.values.dtype == np.float32 else np.int32
+        matrix = np.full((rows, length), pad_id, dtype)
         matrix[: len(self)][np.arange(length) < self.lengths[:, None]] = self.values
         return matrix
 

@@ -24,12 +24,13 @@ class SequenceBatches:
         sequences: Token ids of each text, at most `max_length`. `TextTokenizer.encode` cuts longer
             texts before their last special tokens.
         labels: One number per text, or one per token of each text; or a `Masking`, which draws
-            inputs and labels anew in each step.
+            inputs and labels anew in each step. Numbers of tokens are whole, or of float32 arrays.
         tokens_per_batch: Maximum cells of a batch, padding included; at least `max_length`.
         max_length: Maximum tokens per text.
         num_buckets: Maximum number of different batch lengths.
         pad_id: Padding id.
-        pad_label: Padding of token labels, an int32; None: `pad_id`. Must be None for other labels.
+        pad_label: Padding of token labels, an int32; None: `pad_id`, or NaN for labels of float32.
+            Must be None for other labels.
         shuffle: Whether to reshuffle in each epoch.
         seed: Seed of the order and the masks.
 
@@ -67,10 +68,13 @@ class SequenceBatches:
         if not self.masking and len(labels) != len(sequences):
             raise ValueError(f"labels must be {len(sequences)}, one per text, got {len(labels)}")
         self.pad_id, self.seed = pad_id, seed
-        self.pad_label = pad_id if pad_label is None else pad_label
+        self.pad_label: float = pad_id if pad_label is None else pad_label
         self._ids = Ragged.pack(sequences)
         self._labels = None if self.masking else _packed(labels, self._ids.lengths)
-        if isinstance(self._labels, Ragged):
+        if isinstance(self._labels, Ragged) and self._labels.values.dtype == np.float32:
+            require(pad_label is None, "pad_label", pad_label, "None for labels of float32")
+            self.pad_label = np.nan
+        elif isinstance(self._labels, Ragged):
             whole = isinstance(self.pad_label, int | np.integer) and abs(self.pad_label) < 2**31
             require(whole, "pad_label", pad_label, "an int32 or None")
         else:
@@ -108,7 +112,8 @@ class SequenceBatches:
 def _packed(labels, lengths):
     if np.ndim(labels[0]) == 0:
         return np.asarray(labels)
-    packed = Ragged.pack(labels)
+    is_real = np.asarray(labels[0]).dtype.kind == "f"
+    packed = Ragged.pack(labels, np.float32 if is_real else np.int32)
     if wrong := np.flatnonzero(packed.lengths != lengths).tolist():
         at = wrong[0]
         raise ValueError(

@@ -29,7 +29,12 @@ SERIALIZABLE = {  # modules, and their classes with `keras.saving.register_keras
     "layers.remainders": ("TokenTable",),
     "layers.residual": ("AddNorm",),
     "layers.rotary": ("Rotary",),
-    "losses": ("LabelSmoothedCrossentropy", "PreferenceLoss", "RewardLoss"),
+    "losses": (
+        "LabelSmoothedCrossentropy",
+        "MaskedSquaredError",
+        "PreferenceLoss",
+        "RewardLoss",
+    ),
     "metrics": ("MaskedAccuracy", "Perplexity", "PreferenceAccuracy"),
     "models.bert": ("BERT",),
     "models.deberta": ("DeBERTa",),

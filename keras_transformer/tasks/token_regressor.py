@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -66,6 +67,27 @@ class TokenRegressor(WordTask):
             ]
             for text, own, rows in zip(texts, places, results, strict=True)
         ]
+
+    def regress_words(
+        self,
+        sentences: Sequence[Sequence[str]],
+        *,
+        tokens_per_batch: int = 8192,
+        strict: bool = False,
+    ) -> list[list[float]]:
+        """Return the number of each word.
+
+        Words are encoded as in training, each with a space before it.
+
+        Args:
+            sentences: The words of each sentence.
+            tokens_per_batch, strict: See `regress`; words after a cut get NaN.
+
+        Raises:
+            ValueError: See `regress`.
+        """
+        rows = self._of_words(sentences, tokens_per_batch, strict)
+        return [[math.nan if x is None else float(x[0]) for x in row] for row in rows]
 
     def in_words(self, found: Sequence[WordValue]) -> str:
         """Return the numbers of a text as a line of text: each as word=number."""

@@ -1,0 +1,85 @@
+"""Train a regressor of words, a small BERT from scratch or a pretrained encoder, and measure it.
+
+Each line of a file is a word, a tab and its number, such as a reading time; an empty line ends a
+sentence.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from keras_transformer.config import require
+from keras_transformer.data.tagged import read_tagged
+from keras_transformer.losses import MaskedSquaredError
+from keras_transformer.tasks.token_regressor import TokenRegressor
+from keras_transformer.training.fine_tuning import ENCODER, batches_for, encoder_for
+from keras_transformer.training.task import TaskRun, task
+
+
+@task(
+    **ENCODER,
+    num_layers=2,
+    dropout=0.1,
+    max_length=192,
+    tokens_per_batch=2048,
+    epochs=15,
+    peak_learning_rate=1e-3,
+    warmup_steps=50,
+)
+def train(run: TaskRun, train_file: Path, test_file: Path) -> None:
+    """Train a regressor of words; save it with its tokenizer and its error.
+
+    --start-from takes a run of `--task fill`, or an imported BERT or variant of it (RoBERTa,
+    MPNet, ...), DeBERTa or ESM-2.
+
+    Args:
+        train_file: Words and numbers; may be a .gz.
+        test_file: The same, for the final measurement.
+    """
+    words, numbers = _read(train_file)
+    test_words, test_numbers = _read(test_file)
+    head = dict(labels=("number",), problem_type="regression", head_dropout=run.dropout)
+    texts, new = map(" ".join, words), dict(num_types=1)
+    model, tokenizer = encoder_for(
+        run, "token_classification", texts, lowercase=False, new=new, **head
+    )
+
+    # The first piece of each word carries its number.
+    encoded = tokenizer.encode_words(words, model.config.max_length)
+    labels = [_labels(*both) for both in zip(encoded, numbers, strict=True)]
+    batches = batches_for(run, model, [ids for ids, _ in encoded], labels)
+    model.compile(run.optimizer(run.epochs * len(batches)), MaskedSquaredError())
+    run.fit(model, batches.dataset(), len(batches))
+
+    regressor = TokenRegressor(model, tokenizer)
+    found = [x for row in regressor.regress_words(test_words) for x in row]
+    errors = np.array(found) - np.concatenate(test_numbers)
+    scores = {"mean_squared_error": float(np.nanmean(errors**2))}
+    run.save(regressor)
+    run.record(scores, "test", model)
+    print(f"mean squared error {scores['mean_squared_error']:.4g}; saved to {run.output}")
+
+
+def _read(path):
+    """Return the words and the numbers of each sentence of a file."""
+    words, texts = zip(*read_tagged(path), strict=True)
+    numbers = []
+    for row in texts:
+        try:
+            numbers.append(np.array(row, "float32"))
+            fits = np.isfinite(numbers[-1]).all()
+        except ValueError:
+            fits = False
+        require(fits, f"the numbers of words in {path}", list(row), "finite numbers")
+    return words, numbers
+
+
+def _labels(encoded, numbers):
+    """Return the number of each token: that of its word for the first of a word, else NaN."""
+    ids, starts = encoded
+    row = np.full(len(ids), np.nan, "float32")
+    kept = np.less(starts, len(ids))
+    row[np.array(starts, int)[kept]] = numbers[kept]
+    return row

@@ -1,0 +1,14 @@
+"""Train a regressor of words, a small BERT or a pretrained encoder.
+
+    python -m training.token_regression --train times.tsv --test times.test.tsv \\
+        --output saved_models/reading-times
+
+`keras-transformer train --task regress` does the same. The flow is
+`keras_transformer/training/token_regression.py`: data, model, `compile`, `fit`, measures.
+"""
+
+from keras_transformer.training.runs import main
+from keras_transformer.training.token_regression import train
+
+if __name__ == "__main__":
+    main(train)
