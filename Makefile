@@ -1,4 +1,5 @@
 # make demo          train, measure, export and use a translator
+# make check         lint and the fast tests on PyTorch; two minutes
 # make test          lint, documentation, and all tests under every backend
 # make test-jax      the tests under one backend (also test-tensorflow, test-torch)
 # make faults        every kill, full disk, truncated file and flipped bit of tests/faults, with
@@ -23,11 +24,14 @@ BACKENDS := tensorflow jax torch
 # One process per core, and whole test files per process: most of the time goes to compilation.
 PYTEST := --quiet --durations 12 --numprocesses auto --maxprocesses 8 --dist loadfile \
 	--no-loadscope-reorder
+# Rooms whose tests take seconds, and those of no room.
+FAST := $(wildcard tests/test_*.py) $(addprefix tests/,decoding demo distribution layers models \
+	running text weights)
 
 # Tests start many processes: what the first one compiles, the others load.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: size demo test $(addprefix test-,$(BACKENDS)) faults fuzz install-test bench lint docs format clean release
+.PHONY: check size demo test $(addprefix test-,$(BACKENDS)) faults fuzz install-test bench lint docs format clean release
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
@@ -42,6 +46,9 @@ export PYTHONDONTWRITEBYTECODE :=
 demo: .venv/ready
 	$(BIN)/python -m training.translation --recipe grammar --output $(RUN)
 	$(BIN)/python -m training.demo $(RUN)
+
+check: lint
+	@KERAS_BACKEND=torch OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST) $(FAST)
 
 test: .venv/ready
 	@$(MAKE) --no-print-directory --jobs 2 lint docs
