@@ -5,11 +5,11 @@ Each function has the same meaning on every backend, and a faster implementation
 
 from keras_transformer.backend.ahead import packages
 from keras_transformer.backend.cache import (
-    at_most,
     attend_cache,
     cache_places,
     caches_grow,
     last_places,
+    minimum,
     new_cache,
     write_cache,
 )
@@ -91,7 +91,6 @@ __all__ = [
     "adam_update",
     "assign_slices",
     "at",
-    "at_most",
     "attend_cache",
     "attention",
     "attention_weights",
@@ -126,6 +125,7 @@ __all__ = [
     "lookup",
     "mask_bias",
     "masked_by",
+    "minimum",
     "model_axis",
     "most_filled",
     "new_cache",

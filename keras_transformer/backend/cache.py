@@ -70,7 +70,7 @@ def new_cache(first_BNPH: Any, length: Any, beam_size: int = 1) -> Any:
     return ops.pad(cache_BNSH, ((0, 0), (0, 0), (0, (length - filled) * beam_size), (0, 0)))
 
 
-def at_most(number: Any, most: int) -> Any:
+def minimum(number: Any, most: int) -> Any:
     """Return the minimum, as a Python number if `number` is one."""
     return min(number, most) if isinstance(number, int) else ops.minimum(number, most)
 

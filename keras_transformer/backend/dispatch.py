@@ -13,7 +13,7 @@ if BACKEND == "torch":
     _PLAIN = (torch.Tensor, torch.nn.Parameter)  # exact types; other subclasses use the formulas
 
 
-def by_kernel(x: Any) -> bool:
+def uses_torch_kernels(x: Any) -> bool:
     """Return whether to use the kernels of `backend.torch` for x.
 
     They need real values: not while shapes are inferred or a graph is recorded, and not inside a
@@ -24,6 +24,6 @@ def by_kernel(x: Any) -> bool:
     return type(x) in _PLAIN and not x.is_meta and not in_stateless_scope()
 
 
-def by_loop() -> bool:
+def uses_tensorflow_kernels() -> bool:
     """Return whether to use `backend.tensorflow.kernels`: inside a training step."""
     return BACKEND == "tensorflow" and in_training_step()

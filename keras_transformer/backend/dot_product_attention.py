@@ -10,7 +10,7 @@ from keras import ops
 from keras_transformer.backend import quick
 from keras_transformer.backend.chunked import Pattern, chunked_attention
 from keras_transformer.backend.compilation import BACKEND, is_portable
-from keras_transformer.backend.dispatch import by_kernel, by_loop
+from keras_transformer.backend.dispatch import uses_tensorflow_kernels, uses_torch_kernels
 
 if BACKEND == "tensorflow":
     from keras_transformer.backend.tensorflow import kernels as tensorflow_kernels
@@ -52,14 +52,14 @@ def attention(
     """
     if _in_chunks(query_BNTH, key_BNSH, mask, bias, pattern, soft_cap):
         return chunked_attention(query_BNTH, key_BNSH, value_BNSH, mask, pattern, soft_cap)
-    if soft_cap is None and by_kernel(query_BNTH):
+    if soft_cap is None and uses_torch_kernels(query_BNTH):
         causal = pattern == Pattern(causal=True) and mask is None and bias is None
         if not causal:
             mask = masked_by(pattern, query_BNTH, key_BNSH, mask)
         return torch_kernels.attention(query_BNTH, key_BNSH, value_BNSH, mask, bias, causal)
     mask = masked_by(pattern, query_BNTH, key_BNSH, mask)
     plain = bias is None and soft_cap is None and (mask is None or _is_boolean(mask))
-    if plain and by_loop():
+    if plain and uses_tensorflow_kernels():
         return tensorflow_kernels.attention(query_BNTH, key_BNSH, value_BNSH, mask)
     weights_BNTS = attention_weights(query_BNTH, key_BNSH, mask, bias, soft_cap)
     return ops.matmul(weights_BNTS, value_BNSH)
@@ -77,7 +77,7 @@ def _in_chunks(query_BNTH, key_BNSH, mask, bias, pattern, soft_cap):
     if length * places < LONG:
         return False
     # PyTorch's kernel needs as little memory, unless there is a mask over all pairs.
-    by_own = by_kernel(query_BNTH) and query_BNTH.dtype == torch.float32
+    by_own = uses_torch_kernels(query_BNTH) and query_BNTH.dtype == torch.float32
     frugal = mask is None or (mask.shape[2] == 1 and not pattern.causal)
     return not (by_own and frugal and pattern.window is None and soft_cap is None)
 

@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_transformer.backend.compilation import BACKEND
 from keras_transformer.backend.data_parallel import num_replicas, replica_number
-from keras_transformer.backend.dispatch import by_kernel, by_loop
+from keras_transformer.backend.dispatch import uses_tensorflow_kernels, uses_torch_kernels
 
 if BACKEND == "jax":
     import jax
@@ -32,14 +32,14 @@ def dropout(x: Any, rate: float, seed_generator: Any, residual: Any = None) -> A
         seed_generator: A `keras.random.SeedGenerator`; ignored on PyTorch, which has its own.
         residual: Tensor of the shape of x, or None.
     """
-    if by_kernel(x):
+    if uses_torch_kernels(x):
         return torch_kernels.dropout(x, rate, residual)
     if BACKEND == "torch":
         x = torch.nn.functional.dropout(x, rate)
         return x if residual is None else residual + x
     dropped = min(round(rate * 256), 255)
     random_bytes = _random_bytes(x, seed_generator.next())
-    if by_loop():
+    if uses_tensorflow_kernels():
         return tensorflow_kernels.dropout(x, random_bytes, dropped, residual)
     kept = ops.greater_equal(random_bytes, dropped)
     x = ops.where(kept, x * (256 / (256 - dropped)), ops.zeros_like(x))

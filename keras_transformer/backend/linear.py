@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_transformer.backend import private
 from keras_transformer.backend.compilation import BACKEND
-from keras_transformer.backend.dispatch import by_kernel
+from keras_transformer.backend.dispatch import uses_torch_kernels
 
 if BACKEND == "torch":
     import torch
@@ -36,7 +36,7 @@ def linear(
         activation: Activation function, or None.
         transposed: Whether the kernel has the shape (F, D).
     """
-    if by_kernel(x):
+    if uses_torch_kernels(x):
         x, activation = matrix_products.linear(x, kernel, bias, activation, transposed)
     elif BACKEND == "tensorflow":
         x = matrix_products.linear(x, kernel, bias, transposed)
@@ -69,12 +69,14 @@ def has_int8_linear(x: Any) -> bool:
 
     Keras 3.15 multiplies 32-bit integers there, which takes five times as long as floats.
     """
-    is_there = by_kernel(x) and private.INT_MM is not None and matrix_products.multiplies_int8()
+    is_there = (
+        uses_torch_kernels(x) and private.INT_MM is not None and matrix_products.multiplies_int8()
+    )
     return is_there and x.device.type == "cpu" and not torch.is_grad_enabled()
 
 
 def lookup(table: Any, ids: Any) -> Any:
     """Return the rows (..., D) of the variable `table` (V, D) at `ids`, in the table's dtype."""
     if BACKEND == "torch":
-        return matrix_products.lookup(table, ids, itself=by_kernel(ids))
+        return matrix_products.lookup(table, ids, itself=uses_torch_kernels(ids))
     return ops.take(table, ids, axis=0)

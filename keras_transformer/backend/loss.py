@@ -7,7 +7,7 @@ from typing import Any
 from keras import ops
 
 from keras_transformer.backend.compilation import BACKEND
-from keras_transformer.backend.dispatch import by_kernel
+from keras_transformer.backend.dispatch import uses_torch_kernels
 from keras_transformer.backend.precision import at_least_float32
 
 if BACKEND == "tensorflow":
@@ -64,7 +64,7 @@ def projected_cross_entropy(
     Returns:
         The smoothed loss (B, T), and the negative log-likelihood (B, T), which has no gradient.
     """
-    if by_kernel(hidden_BTD):
+    if uses_torch_kernels(hidden_BTD):
         return cross_entropy.projected_cross_entropy(
             hidden_BTD, table_VD, labels_BT, label_smoothing, pad_id
         )
@@ -110,7 +110,7 @@ def projected_r_drop(
         The loss (B, T), and the negative log-likelihood of the first pass (B, T), which has no
         gradient.
     """
-    if by_kernel(hidden_2BTD):
+    if uses_torch_kernels(hidden_2BTD):
         return r_drop.projected_r_drop(
             hidden_2BTD, table_VD, labels_BT, label_smoothing, alpha, pad_id
         )

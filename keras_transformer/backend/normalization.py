@@ -7,7 +7,7 @@ from typing import Any
 from keras import ops
 
 from keras_transformer.backend.compilation import BACKEND
-from keras_transformer.backend.dispatch import by_kernel, by_loop
+from keras_transformer.backend.dispatch import uses_tensorflow_kernels, uses_torch_kernels
 from keras_transformer.backend.precision import at_least_float32
 
 if BACKEND == "tensorflow":
@@ -20,11 +20,11 @@ elif BACKEND == "torch":
 
 def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
     """Apply layer normalization over the last axis, computed at least in float32, in x's dtype."""
-    if by_kernel(x):
+    if uses_torch_kernels(x):
         return torch_kernels.layer_norm(x, gamma, beta, epsilon)
     width = tuple(gamma.shape)
     gamma, beta = at_least_float32(gamma), at_least_float32(beta)
-    if by_loop():
+    if uses_tensorflow_kernels():
         return tensorflow_kernels.layer_norm(x, gamma, beta, epsilon)
     x_ = at_least_float32(x)
     if BACKEND == "torch":  # Keras takes the width from x, a symbol in a recorded graph

@@ -13,7 +13,7 @@ import numpy as np
 from keras_transformer.hub.backbones import BACKBONES, FIELDS, Backbone
 from keras_transformer.hub.families.family import only
 from keras_transformer.layers.head_groups import fuse
-from keras_transformer.layers.layer import unfilled
+from keras_transformer.layers.layer import skip_init
 
 
 def from_backbone(
@@ -58,7 +58,7 @@ def from_backbone(
         config = family.model.config_class(**named)
     except (TypeError, ValueError) as error:  # TypeError: a field is missing or unknown
         raise ValueError(f"the {kind} does not fit: {error}") from error
-    with unfilled():
+    with skip_init():
         model = family.model(config, dtype=dtype)
     kv_heads = getattr(config, "num_kv_heads", None) or config.num_heads
     for weight in model.weights:

@@ -11,12 +11,12 @@ import keras
 
 from keras_transformer.backend import (
     Pattern,
-    at_most,
     attend_cache,
     attention,
     attention_weights,
     is_by_row,
     masked_by,
+    minimum,
     model_axis,
     most_filled,
     quick,
@@ -112,7 +112,7 @@ class MultiHeadAttention(KernelAttention, Layer):
         causal: bool = False,
         **options: Any,
     ):
-        own = self.options_class.taken(options, num_heads=num_heads)
+        own = self.options_class.pop_from(options, num_heads=num_heads)
         super().__init__(**options)
         self.options = own
         self.num_heads = num_heads
@@ -217,7 +217,7 @@ class MultiHeadAttention(KernelAttention, Layer):
             filled = most_filled(cache["key"], index, quick.shape(query)[1])
         elif self.pattern.window:
             places = self.pattern.window * length
-            index, filled = index % places, at_most(index + length, places)
+            index, filled = index % places, minimum(index + length, places)
         else:
             filled = index + length
         query_BNTH, cache = self._self(query, memory, rotation, cache, index)

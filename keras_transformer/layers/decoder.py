@@ -57,7 +57,7 @@ class DecoderBlock(Layer):
     options_class = BlockOptions
 
     def __init__(self, num_heads: int, d_ff: int, cross_attention: bool = True, **options: Any):
-        own = self.options_class.taken(options, num_heads=num_heads, d_ff=d_ff)
+        own = self.options_class.pop_from(options, num_heads=num_heads, d_ff=d_ff)
         super().__init__(**options)
         self.options, policy = own, self.dtype_policy
         attention, add_norm = own.part(AttentionOptions), own.part(AddNormOptions)
@@ -174,7 +174,7 @@ class Decoder(Stack):
         super().__init__(num_layers, num_heads, d_ff, **options)
         self.cross_attention = cross_attention
         self.blocks = self._new_blocks(DecoderBlock, num_layers, cross_attention=cross_attention)
-        self._surround(bidirectional=False)
+        self._add_positions_and_norm(bidirectional=False)
 
     def build(self, x_shape: Any, memory_shape: Any = None) -> None:
         self._build(self.blocks, x_shape, memory_shape)

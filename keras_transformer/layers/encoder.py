@@ -47,7 +47,7 @@ class EncoderBlock(Layer):
     options_class = BlockOptions
 
     def __init__(self, num_heads: int, d_ff: int, **options: Any):
-        own = self.options_class.taken(options, num_heads=num_heads, d_ff=d_ff)
+        own = self.options_class.pop_from(options, num_heads=num_heads, d_ff=d_ff)
         super().__init__(**options)
         self.options, policy = own, self.dtype_policy
         add_norm = own.part(AddNormOptions)
@@ -129,7 +129,7 @@ class Encoder(Stack):
         require(0 <= shared <= num_layers, "shared", shared, accepted)
         self.shared = shared
         self.own_blocks = self._new_blocks(self.block_class, int(shared) or num_layers)
-        self._surround(bidirectional=True)
+        self._add_positions_and_norm(bidirectional=True)
 
     def build(self, x_shape: Any) -> None:
         self._build(self.own_blocks, x_shape)

@@ -40,7 +40,7 @@ class FeedForward(Layer):
     options_class = FeedForwardOptions
 
     def __init__(self, d_ff: int, activation: str = "relu", **options: Any):
-        own = self.options_class.taken(options, d_ff=d_ff, activation=activation)
+        own = self.options_class.pop_from(options, d_ff=d_ff, activation=activation)
         super().__init__(**options)
         self.options = own
         self.hidden = self._dense(d_ff, "hidden", activation=activation_of(activation))

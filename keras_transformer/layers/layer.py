@@ -29,7 +29,7 @@ _KERAS_KEYWORDS = ("name", "dtype", "trainable", "autocast", "activity_regulariz
 
 class _Outer(threading.local):
     dtype: str | None = None  # compute dtype of the layer that is running, if it is ours
-    fills: bool = True  # whether new weights get their initial values
+    initializes: bool = True  # whether new weights get their initial values
     room: float = math.inf  # numbers that new weights and tables may still have
 
 
@@ -37,7 +37,7 @@ _outer = _Outer()
 
 
 @contextlib.contextmanager
-def unfilled(most: float = math.inf) -> Iterator[None]:
+def skip_init(most: float = math.inf) -> Iterator[None]:
     """Make new weights zeros in the context, for a model whose weights are all assigned later.
 
     Drawing a quarter of a billion random numbers takes longer than reading them from a file.
@@ -45,19 +45,19 @@ def unfilled(most: float = math.inf) -> Iterator[None]:
     Args:
         most: Most numbers that all new weights and tables may have, as counted by `claim`.
     """
-    before = _outer.fills, _outer.room
-    _outer.fills, _outer.room = False, min(most, _outer.room)
+    before = _outer.initializes, _outer.room
+    _outer.initializes, _outer.room = False, min(most, _outer.room)
     try:
         yield
     finally:
-        _outer.fills, _outer.room = before
+        _outer.initializes, _outer.room = before
 
 
 def claim(*shape: int) -> None:
     """Count the numbers of a weight or table before it is made.
 
     Raises:
-        ValueError: If there are more than `unfilled` has room for.
+        ValueError: If there are more than `skip_init` has room for.
     """
     numbers = math.prod(shape)
     if numbers > _outer.room:
@@ -70,7 +70,7 @@ def claim(*shape: int) -> None:
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class ClaimedZeros(keras.initializers.Zeros):
-    """Zeros that `claim` counts: the initial value of weights inside `unfilled`."""
+    """Zeros that `claim` counts: the initial value of weights inside `skip_init`."""
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
         claim(*shape)
@@ -78,8 +78,8 @@ class ClaimedZeros(keras.initializers.Zeros):
 
 
 def initializer(value: Any) -> Any:
-    """Return the initializer of a new weight: `value`, or zeros inside `unfilled`."""
-    return value if _outer.fills else ClaimedZeros()
+    """Return the initializer of a new weight: `value`, or zeros inside `skip_init`."""
+    return value if _outer.initializes else ClaimedZeros()
 
 
 @contextlib.contextmanager
@@ -141,8 +141,8 @@ class DirectCalls:
         return arguments, options
 
     def add_weight(self, shape: Any = None, initializer: Any = None, **options: Any) -> Any:
-        """Add a weight like `keras.layers.Layer.add_weight`; inside `unfilled` it is zeros."""
-        initial = initializer if _outer.fills else ClaimedZeros()
+        """Add a weight like `keras.layers.Layer.add_weight`; inside `skip_init` it is zeros."""
+        initial = initializer if _outer.initializes else ClaimedZeros()
         return super().add_weight(shape, initial, **options)  # type: ignore[misc]
 
 
@@ -233,7 +233,7 @@ class Layer(DirectCalls, keras.layers.Layer):
         """Infer the specs by a call; Keras would use `compute_output_shape`, without dtypes."""
         if self.built:
             return keras.Operation.compute_output_spec(self, *arguments, **options)
-        with unfilled():  # a copy: this layer may still be built for other shapes
+        with skip_init():  # a copy: this layer may still be built for other shapes
             return type(self).from_config(self.get_config())(*arguments, **options)
 
     def get_build_config(self) -> dict[str, Any] | None:
@@ -255,7 +255,7 @@ class Layer(DirectCalls, keras.layers.Layer):
         if not quantized:
             super().build_from_config(config)
             return
-        with unfilled():
+        with skip_init():
             super().build_from_config(config)
         with replacing_weights():
             for layer in layers_inside(self):

@@ -17,10 +17,10 @@ from keras_transformer.config import KERNELS, require
 class Options:
     """Base class of the options of a layer."""
 
-    old_names: ClassVar[tuple[str, ...]] = ()  # that `taken` accepts from older files
+    old_names: ClassVar[tuple[str, ...]] = ()  # that `pop_from` accepts from older files
 
     @classmethod
-    def taken(cls, given: dict[str, Any], **others: Any) -> Self:
+    def pop_from(cls, given: dict[str, Any], **others: Any) -> Self:
         """Pop the options from a layer's keyword arguments and return them.
 
         Args:
@@ -93,11 +93,11 @@ class AttentionOptions(Options):
     global_tokens: int = 0
 
     @classmethod
-    def taken(cls, given: dict[str, Any], **others: Any) -> Self:
+    def pop_from(cls, given: dict[str, Any], **others: Any) -> Self:
         """Pop the options; older files have `scaled=False` for a `query_scale` of 1."""
         if not given.pop("scaled", True):
             given["query_scale"] = 1.0
-        return super().taken(given, **others)
+        return super().pop_from(given, **others)
 
     def __post_init__(self):
         super().__post_init__()

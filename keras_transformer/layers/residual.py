@@ -48,7 +48,7 @@ class AddNorm(Layer):
     options_class = AddNormOptions
 
     def __init__(self, norm_first: bool = False, **options: Any):
-        own = self.options_class.taken(options, norm_first=norm_first)
+        own = self.options_class.pop_from(options, norm_first=norm_first)
         super().__init__(**options)
         self.options = own
         self.norm_first, self.rate = norm_first, self.options.dropout

@@ -21,7 +21,8 @@ from keras_transformer.layers.rotary import Rotary
 class Stack(Layer):
     """Base class of `Encoder` and `Decoder`.
 
-    A subclass makes its blocks with `_new_blocks`, then the layers around them with `_surround`.
+    A subclass makes its blocks with `_new_blocks`, then what is around them with
+    `_add_positions_and_norm`.
 
     Args:
         num_layers: Number of blocks.
@@ -63,7 +64,7 @@ class Stack(Layer):
         by_layer: Sequence[Mapping[str, Any]] = (),
         **options: Any,
     ):
-        own = self.options_class.taken(options, num_heads=num_heads, d_ff=d_ff)
+        own = self.options_class.pop_from(options, num_heads=num_heads, d_ff=d_ff)
         super().__init__(**options)
         self.options, self.num_layers = own, num_layers
         self._positions = dict(
@@ -89,23 +90,23 @@ class Stack(Layer):
             if unknown := sorted(entry.keys() - known):
                 raise ValueError(f"keys of by_layer must be of {sorted(known)}, got {unknown}")
 
-    def _own(self, i):
+    def _block_overrides(self, i):
         """Return the options of block i that differ from those of the stack."""
         return self.by_layer[i % len(self.by_layer)] if self.by_layer else {}
 
     def _new_blocks(self, block_class, count, **own):
         blocks = []
         for i in range(count):
-            options = self.options.to_dict() | own | self._own(i)
+            options = self.options.to_dict() | own | self._block_overrides(i)
             options.pop("rotary", None)
             blocks.append(block_class(**options, dtype=self.dtype_policy, name=f"block_{i}"))
         return blocks
 
-    def _surround(self, bidirectional):
+    def _add_positions_and_norm(self, bidirectional):
         """Make the final norm and the positions."""
         options, policy = self.options, self.dtype_policy
         relative, rotary = self._positions["relative_positions"], self._positions["rotary"]
-        of_blocks = [self._own(i).get("rotary", rotary) for i in range(self.num_layers)]
+        of_blocks = [self._block_overrides(i).get("rotary", rotary) for i in range(self.num_layers)]
         kinds: list = []
         kinds += (kind for kind in of_blocks if kind and kind not in kinds)
         self.rotaries = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from keras_transformer.backend import at, at_most, gather, last_places, new_cache, quick
+from keras_transformer.backend import at, gather, last_places, minimum, new_cache, quick
 
 
 def with_room(
@@ -24,7 +24,7 @@ def with_room(
         return {"state": quick.repeat(quick.expand_dims(own["state"], 1), beam_size, axis=1)}
     if window is not None:
         own = {name: last_places(x, window) for name, x in own.items()}
-        length = at_most(length, window)
+        length = minimum(length, window)
     return {name: new_cache(x, length, beam_size) for name, x in own.items()}
 
 

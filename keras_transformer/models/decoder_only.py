@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from keras_transformer.backend import BACKEND, at_most, mask_bias, quick
+from keras_transformer.backend import BACKEND, mask_bias, minimum, quick
 from keras_transformer.layers import (
     Decoder,
     PositionalEmbedding,
@@ -242,7 +242,7 @@ def _in_places(x, index, nothing, window):
     size = quick.shape(x)[-1]
     if window is None:
         return quick.where(quick.arange(size, dtype="int32") <= index, x, nothing)
-    size = at_most(size, window)
+    size = minimum(size, window)
     positions = index - (index - quick.arange(size, dtype="int32")) % size
     last = quick.take(x, quick.maximum(positions, 0), axis=-1)
     return quick.where(positions >= 0, last, nothing)

@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from keras_transformer.backend import at_most, caches_grow, gather, mask_bias, quick
+from keras_transformer.backend import caches_grow, gather, mask_bias, minimum, quick
 from keras_transformer.layers import (
     Decoder,
     Encoder,
@@ -266,7 +266,7 @@ class EncoderDecoder(VocabularyModel):
             token_ids_BK = quick.maximum(gather(output["ids_BA"], token_ids_BK, axis=1), 0)
         position = index
         if hasattr(index, "dtype"):  # a recorded search may go on when all rows have ended
-            position = at_most(index, self.config.max_length - 1)
+            position = minimum(index, self.config.max_length - 1)
         # All beams are at one position: the embedding gets each as a row.
         x = self.target_embedding(quick.reshape(token_ids_BK, (-1, 1)), index=position)
         mask = None

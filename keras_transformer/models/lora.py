@@ -9,7 +9,7 @@ import keras
 
 from keras_transformer.backend.private import layers_inside
 from keras_transformer.config import require_whole
-from keras_transformer.layers.layer import unfilled
+from keras_transformer.layers.layer import skip_init
 
 
 def enable_lora(
@@ -58,7 +58,7 @@ def merged(model: keras.Model) -> keras.Model:
 
     The copy has no optimizer and no loss. Its weights are trainable as in a new model.
     """
-    with unfilled():
+    with skip_init():
         copy = type(model).from_config(model.get_config())
     values = {weight.path: weight for weight in model.weights}
     for layer in _layers(model):

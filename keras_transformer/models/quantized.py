@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_transformer.backend.private import layers_inside
-from keras_transformer.layers.layer import unfilled
+from keras_transformer.layers.layer import skip_init
 from keras_transformer.models.configured import ConfiguredModel
 
 
@@ -22,7 +22,7 @@ def widened(model: ConfiguredModel) -> ConfiguredModel:
     config = dict(model.get_config())
     del config["quantization"]
     config.pop("remainders", None)
-    with unfilled():
+    with skip_init():
         copy = type(model).from_config(config)
     values = {weight.path: weight for weight in model.weights}
     for layer in layers_inside(model):

@@ -11,7 +11,7 @@ import keras
 from keras_transformer.config import ACTIVATIONS, Config, require
 from keras_transformer.layers import Encoder, PatchEmbedding, resized_positions
 from keras_transformer.layers.basic import Dense
-from keras_transformer.layers.layer import unfilled
+from keras_transformer.layers.layer import skip_init
 from keras_transformer.models.configured import ConfiguredModel
 from keras_transformer.models.problems import check_problem
 
@@ -168,7 +168,7 @@ def with_classes(model: ViT, num_classes: int) -> ViT:
     if not num_classes and model.config.distillation == "head":
         changes["distillation"] = "token"
     config = dataclasses.replace(model.config, **changes)
-    with unfilled():
+    with skip_init():
         new = ViT(config, dtype=model._policy)
     ours = {weight.path: weight for weight in model.weights}
     for weight in new.weights:
@@ -188,7 +188,7 @@ def resized(model: ViT, image_size: tuple[int, int] | int) -> ViT:
         ValueError: If `image_size` is not a multiple of the model's `patch_size`.
     """
     config = dataclasses.replace(model.config, image_size=image_size)
-    with unfilled():
+    with skip_init():
         new = ViT(config, dtype=model._policy)
     for before, after in zip(model.weights, new.weights, strict=True):
         value = keras.ops.convert_to_numpy(before)

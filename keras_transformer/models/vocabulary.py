@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from keras_transformer.config import require_whole
-from keras_transformer.layers.layer import unfilled
+from keras_transformer.layers.layer import skip_init
 from keras_transformer.models.configured import ConfiguredModel
 
 _SPREAD = 0.1  # of new rows, as a share of that of the old ones
@@ -31,7 +31,7 @@ def with_config(model: ConfiguredModel, config: Any, dtype: Any = None) -> Any:
         ValueError: If the vocabulary is smaller than that of the model.
     """
     require_whole("vocab_size", config.vocab_size, model.config.vocab_size)
-    with unfilled():
+    with skip_init():
         made = type(model)(config, dtype=dtype)
     values = {weight.path: weight for weight in model.weights}
     generator = np.random.default_rng(0)

@@ -11,7 +11,7 @@ import keras
 
 from keras_transformer.backend import is_strict, usable_precision
 from keras_transformer.config import require
-from keras_transformer.layers.layer import unfilled
+from keras_transformer.layers.layer import skip_init
 from keras_transformer.models import merged, widened
 from keras_transformer.saved.card import write_card
 from keras_transformer.saved.kinds import require_kind
@@ -223,7 +223,7 @@ def in_precision(
     precision_here = usable_precision(precision or as_saved)
     if precision is None and precision_here == as_saved:
         return model
-    with unfilled():
+    with skip_init():
         copy = type(model).from_config(model.get_config() | {"dtype": precision_here})
     copy.set_weights(model.get_weights())
     return copy

@@ -32,7 +32,7 @@ OF_TRAINING = ("dropout", "layer_drop", "guided_alignment")  # fields of a confi
 
 
 @dataclasses.dataclass(frozen=True)
-class Beginning:
+class RunSetup:
     """The tokenizer and sizes of a run, and the translator that it starts from, or None."""
 
     start: Translator | None
@@ -94,9 +94,9 @@ def read_text(
     return corpus, pairs
 
 
-def begin(
+def prepare_run(
     options: TranslationRecipe, corpus: Corpus, pairs: Pairs, start_from: Path | None
-) -> Beginning:
+) -> RunSetup:
     """Train the tokenizer, or load the translator that the run starts from.
 
     Raises:
@@ -110,7 +110,7 @@ def begin(
             raise ValueError("lora_rank needs --start-from: LoRA trains an existing model further")
         tokenizer = _tokenizer(options, corpus, pairs)
         config = _config(options, tokenizer)
-        return Beginning(None, Transformer, tokenizer, config, languages)
+        return RunSetup(None, Transformer, tokenizer, config, languages)
     start = Translator.load(start_from, "float32")
     _check_start(options, start.tokenizer, start_from)
     if corpus.directions:  # each source names its target language
@@ -121,7 +121,7 @@ def begin(
     config = dataclasses.replace(start.model.config, **_changes(options, start.model.config))
     if getattr(config, "guided_alignment", 0):
         options.check_guided("for this start_from, or model.guided_alignment=0")
-    return Beginning(start, type(start.model), tokenizer, config, languages)
+    return RunSetup(start, type(start.model), tokenizer, config, languages)
 
 
 def _check_start(options, tokenizer, start_from):

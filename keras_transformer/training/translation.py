@@ -26,7 +26,7 @@ from keras_transformer.system.files import removed
 from keras_transformer.text.tokenizer import MANIFEST
 from keras_transformer.training import runs
 from keras_transformer.training.fine_tuning import ADAPTER_FOLDER, save_run
-from keras_transformer.training.preparation import begin, read_text
+from keras_transformer.training.preparation import prepare_run, read_text
 from keras_transformer.training.recipe import read_recipe
 from keras_transformer.training.runs import run_into, say
 from keras_transformer.translate.translator import METRICS
@@ -77,17 +77,17 @@ def train(
     if options.corpora:
         data_folder = data_folder or Path(recipe).parent
     corpus, pairs = read_text(options, data_folder, files)
-    beginning = begin(options, corpus, pairs, start_from)
-    _agree(team, options, {"training": pairs, "validation": corpus.validation}, beginning)
+    setup = prepare_run(options, corpus, pairs, start_from)
+    _agree(team, options, {"training": pairs, "validation": corpus.validation}, setup)
     spread = Spread()
     if options.distribution or team.count > 1:
         spread = distribute(**options.distribution)
-    batches, validation = _batches(options, corpus, pairs, beginning, spread.data)
+    batches, validation = _batches(options, corpus, pairs, setup, spread.data)
     team.agree({"numbers of batches": [len(batches), len(validation)]})
     total_steps = options.epochs * len(batches) if options.decay != "inverse_sqrt" else None
-    model = _model(options, beginning, total_steps)
+    model = _model(options, setup, total_steps)
     say(
-        f"{model.count_params():,} parameters, {beginning.tokenizer.source_vocab_size} pieces, "
+        f"{model.count_params():,} parameters, {setup.tokenizer.source_vocab_size} pieces, "
         f"{len(batches)} batches per epoch of shapes {list(batches.shapes)}, "
         f"{batches.padding:.0%} padding, {batches.dropped} pairs too long; "
         f"{keras.backend.backend()}, {options.precision}"
@@ -95,7 +95,7 @@ def train(
     if overwrite and team.index == 0:  # only now that all arguments are checked
         removed(*(folder / name for name in OF_A_RUN))
     team.exchange(None)  # all see the folder without what is removed
-    checkpoints = _checkpoints(options, folder, beginning, len(pairs), total_steps, team)
+    checkpoints = _checkpoints(options, folder, setup, len(pairs), total_steps, team)
     progress = Progress(batches.num_tokens / len(batches), checkpoints=checkpoints)
     events = folder / "tensorboard" if tensorboard and team.index == 0 else None
     runs.fit(
@@ -106,16 +106,16 @@ def train(
         epochs=options.epochs,
         validation_data=validation.dataset(steps=len(validation), part=spread.part),
         validation_steps=len(validation),
-        callbacks=_callbacks(options, corpus, beginning.translator(model), progress, events),
+        callbacks=_callbacks(options, corpus, setup.translator(model), progress, events),
     )
     gather()
     if team.index:  # process 0 does the rest alone
         return
-    trained, averaged = _averaged(options, beginning, checkpoints, model.optimizer)
+    trained, averaged = _averaged(options, setup, checkpoints, model.optimizer)
     if corpus.directions:
         trained = trained.between(corpus.source_language, corpus.target_language)
     save_run(trained.save, folder, start_from, options.lora_rank)
-    translator = beginning.translator(merged(trained.model))
+    translator = setup.translator(merged(trained.model))
     facts = _facts(options, translator, checkpoints, batches) | {"pairs": len(pairs)}
     facts |= {"averaged_checkpoints": averaged}
     save_metrics(folder, "training", facts)
@@ -138,7 +138,7 @@ def _facts(options, translator, checkpoints, batches):
     }
 
 
-def _agree(team, options, texts, beginning):
+def _agree(team, options, texts, setup):
     """Check that all processes train one model on one text."""
     if team.count > 1:
         facts = {f"option {name}": value for name, value in options.to_dict().items()}
@@ -147,34 +147,34 @@ def _agree(team, options, texts, beginning):
             for pair in pairs:
                 text.update("\0".join((*pair, "")).encode())
             facts[f"{name} text (SHA-256)"] = text.hexdigest()
-        team.agree(facts | {"tokenizer": beginning.tokenizer.fingerprint()})
+        team.agree(facts | {"tokenizer": setup.tokenizer.fingerprint()})
 
 
-def _batches(options, corpus, pairs, beginning, divisible_by):
+def _batches(options, corpus, pairs, setup, divisible_by):
     """Return the batches for training and validation, of a few shapes; packed, of one."""
     row = options.packed_length or options.tokens_per_batch
     budget = dict(
         tokens_per_batch=options.tokens_per_batch,
         num_buckets=options.num_buckets,
         packed_length=options.packed_length,
-        max_length=min(beginning.config.max_length, row),
+        max_length=min(setup.config.max_length, row),
         seed=options.seed,
         divisible_by=divisible_by,
     )
-    tokenizer = beginning.tokenizer
+    tokenizer = setup.tokenizer
     own = dict(sampling=options.subword_sampling, visits=corpus.visits)
-    own |= dict(aligned=getattr(beginning.config, "guided_alignment", 0) > 0)
+    own |= dict(aligned=getattr(setup.config, "guided_alignment", 0) > 0)
     batches = TokenBatches(pairs, tokenizer, **own, **budget)
     return batches, TokenBatches(corpus.validation, tokenizer, shuffle=False, **budget)
 
 
-def _model(options, beginning, total_steps):
+def _model(options, setup, total_steps):
     """Return the compiled model with its initial weights."""
-    config = beginning.config
+    config = setup.config
     keras.utils.set_random_seed(options.seed)
-    model = beginning.family(config, dtype=options.precision)
-    if beginning.start is not None:
-        assign_weights(weights_of(beginning.start.model), model)
+    model = setup.family(config, dtype=options.precision)
+    if setup.start is not None:
+        assign_weights(weights_of(setup.start.model), model)
     if options.lora_rank:
         enable_lora(model, options.lora_rank)
     if options.remat:
@@ -202,13 +202,13 @@ def _model(options, beginning, total_steps):
     return model
 
 
-def _checkpoints(options, folder, beginning, count, total_steps, team):
+def _checkpoints(options, folder, setup, count, total_steps, team):
     """Return the checkpoints of this run; those of a different run raise an error."""
     run = {k: v for k, v in options.to_dict().items() if k not in NOT_THE_RUN}
     run = {k: v for k, v in run.items() if k not in ADDED or v != ADDED[k]}
-    run |= {"pairs": count, "tokenizer": beginning.tokenizer.fingerprint()}
+    run |= {"pairs": count, "tokenizer": setup.tokenizer.fingerprint()}
     run |= {"backend": keras.backend.backend(), "total_steps": total_steps}
-    run |= {"starts": beginning.start is not None, "languages": list(beginning.languages)}
+    run |= {"starts": setup.start is not None, "languages": list(setup.languages)}
     checkpoints = Checkpoints(
         folder / CHECKPOINTS,
         keep=options.average_last,
@@ -247,7 +247,7 @@ def _callbacks(options, corpus, translator, progress, events):
     return callbacks
 
 
-def _averaged(options, beginning, checkpoints, optimizer):
+def _averaged(options, setup, checkpoints, optimizer):
     """Return a translator with averaged weights (section 6.1), and the number of checkpoints.
 
     In float32. With LoRA, only the last counts: a mean of products is not a product of means. A
@@ -255,7 +255,7 @@ def _averaged(options, beginning, checkpoints, optimizer):
     """
     single = options.lora_rank or options.ema_decay
     last = checkpoints.paths()[-1 if single else -options.average_last :]
-    averaged = beginning.family(beginning.config, dtype="float32")
+    averaged = setup.family(setup.config, dtype="float32")
     if options.lora_rank:
         enable_lora(averaged, options.lora_rank)
     if options.ema_decay:
@@ -264,7 +264,7 @@ def _averaged(options, beginning, checkpoints, optimizer):
         averaged.optimizer.finalize_variable_values(averaged.trainable_variables)
     else:
         assign_weights(average_weights(last), averaged)
-    return beginning.translator(averaged), len(last)
+    return setup.translator(averaged), len(last)
 
 
 def _measure(options, folder, corpus, translator):

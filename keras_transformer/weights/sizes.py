@@ -8,7 +8,7 @@ import typing
 from collections.abc import Iterator
 
 from keras_transformer.config import Config, require
-from keras_transformer.layers.layer import unfilled
+from keras_transformer.layers.layer import skip_init
 
 # Whole numbers of our configs that are the size of no array. All others are bounded: a new field
 # is an axis of a weight with `d_model` or more as the other one, unless this file says otherwise.
@@ -37,7 +37,7 @@ def sized_by(config: Config, count: int, numbers: int) -> Iterator[None]:
             all weights and tables together are, before the array that exceeds the room is made.
     """
     check_sizes(config, count, numbers)
-    with unfilled(TIMES * numbers + TABLE):
+    with skip_init(TIMES * numbers + TABLE):
         yield
 
 

@@ -5,20 +5,20 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.backend import BACKEND, portable, training_step
-from keras_transformer.backend.dispatch import by_kernel, by_loop
+from keras_transformer.backend.dispatch import uses_tensorflow_kernels, uses_torch_kernels
 
 
 def test_by_kernel_on_pytorch_alone():
     x = ops.convert_to_tensor(np.ones((2, 3), "float32"))
-    assert by_kernel(x) == (BACKEND == "torch")
+    assert uses_torch_kernels(x) == (BACKEND == "torch")
     with portable():
-        assert not by_kernel(x)
+        assert not uses_torch_kernels(x)
     with keras.StatelessScope():
-        assert not by_kernel(x)
+        assert not uses_torch_kernels(x)
 
 
 def test_by_loop_in_a_training_step_of_tensorflow():
-    assert not by_loop()
+    assert not uses_tensorflow_kernels()
     with training_step():
-        assert by_loop() == (BACKEND == "tensorflow")
-    assert not by_loop()
+        assert uses_tensorflow_kernels() == (BACKEND == "tensorflow")
+    assert not uses_tensorflow_kernels()

@@ -39,16 +39,16 @@ def test_a_sub_layer_gets_its_own(part):
 
 def test_taking_removes_what_is_known():
     given = {"d_ff": 12, "gated": True, "name": "block"}
-    options = FeedForwardOptions.taken(given, activation="gelu")
+    options = FeedForwardOptions.pop_from(given, activation="gelu")
     assert options == FeedForwardOptions(d_ff=12, gated=True, activation="gelu")
     assert given == {"name": "block"}
 
 
 def test_what_older_files_say_of_the_scale():
     given = {"num_heads": 2, "d_ff": 4, "scaled": False}
-    assert BlockOptions.taken(given).query_scale == 1.0
+    assert BlockOptions.pop_from(given).query_scale == 1.0
     assert given == {}
-    assert AttentionOptions.taken({"num_heads": 2, "scaled": True}).query_scale is None
+    assert AttentionOptions.pop_from({"num_heads": 2, "scaled": True}).query_scale is None
 
 
 def test_plain_values_there_and_back():

@@ -8,7 +8,7 @@ import pytest
 from keras_transformer.models import T5Config, Transformer
 from keras_transformer.text.context import reads_context
 from keras_transformer.training import preparation
-from keras_transformer.training.preparation import begin, read_text
+from keras_transformer.training.preparation import prepare_run, read_text
 from keras_transformer.training.recipe import TranslationRecipe
 from tests.small_translator import made_tokenizer, make
 
@@ -20,20 +20,20 @@ def test_a_corpus_a_tokenizer_and_sizes():
     options = TranslationRecipe(**OPTIONS)
     corpus, pairs = read_text(options, None, FILES)
     assert corpus.name == "grammar" and 0 < len(pairs) <= 200
-    beginning = begin(options, corpus, pairs, None)
-    assert beginning.start is None and beginning.family is Transformer
-    assert beginning.config.d_model == 16 and beginning.languages == ("en", "de")
-    assert beginning.config.source_vocab_size == beginning.tokenizer.source_vocab_size
-    again = begin(options, corpus, pairs, None)
-    assert again.tokenizer.fingerprint() == beginning.tokenizer.fingerprint()
+    setup = prepare_run(options, corpus, pairs, None)
+    assert setup.start is None and setup.family is Transformer
+    assert setup.config.d_model == 16 and setup.languages == ("en", "de")
+    assert setup.config.source_vocab_size == setup.tokenizer.source_vocab_size
+    again = prepare_run(options, corpus, pairs, None)
+    assert again.tokenizer.fingerprint() == setup.tokenizer.fingerprint()
 
 
 def test_a_corpus_with_documents():
     given = OPTIONS | dict(train_size=50, context_sentences=2)
     options = TranslationRecipe(corpus="documents", **given)
     corpus, pairs = read_text(options, None, FILES)
-    beginning = begin(options, corpus, pairs, None)
-    assert reads_context(beginning.tokenizer)
+    setup = prepare_run(options, corpus, pairs, None)
+    assert reads_context(setup.tokenizer)
     for side in (0, 1):
         assert {x[side].count("<sep>") for x in pairs} == {0, 1, 2}
     assert sum("<sep>" in source for source, _ in pairs) > 50  # each document, and more
@@ -59,15 +59,15 @@ def test_a_start_keeps_its_sizes_and_takes_what_training_can_change(tmp_path):
     changed = dict(d_model=64, dropout=0.2, layer_drop=0.1, guided_alignment=0.0)
     options = TranslationRecipe(model=changed, train_size=50)
     corpus, pairs = read_text(options, None, FILES)
-    config = begin(options, corpus, pairs, tmp_path).config
+    config = prepare_run(options, corpus, pairs, tmp_path).config
     assert (config.d_model, config.dropout) == (16, 0.2)
     assert (config.layer_drop, config.guided_alignment) == (0.1, 0.0)
     same = TranslationRecipe(train_size=50)
-    assert begin(same, corpus, pairs, tmp_path).config.guided_alignment == 0.1
+    assert prepare_run(same, corpus, pairs, tmp_path).config.guided_alignment == 0.1
     sampled = dataclasses.replace(options, subword_sampling=0.1)
-    assert begin(sampled, corpus, pairs, tmp_path).config.guided_alignment == 0.0
+    assert prepare_run(sampled, corpus, pairs, tmp_path).config.guided_alignment == 0.0
     with pytest.raises(ValueError, match="subword_sampling must be 0 or false for this start_from"):
-        begin(dataclasses.replace(same, subword_sampling=0.1), corpus, pairs, tmp_path)
+        prepare_run(dataclasses.replace(same, subword_sampling=0.1), corpus, pairs, tmp_path)
 
 
 def test_a_start_of_a_family_without_a_field():
@@ -83,7 +83,7 @@ def test_a_start_without_terms(tmp_path):
     options = TranslationRecipe(train_size=50, inline_terms=0.1)
     corpus, pairs = read_text(options, None, FILES)
     with pytest.raises(ValueError, match="start_from must be .* trained with inline_terms, got"):
-        begin(options, corpus, pairs, tmp_path)
+        prepare_run(options, corpus, pairs, tmp_path)
 
 
 def test_documents_are_two_files(tmp_path):
@@ -99,7 +99,7 @@ def test_a_start_without_context(tmp_path):
     options = TranslationRecipe(corpus="documents", **OPTIONS | dict(context_sentences=1))
     corpus, pairs = read_text(options, None, FILES)
     with pytest.raises(ValueError, match="start_from must be a translator that was trained with"):
-        begin(options, corpus, pairs, tmp_path)
+        prepare_run(options, corpus, pairs, tmp_path)
 
 
 def test_a_side_that_is_missing():

@@ -45,7 +45,7 @@ def exported_engine(folder: str | os.PathLike) -> ExportedEngine | None:
     return None
 
 
-class Inside:
+class Unavailable:
     """Stand-in for a part that an exported translator keeps inside.
 
     Args:
@@ -61,7 +61,7 @@ class Inside:
             "the folder that it was exported from"
         )
 
-    def between(self, source_language: str | None, target_language: str | None) -> Inside:
+    def between(self, source_language: str | None, target_language: str | None) -> Unavailable:
         """Return the tokenizer itself; an exported one has the languages of its export.
 
         Raises:
@@ -83,9 +83,9 @@ class ExportedEngine(abc.ABC):
     carried: Carried
 
     def __init__(self):
-        self.config: Any = Inside("config")
-        self.model: Any = Inside("model")
-        self.tokenizer: Any = Inside("tokenizer")
+        self.config: Any = Unavailable("config")
+        self.model: Any = Unavailable("model")
+        self.tokenizer: Any = Unavailable("tokenizer")
 
     def options(
         self,
