@@ -32,7 +32,8 @@ import keras_transformer  # noqa: F401, it chooses the backend before Keras does
 
 import keras  # isort: skip
 from keras_transformer.config import TransformerConfig  # isort: skip
-from keras_transformer.layers.head_groups import fuse  # isort: skip
+from keras_transformer.backend.private import layers_inside  # isort: skip
+from keras_transformer.layers.head_groups import FusedDense, fuse  # isort: skip
 from keras_transformer.models import Transformer  # isort: skip
 from tests import compilation, pretrained_files  # noqa: F401  # isort: skip
 from tests.backends import BACKEND, NEXT, WITH_BACKEND, WITHOUT_BACKEND  # isort: skip
@@ -122,11 +123,14 @@ def rng():
 def randomize():
     """`randomize(layer, scale=1.0, seed=0)`: weights from NumPy, alike on each backend.
 
-    Norms and biases leave their initial 1 and 0, so that a forgotten one is seen.
+    Norms and biases leave their initial 1 and 0, so that a forgotten one is seen. In whatever order
+    heads are stored, the function is the same.
     """
 
     def assign(layer, scale=1.0, seed=0):
         rng = np.random.default_rng(seed)
+        fused = [x for x in layers_inside(layer) if isinstance(x, FusedDense)]
+        fused = {id(weight): one for one in fused for weight in one.weights}
         for weight in layer.weights:
             if "seed_generator" in weight.path:
                 continue
@@ -135,6 +139,10 @@ def randomize():
                 value = 0.2 * value + (weight.name == "gamma")
             else:
                 value = scale * value / weight.shape[-2 if "kernel" in weight.name else -1] ** 0.5
+            one = fused.get(id(weight))
+            if one and value.shape[-1] == one.units:  # drawn by projection
+                ends = np.cumsum(one.heads)[:-1] * one.units // sum(one.heads)
+                value = fuse(np.split(value, ends, axis=-1), one.heads[-1])
             weight.assign(value.astype("float32"))
         return layer
 

@@ -204,7 +204,7 @@ def test_a_damaged_checkpoint_is_named(tmp_path, data, one_epoch, name, content,
     if isinstance(content, bytes):
         path.write_bytes(content)
     elif content is not None:
-        safetensors.numpy.save_file(content, path)
+        weight_files.save_weights(path, content)
     model = new_model()
     before = model.get_weights()
     with pytest.raises((ValueError, FileNotFoundError), match=rf"{name}.*{message}") as found:

@@ -103,7 +103,7 @@ def test_weights_beside_the_code(model, tmp_path, monkeypatch):
     for i, weights in enumerate((packed, {"same": packed["columns"], "one": packed["one"]})):
         with zipfile.ZipFile(tmp_path / f"{i}.pt2", "w") as archive:
             archive.writestr("package/code", "")
-        compiled._add_weights(tmp_path / f"{i}.pt2", weights)
+        packages._add_weights(tmp_path / f"{i}.pt2", weights)
         found.append(compiled._weights_of(tmp_path / f"{i}.pt2", function))
         assert found[i].keys() == {"weight_0", "weight_1", *weights}
         for name, weight in weights.items():
