@@ -15,7 +15,7 @@ NEXT = {"torch": "jax", "jax": "tensorflow", "tensorflow": "torch"}
 # PyTorch, as do single tests with the mark `once`, which says why no backend can change them.
 WITHOUT_BACKEND = (
     "analysis/plots",
-    "benchmarks/test_cost.py",
+    "benchmarks",
     "hub/families/test_errors.py",
     "hub/families/test_fields.py",
     "hub/families/test_gemma_fields.py",
@@ -26,6 +26,7 @@ WITHOUT_BACKEND = (
     "cli",
     "corpora",
     "data",
+    "demo",
     "distribution/test_launch.py",
     "distribution/test_places.py",
     "distribution/test_processes.py",
@@ -48,18 +49,21 @@ WITHOUT_BACKEND = (
     "text",
     # The scripts of tasks call the library; tests/models and tests/test_losses.py train their
     # models under each.
-    "training/test_biology.py",
+    "training/test_dna.py",
+    "training/test_image_classification.py",
     "training/test_many_languages.py",
     "training/test_masked_language_model.py",
     "training/test_parsing.py",
     "training/test_preparation.py",
     "training/test_preferences.py",
+    "training/test_protein.py",
     "training/test_question_answering.py",
     "training/test_recipe.py",
     "training/test_recipes.py",
     "training/test_runs.py",
-    "training/test_senses.py",
     "training/test_span_corruption.py",
+    "training/test_speech_recognition.py",
+    "training/test_speech_synthesis.py",
     "training/test_text_classification.py",
     "training/test_token_classification.py",
 )

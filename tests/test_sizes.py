@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from tests.backends import WITH_BACKEND, WITHOUT_BACKEND
 from tests.size import ROOT, bodies, code_lines, documented, shared_names, sources
 
 FOLDERS = ("keras_transformer", "training", "benchmarks", "tests", "docs")
@@ -36,6 +37,11 @@ def test_what_counts_as_code():
 
 def test_few_names_have_two_meanings():
     assert len(shared_names()) <= 24, shared_names()
+
+
+def test_files_of_tests_that_run_once_exist():
+    named = (*WITHOUT_BACKEND, *WITH_BACKEND)
+    assert [name for name in named if not (ROOT / "tests" / name).exists()] == []
 
 
 def test_every_module_has_its_tests():
