@@ -1,4 +1,4 @@
-"""What users rely on: names of Python, commands with their options, routes with their fields.
+"""List the names that users rely on: of Python, of commands and options, of routes and fields.
 
     python -m tests.public > tests/public.json
 

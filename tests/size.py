@@ -1,4 +1,4 @@
-"""How large the house is: lines of code, files, words of documentation, the longest of each.
+"""Print the size of the project: lines of code, files, words of documentation, the longest ones.
 
     python -m tests.size
 

@@ -54,8 +54,8 @@ def see(
                 numbers = [str(x) for x in vector]  # the shortest that give the same float32
                 yield " ".join(numbers), file, {"embedding": [float(x) for x in numbers]}
             return
-        found = tool.classify(files, batch_size=batch_size, **options)
-        for file, labels in zip(files, found, strict=True):
+        classes = tool.classify(files, batch_size=batch_size, **options)
+        for file, labels in zip(files, classes, strict=True):
             line = "\t".join(filter(None, (tool.in_words(labels), str(file))))
             yield line, file, {"labels": [dataclasses.asdict(x) for x in labels]}
 

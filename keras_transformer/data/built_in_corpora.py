@@ -142,11 +142,11 @@ def _load_documents(
 ) -> _Parts:
     if folder is not None:
         raise ValueError(f"folder must be None for the embedded corpus, got {str(folder)!r}")
-    found = documents(1_000 + (train_size or 20_000), seed=1)
+    stories = documents(1_000 + (train_size or 20_000), seed=1)
     way = 1 if source_language == "en" else -1
     flat = [
         [x for doc in part for x in (*(pair[::way] for pair in doc), ("", ""))]
-        for part in (found[1_000:], found[500:1_000], found[:500])
+        for part in (stories[1_000:], stories[500:1_000], stories[:500])
     ]
     return flat[0], flat[1], {"test": flat[2]}
 

@@ -112,9 +112,9 @@ class MultiHeadAttention(KernelAttention, Layer):
         causal: bool = False,
         **options: Any,
     ):
-        own = self.options_class.pop_from(options, num_heads=num_heads)
+        attention_options = self.options_class.pop_from(options, num_heads=num_heads)
         super().__init__(**options)
-        self.options = own
+        self.options = attention_options
         self.num_heads = num_heads
         self.num_kv_heads = self.options.num_kv_heads or num_heads
         self.cross_attention = cross_attention

@@ -57,10 +57,13 @@ class DecoderBlock(Layer):
     options_class = BlockOptions
 
     def __init__(self, num_heads: int, d_ff: int, cross_attention: bool = True, **options: Any):
-        own = self.options_class.pop_from(options, num_heads=num_heads, d_ff=d_ff)
+        block_options = self.options_class.pop_from(options, num_heads=num_heads, d_ff=d_ff)
         super().__init__(**options)
-        self.options, policy = own, self.dtype_policy
-        attention, add_norm = own.part(AttentionOptions), own.part(AddNormOptions)
+        self.options, policy = block_options, self.dtype_policy
+        attention, add_norm = (
+            block_options.part(AttentionOptions),
+            block_options.part(AddNormOptions),
+        )
         self.self_attention = MultiHeadAttention(
             **attention, causal=True, dtype=policy, name="self_attention"
         )
@@ -75,7 +78,7 @@ class DecoderBlock(Layer):
                 **add_norm, dtype=policy, name="cross_attention_norm"
             )
         self.feed_forward = FeedForward(
-            **own.part(FeedForwardOptions), dtype=policy, name="feed_forward"
+            **block_options.part(FeedForwardOptions), dtype=policy, name="feed_forward"
         )
         self.feed_forward_norm = AddNorm(**add_norm, dtype=policy, name="feed_forward_norm")
 

@@ -47,16 +47,16 @@ class EncoderBlock(Layer):
     options_class = BlockOptions
 
     def __init__(self, num_heads: int, d_ff: int, **options: Any):
-        own = self.options_class.pop_from(options, num_heads=num_heads, d_ff=d_ff)
+        block_options = self.options_class.pop_from(options, num_heads=num_heads, d_ff=d_ff)
         super().__init__(**options)
-        self.options, policy = own, self.dtype_policy
-        add_norm = own.part(AddNormOptions)
+        self.options, policy = block_options, self.dtype_policy
+        add_norm = block_options.part(AddNormOptions)
         self.attention = self.attention_class(
-            **own.part(AttentionOptions), dtype=policy, name="attention"
+            **block_options.part(AttentionOptions), dtype=policy, name="attention"
         )
         self.attention_norm = AddNorm(**add_norm, dtype=policy, name="attention_norm")
         self.feed_forward = FeedForward(
-            **own.part(FeedForwardOptions), dtype=policy, name="feed_forward"
+            **block_options.part(FeedForwardOptions), dtype=policy, name="feed_forward"
         )
         self.feed_forward_norm = AddNorm(**add_norm, dtype=policy, name="feed_forward_norm")
 

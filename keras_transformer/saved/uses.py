@@ -1,4 +1,4 @@
-"""How saved models are used, a declaration a task: its command and its route are made from it."""
+"""Declarations of tasks, from which their commands and routes are made."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class NoOptions:
 
 @dataclass(frozen=True)
 class Use:
-    """How a kind of folder is used: its command and its route are made from this.
+    """The use of a kind of folder, from which its command and its route are made.
 
     Both give items to the method of the object that has the command's name.
 

@@ -17,9 +17,7 @@ from keras_transformer.tasks.token_tagger import TokenTagger
 from keras_transformer.training.fine_tuning import ENCODER, batches_for, encoder_for
 from keras_transformer.training.task import TaskRun, task
 
-
-@task(
-    **ENCODER,
+WORDS = ENCODER | dict(  # options of the flows that train on words
     num_layers=2,
     dropout=0.3,
     max_length=192,
@@ -28,6 +26,9 @@ from keras_transformer.training.task import TaskRun, task
     peak_learning_rate=1e-3,
     warmup_steps=50,
 )
+
+
+@task(**WORDS)
 def train(run: TaskRun, train_file: Path, test_file: Path) -> None:
     """Train a tagger of words; save it with its tokenizer and the F1 of its spans.
 

@@ -14,20 +14,12 @@ from keras_transformer.config import require
 from keras_transformer.data.tagged import read_tagged
 from keras_transformer.losses import MaskedSquaredError
 from keras_transformer.tasks.token_regressor import TokenRegressor
-from keras_transformer.training.fine_tuning import ENCODER, batches_for, encoder_for
+from keras_transformer.training.fine_tuning import batches_for, encoder_for
 from keras_transformer.training.task import TaskRun, task
+from keras_transformer.training.token_classification import WORDS
 
 
-@task(
-    **ENCODER,
-    num_layers=2,
-    dropout=0.1,
-    max_length=192,
-    tokens_per_batch=2048,
-    epochs=15,
-    peak_learning_rate=1e-3,
-    warmup_steps=50,
-)
+@task(**WORDS | dict(dropout=0.1))
 def train(run: TaskRun, train_file: Path, test_file: Path) -> None:
     """Train a regressor of words; save it with its tokenizer and its error.
 

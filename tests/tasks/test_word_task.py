@@ -1,4 +1,4 @@
-"""What taggers and regressors of words share: words of texts, and rows of words."""
+"""Words of texts, as taggers and regressors of words find them."""
 
 import numpy as np
 import pytest

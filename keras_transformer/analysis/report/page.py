@@ -152,12 +152,12 @@ def _apart(report):
     """Return the sentences that are worse, and better, than the baseline's."""
     if not report.compared:
         return []
-    found = []
+    both_sides = []
     for title, sign in (("Worse", -1), ("Better", 1)):
         gains = [(sign * (x.chrf - x.baseline_chrf), x) for x in report.sentences]
         apart = sorted((x for x in gains if x[0] > 0), key=lambda x: -x[0])
-        found.append((title, len(apart), [_shown(x) for _, x in apart[:MOST_APART]]))
-    return found
+        both_sides.append((title, len(apart), [_shown(x) for _, x in apart[:MOST_APART]]))
+    return both_sides
 
 
 def _shown(sentence: Sentence) -> dict[str, Any]:
