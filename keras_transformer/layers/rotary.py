@@ -49,8 +49,8 @@ def check_scaling(theta: float, scaling: Any, head_dim: int | None = None) -> No
             _check_factors(name, scaling[name], head_dim)
             continue
         value = scaling[name]
-        fits = is_number(value) and value > 0
-        require(fits, f"{name} of scaling", value, "a number above 0")
+        is_positive = is_number(value) and value > 0
+        require(is_positive, f"{name} of scaling", value, "a number above 0")
     if kind == "llama3":
         low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
         require(high > low, "high_freq_factor of scaling", high, f"above low_freq_factor={low}")
@@ -58,22 +58,24 @@ def check_scaling(theta: float, scaling: Any, head_dim: int | None = None) -> No
         require(theta > 1, "theta", theta, "a number above 1 for a scaling of rope_type 'yarn'")
         for name in OPTIONAL:
             value = scaling.get(name)
-            fits = value is None or (is_number(value) and value >= 0)
-            require(fits, f"{name} of scaling", value, "a number of at least 0 or None")
+            in_range = value is None or (is_number(value) and value >= 0)
+            require(in_range, f"{name} of scaling", value, "a number of at least 0 or None")
     if kind == "longrope":
-        length, given = scaling["original_max_position_embeddings"], scaling.get("attention_factor")
+        length = scaling["original_max_position_embeddings"]
+        factor = scaling.get("attention_factor")
         name = "original_max_position_embeddings of scaling"
         require(length > 1, name, length, "above 1 for rope_type 'longrope'")
-        fits = given is None or (is_number(given) and given >= 0)
-        require(fits, "attention_factor of scaling", given, "a number of at least 0 or None")
+        in_range = factor is None or (is_number(factor) and factor >= 0)
+        require(in_range, "attention_factor of scaling", factor, "a number of at least 0 or None")
     if kind == "dynamic" and head_dim is not None:
         require(head_dim > 2, "head_dim", head_dim, "above 2 for rope_type 'dynamic'")
 
 
 def _check_factors(name, factors, head_dim):
+    """Raise ValueError unless `factors` are numbers above 0, one per pair of features."""
     is_list = isinstance(factors, list | tuple)
-    fits = is_list and all(is_number(x) and x > 0 for x in factors)
-    require(fits, f"{name} of scaling", factors, "a list of numbers above 0")
+    are_positive = is_list and all(is_number(x) and x > 0 for x in factors)
+    require(are_positive, f"{name} of scaling", factors, "a list of numbers above 0")
     if head_dim is not None and len(factors) != head_dim // 2:
         raise ValueError(
             f"{name} of scaling must have {head_dim // 2} numbers, half of the width of a head, "
@@ -125,11 +127,12 @@ def rates(
 
 
 def _exponents(head_dim):
-    """Return -2i / (H - 2): theta times g^(H / (H - 2)) is rate i times g^(-2i / (H - 2))."""
+    """Return -2i / (H - 2), the power of g in rate i if theta is multiplied by g^(H / (H - 2))."""
     return -np.arange(0, head_dim, 2) / (head_dim - 2)
 
 
 def _yarn(head_dim, theta, scaling, rate, slowed):
+    """Return the rates of "yarn": `rate` for fast pairs, `slowed` for slow ones, between mixed."""
     original = scaling["original_max_position_embeddings"]
 
     def place(turns):  # index of the pair that rotates so many times over the training length
@@ -148,22 +151,22 @@ def _yarn(head_dim, theta, scaling, rate, slowed):
 
 def _sharpening_by_length(scaling):
     """Return the factor of sine and cosine of "longrope" (Ding et al. 2024)."""
-    given, factor = scaling.get("attention_factor"), scaling["factor"]
-    if given is not None:
-        return given
+    sharpening, factor = scaling.get("attention_factor"), scaling["factor"]
+    if sharpening is not None:
+        return sharpening
     original = scaling["original_max_position_embeddings"]
     return math.sqrt(1 + math.log(factor) / math.log(original)) if factor > 1 else 1.0
 
 
 def _sharpening(scaling):
     """Return the factor of sine and cosine: the given one, or one from the log of `factor`."""
-    given = scaling.get("attention_factor")
-    if given is not None:
-        return given
+    sharpening = scaling.get("attention_factor")
+    if sharpening is not None:
+        return sharpening
     logarithm = 0.1 * math.log(max(scaling["factor"], 1.0))
-    both = scaling.get("mscale"), scaling.get("mscale_all_dim")
-    if all(both):  # DeepSeek's models have both
-        return (both[0] * logarithm + 1.0) / (both[1] * logarithm + 1.0)
+    scales = scaling.get("mscale"), scaling.get("mscale_all_dim")
+    if all(scales):  # DeepSeek's models have both
+        return (scales[0] * logarithm + 1.0) / (scales[1] * logarithm + 1.0)
     return logarithm + 1.0
 
 
@@ -185,8 +188,8 @@ class Rotary(Layer):
         Cos and sin, each (1 or B, 1, T, H / 2).
 
     Attributes:
-        limit: Most tokens of a sequence that has the rates of short ones; None: the rates do not
-            depend on the length.
+        limit: Maximum length of a sequence that has the rates of short sequences; None: the rates
+            do not depend on the length.
 
     Raises:
         ValueError: If H is odd, or `scaling` has an unknown `rope_type`, lacks a key, or has a
@@ -226,8 +229,8 @@ class Rotary(Layer):
             if lengths is None:
                 lengths = keras.ops.max(positions, axis=1, keepdims=True) + 1
             angles = angles * self._rates_of(quick.expand_dims(lengths, (1, 3)))
-        both = keras.ops.cos(angles) * self.factor, keras.ops.sin(angles) * self.factor
-        return tuple(quick.cast(x, self.compute_dtype) for x in both)
+        pair = keras.ops.cos(angles) * self.factor, keras.ops.sin(angles) * self.factor
+        return tuple(quick.cast(x, self.compute_dtype) for x in pair)
 
     def _rates_of(self, lengths_B1T1):
         """Return the rates (B, 1, T, H / 2) of tokens in sequences of these lengths."""
@@ -242,19 +245,23 @@ class Rotary(Layer):
         return rates_of_short * keras.ops.exp(exponents * keras.ops.log(quick.maximum(growth, 1.0)))
 
     def get_config(self) -> dict[str, Any]:
-        own = {"head_dim": self.head_dim, "theta": self.theta, "scaling": self.scaling}
-        return {**super().get_config(), **own}
+        settings = {"head_dim": self.head_dim, "theta": self.theta, "scaling": self.scaling}
+        return {**super().get_config(), **settings}
 
 
 def rotate(x_BNTH: Any, rotation: tuple[Any, Any]) -> Any:
-    """Rotate each pair (x_i, x_{i + H/2}) by its angle.
+    """Rotate each pair (x_i, x_{i + R/2}) of the first R features by its angle.
 
     The product of a query and a key then depends on their positions only by the distance.
 
     Args:
         x_BNTH: Queries or keys.
-        rotation: Output of `Rotary` for their positions.
+        rotation: Output of `Rotary` for their positions; its `head_dim` is R, at most H.
     """
     cos, sin = rotation
+    rotary_dim = 2 * cos.shape[-1]
+    if rotary_dim < x_BNTH.shape[-1]:
+        rotated, rest = quick.split(x_BNTH, [rotary_dim], axis=-1)
+        return quick.concatenate([rotate(rotated, rotation), rest], axis=-1)
     first, second = quick.split(x_BNTH, 2, axis=-1)
     return quick.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)

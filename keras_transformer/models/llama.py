@@ -3,7 +3,8 @@
 Its relatives differ by options: in Llama 2, Llama 3 and all later ones, query heads share key and
 value heads (Ainslie et al. 2023). Mistral limits attention to a window (Jiang et al. 2023, section
 2). Some blocks of SmolLM3 have no rotary positions. Qwen2 has biases of queries, keys and values;
-Qwen3 normalizes queries and keys. Phi-3 has other rotary rates for long texts ("longrope").
+Qwen3 normalizes queries and keys. Phi-3 has other rotary rates for long texts ("longrope"). In
+Phi-4-mini and GLM-4, a part of each head rotates.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class LLaMAConfig(Config):
         dropout: Dropout rate in [0, 1) on sub-layer outputs and embeddings.
         theta: Base of the rotary positions' rates.
         scaling: Scaling of the rates, see `layers.rotary.rates`; None: no scaling.
+        rotary_dim: Number of features of a head that rotate, the first ones, even; None: all.
         window: Number of positions that a query sees, including its own; None: all earlier ones.
         window_layers: Indices of the blocks with the window; None: all blocks.
         no_rotary: Indices of the blocks without rotary positions.
@@ -62,6 +64,7 @@ class LLaMAConfig(Config):
     dropout: float = 0.0
     theta: float = 10000.0
     scaling: dict[str, Any] | None = None
+    rotary_dim: int | None = None
     window: int | None = None
     window_layers: tuple[int, ...] | None = None
     no_rotary: tuple[int, ...] = ()
@@ -78,8 +81,8 @@ class LLaMAConfig(Config):
 
     def __post_init__(self):
         self._check_whole("vocab_size", "d_model", "d_ff", "num_layers", "num_heads", "max_length")
-        given = ("num_kv_heads", "head_dim", "window")
-        self._check_whole(*(name for name in given if getattr(self, name) is not None))
+        optional = ("num_kv_heads", "head_dim", "rotary_dim", "window")
+        self._check_whole(*(name for name in optional if getattr(self, name) is not None))
         if self.num_kv_heads is not None:
             self._check_multiple("num_heads", "num_kv_heads")
         if self.head_dim is None:
@@ -88,7 +91,11 @@ class LLaMAConfig(Config):
         name = "head_dim" if self.head_dim else "d_model / num_heads"
         require(width % 2 == 0, name, width, "even for rotary positions")
         require(self.theta > 0, "theta", self.theta, "above 0")
-        check_scaling(self.theta, self.scaling, width)
+        if self.rotary_dim is not None:
+            is_part = self.rotary_dim % 2 == 0 and self.rotary_dim <= width
+            accepted = f"even and at most {name}={width}"
+            require(is_part, "rotary_dim", self.rotary_dim, accepted)
+        check_scaling(self.theta, self.scaling, self.rotary_dim or width)
         self._check_choice("kernel", (None, *KERNELS))
         if self.kernel:
             require(self.window is None, "window", self.window, f"None with {self.kernel!r}")
@@ -100,7 +107,7 @@ class LLaMAConfig(Config):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class LLaMA(DecoderOnly):
-    """A functional model from `token_ids` to the logits of each next token.
+    """A LLaMA: a functional model from `token_ids` to the logits of each next token.
 
     Args:
         config: The model's config.
@@ -123,7 +130,8 @@ class LLaMA(DecoderOnly):
             name="embedding",
         )
         head_dim = config.head_dim or config.d_model // config.num_heads
-        rotary = dict(head_dim=head_dim, theta=config.theta, scaling=config.scaling)
+        rotary_dim = config.rotary_dim or head_dim
+        rotary = dict(head_dim=rotary_dim, theta=config.theta, scaling=config.scaling)
         by_layer = [
             dict(
                 window=config.window if config.has_window(i) else None,

@@ -1,8 +1,11 @@
-"""Maps of LLaMA (1 to 3, SmolLM2), Mistral and SmolLM3 checkpoints, and what relatives share."""
+"""Maps of LLaMA (1 to 3, SmolLM2), Mistral and SmolLM3 checkpoints, and shared parts."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
+
+import numpy as np
 
 from keras_transformer.hub.families.family import (
     Family,
@@ -29,6 +32,7 @@ from keras_transformer.hub.families.rotary_fields import (
     ROTARY,
     longest_of,
     read_rotary,
+    read_rotary_dim,
     rotary_fields,
 )
 from keras_transformer.hub.families.window_fields import (
@@ -60,6 +64,7 @@ NAMES = TOKEN_NAMES | dict(  # ours -> theirs, of all relatives
     num_kv_heads="num_key_value_heads",
     epsilon="rms_norm_eps",
     theta="rope_theta",
+    rotary_dim="partial_rotary_factor",
     window="sliding_window",
     max_length="max_position_embeddings",
 )
@@ -105,15 +110,22 @@ FIELDS = {
 }
 
 
-def read_config(theirs: Any, default_theta: float = 10000.0, **own: Any) -> LLaMAConfig:
+def read_config(
+    theirs: Any, default_theta: float = 10000.0, rotary_share: float | None = None, **fields: Any
+) -> LLaMAConfig:
     """Return our config of a LLaMA or a relative.
 
     Args:
         theirs: Complete `config.json`.
-        default_theta: Base of the rotary rates where the file has none.
-        own: Fields of our config that the relative has besides.
+        default_theta: Base of the rotary rates if the file has none.
+        rotary_share: Share of a head's features that rotate, if the file has none; None: in this
+            family all of them rotate.
+        fields: Further fields of our config in this family.
     """
-    theta, scaling = read_rotary(theirs, default_theta)
+    theta, scaling = read_rotary(theirs, default_theta, partial=rotary_share is not None)
+    if rotary_share is not None:
+        head_dim = theirs["head_dim"] or theirs["hidden_size"] // theirs["num_attention_heads"]
+        fields["rotary_dim"] = read_rotary_dim(theirs, head_dim, rotary_share)
     return LLaMAConfig(
         vocab_size=theirs["vocab_size"],
         d_model=theirs["hidden_size"],
@@ -130,18 +142,20 @@ def read_config(theirs: Any, default_theta: float = 10000.0, **own: Any) -> LLaM
         pad_id=token_id(theirs, "pad_token_id", "eos_token_id"),
         bos_id=token_id(theirs, "bos_token_id", "eos_token_id"),
         eos_id=token_ids(theirs, "eos_token_id"),  # Llama 3 lists several
-        **own,
+        **fields,
     )
 
 
-def write_config(config: LLaMAConfig, kind: str, **own: Any) -> dict[str, Any]:
+def write_config(config: LLaMAConfig, kind: str, **fields: Any) -> dict[str, Any]:
     """Return the `config.json` of a LLaMA or a relative, without `model_type`.
 
     Args:
         config: Our config.
         kind: Name of the family in the names of its classes, such as "Qwen2".
-        own: Fields that the relative has besides.
+        fields: Further fields of the file in this family.
     """
+    head_dim = config.head_dim or config.d_model // config.num_heads
+    share = (config.rotary_dim or head_dim) / head_dim
     return dict(
         architectures=[f"{kind}ForCausalLM"],
         hidden_act="silu",
@@ -151,43 +165,50 @@ def write_config(config: LLaMAConfig, kind: str, **own: Any) -> dict[str, Any]:
         num_hidden_layers=config.num_layers,
         num_attention_heads=config.num_heads,
         num_key_value_heads=config.num_kv_heads or config.num_heads,
-        head_dim=config.head_dim or config.d_model // config.num_heads,
+        head_dim=head_dim,
         rms_norm_eps=config.epsilon,
         tie_word_embeddings=config.tie_output,
         attention_dropout=0.0,
         pad_token_id=config.pad_id,
         bos_token_id=config.bos_id,
         eos_token_id=config.eos_id,
-        **rotary_fields(config.theta, config.scaling, config.max_length),
-        **own,
+        **rotary_fields(config.theta, config.scaling, config.max_length, share),
+        **fields,
     )
 
 
-def rules_of(config: LLaMAConfig, joined: bool = False) -> list[Rule]:
+def rules_of(
+    config: LLaMAConfig, joined: Collection[str] = (), interleaved: bool = False
+) -> list[Rule]:
     """Return the rules of all weights of a LLaMA or a relative.
 
     Args:
         config: Our config.
-        joined: Whether their file has the projections to queries, keys and values in one tensor,
-            and the two that the gate multiplies in another.
+        joined: Projections that their file has in one tensor: "qkv", those to queries, keys and
+            values; "gate_up", the two whose outputs the gate multiplies.
+        interleaved: Whether they rotate neighbours (x_2i, x_2i+1), not halves (x_i, x_i+R/2).
     """
     rules = table("embedding/tokens", "model.embed_tokens")
     kv_heads = config.num_kv_heads or config.num_heads
+    heads = (config.num_heads, kv_heads, kv_heads)
+    orders = [_order(config, x) for x in heads[:2]] + [None] if interleaved else ()
     for i in range(config.num_layers):
         ours, theirs = f"decoder/block_{i}", f"model.layers.{i}"
-        names = ["qkv"] if joined else "qkv"
+        names = ["qkv"] if "qkv" in joined else "qkv"
         rules += dense(
             f"{ours}/self_attention/query_key_value",
             *(f"{theirs}.self_attn.{x}_proj" for x in names),
             bias=config.qkv_bias,
-            heads=(config.num_heads, kv_heads, kv_heads),
+            heads=heads,
+            orders=orders,
         )
         output = f"{ours}/self_attention/output"
         rules += dense(output, f"{theirs}.self_attn.o_proj", bias=config.output_bias)
-        gated = ("gate_up", "gate_up") if joined else ("gate", "up")
+        is_joined = "gate_up" in joined
+        gated = ("gate_up", "gate_up") if is_joined else ("gate", "up")
         for k, layer in enumerate(("hidden", "gate")):
             kernel, name = f"{ours}/feed_forward/{layer}/kernel", f"{theirs}.mlp.{gated[k]}_proj"
-            share = (k, 2) if joined else (0, 1)
+            share = (k, 2) if is_joined else (0, 1)
             rules.append(Rule(kernel, (f"{name}.weight",), "transposed", share=share))
         rules += dense(f"{ours}/feed_forward/output", f"{theirs}.mlp.down_proj", bias=False)
         rules += scale(f"{ours}/self_attention_norm/norm", f"{theirs}.input_layernorm")
@@ -200,6 +221,14 @@ def rules_of(config: LLaMAConfig, joined: bool = False) -> list[Rule]:
     if not config.tie_output:
         rules += dense("output", "lm_head", bias=False)
     return rules
+
+
+def _order(config, num_heads):
+    """Return the index, in a file, of each of our features; the file rotates adjacent features."""
+    head_dim = config.head_dim or config.d_model // config.num_heads
+    rotary_dim = config.rotary_dim or head_dim
+    of_head = [*range(0, rotary_dim, 2), *range(1, rotary_dim, 2), *range(rotary_dim, head_dim)]
+    return np.concatenate([i * head_dim + np.array(of_head) for i in range(num_heads)])
 
 
 def family(name: str, read: Any, write: Any, fields: Any, rules: Any = rules_of) -> Family:
@@ -220,7 +249,8 @@ def family(name: str, read: Any, write: Any, fields: Any, rules: Any = rules_of)
         prefix="model.",
         fields=fields,
         also_read=(*TOKENS, *ROTARY),
-        harmless=("pretraining_tp",),  # how products are split
+        # Number of parts of a product, and fields that `transformers` does not check.
+        harmless=("pretraining_tp", "ignore_keys_at_rope_validation"),
         names=NAMES,
         architectures=tuple(f"{name}{end}" for end in ("ForCausalLM", "Model")),
     )
@@ -236,8 +266,9 @@ def _mistral(theirs, names):
 
 
 def _smollm3(theirs, names):
+    """Return our config of a SmolLM3, some of whose layers have no rotary positions."""
     count, bias = theirs["num_hidden_layers"], theirs["attention_bias"]
-    rotates = theirs["no_rope_layers"]  # 1 for layers that rotate, whatever its name says
+    rotates = theirs["no_rope_layers"]  # despite the name, 1 means that a layer rotates
     if rotates is None:
         rotates = [int((i + 1) % theirs["no_rope_layer_interval"] != 0) for i in range(count)]
     if len(rotates) < count:
@@ -256,6 +287,7 @@ def _smollm3(theirs, names):
 
 
 def _smollm3_file(config):
+    """Return the `config.json` of a SmolLM3."""
     rotates = [int(i not in config.no_rotary) for i in range(config.num_layers)]
     return write_config(
         config,

@@ -32,6 +32,7 @@ SIZES = {
     "qwen2": LLAMA | dict(num_attention_heads=32, hidden_size=64),
     "qwen3": LLAMA | dict(num_attention_heads=32),
     "phi3": LLAMA,
+    "glm": LLAMA | dict(num_attention_heads=4),
     "gemma": LLAMA | dict(num_attention_heads=16),
     "gemma2": LLAMA | dict(num_attention_heads=4),
     "gemma3_text": LLAMA | dict(num_attention_heads=4),

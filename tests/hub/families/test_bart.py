@@ -92,6 +92,7 @@ class TestBART(EncoderDecoderParity):
     """Families with BART's blocks: sinusoids or learned positions, one vocabulary or two."""
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_forced_first_tokens(tmp_path):
     torch.manual_seed(0)
     theirs = m2m(init_std=0.5).eval()

@@ -56,6 +56,7 @@ class TestBERT(EncoderParity):
     """BERT, ERNIE, RoBERTa, XLM-RoBERTa, CamemBERT, data2vec and ALBERT."""
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_as_the_first_berts_were_saved(tmp_path):
     """With TensorFlow's names of norms, copies of tied weights, and another head's weights."""
     folder = tmp_path

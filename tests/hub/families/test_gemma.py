@@ -59,7 +59,7 @@ def filled(theirs):
     return theirs.eval()
 
 
-@pytest.fixture(scope="module", params=cases(CONFIGURATIONS, "gemma", "gemma2", "gemma3"))
+@pytest.fixture(scope="module", params=cases(CONFIGURATIONS, "gemma3"))
 def pair(request, tmp_path_factory):
     kind, options = CONFIGURATIONS[request.param]
     model, config = CLASSES[kind]
@@ -113,6 +113,7 @@ def with_images(tmp_path_factory):
     return theirs, folder
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.parametrize("prefix", [None, "language_model.model.", "language_model."])
 def test_the_text_part_of_a_model_with_images(with_images, tmp_path, prefix):
     """By the names of this `transformers`, of the first files, and of a bare model."""

@@ -1,4 +1,4 @@
-"""Phi-3 of `transformers`: the same logits and tokens, and the same weights back, joined."""
+"""Phi-3 and GLM of `transformers`: the same logits, tokens and joined weights back."""
 
 import json
 
@@ -32,26 +32,46 @@ CONFIGURATIONS = {
     "grouped": dict(num_key_value_heads=2, tie_word_embeddings=True),
     "long": LONG,
     "long-window": LONG | dict(sliding_window=6, num_key_value_heads=1),
-}
+    "partial": LONG
+    | dict(
+        hidden_size=32,
+        rope_parameters=dict(LONG["rope_parameters"], partial_rotary_factor=0.75),
+    ),
+    "glm": dict(num_key_value_heads=2, head_dim=8),
+    "glm-long": dict(head_dim=16, rope_parameters=dict(
+        rope_type="linear", rope_theta=500.0, factor=4.0, partial_rotary_factor=0.25,
+    ), attention_bias=False),
+}  # fmt: skip
 
 
 def phi(**options):
+    return made(transformers.Phi3ForCausalLM, transformers.Phi3Config, **options)
+
+
+def made(model, config, **options):
     torch.manual_seed(0)
-    theirs = transformers.Phi3ForCausalLM(transformers.Phi3Config(**SIZES | DECODER_IDS | options))
+    theirs = model(config(**SIZES | DECODER_IDS | options))
     fill(theirs)
     return theirs.eval()
 
 
-@pytest.fixture(scope="module", params=cases(CONFIGURATIONS, "long-window"))
+@pytest.fixture(scope="module", params=cases(CONFIGURATIONS, "long-window", "glm"))
 def pair(request, tmp_path_factory):
-    theirs = phi(**CONFIGURATIONS[request.param])
+    kind, options = request.param, CONFIGURATIONS[request.param]
+    if kind.startswith("glm"):
+        theirs = made(transformers.GlmForCausalLM, transformers.GlmConfig, **options)
+    else:
+        theirs = phi(**options)
     folder = tmp_path_factory.mktemp("theirs")
     theirs.save_pretrained(folder)
-    return "phi3", theirs, folder, read_model(folder, dtype="float32")
+    return theirs.config.model_type, theirs, folder, read_model(folder, dtype="float32")
 
 
 class TestPhi(DecoderOnlyParity):
-    """One tensor for queries, keys and values, one for the gated layer; two sets of rates."""
+    """One tensor for queries, keys and values, one for the gated layer; two sets of rates.
+
+    Of each head, a part rotates; of GLM neighbours, not halves.
+    """
 
 
 @pytest.mark.once("fields and arrays in files")
@@ -94,9 +114,16 @@ def test_a_joined_tensor_of_another_size(tmp_path):
             dict(rope_scaling=dict(type="longrope", short_factor=[1.0], long_factor=[1.0])),
             "short_factor of scaling must have 3 numbers, half of the width of a head, got 1",
         ),
-        (dict(partial_rotary_factor=0.75), "partial_rotary_factor must be 1, got 0.75"),
+        (
+            dict(partial_rotary_factor=0.25),
+            "partial_rotary_factor must be even and at most .*=6, got 1",
+        ),
+        (
+            dict(partial_rotary_factor=1.5),
+            "partial_rotary_factor must be a number above 0 and at most 1, got 1.5",
+        ),
     ],
-    ids=["linear", "yarn", "numbers", "partial"],
+    ids=["linear", "yarn", "numbers", "odd", "above 1"],
 )
 def test_what_is_not_known_is_refused(options, message, tmp_path):
     assert_refused(tmp_path, message, model_type="phi3", **SIZES | options)

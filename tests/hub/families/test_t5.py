@@ -102,6 +102,7 @@ def test_an_output_that_is_missing(tmp_path):
         read_model(tmp_path)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_what_the_feed_forward_is(tmp_path):
     """Two fields say it, and the one that `transformers` has split comes first."""
     t5().save_pretrained(tmp_path)
