@@ -1,4 +1,4 @@
-"""The options of a search, from the command line to the loop: declared, documented, checked here.
+"""Options of a search, from the command line to the loop: declared, documented and checked here.
 
 Everything that searches takes the options by these names and passes them on as one object. A new
 option needs a field here and the code in `decoding` that implements it; the Python methods, the
@@ -88,6 +88,12 @@ class SearchOptions:
         "Sample from tokens with at least this share of the highest probability.",
         draws=True,
     )
+    epsilon_cutoff: float = option(
+        0.0,
+        number(lambda x: 0 <= x < 1, "in [0, 1)"),
+        "Sample from tokens with at least this probability, or the most probable one.",
+        draws=True,
+    )
 
     forced_eos: bool = option(
         False, _flag, "Whether a text at its maximum length must end with EOS.", of_model=True
@@ -97,7 +103,7 @@ class SearchOptions:
         (), _ids, "Ids that no text begins with.", of_model=True
     )
 
-    # Options in some subclasses.
+    # Options that only some subclasses declare, with the value for all others.
     min_length = 0  # minimum number of tokens before EOS
     diversity_rate = 0.0
 
@@ -134,9 +140,13 @@ class SearchOptions:
         defaults: Mapping[str, Any] | None = None,
         **others: Any,
     ) -> Self:
-        """Return the options `given` by name, of those `accepted`, and `others`.
+        """Return the options that a caller gives by name.
 
-        `defaults` are those of the model's folder, which hold unless the caller says otherwise.
+        Args:
+            given: Options of the caller.
+            accepted: Names that the caller may give.
+            defaults: Options of the model's folder, used where the caller gives none.
+            others: Further options, whose names need not be in `accepted`.
 
         Raises:
             TypeError: If a name is not accepted.
@@ -155,8 +165,9 @@ class SearchOptions:
         """
         facts = config.get("search", {})
         names = {field.name for field in dataclasses.fields(cls)}
-        fits = isinstance(facts, Mapping) and facts.keys() <= names
-        require(fits, f'"search" in {path}', facts, f"an object with options of {sorted(names)}")
+        accepted = f"an object with options of {sorted(names)}"
+        are_known = isinstance(facts, Mapping) and facts.keys() <= names
+        require(are_known, f'"search" in {path}', facts, accepted)
         try:
             search = cls(**facts)
         except ValueError as error:
@@ -183,8 +194,8 @@ class Search(SearchOptions):
     diversity_rate: float = option(
         0.0,
         _at_least_0,
-        "Log-probability by which each further extension of a hypothesis falls behind, for beams "
-        "that differ more (Li et al. 2016).",
+        "Log-probability that each further extension of the same hypothesis loses, for beams that "
+        "differ more (Li et al. 2016).",
     )
     shortlist: bool = option(
         False,
@@ -249,7 +260,7 @@ class Transcription(SearchOptions):
     )
 
 
-# An option of a caller takes the place of this one of the folder.
+# Options of a caller, with the option of the folder that each replaces.
 _INSTEAD = {
     "max_extra_length": "max_length",
     "max_new_tokens": "max_length",

@@ -27,7 +27,12 @@ def uniforms(row_seeds: list[list[int]], length: int) -> np.ndarray:
 
 
 def sampler(
-    *, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, min_p: float = 0.0
+    *,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    min_p: float = 0.0,
+    epsilon_cutoff: float = 0.0,
 ) -> Callable:
     """Return a `choose` for `greedy_loop` that samples from the model's distribution.
 
@@ -38,6 +43,8 @@ def sampler(
             (Holtzman et al. 2020).
         min_p: Sample from tokens with at least this share of the highest probability, in [0, 1]
             (Nguyen et al. 2024).
+        epsilon_cutoff: Sample from tokens with at least this probability among those that the
+            options above keep, in [0, 1), or from the most probable one (Hewitt et al. 2022).
 
     Returns:
         `choose(log_probs_BV, uniform_B) -> token ids (B,)`, with `uniform_B` in [0, 1).
@@ -46,7 +53,7 @@ def sampler(
     def choose(log_probs_BV, uniform_B):
         size = log_probs_BV.shape[-1]
         sorted_BK, tokens_BK = ops.top_k(log_probs_BV / temperature, min(top_k or size, size))
-        return _drawn(sorted_BK, tokens_BK, uniform_B, top_p, min_p)
+        return _drawn(sorted_BK, tokens_BK, uniform_B, top_p, min_p, epsilon_cutoff)
 
     return choose
 
@@ -59,17 +66,19 @@ def sample_rows(
     top_k_B: Any,
     top_p_B: Any,
     min_p_B: Any,
+    epsilon_cutoff_B: Any,
 ) -> Any:
-    """Return the tokens (B,) that `sampler` chooses, with options of its own for each row."""
+    """Return the tokens (B,) that `sampler` chooses, where each row has its own options."""
     size = log_probs_BV.shape[-1]
     sorted_BV, tokens_BV = ops.top_k(log_probs_BV / temperature_B[:, None], size)
     most_B = ops.where(top_k_B == 0, size, top_k_B)
     is_in_BV = ops.arange(size, dtype="int32") < most_B[:, None]
     sorted_BV = ops.where(is_in_BV, sorted_BV, IMPOSSIBLE)
-    return _drawn(sorted_BV, tokens_BV, uniform_B, top_p_B[:, None], min_p_B[:, None])
+    limits = (x[:, None] for x in (top_p_B, min_p_B, epsilon_cutoff_B))
+    return _drawn(sorted_BV, tokens_BV, uniform_B, *limits)
 
 
-def _drawn(sorted_BK, tokens_BK, uniform_B, top_p, min_p):
+def _drawn(sorted_BK, tokens_BK, uniform_B, top_p, min_p, epsilon_cutoff):
     """Return a token of each row; logits and tokens are sorted by probability."""
     # Keras warns about a softmax over an axis of size 1.
     probs_BK = ops.ones_like(sorted_BK) if sorted_BK.shape[-1] == 1 else ops.softmax(sorted_BK)
@@ -77,6 +86,8 @@ def _drawn(sorted_BK, tokens_BK, uniform_B, top_p, min_p):
     # A token is in the nucleus if more probable ones do not reach top_p: the first always is.
     probs_BK = ops.where(up_to_BK - probs_BK < top_p, probs_BK, 0.0)
     probs_BK = ops.where(probs_BK >= min_p * probs_BK[:, :1], probs_BK, 0.0)
+    least_B1 = epsilon_cutoff * ops.sum(probs_BK, axis=-1, keepdims=True)
+    probs_BK = ops.where(probs_BK >= ops.minimum(least_B1, probs_BK[:, :1]), probs_BK, 0.0)
     up_to_BK = ops.cumsum(probs_BK, axis=-1)
     drawn_B1 = uniform_B[:, None] * up_to_BK[:, -1:]
     # Inverse of the cumulative distribution, at most the last nucleus token despite rounding.

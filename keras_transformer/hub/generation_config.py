@@ -1,4 +1,4 @@
-"""Read `generation_config.json`, the search of a checkpoint's authors, as options of ours."""
+"""Reading of `generation_config.json`, the search of a checkpoint's authors, as our options."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from keras_transformer.system.foreign_fields import FieldTable
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 OF_TOKENS = ("eos_token_id", "bos_token_id", "decoder_start_token_id")
-# A maximum length from here on only guards against translations without an end, such as 512 of
-# OPUS-MT and 200 of NLLB. `max_extra_length` does so, too, with less memory and computation.
+# A maximum length of this or more, such as 512 of OPUS-MT and 200 of NLLB, only guards against
+# endless translations. It is not used: `max_extra_length` does the same with less memory and
+# computation.
 GUARD = 128
-# With these, `renormalize_logits` leaves out other tokens at each position.
+# With these options, `renormalize_logits` excludes different tokens at each position.
 _CHANGING = ("no_repeat_ngram_size", "repetition_penalty", "min_length", "min_new_tokens")
 
 
@@ -42,7 +43,8 @@ def _share(default):
     return Field("a number in [0, 1]", lambda x: is_number(x) and 0 <= x <= 1, default, null=True)
 
 
-# What is read, with the defaults of `generate()` (5.23). A maximum length has none here.
+# Fields that are read, with the defaults of `generate()` in `transformers` (5.23). Here, the
+# maximum length has no default.
 _READ = {
     "num_beams": size(1, null=True),
     "length_penalty": Field("at least 0", lambda x: is_number(x) and x >= 0, 1.0, null=True),
@@ -58,6 +60,7 @@ _READ = {
     "top_k": Field("at least 0", lambda x: type(x) is int and x >= 0, 50, null=True),
     "top_p": _share(1.0),
     "min_p": _share(None),
+    "epsilon_cutoff": Field("in [0, 1)", lambda x: is_number(x) and 0 <= x < 1, 0.0, null=True),
     "forced_bos_token_id": Field("a token id or null", _is_id, None),
     "forced_eos_token_id": Field(
         "a token id, a list of them, or null",
@@ -81,26 +84,25 @@ _READ = {
     "is_multilingual": Field("true, false or null", lambda x: isinstance(x, bool), None),
     "alignment_heads": Field("a list of pairs or null", lambda x: isinstance(x, list), None),
 }
-_SAMPLING = {  # without effect unless do_sample
+_SAMPLING = {  # fields without effect unless do_sample is true
     "typical_p": (None, 1.0, 1),
     "top_h": (None,),
-    "epsilon_cutoff": (None, 0.0, 0),
     "eta_cutoff": (None, 0.0, 0),
 }
 FIELDS = FieldTable(
     read=(*_READ, *OF_TOKENS, "pad_token_id"),
     harmless=(
-        # How it is computed, and what else is returned.
+        # Fields that change how results are computed, or what else is returned.
         *("use_cache", "cache_implementation", "cache_config", "max_cache_len", "compile_config"),
         *("disable_compile", "continuous_batching_config", "prefill_chunk_size", "low_memory"),
         *("num_return_sequences", "output_attentions", "output_hidden_states", "output_scores"),
         *("output_logits", "return_dict_in_generate", "remove_invalid_values"),
-        # Drafts, which the model itself verifies.
+        # Fields of drafted tokens: the model verifies each, so results are the same.
         *("is_assistant", "num_assistant_tokens", "num_assistant_tokens_schedule", "use_mtp"),
         *("assistant_confidence_threshold", "prompt_lookup_num_tokens", "speculation_type"),
         *("max_matching_ngram_size", "assistant_early_exit", "assistant_lookbehind"),
         *("target_lookbehind", "assistant_ensemble_weight"),
-        # Of Whisper: names of its tokens, and options of other outputs than the text.
+        # Whisper only: names of its tokens, and options for outputs other than text.
         *("lang_to_id", "task_to_id", "no_timestamps_token_id", "prev_sot_token_id"),
         *("max_initial_timestamp_index", "median_filter_width", "return_token_timestamps"),
         *("transformers_version", "trust_remote_code"),
@@ -122,7 +124,7 @@ FIELDS = FieldTable(
         "max_time": (None,),
         "stop_strings": (None,),
         "token_healing": (None, False),
-        # Of Whisper.
+        # Fields of Whisper only.
         "return_timestamps": (None, False),
         "task": (None, "transcribe"),
         "condition_on_prev_tokens": (None, False),
@@ -136,10 +138,9 @@ NAMES = {*FIELDS.read, *FIELDS.harmless, *FIELDS.refused}
 
 
 def generation_facts(folder: str | os.PathLike) -> tuple[dict[str, Any], Path]:
-    """Return what a folder says of generation, and the file that says it.
+    """Return a folder's fields on generation, and the file that they come from.
 
-    That is `generation_config.json`; without it, the fields of `config.json` that belong there, as
-    in older folders.
+    The file is `generation_config.json`. Older folders have these fields in `config.json`.
 
     Raises:
         ValueError: If a file does not hold an object.
@@ -161,7 +162,7 @@ def generation_facts(folder: str | os.PathLike) -> tuple[dict[str, Any], Path]:
 
 
 def checked_facts(folder: str | os.PathLike) -> tuple[dict[str, Any], Path]:
-    """Return what a folder says of generation, with defaults filled in, and the file that says it.
+    """Return a folder's checked fields on generation with defaults filled in, and their file.
 
     Raises:
         ValueError: If a field has a value that is not supported; names file and field.
@@ -179,14 +180,14 @@ def checked_facts(folder: str | os.PathLike) -> tuple[dict[str, Any], Path]:
 
 
 def suppressed(facts: Mapping[str, Any], vocab_size: int, ends: Iterable[int]) -> list[int]:
-    """Return the tokens that the checked facts of a folder never let be generated."""
-    bad = [one for (one,) in facts["bad_words_ids"] or () if one not in ends]
+    """Return the ids of tokens that, by the checked fields of a folder, are never generated."""
+    bad = [token for (token,) in facts["bad_words_ids"] or () if token not in ends]
     ids = {*bad, *(facts["suppress_tokens"] or ())}
-    return sorted(one for one in ids if 0 <= one < vocab_size)
+    return sorted(token for token in ids if 0 <= token < vocab_size)
 
 
 def left_out(folder: str | os.PathLike, config: Mapping[str, Any]) -> list[int]:
-    """Return the tokens that `renormalize_logits` of a folder leaves out of all probabilities."""
+    """Return ids of tokens that a folder's `renormalize_logits` excludes from all probabilities."""
     facts, _ = checked_facts(folder)
     if not facts["renormalize_logits"]:
         return []
@@ -194,8 +195,8 @@ def left_out(folder: str | os.PathLike, config: Mapping[str, Any]) -> list[int]:
 
 
 def _sampling(facts):
-    found = {name: facts[name] for name in ("temperature", "top_k", "top_p", "min_p")}
-    return found | {"top_p": max(found["top_p"], 1e-9)}  # 0 takes the first token, too
+    options = {name: facts[name] for name in Generation.names(draws=True)}
+    return options | {"top_p": max(options["top_p"], 1e-9)}  # 0 takes the first token, too
 
 
 def search_of(
@@ -205,17 +206,17 @@ def search_of(
     first: Iterable[int] = (),
     languages: Iterable[int] = (),
 ) -> dict[str, Any]:
-    """Return the options by which our search finds what `generate()` finds with this folder.
+    """Return the options with which our search equals `generate()` with this folder.
 
-    `generate()` ends after 20 tokens if the folder gives no maximum length. Our own defaults hold
-    in its place.
+    The one exception: without a maximum length in the folder, `generate()` ends after 20 tokens,
+    and our search uses its own default.
 
     Args:
         folder: Folder in Hugging Face's layout.
         kind: `Search`, `Generation` or `Transcription`.
         config: Its checked `config.json`, with the token ids of `generation_config.json`.
-        first: Tokens that our tokenizer begins each target with.
-        languages: Tokens of languages, one of which begins each target.
+        first: Ids of the tokens with which our tokenizer begins each target.
+        languages: Ids of the language tokens, one of which begins each target.
 
     Raises:
         ValueError: If a field has a value that is not supported; names file and field.
@@ -223,8 +224,8 @@ def search_of(
     facts, path = checked_facts(folder)
     ends, vocab_size = token_ids(config, "eos_token_id"), config["vocab_size"]
 
-    def only(name, accepted, fits):
-        require(fits, f"{name} in {path}", facts[name], accepted)
+    def only(name, accepted, is_accepted):
+        require(is_accepted, f"{name} in {path}", facts[name], accepted)
 
     samples, beams = bool(facts["do_sample"]), facts["num_beams"]
     forced = facts["forced_eos_token_id"]
@@ -236,7 +237,7 @@ def search_of(
         same = kind is Search and all(x in (None, 0, 1.0, []) for x in others)
         only("renormalize_logits", f"null with beams and one of {_CHANGING}", same)
     only("suppress_tokens", "a list without EOS", not {*never} & {*ends})
-    found = dict(
+    options = dict(
         beam_size=beams,
         length_penalty=float(facts["length_penalty"]),
         scoring="transformers",
@@ -250,10 +251,10 @@ def search_of(
         for name in ("min_length", "min_new_tokens"):
             only(name, "0 or null", not facts[name])
         # Whisper's `generate` adds the tokens of language and task to the maximum length.
-        found |= dict(max_new_tokens=most or facts["max_length"])
+        options |= dict(max_new_tokens=most or facts["max_length"])
     else:
         first_never = {*(facts["begin_suppress_tokens"] or ())}
-        found |= dict(
+        options |= dict(
             suppress_tokens=tuple(never),
             begin_suppress_tokens=tuple(sorted(x for x in first_never if 0 <= x < vocab_size)),
         )
@@ -261,21 +262,22 @@ def search_of(
         only("min_length", "0 or null: use min_new_tokens", not facts["min_length"])
         only("num_beams", "1 with do_sample", not samples or beams == 1)
         if most is None and facts["max_length"]:
-            most, found["max_length"] = facts["max_length"], facts["max_length"]
-        found |= dict(max_new_tokens=most, min_new_tokens=least)
-        found |= _sampling(facts) if samples else {}
+            most, options["max_length"] = facts["max_length"], facts["max_length"]
+        options |= dict(max_new_tokens=most, min_new_tokens=least)
+        options |= _sampling(facts) if samples else {}
     else:
         only("do_sample", "false or null", not samples)
     if kind is Search:
-        found |= _of_translator(facts, config, never, only, first, languages)
+        options |= _of_translator(facts, config, never, only, first, languages)
     else:
         only("forced_bos_token_id", "null", facts["forced_bos_token_id"] is None)
-    kept = kind.changed({name: x for name, x in found.items() if x is not None})
-    kept = {**kept, **{name: found[name] for name in ("beam_size", "length_penalty")}}
-    return {field: kept[field] for field in found if field in kept}
+    kept = kind.changed({name: x for name, x in options.items() if x is not None})
+    kept = {**kept, **{name: options[name] for name in ("beam_size", "length_penalty")}}
+    return {field: kept[field] for field in options if field in kept}
 
 
 def _of_translator(facts, config, never, only, first, languages):
+    """Return the search options that only translators have, from a folder's fields."""
     most, least = facts["max_new_tokens"], facts["min_new_tokens"]
     if least is None:  # `generate` counts the token that the decoder begins with
         least = max((facts["min_length"] or 0) - 1, 0)
@@ -285,12 +287,12 @@ def _of_translator(facts, config, never, only, first, languages):
         most = None if is_guard else most
     # Padding and the decoder's first token are never generated anyway.
     usual = {config.get("pad_token_id"), config.get("decoder_start_token_id")}
-    allowed = tuple(one for one in never if one not in usual)
-    begun = () if facts["forced_bos_token_id"] is None else (facts["forced_bos_token_id"],)
-    only("suppress_tokens", "a list without forced tokens", not {*never} & {*begun})
-    found = dict(suppress_tokens=allowed, max_length=most, min_length=least)
+    allowed = tuple(token for token in never if token not in usual)
+    forced = () if facts["forced_bos_token_id"] is None else (facts["forced_bos_token_id"],)
+    only("suppress_tokens", "a list without forced tokens", not {*never} & {*forced})
+    options = dict(suppress_tokens=allowed, max_length=most, min_length=least)
     if languages:
-        only("forced_bos_token_id", "the token of a language", {*begun} <= {*languages})
-    elif begun != tuple(first):
-        found |= dict(forced_first=begun)
-    return found
+        only("forced_bos_token_id", "the token of a language", {*forced} <= {*languages})
+    elif forced != tuple(first):
+        options |= dict(forced_first=forced)
+    return options

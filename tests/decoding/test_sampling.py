@@ -156,10 +156,12 @@ def test_rows_with_options_of_their_own(rng):
         dict(temperature=0.5, top_k=3),
         dict(temperature=1.5, top_p=0.6),
         dict(min_p=0.3, top_k=5),
+        dict(epsilon_cutoff=0.05),
+        dict(epsilon_cutoff=0.9),
         dict(top_k=1),
     ]
     logits = rng.standard_normal((len(options), 40)).astype("float32")
-    defaults = dict(temperature=1.0, top_k=0, top_p=1.0, min_p=0.0)
+    defaults = dict(temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, epsilon_cutoff=0.0)
     columns = {
         f"{name}_B": ops.convert_to_tensor(
             np.array([{**defaults, **x}[name] for x in options], type(default).__name__ + "32")

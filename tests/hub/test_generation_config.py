@@ -35,7 +35,8 @@ USED = {
     "bad_words_ids": ([[9], [2]], dict(suppress_tokens=(9,))),  # EOS is never a bad word
 }
 SAMPLED = dict(do_sample=True, temperature=0.6, top_k=7, top_p=0.9, min_p=0.1)
-SAMPLING = ("typical_p", "top_h", "epsilon_cutoff", "eta_cutoff")  # count for that alone
+SAMPLED |= dict(epsilon_cutoff=0.02)
+SAMPLING = ("typical_p", "top_h", "eta_cutoff")  # count for that alone
 # Read elsewhere: token ids by `read_config`, the next two by `hearing_of`, the last by
 # `load_pretrained`.
 ELSEWHERE = {

@@ -96,6 +96,7 @@ def test_searches(similarity, source, tmp_path):
         np.testing.assert_allclose([x.score for x in own], np.sort(row)[::-1], atol=1e-4)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.parametrize("mode", cases(MODES, "cls"))
 def test_a_prompt_that_does_not_count(mode, source, tmp_path):
     modules = [lambda: Pooling(16, mode, include_prompt=False)]

@@ -101,6 +101,7 @@ def test_what_transformers_generates(pair, tokenizer, search):
     assert len(set(map(tuple, found))) > 1
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_alone_as_in_a_batch_and_streamed(pair):
     _, writer = pair
     for options in (
@@ -156,6 +157,7 @@ def test_stop_and_limits(pair):
         writer.generate(["a"], temperature=2, beam_size=2)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_a_row_that_is_full_while_others_go_on(tokenizer):
     """The table of learned positions ends before the longest continuation of the batch does."""
     sizes = dict(d_model=16, num_layers=1, num_heads=2, max_length=16)
@@ -180,6 +182,7 @@ def test_scores_are_those_of_the_logits(pair, tokenizer):
         writer.score(["be " * 64])
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_saved_and_loaded(pair, tmp_path):
     _, writer = pair
     writer.save(tmp_path / "writer")
@@ -201,6 +204,7 @@ def test_a_tokenizer_that_is_too_large(tokenizer):
         CausalLM(GPT(GPTConfig(9, **sizes)), tokenizer)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_sampling_follows_the_probabilities(tokenizer):
     model = LLaMA(LLaMAConfig(300, d_model=8, d_ff=8, num_layers=1, num_heads=1, max_length=8))
     writer = CausalLM(model, tokenizer)
@@ -211,6 +215,8 @@ def test_sampling_follows_the_probabilities(tokenizer):
         (dict(), [0.5, 0.3, 0.15, 0.05]),
         (dict(min_p=0.5), [0.625, 0.375, 0, 0]),
         (dict(top_k=3, top_p=0.9), [0.5 / 0.95, 0.3 / 0.95, 0.15 / 0.95, 0]),
+        (dict(epsilon_cutoff=0.2), [0.625, 0.375, 0, 0]),
+        (dict(epsilon_cutoff=0.9), [1, 0, 0, 0]),
     ):
         search = Generation(temperature=1.0, **options)
         uniform = keras.ops.convert_to_tensor(draws.astype("float32"))
@@ -269,6 +275,7 @@ class TestSeveralEnds:
         assert found == [expected(theirs, ids, ends, **options) for ids in prompts]
         assert len({len(ids) for ids in found}) > 1
 
+    @pytest.mark.once("made of parts that are tested under each backend")
     def test_sampled_and_streamed(self, several):
         theirs, writer, prompts = several
         draws = dict(max_new_tokens=12, temperature=0.7, top_k=4)

@@ -1,7 +1,7 @@
-"""Fields that the `config.json` of any family may have, and what is done with them.
+"""Fields that the `config.json` of any family may have: read, harmless, or refused.
 
-A family reads the fields of its `Family.fields` and `Family.also_read`; for these, that is decided
-there. All others have to be in one of the tables below or in `Family.harmless`.
+A family reads the fields in its `Family.fields` and `Family.also_read`. All others must be in one
+of the tables below or in `Family.harmless`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ HARMLESS = {
     """,
 }
 
-# Fields that change a model; each accepts the value without effect.
+# Fields that change a model; for each, only the value without effect is accepted.
 FIELDS = {
     "per_layer_config": Field("an empty object or null", lambda x: x == {}, None),
     "pruned_heads": Field("an empty object or null", lambda x: x in ({}, []), None),
